@@ -53,7 +53,7 @@ async fn read_one(
         bytes: limits.bytes,
         ..mcp_client::PageLimits::default()
     };
-    let listing = connection.list_for(method, key, limits);
+    let listing = connection.list_partial(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
         // A server with resources need not have templates of them, and none is asked again for what it does not know.

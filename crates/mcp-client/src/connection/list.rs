@@ -108,7 +108,7 @@ impl Connection {
         key: &str,
         limits: PageLimits,
     ) -> Result<Vec<RawJson>, ClientError> {
-        let listed = self.list_for(method, key, limits).await?;
+        let listed = self.list_partial(method, key, limits).await?;
         match listed.truncation {
             None => Ok(listed.entries),
             Some(ListTruncation::Entries | ListTruncation::Bytes) => {
@@ -124,7 +124,7 @@ impl Connection {
     ///
     /// # Errors
     /// Returns an error if a page fails or contains no list.
-    pub async fn list_for(
+    pub async fn list_partial(
         &self,
         method: &str,
         key: &str,

@@ -20,18 +20,18 @@ pub struct ConnectionStats {
 
 #[derive(Debug, Default)]
 pub(crate) struct StatCounters {
-    pub(crate) garbage: Count,
-    pub(crate) unmatched: Count,
-    pub(crate) oversize: Count,
-    pub(crate) notifications: Count,
-    pub(crate) refused: Count,
-    pub(crate) dropped: Count,
+    pub(crate) garbage: Counter,
+    pub(crate) unmatched: Counter,
+    pub(crate) oversize: Counter,
+    pub(crate) notifications: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) dropped: Counter,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
-impl Count {
+impl Counter {
     pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

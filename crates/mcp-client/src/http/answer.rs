@@ -95,7 +95,7 @@ async fn collect(answer: &mut HttpResponse, limit: usize) -> Result<Bytes, Clien
     if answer.remaining().is_some_and(|left| left > limit as u64) {
         return Err(ClientError::new(ClientErrorKind::TooLarge { limit }));
     }
-    if let Some(whole) = answer.whole().await? {
+    if let Some(whole) = answer.read_whole().await? {
         return Ok(whole);
     }
     let first = answer.chunk().await?.unwrap_or_default();
@@ -215,7 +215,7 @@ impl EventStream<'_> {
                 }
                 ended => {
                     if !self.resume().await {
-                        return Err(ended.err().unwrap_or_else(|| self.unanswered()));
+                        return Err(ended.err().unwrap_or_else(|| self.missing_response()));
                     }
                     decoder = SseDecoder::new(self.search.shared.limit);
                 }
@@ -224,7 +224,7 @@ impl EventStream<'_> {
         }
     }
 
-    fn unanswered(&self) -> ClientError {
+    fn missing_response(&self) -> ClientError {
         ClientError::protocol(match self.search.n_others {
             0 => "the stream ended without an answer",
             _ => "the stream ended with answers to other requests only",

@@ -115,7 +115,7 @@ impl HttpShared {
         let initialized = mcp_wire::notification(method::INITIALIZED, None).into();
         self.notify_in(&opened, initialized, method::INITIALIZED).await?;
         *self.session.write() = opened;
-        self.router.notifier.reopened();
+        self.router.notifier.record_reopening();
         Ok(())
     }
 

@@ -56,7 +56,7 @@ async fn keep_legacy_stream(shared: &HttpShared, first_answer: oneshot::Sender<(
             Ok(answer) if answer.status() == 200 => {
                 if had_gap && last_event.is_none() {
                     // Changes during the gap are unknown.
-                    shared.router.notifier.gap();
+                    shared.router.notifier.record_gap();
                 }
                 had_gap = true;
                 let mut state = StreamState::Acknowledged;
@@ -125,7 +125,7 @@ async fn keep_modern_stream(shared: &HttpShared) {
             pause = stream_backoff::next_pause(pause, start);
             sleep(retry.unwrap_or_default().clamp(pause, stream_backoff::MAX)).await;
             // Changes since the end of the stream are unknown.
-            shared.router.notifier.all_changed();
+            shared.router.notifier.record_all_changed();
             state = StreamState::Reopened;
         };
         tokio::select! {
@@ -204,8 +204,8 @@ async fn read_stream(
                 if is_acknowledgement(&message) {
                     match mem::replace(state, StreamState::Acknowledged) {
                         StreamState::Initial | StreamState::Acknowledged => {}
-                        StreamState::Replaced => shared.router.notifier.all_changed(),
-                        StreamState::Reopened => shared.router.notifier.gap(),
+                        StreamState::Replaced => shared.router.notifier.record_all_changed(),
+                        StreamState::Reopened => shared.router.notifier.record_gap(),
                     }
                 }
                 is_over |= handle_message(shared, id, message);

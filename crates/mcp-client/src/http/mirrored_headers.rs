@@ -11,11 +11,11 @@ use super::client::Headers;
 
 /// Mirrored arguments by tool, as declared in the last list of tools.
 #[derive(Debug, Default)]
-pub(super) struct MirroredTools(RwLock<Arc<HashMap<String, Vec<Mirrored>>>>);
+pub(super) struct MirroredTools(RwLock<Arc<HashMap<String, Vec<MirroredArgument>>>>);
 
 /// Mirrored argument.
 #[derive(Debug, PartialEq, Eq)]
-struct Mirrored {
+struct MirroredArgument {
     header: HeaderName,
     param: MirroredParam,
 }
@@ -27,7 +27,7 @@ impl MirroredTools {
         let mut mirrored = HashMap::new();
         let mut callable = Vec::with_capacity(tools.len());
         for tool in tools {
-            match mirrored_in(&tool) {
+            match mirrored_arguments(&tool) {
                 Ok(arguments) => {
                     let name = tool.get("name").and_then(|name| name.string());
                     if let Some(name) = name.filter(|_| !arguments.is_empty()) {
@@ -60,7 +60,7 @@ impl MirroredTools {
             return;
         };
         let arguments = params.get("arguments");
-        for Mirrored { header, param } in mirrored {
+        for MirroredArgument { header, param } in mirrored {
             if let Some(text) = param.value(arguments.as_ref()) {
                 headers.push((header.clone(), header_value(&text)));
             }
@@ -74,7 +74,7 @@ pub(super) fn header_value(text: &str) -> HeaderValue {
 }
 
 /// Returns the arguments that a tool wants mirrored.
-fn mirrored_in(tool: &RawJson) -> Result<Vec<Mirrored>, String> {
+fn mirrored_arguments(tool: &RawJson) -> Result<Vec<MirroredArgument>, String> {
     let Some(schema) = tool.get("inputSchema") else {
         return Ok(Vec::new());
     };
@@ -82,7 +82,7 @@ fn mirrored_in(tool: &RawJson) -> Result<Vec<Mirrored>, String> {
     if let Some(problem) = mirrored.problem() {
         return Err(problem.to_owned());
     }
-    let params = mirrored.params().iter().map(|param| Mirrored {
+    let params = mirrored.params().iter().map(|param| MirroredArgument {
         header: HeaderName::try_from(param.header()).expect("a token is the name of a header"),
         param: param.clone(),
     });

@@ -62,7 +62,7 @@ impl Session {
         }
         if revision.is_some_and(|revision| revision.era() == Era::Modern) {
             headers.push((METHOD.clone(), method_value(method)));
-            headers.extend(name_of(method, params).map(|name| (NAME.clone(), name)));
+            headers.extend(mirrored_name(method, params).map(|name| (NAME.clone(), name)));
         } else if let Some(id) = &self.id {
             headers.push((SESSION_ID.clone(), id.clone()));
         }
@@ -79,7 +79,7 @@ fn method_value(method: &str) -> HeaderValue {
 }
 
 /// Returns the name, URI or task id that a modern request mirrors in its headers.
-fn name_of(method: &str, params: &Params) -> Option<HeaderValue> {
+fn mirrored_name(method: &str, params: &Params) -> Option<HeaderValue> {
     let key = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
         method::RESOURCES_READ => "uri",

@@ -124,7 +124,7 @@ impl HttpShared {
         let answer = answer.map_err(|_| ClientError::new(ClientErrorKind::Timeout(LIMIT)).with_sent(true))?;
         let mut answer = answer.map_err(|failure| failure.error)?;
         match answer.status() {
-            200..300 => match timeout(LIMIT, answer.sent()).await {
+            200..300 => match timeout(LIMIT, answer.wait_until_sent()).await {
                 Ok(sent) => sent,
                 Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(LIMIT)).with_sent(true)),
             },

@@ -254,7 +254,7 @@ async fn post(
             failure.error.with_sent(was_sent)
         })?;
         if (200..300).contains(&answer.status()) {
-            return answer.sent().await;
+            return answer.wait_until_sent().await;
         }
         Err(answer::refusal(answer, id).await.with_sent(true))
     };

@@ -36,7 +36,7 @@ impl Notifier {
     }
 
     /// Records a restart of the server: it has lost its state, and may have other lists.
-    pub(crate) fn reopened(&self) {
+    pub(crate) fn record_reopening(&self) {
         self.changes.send_modify(|changes| {
             changes.openings += 1;
             changes.count_gap();
@@ -44,12 +44,12 @@ impl Notifier {
     }
 
     /// Records a period without notifications.
-    pub(crate) fn gap(&self) {
+    pub(crate) fn record_gap(&self) {
         self.changes.send_modify(ChangeCounts::count_gap);
     }
 
     /// Records that every list may have changed.
-    pub(crate) fn all_changed(&self) {
+    pub(crate) fn record_all_changed(&self) {
         self.changes.send_modify(ChangeCounts::count_all);
     }
 }

@@ -49,12 +49,12 @@ impl EventReceiver {
         loop {
             let ready = self.0.ready.notified();
             {
-                let mut waiting = self.0.waiting();
-                if let Some(event) = waiting.events.pop_front() {
-                    waiting.bytes -= size(&event);
+                let mut state = self.0.state();
+                if let Some(event) = state.events.pop_front() {
+                    state.bytes -= size(&event);
                     return Some(event);
                 }
-                if waiting.closed {
+                if state.closed {
                     return None;
                 }
             }
@@ -65,18 +65,18 @@ impl EventReceiver {
     /// Number of events dropped because the queue was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.0.waiting().lost
+        self.0.state().lost
     }
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    state: Mutex<QueueState>,
     ready: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     events: VecDeque<ConnectionEvent>,
     bytes: usize,
     lost: u64,
@@ -84,20 +84,20 @@ struct Waiting {
 }
 
 impl Queue {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock()
     }
 
     fn push(&self, event: ConnectionEvent) {
-        let mut waiting = self.waiting();
-        let bytes = waiting.bytes + size(&event);
-        if waiting.events.len() >= MAX_EVENTS || bytes > MAX_BYTES {
-            waiting.lost += 1;
+        let mut state = self.state();
+        let bytes = state.bytes + size(&event);
+        if state.events.len() >= MAX_EVENTS || bytes > MAX_BYTES {
+            state.lost += 1;
             return;
         }
-        waiting.bytes = bytes;
-        waiting.events.push_back(event);
-        drop(waiting);
+        state.bytes = bytes;
+        state.events.push_back(event);
+        drop(state);
         self.ready.notify_one();
     }
 }
@@ -108,10 +108,10 @@ fn size(event: &ConnectionEvent) -> usize {
 
 /// Sending half of all event queues. Without subscribers, an event costs one atomic load.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct EventHub(Arc<Hub>);
+pub(crate) struct EventHub(Arc<HubState>);
 
 #[derive(Debug, Default)]
-struct Hub {
+struct HubState {
     subscribed: AtomicBool,
     queues: Mutex<Vec<Weak<Queue>>>,
 }
@@ -149,16 +149,16 @@ impl EventHub {
     }
 }
 
-impl Hub {
+impl HubState {
     fn queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
         self.queues.lock()
     }
 }
 
-impl Drop for Hub {
+impl Drop for HubState {
     fn drop(&mut self) {
         for queue in self.queues().iter().filter_map(Weak::upgrade) {
-            queue.waiting().closed = true;
+            queue.state().closed = true;
             queue.ready.notify_one();
         }
     }

@@ -69,7 +69,8 @@ impl MessageRouter {
         }
     }
 
-    pub(crate) fn sent(&self, sent: bool) {
+    /// Counts a frame as dropped unless it was sent.
+    pub(crate) fn count_dropped(&self, sent: bool) {
         if !sent {
             self.stats.dropped.add();
         }

@@ -34,7 +34,7 @@ use crate::{ClientError, ClientErrorKind};
 /// Running child. Dropping it kills the whole group at once, without a runtime.
 #[derive(Debug)]
 pub(crate) struct Process {
-    group: Arc<Group>,
+    group: Arc<ProcessGroup>,
     stop: watch::Sender<Stop>,
     exit: watch::Receiver<Option<ExitStatus>>,
     pub(crate) stderr: Arc<StderrTail>,
@@ -53,7 +53,7 @@ pub(crate) enum Stop {
 /// Handle for the tasks of a connection. Ends the process, but does not keep it alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessHandle {
-    group: Arc<Group>,
+    group: Arc<ProcessGroup>,
     stop: watch::Sender<Stop>,
     exit: watch::Receiver<Option<ExitStatus>>,
     stderr: Arc<StderrTail>,
@@ -62,13 +62,13 @@ pub(crate) struct ProcessHandle {
 /// Process group and the descendants that left it. The id stays reserved while one process of the group lives or waits
 /// to be reaped.
 #[derive(Debug)]
-struct Group {
+struct ProcessGroup {
     id: Pid,
     descendants: Descendants,
     is_gone: AtomicBool,
 }
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         if !self.is_gone.load(Ordering::SeqCst) {
             self.descendants.signal(signal);
@@ -104,7 +104,7 @@ impl Process {
             return Err(ClientError::closed("the process ended immediately"));
         };
         descendants.set_leader(id);
-        let group = Arc::new(Group {
+        let group = Arc::new(ProcessGroup {
             id,
             descendants,
             is_gone: AtomicBool::new(false),
@@ -150,7 +150,7 @@ impl Drop for Process {
 }
 
 /// Kills all remaining processes if the supervising task is dropped with its runtime.
-struct KillOnDrop(Arc<Group>);
+struct KillOnDrop(Arc<ProcessGroup>);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
@@ -228,7 +228,7 @@ fn start_failed(command: &Command, error: std::io::Error) -> ClientError {
 /// Waits for the leader to end by itself or on request.
 async fn supervise(
     mut child: Child,
-    group: &Group,
+    group: &ProcessGroup,
     mut stop: watch::Receiver<Stop>,
     grace: Duration,
 ) -> Option<ExitStatus> {

@@ -34,7 +34,7 @@ impl StderrTail {
     }
 
     async fn read(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin, name: String) {
-        let mut log = Log {
+        let mut log = StderrLog {
             name,
             line: Vec::new(),
             second: Instant::now(),
@@ -69,7 +69,7 @@ impl StderrTail {
 }
 
 /// Splits the stream into lines for the log.
-struct Log {
+struct StderrLog {
     name: String,
     line: Vec<u8>,
     second: Instant,
@@ -77,7 +77,7 @@ struct Log {
     suppressed: u64,
 }
 
-impl Log {
+impl StderrLog {
     const MAX_LINE: usize = 1024;
 
     fn take(&mut self, chunk: &[u8]) {

@@ -105,7 +105,7 @@ impl Handlers {
     where
         A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
     {
-        self.with("elicitation", declared, method::ELICITATION_CREATE, handler)
+        self.with_handler("elicitation", declared, method::ELICITATION_CREATE, handler)
     }
 
     /// Handles `sampling/createMessage`. `declared` is the value of the capability.
@@ -118,7 +118,7 @@ impl Handlers {
     where
         A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
     {
-        self.with("sampling", declared, method::SAMPLING_CREATE_MESSAGE, handler)
+        self.with_handler("sampling", declared, method::SAMPLING_CREATE_MESSAGE, handler)
     }
 
     /// Handles `roots/list`. `declared` is the value of the capability.
@@ -131,7 +131,7 @@ impl Handlers {
     where
         A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
     {
-        self.with("roots", declared, method::ROOTS_LIST, handler)
+        self.with_handler("roots", declared, method::ROOTS_LIST, handler)
     }
 
     /// Receives notifications that belong to no request in progress, in order with the responses: a message before a
@@ -143,7 +143,7 @@ impl Handlers {
         self
     }
 
-    fn with<A>(
+    fn with_handler<A>(
         mut self,
         capability: &'static str,
         declared: RawJson,

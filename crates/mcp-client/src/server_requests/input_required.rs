@@ -83,7 +83,7 @@ impl Connection {
             let Some(input) = InputRequiredResult::from_result(&result) else {
                 return Ok(result);
             };
-            let answers = self.answers(&input).await?;
+            let answers = self.collect_input(&input).await?;
             let answers: Vec<(&str, RawJson)> = answers
                 .iter()
                 .map(|(name, answer)| (*name, answer.clone()))
@@ -93,7 +93,7 @@ impl Connection {
         Err(unsupported("the server requires input in too many rounds"))
     }
 
-    async fn answers<'a>(
+    async fn collect_input<'a>(
         &self,
         input: &'a InputRequiredResult,
     ) -> Result<Vec<(&'a str, RawJson)>, ClientError> {

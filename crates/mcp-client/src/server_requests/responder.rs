@@ -23,7 +23,7 @@ impl MessageRouter {
     ) {
         let Request { id, method, params } = request;
         if method == method::PING {
-            return self.sent(send(mcp_wire::result(&id, &RawJson::object())));
+            return self.count_dropped(send(mcp_wire::result(&id, &RawJson::object())));
         }
         let mut running = self.running();
         let refusal = if !self.handlers.handles(&method) {
@@ -59,7 +59,7 @@ impl MessageRouter {
         drop(running);
         self.stats.refused.add();
         tracing::debug!(method, "refused a request of the server");
-        self.sent(send(mcp_wire::error(Some(id.as_raw()), &refusal)));
+        self.count_dropped(send(mcp_wire::error(Some(id.as_raw()), &refusal)));
     }
 }
 
@@ -91,7 +91,7 @@ impl<S: FnOnce(Vec<u8>) -> bool> Reply<S> {
     fn send(&mut self, frame: Vec<u8>) {
         let sent = self.send.take().is_some_and(|send| send(frame));
         if let Some(router) = self.router.upgrade() {
-            router.sent(sent);
+            router.count_dropped(sent);
         }
     }
 }

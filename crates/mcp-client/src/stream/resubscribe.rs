@@ -25,6 +25,6 @@ pub(super) async fn resubscribe(shared: Arc<Shared>, outbox: Arc<Outbox>, pause:
     };
     if outbox.push_when_ready(Outgoing::line(frame)).await {
         // Changes in the meantime are unknown. A list that is read from now on is newer than the subscription.
-        shared.router.notifier.gap();
+        shared.router.notifier.record_gap();
     }
 }

@@ -63,7 +63,7 @@ impl Inner {
         supervision.server = Some(connection.server().clone());
         supervision.era = Some(era);
         supervision.enter(Phase::Ready { connection });
-        self.notifier.reopened();
+        self.notifier.record_reopening();
         true
     }
 }

@@ -37,7 +37,7 @@ impl HealthCheck {
         ]);
         let result = connection.request(method::TOOLS_CALL, Some(params), options);
         match result.await {
-            Ok(result) => verdict(name, &result),
+            Ok(result) => check_result(name, &result),
             Err(error) => match error.as_rpc() {
                 Some(text) => Err(unhealthy(name, &text.message)),
                 None => Err(error),
@@ -46,7 +46,7 @@ impl HealthCheck {
     }
 }
 
-fn verdict(name: &str, result: &RawJson) -> Result<(), ClientError> {
+fn check_result(name: &str, result: &RawJson) -> Result<(), ClientError> {
     let is = |key: &str, text: &str| result.get(key).is_some_and(|value| value.as_str() == text);
     if is("isError", "true") {
         let content = result.get("content").unwrap_or_default();

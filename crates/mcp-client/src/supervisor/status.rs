@@ -27,8 +27,8 @@ pub struct OnStatus(Arc<dyn Fn(&ServerStatus) + Send + Sync>);
 impl OnStatus {
     /// Creates a callback that is called in order of the changes, before anybody sees their effects. It must neither
     /// block nor use the [`Upstream`](crate::Upstream), which waits for it.
-    pub fn new(tell: impl Fn(&ServerStatus) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
+    pub fn new(callback: impl Fn(&ServerStatus) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
     }
 
     pub(super) fn notify(&self, status: &ServerStatus) {

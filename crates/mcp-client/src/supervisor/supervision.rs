@@ -73,8 +73,8 @@ impl Supervision {
     /// Changes the phase and reports it; the only transition function. Returns the previous phase.
     pub(super) fn enter(&mut self, phase: Phase) -> Phase {
         let before = mem::replace(&mut self.phase, phase);
-        if let Some(tell) = &self.on_status {
-            tell.notify(&self.status());
+        if let Some(callback) = &self.on_status {
+            callback.notify(&self.status());
         }
         before
     }

@@ -351,7 +351,7 @@ impl Inner {
                     connection: connection.clone(),
                 });
                 if supervision.starts > 1 {
-                    self.notifier.reopened();
+                    self.notifier.record_reopening();
                 }
             }
             Err(error) if !had_permit => {

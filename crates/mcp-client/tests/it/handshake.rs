@@ -254,7 +254,8 @@ async fn lists_are_read_as_far_as_allowed() {
         (r#"{"tools":[1,2,3,4,5]}"#, None, 5, 1),
     ] {
         let (connection, mut peer) = connect().await;
-        let listing = tokio::spawn(async move { connection.list_for("tools/list", "tools", limits).await });
+        let listing =
+            tokio::spawn(async move { connection.list_partial("tools/list", "tools", limits).await });
         let mut count = 0;
         while let Some(message) = peer.next_or_end().await {
             count += 1;

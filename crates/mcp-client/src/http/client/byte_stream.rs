@@ -75,7 +75,7 @@ impl ExchangeProgress {
     }
 
     /// Records that the head of the answer was read.
-    pub(super) fn note_head(&self) {
+    pub(super) fn set_head_read(&self) {
         self.has_head.store(true, Relaxed);
     }
 

@@ -17,21 +17,28 @@ use crate::ClientError;
 pub(crate) struct HttpResponse {
     response: Response<Incoming>,
     /// Connection that carries the body, and its pool. `None` over HTTP/2, where a task reads it.
-    over: Option<(Box<Connection>, Arc<Pool>)>,
+    source: Option<(Box<Connection>, Arc<Pool>)>,
 }
 
 impl HttpResponse {
     /// Creates a response over an HTTP/1.1 connection.
-    pub(super) fn over(connection: Box<Connection>, response: Response<Incoming>, pool: Arc<Pool>) -> Self {
+    pub(super) fn from_http1(
+        connection: Box<Connection>,
+        response: Response<Incoming>,
+        pool: Arc<Pool>,
+    ) -> Self {
         Self {
             response,
-            over: Some((connection, pool)),
+            source: Some((connection, pool)),
         }
     }
 
     /// Creates a response over an HTTP/2 connection.
-    pub(super) fn shared(response: Response<Incoming>) -> Self {
-        Self { response, over: None }
+    pub(super) fn from_http2(response: Response<Incoming>) -> Self {
+        Self {
+            response,
+            source: None,
+        }
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -62,7 +69,7 @@ impl HttpResponse {
     /// Reads the next chunk of the body. Returns `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         let body = self.response.body_mut();
-        if let Some((connection, _)) = &mut self.over {
+        if let Some((connection, _)) = &mut self.source {
             let chunk = poll_fn(|cx| connection.poll_chunk(body, cx)).await;
             return chunk.map_err(|fault| ClientError::from(fault).with_sent(true));
         }
@@ -82,9 +89,9 @@ impl HttpResponse {
 
     /// Waits until the whole request was sent, for a response that only acknowledges it. Such a response may arrive
     /// early, and its body is ignored.
-    pub(crate) async fn sent(&mut self) -> Result<(), ClientError> {
+    pub(crate) async fn wait_until_sent(&mut self) -> Result<(), ClientError> {
         let body = self.response.body_mut();
-        match &mut self.over {
+        match &mut self.source {
             Some((connection, _)) => poll_fn(|cx| connection.poll_sent(body, cx))
                 .await
                 .map_err(|fault| ClientError::from(fault).with_sent(true)),
@@ -94,9 +101,9 @@ impl HttpResponse {
     }
 
     /// Reads the whole body into one buffer. Returns `None` if its length is unknown.
-    pub(crate) async fn whole(&mut self) -> Result<Option<Bytes>, ClientError> {
+    pub(crate) async fn read_whole(&mut self) -> Result<Option<Bytes>, ClientError> {
         let length = self.remaining().and_then(|length| usize::try_from(length).ok());
-        let (Some(length), Some((connection, _))) = (length, &mut self.over) else {
+        let (Some(length), Some((connection, _))) = (length, &mut self.source) else {
             return Ok(None);
         };
         let whole = connection.whole(self.response.body_mut(), length).await;
@@ -109,7 +116,7 @@ impl HttpResponse {
 impl Drop for HttpResponse {
     /// Returns the connection to the pool if the body is complete, and closes it otherwise.
     fn drop(&mut self) {
-        if let Some((mut connection, pool)) = self.over.take()
+        if let Some((mut connection, pool)) = self.source.take()
             && connection.finish_exchange(self.response.body_mut())
         {
             pool.put_back(connection);

@@ -143,7 +143,7 @@ impl Connection {
             // The answer belongs to something else.
             Some(Ok(_)) if unsent => Err(self.ended()),
             Some(Ok(answer)) => {
-                self.progress.note_head();
+                self.progress.set_head_read();
                 self.check_framing(&method, &answer).map(|()| answer)
             }
             Some(Err(error)) => Err(self.fault(&error.into_error())),
@@ -177,7 +177,7 @@ impl Connection {
             // A proxy on the way may have used the other of the two lengths.
             is_coded && lengths.next().is_some()
         };
-        let is_last = closes(answer);
+        let is_last = closes_connection(answer);
         self.is_reusable = !is_last && !is_doubtful;
         if is_last && status.as_u16() >= 300 {
             // The server is about to close the connection: bytes that it does not read would reset the connection and
@@ -311,7 +311,7 @@ impl Driver {
 }
 
 /// Returns `true` if no other request may follow an answer (RFC 9112, section 9.3).
-fn closes<B>(answer: &Response<B>) -> bool {
+fn closes_connection<B>(answer: &Response<B>) -> bool {
     let has = |option: &str| {
         let mut options = tokens(answer.headers(), &header::CONNECTION);
         options.any(|name| name.eq_ignore_ascii_case(option.as_bytes()))

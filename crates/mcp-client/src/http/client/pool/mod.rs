@@ -52,7 +52,7 @@ pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 /// Connection pool of one server.
 pub(crate) struct Pool {
     connector: HttpConnector,
-    tls: Option<Tls>,
+    tls: Option<TlsSettings>,
     server: Uri,
     /// Form of `server` that HTTP/1.1 sends: only the path.
     target: Uri,
@@ -67,7 +67,7 @@ pub(crate) struct Pool {
 }
 
 /// TLS settings of one server.
-struct Tls {
+struct TlsSettings {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
@@ -108,7 +108,7 @@ impl Pool {
         server: Uri,
         mut headers: HeaderMap,
     ) -> Result<Arc<Self>, ClientError> {
-        let tls = tls.map(|tls| Tls::new(tls, &server)).transpose()?;
+        let tls = tls.map(|tls| TlsSettings::new(tls, &server)).transpose()?;
         let has_own_host = headers.contains_key(header::HOST);
         if let Some(authority) = server.authority()
             && !has_own_host
@@ -149,7 +149,9 @@ impl Pool {
                 Checkout::Http1(mut connection) => {
                     let request = self.request(&method, &headers, true);
                     match connection.exchange(request, &mut body).await {
-                        Ok(answer) => return Ok(HttpResponse::over(connection, answer, Arc::clone(self))),
+                        Ok(answer) => {
+                            return Ok(HttpResponse::from_http1(connection, answer, Arc::clone(self)));
+                        }
                         // The server has closed the idle connection meanwhile, and nothing was sent.
                         Err(ExchangeError { unsent: true, .. }) if !is_new => {}
                         Err(ExchangeError { fault, unsent }) => {
@@ -162,7 +164,7 @@ impl Pool {
                     let request = self.request(&method, &headers, false);
                     let request = request.map(|()| RequestBody::new(body.clone(), Arc::default()));
                     match Box::pin(sender.try_send_request(request)).await {
-                        Ok(answer) => return Ok(HttpResponse::shared(answer)),
+                        Ok(answer) => return Ok(HttpResponse::from_http2(answer)),
                         // The server has closed the connection meanwhile.
                         Err(error) if error.message().is_some() && !is_new => {
                             *self.shared.lock() = None;
@@ -298,7 +300,7 @@ impl Pool {
     }
 }
 
-impl Tls {
+impl TlsSettings {
     fn new(mut configuration: ClientConfig, server: &Uri) -> Result<Self, ClientError> {
         configuration.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let host = server.host().unwrap_or_default();

@@ -24,10 +24,14 @@ use crate::http::client::tcp_connector;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Protocol {
     Plain,
-    Tls(&'static [u8]),
+    TlsSettings(&'static [u8]),
 }
 
-const ALL: [Protocol; 3] = [Protocol::Plain, Protocol::Tls(b"http/1.1"), Protocol::Tls(b"h2")];
+const ALL: [Protocol; 3] = [
+    Protocol::Plain,
+    Protocol::TlsSettings(b"http/1.1"),
+    Protocol::TlsSettings(b"h2"),
+];
 
 /// Server that echoes requests and counts its connections.
 struct Server {
@@ -68,7 +72,7 @@ impl Server {
         let certificate = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let acceptor = match protocol {
             Protocol::Plain => None,
-            Protocol::Tls(protocol) => {
+            Protocol::TlsSettings(protocol) => {
                 let key = PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
                 let provider = Arc::new(aws_lc_rs::default_provider());
                 let mut settings = ServerConfig::builder_with_provider(provider)
@@ -129,7 +133,7 @@ async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, protocol: Proto
         return;
     };
     let stream = TokioIo::new(stream);
-    if protocol == Protocol::Tls(b"h2") {
+    if protocol == Protocol::TlsSettings(b"h2") {
         let builder = conn::http2::Builder::new(TokioExecutor::new());
         drop(builder.serve_connection(stream, service_fn(echo)).await);
     } else {
@@ -147,7 +151,7 @@ async fn post(pool: &Arc<Pool>, body: &Bytes) -> Result<HttpResponse, TransportE
 }
 
 async fn body(answer: &mut HttpResponse) -> Bytes {
-    if let Some(whole) = answer.whole().await.unwrap() {
+    if let Some(whole) = answer.read_whole().await.unwrap() {
         return whole;
     }
     let mut whole = Vec::new();
@@ -167,7 +171,7 @@ async fn requests_share_a_connection_one_after_the_other() {
             let Ok(mut answer) = post(&pool, &sent).await else {
                 panic!("{protocol:?}")
             };
-            let is_http2 = protocol == Protocol::Tls(b"h2");
+            let is_http2 = protocol == Protocol::TlsSettings(b"h2");
             let version = if is_http2 {
                 Version::HTTP_2
             } else {
@@ -208,7 +212,7 @@ async fn requests_at_a_time_have_connections_of_their_own_but_over_http_2() {
         // The first response was dropped before its body was read.
         let n_connections = server.n_connections.load(Ordering::SeqCst);
         match protocol {
-            Protocol::Tls(b"h2") => assert_eq!(n_connections, 1),
+            Protocol::TlsSettings(b"h2") => assert_eq!(n_connections, 1),
             _ => assert!((2..=3).contains(&n_connections), "{n_connections}"),
         }
     }
@@ -233,7 +237,7 @@ async fn a_server_that_has_gone_is_sent_nothing() {
         }
         let failed = post(&pool, &sent).await;
         // The task of an HTTP/2 connection may not have run yet.
-        let is_shared = protocol == Protocol::Tls(b"h2");
+        let is_shared = protocol == Protocol::TlsSettings(b"h2");
         assert!(
             failed.is_err_and(|error| error.unsent || is_shared),
             "{protocol:?}"
