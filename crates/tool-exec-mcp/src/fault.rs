@@ -170,7 +170,7 @@ fn kind_of_refusal(status: u16) -> Option<ErrorKind> {
 fn refused(error: ToolError, told: Option<&str>, now: SystemTime) -> ToolError {
     let error = error.ignored_by_health();
     match told.and_then(|text| retry_after(text, now)) {
-        Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_told(wait),
+        Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_retry_hint(wait),
         _ => error,
     }
 }
@@ -201,7 +201,7 @@ fn http_status(
         false => unanswered(ErrorKind::Unavailable, message),
     };
     match told.and_then(|text| retry_after(text, now)) {
-        Some(wait) => error.with_told(wait),
+        Some(wait) => error.with_retry_hint(wait),
         None => error,
     }
 }

@@ -41,7 +41,7 @@ impl ErrorPolicyLayer {
     }
 
     /// Goes by this policy from now on.
-    pub fn adopt(&self, policy: Arc<ErrorPolicySettings>) {
+    pub fn reconfigure(&self, policy: Arc<ErrorPolicySettings>) {
         self.policy.store(policy);
     }
 
@@ -88,7 +88,7 @@ impl ErrorPolicyLayer {
             let subject = AlertSubject::Tool(tool.name().clone());
             let at = cx.clock.wall();
             let alert = Alert::new(AlertKind::Failure, AlertPhase::Firing, subject, message, at);
-            cx.observers.tell(&Event::Alert { alert: &alert });
+            cx.observers.emit(&Event::Alert { alert: &alert });
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 use jsonschema::{Draft, PatternOptions, Retrieve, ValidationOptions, Validator, json::Json};
 use raw_json::{JsonErrorKind, JsonLimits, RawJson};
 use serde_json::Value;
-use tool_core::{Adapted, ArgumentHandling, CheckError, CheckJson, Mismatch};
+use tool_core::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson, Mismatch};
 
 use crate::{
     SchemaError, SchemaErrorKind,
@@ -272,11 +272,11 @@ impl CheckJson for Schema {
         }
     }
 
-    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
         adapt(&self.value, arguments, handling)
     }
 
-    fn fill_defaults(&self, arguments: &RawJson) -> Option<Adapted> {
+    fn fill_defaults(&self, arguments: &RawJson) -> Option<AdaptedArguments> {
         self.defaults()?.fill(arguments)
     }
 }
