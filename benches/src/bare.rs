@@ -1,5 +1,5 @@
-//! The least that can be done: what is left out here (deadlines, limits, cancellation, checks of what comes in) is what
-//! a client costs.
+//! Minimal clients: everything that is missing here (deadlines, limits, cancellation, validation of input) is the cost
+//! of a full client.
 
 use std::{
     collections::HashMap,
@@ -37,7 +37,7 @@ struct Answer {
 
 type Waiting = Mutex<HashMap<u64, oneshot::Sender<Box<RawValue>>>>;
 
-/// A writer, a reader, and a map of who waits.
+/// Stdio client: a writer, a reader, and a map of waiting callers.
 pub struct BareStdio {
     queue: mpsc::UnboundedSender<String>,
     waiting: Arc<Waiting>,
@@ -110,7 +110,7 @@ impl Client for BareStdio {
     }
 }
 
-/// hyper's client, a body that is written at once, a body that is collected.
+/// HTTP client: hyper's pooled client with bodies in one piece.
 pub struct BareHttp {
     client: HyperClient<HttpConnector, Full<Bytes>>,
     uri: Uri,
@@ -178,7 +178,7 @@ impl Client for BareHttp {
     }
 }
 
-/// The data of the only event.
+/// Data of the only event of a stream.
 fn data_of(stream: &[u8]) -> Option<&[u8]> {
     let mut lines = stream.split(|byte| *byte == b'\n');
     lines.find_map(|line| line.strip_prefix(b"data: "))

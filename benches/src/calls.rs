@@ -13,22 +13,22 @@ use crate::{
     serve_http::Server,
 };
 
-/// How calls are made.
+/// Load of one benchmark case.
 struct Load {
     name: &'static str,
-    /// How many are under way at once.
+    /// Number of concurrent calls.
     width: usize,
-    /// How many threads make them.
+    /// Number of threads that make calls.
     threads: usize,
-    /// How many a block has, over stdio and over HTTP.
+    /// Number of calls in a block, over stdio and over HTTP.
     counts: [usize; 2],
-    /// How long their text is.
+    /// Length of the text of a call, in bytes.
     bytes: usize,
     rounds: usize,
 }
 
 const LOADS: [Load; 4] = [
-    // What the client takes by itself: with more threads, most of it is which of them is woken.
+    // Cost of the client itself: with more threads, most of it depends on which of them is woken.
     Load {
         name: "one at a time, one thread",
         width: 1,
@@ -63,7 +63,8 @@ const LOADS: [Load; 4] = [
     },
 ];
 
-/// Measures the cases whose names hold `filter`, and prints a table for each; of one party only, if it is named.
+/// Measures the cases whose names contain `filter`, and prints a table for each. Measures a single party if `only` is
+/// set.
 pub fn run(filter: &str, only: Option<Party>) -> Result<()> {
     for way in Way::ALL {
         for load in &LOADS {
@@ -138,7 +139,7 @@ fn report(name: &str, load: &Load, count: usize, parties: &[Party], blocks: &[Ve
     Ok(())
 }
 
-/// Ours to another party, round by round, against the target if there is one.
+/// Compares ours with another party, round by round, and with the target if there is one.
 fn verdict(load: &Load, party: Party, ours: &[Block], theirs: &[Block]) -> String {
     let is_sequential = load.width == 1;
     let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| {
@@ -158,7 +159,7 @@ fn verdict(load: &Load, party: Party, ours: &[Block], theirs: &[Block]) -> Strin
         (false, Party::Bare) => ("rate", Some(0.7)),
         (false, _) => ("rate", Some(1.0)),
     };
-    // Large messages have no target of their own.
+    // Large messages have no target.
     let target = target.filter(|_| load.bytes < 1024);
     let judged = target.map(|target| {
         let (sign, met) = if is_sequential {

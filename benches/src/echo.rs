@@ -1,4 +1,4 @@
-//! The echo server itself, free of any transport: one message in, at most one out, both eras.
+//! Echo server without a transport: one message in, at most one out, both eras.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ struct Arguments<'a> {
     payload: &'a RawValue,
 }
 
-/// Which eras a server speaks.
+/// Era of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     Legacy,
@@ -38,7 +38,7 @@ const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"to
 const DISCOVERED: &str = r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"1"}}}"#;
 const TOOLS: &str = r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"payload":{"type":"string"}}}}]}"#;
 
-/// What a server answers to a message; nothing to one that wants no answer.
+/// Response of a server to a message, or `None` for a notification.
 pub fn answer(message: &[u8], era: Era) -> Option<String> {
     let Ok(message) = serde_json::from_slice::<Message<'_>>(message) else {
         return Some(failure("null", -32700));
@@ -57,7 +57,7 @@ pub fn answer(message: &[u8], era: Era) -> Option<String> {
     })
 }
 
-/// The message with this id that carries this text, which is JSON already.
+/// Response with this id that contains this text, which is JSON already.
 fn echo(id: &str, text: &str) -> String {
     let parts = [
         r#"{"jsonrpc":"2.0","id":"#,

@@ -20,7 +20,7 @@ use std::env;
 use anyhow::{Result, bail};
 use tokio::runtime::{Builder, Runtime};
 
-/// The worker threads of every party: the machine's cores are shared with the server.
+/// Number of worker threads of every party: the cores of the machine are shared with the server.
 const WORKERS: usize = 2;
 
 fn main() -> Result<()> {
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// A runtime of so many threads.
+/// Builds a runtime with `count` threads.
 fn of_threads(count: usize) -> Result<Runtime> {
     let mut builder = match count {
         1 => Builder::new_current_thread(),

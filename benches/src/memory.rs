@@ -1,4 +1,4 @@
-//! What an idle connection costs, beyond the child: the private pages of a process with 50 more of them.
+//! Memory of an idle connection without its child process: the private pages of a process with 50 more of them.
 
 use std::{
     env, fs,
@@ -17,12 +17,12 @@ use crate::{
 };
 
 const CONNECTIONS: usize = 50;
-/// Open before, so that what is paid once is not counted.
+/// Number of connections opened before the measurement, so that one-time costs are not counted.
 const BEFORE: usize = 5;
 const RUNS: usize = 3;
 const TARGET_KIB: f64 = 16.0;
 
-/// Measures the ways whose names hold `filter`, each party in a process of its own.
+/// Measures the transports whose names contain `filter`, each party in a process of its own.
 pub async fn run(filter: &str) -> Result<()> {
     writeln!(
         stdout(),
@@ -68,7 +68,7 @@ async fn measured_apart(party: Party, way: Way) -> Result<f64> {
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
-/// Prints what one connection of this process costs.
+/// Prints the cost of one connection of this process.
 pub async fn measure(party: Party, way: Way) -> Result<()> {
     const SETTLE: Duration = Duration::from_millis(500);
     let server = way.mode().map(Server::start).transpose()?;
@@ -88,7 +88,7 @@ pub async fn measure(party: Party, way: Way) -> Result<()> {
     Ok(())
 }
 
-/// In KiB.
+/// Private dirty memory of this process, in KiB.
 fn private_dirty() -> Result<f64> {
     let rollup = fs::read_to_string("/proc/self/smaps_rollup")?;
     let line = rollup

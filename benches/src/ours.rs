@@ -1,4 +1,4 @@
-//! The client that is measured.
+//! The measured client, `mcp-client`.
 
 use std::{env, time::Duration};
 

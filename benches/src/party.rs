@@ -1,4 +1,4 @@
-//! Who is measured, over what, and what all of them have in common.
+//! Measured clients, their transports, and the code that they have in common.
 
 use std::{fs, future::Future, pin::Pin, str::FromStr, sync::Arc, time::Duration};
 
@@ -11,25 +11,25 @@ use crate::{
     peer::Rmcp,
 };
 
-/// Whose client it is.
+/// Measured client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Party {
     Ours,
-    /// The least that can be done: a writer, a reader and a map; over HTTP hyper's pooled client.
+    /// Minimal client: a writer, a reader and a map; over HTTP hyper's pooled client.
     Bare,
-    /// rmcp as it comes: over HTTP a new TCP connection for each call, and 16 of them at once.
+    /// rmcp with its defaults: over HTTP a new TCP connection for each call, and 16 of them at once.
     Rmcp,
     /// rmcp over HTTP with a client that keeps its connections, and 64 calls at once.
     RmcpPooled,
 }
 
-/// How client and server talk.
+/// Transport between client and server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     Stdio,
-    /// 2026-07-28: no session, answers in JSON.
+    /// 2026-07-28: no session, responses in JSON.
     HttpJson,
-    /// 2025-11-25: a session, answers as streams of events.
+    /// 2025-11-25: a session, responses as event streams.
     HttpSession,
 }
 
@@ -43,7 +43,7 @@ impl Party {
         }
     }
 
-    /// Opens a connection; `server` is the URL for the ways over HTTP.
+    /// Opens a connection; `server` is the URL for HTTP.
     pub async fn open(self, way: Way, server: &str) -> Result<Arc<dyn Measured>> {
         Ok(match (self, way) {
             (Self::Ours, _) => Arc::new(Ours::open(way, server).await?),
@@ -66,7 +66,7 @@ impl Way {
         }
     }
 
-    /// The mode of the server over HTTP that speaks it.
+    /// Mode of the HTTP server that speaks it.
     pub fn mode(self) -> Option<&'static str> {
         match self {
             Self::Stdio => None,
@@ -106,23 +106,23 @@ impl FromStr for Way {
     }
 }
 
-/// A client that can call the tool `echo`.
+/// Client that can call the tool `echo`.
 pub trait Client: Send + Sync + 'static {
-    /// Makes a call, and fails unless its own text comes back.
+    /// Makes a call. Fails unless its own text comes back.
     fn call(&self, payload: String) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What one block of calls took.
+/// Measurements of one block of calls.
 pub struct Block {
-    /// The median time of a call.
+    /// Median duration of a call.
     pub latency: Duration,
-    /// How long the block took in all.
+    /// Duration of the whole block.
     pub elapsed: Duration,
-    /// The processor time of this process.
+    /// Processor time of this process.
     pub processor: Duration,
 }
 
-/// A client whose type is forgotten, at a cost for each block rather than for each call.
+/// Type-erased client, at a cost for each block rather than for each call.
 pub trait Measured: Send + Sync {
     fn block(
         self: Arc<Self>,
@@ -172,7 +172,7 @@ impl<C: Client> Measured for C {
     }
 }
 
-/// What the threads of this process have run, as the scheduler tells to the nanosecond.
+/// Processor time of the threads of this process, as the scheduler reports it in nanoseconds.
 fn processor_time() -> Duration {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let ran = threads.filter_map(|thread| {
@@ -182,12 +182,13 @@ fn processor_time() -> Duration {
     Duration::from_nanos(ran.sum())
 }
 
-/// The parameters of a call, as JSON.
+/// Params of a call, as JSON.
 pub fn params(payload: &str) -> String {
     format!(r#"{{"name":"echo","arguments":{{"payload":"{payload}"}}}}"#)
 }
 
-/// Fails unless a result holds the text that was sent. It looks where the text must be, so a large one costs little.
+/// Fails unless a result contains the text that was sent. Searches only at the expected offset, so a large one costs
+/// little.
 pub fn check(result: &str, payload: &str) -> Result<()> {
     const BEFORE: &str = r#""text":""#;
     let text = result.find(BEFORE).map(|at| &result[at + BEFORE.len()..]);

@@ -1,4 +1,4 @@
-//! The echo server over HTTP, by hand: the less it costs, the more a ratio says of the clients.
+//! Echo server over HTTP, written by hand: the less it costs, the more a ratio says about the clients.
 
 use std::{
     env,
@@ -18,12 +18,12 @@ use tokio::{
 
 use crate::echo::{Era, answer};
 
-/// How it answers.
+/// Mode of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Modern: no session, JSON.
     Json,
-    /// Legacy: a session, and each answer a stream of events.
+    /// Legacy: a session, and each response an event stream.
     Session,
 }
 
@@ -42,7 +42,7 @@ impl FromStr for Mode {
 const EVENT: &str = "event: message\ndata: ";
 const EVENT_END: &str = "\n\n";
 
-/// Says on stdout where it listens, and serves until its stdin ends.
+/// Prints its address to stdout, and serves until its stdin ends.
 pub fn serve(mode: Mode) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -59,7 +59,7 @@ pub fn serve(mode: Mode) -> Result<()> {
             loop {
                 let (socket, _) = listener.accept().await?;
                 socket.set_nodelay(true)?;
-                // A client that goes away in the middle of a request is not this server's problem.
+                // A client that disconnects during a request is no fault of the server.
                 tokio::spawn(async move { connection(socket, mode).await.ok() });
             }
         };
@@ -87,7 +87,7 @@ async fn connection(mut socket: TcpStream, mode: Mode) -> Result<()> {
             (b"GET ", Mode::Session) => {
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
                 socket.write_all(head.as_bytes()).await?;
-                // There is never any news.
+                // There are no notifications.
                 return pending().await;
             }
             (b"DELE", Mode::Session) => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_owned(),
@@ -98,7 +98,7 @@ async fn connection(mut socket: TcpStream, mode: Mode) -> Result<()> {
     }
 }
 
-/// The length of the next head, once all of it is here.
+/// Returns the length of the next head as soon as it is complete.
 async fn read_head(socket: &mut TcpStream, seen: &mut Vec<u8>) -> Result<Option<usize>> {
     loop {
         if let Some(end) = seen.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -129,7 +129,7 @@ fn reply(body: &[u8], mode: Mode) -> String {
     let Some(answer) = answer(body, era) else {
         return "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned();
     };
-    // What is not known is refused with a status by HTTP, in both eras.
+    // Over HTTP, unknown methods are refused with a status in both eras.
     if answer.contains("\"code\":-32601") {
         let length = answer.len();
         return format!(
@@ -154,7 +154,7 @@ fn reply(body: &[u8], mode: Mode) -> String {
     }
 }
 
-/// This program, started as a server, until it is dropped.
+/// This program started as a server, ended on drop.
 pub struct Server {
     pub url: String,
     process: Child,

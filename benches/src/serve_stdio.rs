@@ -1,4 +1,4 @@
-//! The echo server over stdio: one thread, which writes when it has nothing left to read.
+//! Echo server over stdio: one thread, which writes when there is nothing left to read.
 
 use std::io::{BufRead, BufReader, BufWriter, Write, stdin, stdout};
 

@@ -1,11 +1,12 @@
-//! The client under test of the official conformance suite, which starts it once per scenario.
+//! Client under test of the official conformance suite, which starts it once per scenario.
 //!
 //! ```text
 //! cargo build -p mcp-client --example conformance-client
 //! conformance client --command target/debug/examples/conformance-client --requirements 2026-07-28
 //! ```
-//! The server's URL is the last argument. `MCP_CONFORMANCE_SCENARIO` names the scenario,
-//! `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision to speak, `MCP_CONFORMANCE_CONTEXT` holds what the scenario adds.
+//!
+//! The last argument is the server's URL. `MCP_CONFORMANCE_SCENARIO` names the scenario,
+//! `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision to speak, `MCP_CONFORMANCE_CONTEXT` contains data of the scenario.
 
 use std::{env, error::Error};
 
@@ -46,7 +47,7 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 
-/// The era of the revision that is asked for.
+/// Era of the requested revision.
 fn era() -> Result<EraChoice> {
     let Some(revision) = variable("MCP_CONFORMANCE_PROTOCOL_VERSION") else {
         return Ok(EraChoice::Auto);
@@ -57,7 +58,7 @@ fn era() -> Result<EraChoice> {
     })
 }
 
-/// Accepts what elicitations propose, has no roots, and no model.
+/// Accepts the defaults of elicitations, has no roots, and no model.
 fn handlers(scenario: &str) -> Handlers {
     if matches!(scenario, "initialize" | "sse-retry" | "tools_call") {
         return Handlers::new();
@@ -90,7 +91,7 @@ async fn call_all_tools(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Lists everything and gets everything that is listed.
+/// Lists everything and gets every listed item.
 async fn everything(connection: &Connection) -> Result<()> {
     call_all_tools(connection).await?;
     for resource in connection.list_resources().await? {
@@ -120,7 +121,7 @@ async fn calls_of_the_context(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Sends the schema of a tool back as it came.
+/// Sends the schema of a tool back unchanged.
 async fn echo_a_schema(connection: &Connection) -> Result<()> {
     let tools = connection.list_tools().await?;
     let schema = tools.first().and_then(|tool| tool.get("inputSchema"));
@@ -128,7 +129,7 @@ async fn echo_a_schema(connection: &Connection) -> Result<()> {
     call(connection, "json_schema_echo", arguments).await
 }
 
-/// Calls the tools at the same time: what one asks for must not reach another.
+/// Calls the tools concurrently: a request in one call must not reach another.
 async fn all_at_once(connection: &Connection) -> Result<()> {
     let mut calls = Vec::new();
     for tool in connection.list_tools().await? {

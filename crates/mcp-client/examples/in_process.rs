@@ -1,4 +1,4 @@
-//! A server and a client in one program, connected by a pipe in memory: what both take, and nothing else.
+//! Minimal server and client in one program, connected by a pipe in memory.
 //!
 //! ```text
 //! cargo run -p mcp-client --example in_process

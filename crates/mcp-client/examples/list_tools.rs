@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let target = args.next().ok_or("give the command of a server, or its URL")?;
     let options = ConnectionOptions::default();
     let connection = if target.starts_with("http://") || target.starts_with("https://") {
-        Connection::http(&HttpEndpoint::new(&target)?.or_sse(), options).await?
+        Connection::http(&HttpEndpoint::new(&target)?.with_sse_fallback(), options).await?
     } else {
         Connection::spawn(&Command::new(target).args(args), options).await?
     };

@@ -2,9 +2,9 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use mcp_wire::{RpcError, code};
 
-use crate::duration::format_duration;
+use crate::format_duration::format_duration;
 
-/// Why a request, or a server as a whole, failed.
+/// Error of a request or of a server as a whole.
 ///
 /// Cheap to clone: one closed connection fails every request that waits on it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -12,78 +12,78 @@ use crate::duration::format_duration;
 pub struct ClientError {
     kind: ClientErrorKind,
     sent: bool,
-    /// Whether it is an answer that names the request: the server has looked at it.
+    /// `true` if the server responded to this very request by its id, so it has examined the request.
     is_answer: bool,
     #[source]
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
-/// What went wrong.
+/// Kind of a [`ClientError`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientErrorKind {
-    /// No answer came in time.
+    /// The timeout elapsed without a response.
     #[error("no answer within {}", format_duration(*.0))]
     Timeout(Duration),
-    /// The connection closed before the answer came, or had closed before the request.
+    /// The connection was closed before the request or before its response.
     #[error("the connection is closed: {0}")]
     Closed(String),
-    /// The server answered with an error.
+    /// The server responded with a JSON-RPC error.
     #[error("the server answered with {0}")]
     Rpc(RpcError),
-    /// The server sent something that is no answer.
+    /// The server sent something that is not a valid response.
     #[error("{0}")]
     Protocol(String),
-    /// The answer is larger than allowed.
+    /// The response exceeds the size limit.
     #[error("the answer is larger than {limit} bytes")]
     TooLarge {
-        /// How large an answer may be.
+        /// Maximum size of a response, in bytes.
         limit: usize,
     },
-    /// The server could not be started, or did not open the connection.
+    /// The server failed to start, or did not open the connection.
     #[error("the server did not start: {reason}")]
     StartFailed {
-        /// What happened.
+        /// Description of the failure.
         reason: String,
-        /// The last of what it wrote to stderr.
+        /// Tail of the server's stderr.
         stderr: String,
     },
-    /// The server wants something that this client does not do.
+    /// The server requires something that this client does not support.
     #[error("{0}")]
     Unsupported(String),
-    /// The server wants other credentials.
+    /// The server refused the credentials.
     #[error("the server refused the credentials with HTTP status {status}")]
     Auth {
-        /// 401 or 403.
+        /// HTTP status: 401 or 403.
         status: u16,
-        /// What `WWW-Authenticate` says.
+        /// Value of the header `WWW-Authenticate`.
         challenge: Option<String>,
     },
-    /// The server answered with an HTTP status that is no success.
+    /// The server responded with an HTTP status other than success.
     #[error("the server answered with HTTP status {status}")]
     HttpStatus {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// The start of the body.
+        /// Beginning of the body.
         body: String,
-        /// What `Retry-After` says.
+        /// Value of the header `Retry-After`.
         retry_after: Option<String>,
     },
-    /// The server could not be reached.
+    /// The server is unreachable.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
-    /// The server failed a short while ago and is not tried again yet.
+    /// The server failed recently and is not restarted before the pause is over.
     #[error("the server is unavailable for another {}: {reason}", format_duration(*retry_in))]
     Unavailable {
-        /// Why it failed.
+        /// Description of the failure.
         reason: String,
-        /// How long until it is tried again.
+        /// Time until the next start is allowed.
         retry_in: Duration,
     },
-    /// The server answers, and says that it is not well.
+    /// The server responds, but its health check failed.
     #[error("its health check failed: {0}")]
     Unhealthy(String),
-    /// The settings do not make a connection.
+    /// The settings are invalid.
     #[error("{0}")]
     Invalid(String),
 }
@@ -102,27 +102,45 @@ impl ClientError {
         Self::new(ClientErrorKind::Closed(reason.into()))
     }
 
+    /// Error of a request on a connection that was shut down.
+    pub(crate) fn shut_down() -> Self {
+        Self::closed("the connection was shut down")
+    }
+
+    /// Error of callers during the pause after `error`.
+    pub(crate) fn unavailable(error: Self, retry_in: Duration) -> Self {
+        // A server that refused the credentials refuses them until they change.
+        if matches!(error.kind(), ClientErrorKind::Auth { .. }) {
+            return error.with_sent(false);
+        }
+        Self::new(ClientErrorKind::Unavailable {
+            reason: error.to_string(),
+            retry_in,
+        })
+        .with_source(error)
+    }
+
     pub(crate) fn protocol(detail: impl Into<String>) -> Self {
         Self::new(ClientErrorKind::Protocol(detail.into()))
     }
 
-    pub(crate) fn sent(mut self, sent: bool) -> Self {
+    pub(crate) fn with_sent(mut self, sent: bool) -> Self {
         self.sent = sent;
         self
     }
 
-    pub(crate) fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+    pub(crate) fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// The earlier failure that this one comes from, such as why a server rests that is unavailable.
+    /// Earlier failure that caused this one, such as the reason why a server is unavailable.
     #[must_use]
-    pub fn earlier(&self) -> Option<&Self> {
+    pub fn underlying(&self) -> Option<&Self> {
         self.source.as_deref()?.downcast_ref()
     }
 
-    pub(crate) fn answering(mut self, is_answer: bool) -> Self {
+    pub(crate) fn with_is_answer(mut self, is_answer: bool) -> Self {
         self.is_answer = is_answer;
         self
     }
@@ -131,23 +149,23 @@ impl ClientError {
         self.is_answer
     }
 
-    /// The HTTP status and the start of the body that this error was read from, if any.
+    /// HTTP status and beginning of the body that this error was read from, if any.
     pub(crate) fn http_status(&self) -> Option<(u16, &str)> {
         match &self.kind {
             ClientErrorKind::HttpStatus { status, body, .. } => Some((*status, body)),
-            _ => self.earlier()?.http_status(),
+            _ => self.underlying()?.http_status(),
         }
     }
 
-    /// Whether a server that was to be opened over Streamable HTTP does not speak it.
-    pub(crate) fn refuses_transport(&self) -> bool {
+    /// `true` if the server may speak another transport than Streamable HTTP.
+    pub(crate) fn indicates_other_transport(&self) -> bool {
         self.http_status()
             .is_some_and(|(status, _)| matches!(status, 400 | 404 | 405))
     }
 
-    /// Whether the server may have refused the request because it speaks another era of the protocol by now. Such a
-    /// refusal looks at no request: what was refused has not run. [`Upstream::detect_era_change`](crate::Upstream::finds_other_era)
-    /// finds out.
+    /// `true` if the server may have refused the request because it speaks another era of the protocol by now. Such a
+    /// refusal is issued before the request is examined, so the request has not run.
+    /// [`Upstream::detect_era_change`](crate::Upstream::detect_era_change) finds out.
     #[must_use]
     pub fn may_indicate_other_era(&self) -> bool {
         if let Some(code::UNSUPPORTED_PROTOCOL_VERSION | code::HEADER_MISMATCH) =
@@ -159,20 +177,20 @@ impl ClientError {
         matches!(status, Some(400 | 404 | 405)) && !self.is_answer
     }
 
-    /// What went wrong.
+    /// Kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ClientErrorKind {
         &self.kind
     }
 
-    /// Whether the server may have seen the request, so that it may have run. When this is false the request can be
+    /// `true` if the server may have received the request, so that it may have run. If `false`, the request can be
     /// repeated whatever it does.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         self.sent
     }
 
-    /// The error that the server answered with, if that is what happened.
+    /// JSON-RPC error of the server, if this is one.
     #[must_use]
     pub fn as_rpc(&self) -> Option<&RpcError> {
         match &self.kind {

@@ -1,12 +1,15 @@
-//! An MCP client that relays bytes untouched: stdio and Streamable HTTP, lazy start, supervision, deadlines.
+//! MCP client that relays bytes untouched: stdio and Streamable HTTP, lazy start, supervision, deadlines.
 //!
-//! A [`Connection`] is one open connection, over a child process ([`Connection::spawn`]), over HTTP
-//! ([`Connection::http`], for old servers [`Connection::sse`]), over WebSocket ([`Connection::websocket`], with the feature
-//! `websocket`) or over any pair of byte streams ([`Connection::from_streams`]).
-//! An [`Upstream`] is a server that is started when it is first needed, and started again when it has failed, but not
-//! too often. Results are slices of the message that the server sent: no member is lost, no number rounded. Both eras of
-//! the protocol are spoken, and which one is found out ([`EraChoice`]); servers that ask for something reach
-//! [`Handlers`], what they tell comes as [`Events`].
+//! A [`Connection`] is one open connection: over a child process ([`Connection::spawn`]), over HTTP
+//! ([`Connection::http`], for old servers [`Connection::sse`]), over WebSocket ([`Connection::websocket`], with the
+//! feature `websocket`) or over any pair of byte streams ([`Connection::from_streams`]).
+//!
+//! An [`Upstream`] is a supervised server: started when it is first needed, and restarted with backoff after a failure.
+//! Results are slices of the message that the server sent: no member is lost, no number is rounded. Both eras of the
+//! protocol are spoken; [`EraChoice`] selects one or detects it. Requests of a server reach [`Handlers`], its
+//! notifications arrive at an [`EventReceiver`].
+//!
+//! # Examples
 //!
 //! ```no_run
 //! use mcp_client::{Command, Connection, ConnectionOptions, RequestOptions};
@@ -25,71 +28,52 @@
 //! # }
 //! ```
 //!
-//! The examples `list_tools` and `in_process` are whole programs.
+//! The examples `list_tools` and `in_process` are complete programs.
 //!
-//! # What a server can cost
+//! # Maximum cost of a server
 //!
-//! No server can make a call outlive its deadline, let memory grow without bound, or leave a process behind.
+//! No server can make a call outlive its deadline, make memory grow without bound, or leave a process behind.
 //!
 //! | a server that | costs at most |
 //! |---|---|
-//! | does not answer | [`RequestOptions::timeout`]; with progress, [`RequestOptions::max_total`] |
+//! | does not respond | [`RequestOptions::timeout`]; with progress, [`RequestOptions::max_total`] |
 //! | does not open the connection | [`ConnectionOptions::start_timeout`] |
-//! | does not read | the call its deadline, and the connection after [`ConnectionOptions::write_stall`] |
-//! | answers with too much | the call; a message holds [`ConnectionOptions::max_message`] bytes |
-//! | writes what is no message | nothing, and the connection after [`ConnectionOptions::max_garbage`] lines in a row |
-//! | sends a batch, where 2025-03-26 was agreed on | [`mcp_wire::MAX_BATCH`] messages, each as if it had come alone; elsewhere it is no message |
+//! | does not read | the call until its deadline, and the connection after [`ConnectionOptions::write_stall`] |
+//! | sends too large a response | the call; a message has at most [`ConnectionOptions::max_message`] bytes |
+//! | writes lines that are not messages | the connection, after [`ConnectionOptions::max_garbage`] of them in a row |
+//! | sends a batch in revision 2025-03-26 | [`mcp_wire::MAX_BATCH`] messages, each handled as if sent alone; in other revisions a batch is not a message |
 //! | lists without end | the list; see [`PageLimits`] |
-//! | tells without end | those of its [`Events`] that come while too many wait |
-//! | asks without end | the questions beyond 64 that are open |
+//! | sends notifications without end | the events that exceed the queue of an [`EventReceiver`] |
+//! | sends requests without end | the requests beyond 64 that are open |
 //! | ends again and again | six starts in the first minute, then one a minute; see [`StartBudget`] |
-//! | does not end | the grace of [`ConnectionOptions::shutdown_grace`], then it is killed with all that it has started, also what left its process group; see [`Command`] |
+//! | does not end | [`ConnectionOptions::shutdown_grace`], then it is killed with all its descendants, including those that left its process group; see [`Command`] |
 //!
-//! An [`ClientError`] tells whether the request may have run ([`ClientError::was_sent`]): only then is it a risk to repeat it.
+//! A [`ClientError`] tells whether the request may have run ([`ClientError::was_sent`]): only then is it a risk to
+//! repeat it.
 
-mod changes;
-mod command;
 mod connection;
-mod counters;
-mod duration;
 mod error;
-mod events;
-mod exchange;
-mod features;
-mod handlers;
+mod format_duration;
 mod http;
-mod incoming;
-mod input;
-mod list;
-mod opening;
-mod options;
-mod pauses;
+mod notifications;
 mod process;
-mod server;
-mod stderr;
+mod server_requests;
 mod stream;
-#[cfg(target_os = "linux")]
-mod tree;
-#[cfg(not(target_os = "linux"))]
-#[path = "tree_unknown.rs"]
-mod tree;
-mod unbuffered;
-mod upstream;
+mod supervisor;
+mod unbuffered_read;
 
 pub use self::{
-    changes::Changes,
-    command::{BASE_VARIABLES, Command, base_environment},
-    connection::Connection,
-    counters::Counters,
+    connection::{
+        Connection, ConnectionOptions, ConnectionStats, EraChoice, ListResult, ListTruncation,
+        OnNotification, OnProgress, PageLimits, RequestHook, RequestOptions, ServerInfo,
+    },
     error::{ClientError, ClientErrorKind},
-    events::{ConnectionEvent, Events},
-    handlers::{Handlers, ServerRequest},
     http::HttpEndpoint,
-    input::InputRequiredResult,
-    list::{ListCut, Listed, PageLimits},
-    options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
-    server::ServerInfo,
-    upstream::{
-        Endpoint, HealthCheck, OnStatus, StartBudget, StartLimit, State, Status, Upstream, UpstreamOptions,
+    notifications::{ChangeCounts, ConnectionEvent, EventReceiver},
+    process::{BASE_VARIABLES, Command, base_environment},
+    server_requests::{Handlers, InputRequiredResult, ServerRequest},
+    supervisor::{
+        Endpoint, HealthCheck, OnStatus, ServerState, ServerStatus, StartBudget, StartLimit, Upstream,
+        UpstreamOptions,
     },
 };

@@ -1,9 +1,9 @@
-//! How fast texts are checked and looked into: a message of many small values, one of long strings, and a call.
+//! Throughput of validation and member access: a message of many small values, one of long strings, and a tool call.
 
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use raw_json::{JsonLimits, RawJson, canonical, check};
+use raw_json::{JsonLimits, RawJson, canonical, validate};
 
 fn records() -> String {
     let items: Vec<String> = (0..1_000)
@@ -24,7 +24,7 @@ fn texts() -> String {
     format!(r#"{{"content": [{}]}}"#, items.join(","))
 }
 
-/// A call with a long text among its arguments, and members behind it.
+/// Tool call with a long text among its arguments, and members after it.
 fn call() -> String {
     let line = "The quick brown fox jumps over \\\"the lazy dog\\\".\\n".repeat(1_300);
     format!(r#"{{"arguments": {{"text": "{line}", "n": 1}}, "name": "echo"}}"#)
@@ -35,16 +35,16 @@ fn scan(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function("check", |bencher| {
-            bencher.iter(|| check(black_box(&text), JsonLimits::RELAY));
+            bencher.iter(|| validate(black_box(&text), JsonLimits::RELAY));
         });
         group.bench_function("check, no duplicates", |bencher| {
-            bencher.iter(|| check(black_box(&text), JsonLimits::STRICT));
+            bencher.iter(|| validate(black_box(&text), JsonLimits::STRICT));
         });
         let raw = RawJson::parse(text.clone()).expect("the text is JSON");
         group.bench_function("members", |bencher| {
             bencher.iter(|| black_box(&raw).members().count());
         });
-        // What is long in it is not passed over again, in a text that was checked; in a copy of it, it is.
+        // Validated text jumps over its large values by the index; a copy has no index.
         let copy = raw.detached();
         group.bench_function("members, unmarked", |bencher| {
             bencher.iter(|| black_box(&copy).members().count());

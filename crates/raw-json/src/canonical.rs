@@ -1,6 +1,6 @@
-//! The canonical form of a value: RFC 8785 (JSON Canonicalization Scheme) in the order of keys and the spelling of
-//! strings. Numbers differ from it on purpose: RFC 8785 writes every number as the double next to it, which would
-//! make two different 30-digit integers one. Here a number that is no exact double keeps its own text.
+//! Canonical form of a value: RFC 8785 (JSON Canonicalization Scheme) for the order of keys and the spelling of
+//! strings. Numbers deviate on purpose: RFC 8785 writes every number as its nearest double, which would make two
+//! different 30-digit integers equal. Here a number that is not exactly a double keeps its own text.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -11,9 +11,11 @@ use crate::{
     scan::{Scanner, unescape, utf16},
 };
 
-/// Writes a value in its canonical form: no space, keys in the order of their UTF-16 code units, strings with the
-/// fewest escapes (RFC 8785 section 3.2), numbers that are exact doubles in their shortest form and others as
-/// they were written.
+/// Writes a value in its canonical form: no white space, keys ordered by their UTF-16 code units, strings with the
+/// fewest escapes (RFC 8785 section 3.2), exact doubles in their shortest form and all other numbers as they were
+/// written.
+///
+/// # Examples
 ///
 /// ```
 /// use raw_json::{RawJson, canonical};
@@ -33,13 +35,15 @@ pub fn canonical(value: &RawJson) -> String {
     writer.out
 }
 
-/// The SHA-256 of the [`canonical`] form: equal for texts that mean the same value.
+/// SHA-256 digest of the [`canonical`] form. Equal for texts that mean the same value.
 #[must_use]
 pub fn digest(value: &RawJson) -> [u8; 32] {
     Sha256::digest(canonical(value)).into()
 }
 
-/// Writes bytes, such as a [`digest`], in hexadecimal digits.
+/// Formats bytes, such as a [`digest`], as lower-case hexadecimal digits.
+///
+/// # Examples
 ///
 /// ```
 /// assert_eq!(raw_json::hex(&[0, 0xab, 7]), "00ab07");
@@ -53,8 +57,8 @@ pub fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Passes over a text once and writes it anew. It keeps its own stack, since a part of a message may be nested
-/// deeper than a thread's stack allows.
+/// Rewrites a text in one pass. It keeps its own stack, since a part of a message may be nested deeper than the stack
+/// of a thread allows.
 struct Writer<'a> {
     scanner: Scanner<'a>,
     out: String,
@@ -64,20 +68,20 @@ struct Writer<'a> {
 enum Open<'a> {
     Array,
     Object {
-        /// Where the members begin in the output.
+        /// Offset of the first member in the output.
         start: usize,
         members: Vec<Member<'a>>,
     },
 }
 
 struct Member<'a> {
-    /// The key as it was written.
+    /// Key as it was written.
     key: &'a str,
-    /// Where the member stands in the output.
+    /// Range of the member in the output.
     place: Range<usize>,
 }
 
-/// The text was checked when it became a `RawJson`.
+/// Panic message for text that cannot be invalid: it was validated when it became a `RawJson`.
 const CHECKED: &str = "the text of a `RawJson` is JSON";
 
 impl<'a> Writer<'a> {
@@ -94,7 +98,7 @@ impl<'a> Writer<'a> {
             if opened {
                 continue;
             }
-            // A value has ended: close what it closes, or go on to the next one.
+            // A value has ended: close the containers that end with it, or continue with the next value.
             loop {
                 if self.open.is_empty() {
                     return;
@@ -114,7 +118,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Opens an array or object; one that is empty is closed at once.
+    /// Opens an array or object, and closes it at once if it is empty. Returns `true` if it stays open.
     fn enter(&mut self, bracket: char) -> bool {
         self.scanner.at += 1;
         self.scanner.space();
@@ -135,7 +139,7 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Writes the key that is due in an object.
+    /// Writes the next key if the innermost container is an object.
     fn key(&mut self) {
         let Some(Open::Object { members, .. }) = self.open.last_mut() else {
             return;
@@ -171,7 +175,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Puts the members of an object in order, if they are not.
+    /// Sorts the members of an object unless they are sorted already.
     fn sort(&mut self, start: usize, mut members: Vec<Member<'a>>) {
         let in_order = |a: &Member<'_>, b: &Member<'_>| utf16(a.key).cmp(utf16(b.key));
         if members.is_sorted_by(|a, b| in_order(a, b).is_le()) {
@@ -202,10 +206,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes a string, given what stands between its quotes. serde_json escapes just what RFC 8785 section 3.2.2.2 asks
-/// for. A lone surrogate has no canonical spelling and stays as it was written.
+/// Writes a string, given the text between its quotes. serde_json escapes exactly as RFC 8785 section 3.2.2.2 requires.
+/// A lone surrogate has no canonical spelling and stays as it was written.
 fn string(raw: &str, out: &mut String) {
-    // Without an escape there is nothing that needed one.
+    // A string without escapes needs none.
     if !raw.contains('\\') {
         out.push('"');
         out.push_str(raw);
@@ -222,9 +226,9 @@ fn string(raw: &str, out: &mut String) {
     }
 }
 
-/// A number in the form of ECMAScript's `Number::toString` if it is an exact double, else as it was written.
+/// Formats a number as ECMAScript's `Number::toString` if it is an exact double. Otherwise returns its own text.
 fn number(text: &str) -> Cow<'_, str> {
-    // Up to fifteen digits are exact, and the shortest form of a whole number is itself.
+    // Up to fifteen digits are exact, and a whole number is its own shortest form.
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.len() <= 15 && digits != "0" && digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Cow::Borrowed(text);
@@ -232,7 +236,7 @@ fn number(text: &str) -> Cow<'_, str> {
     let Ok(double) = text.parse::<f64>() else {
         return Cow::Borrowed(text);
     };
-    // The shortest form that reads back as this double has the very digits of the text, or the text says more.
+    // If the digits of the text are not those of the shortest form, the text carries more precision than the double.
     if !double.is_finite() {
         return Cow::Borrowed(text);
     }
@@ -246,13 +250,13 @@ fn number(text: &str) -> Cow<'_, str> {
     Cow::Owned(ecmascript(double < 0.0, shortest))
 }
 
-/// The significant digits of a number and the power of ten of the last one.
+/// Returns the significant digits of a number and the power of ten of its last digit.
 fn decimal(text: &str) -> (Vec<u8>, i64) {
     let text = text.trim_start_matches('-');
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
-    // An exponent beyond i64 is no double that is finite and not zero.
+    // An exponent beyond `i64` belongs to no finite double other than zero.
     let mut power = exponent
         .parse::<i64>()
         .unwrap_or(i64::MAX)
@@ -269,11 +273,11 @@ fn decimal(text: &str) -> (Vec<u8>, i64) {
     (digits, power)
 }
 
-/// The fewest digits that read back as this double and the power of ten of the last one, as ECMA-262 section
-/// 6.1.6.1.20 asks: of two that are equally near, those that end evenly.
+/// Returns the fewest digits that parse as this double and the power of ten of the last digit, as ECMA-262 section
+/// 6.1.6.1.20 defines. Of two candidates that are equally near, takes the even one.
 fn shortest(double: f64) -> (Vec<u8>, i64) {
     let (mut digits, power) = decimal(&format!("{double:e}"));
-    // Rust rounds such a tie up. Only a double with a digit more than the shortest form is one.
+    // Rust rounds such a tie up. Only a double with one digit more than the shortest form can be a tie.
     let n = digits.len();
     if n > 15 && digits[n - 1] % 2 == 1 {
         let exact = format!("{double:.800e}");
@@ -285,7 +289,7 @@ fn shortest(double: f64) -> (Vec<u8>, i64) {
     (digits, power)
 }
 
-/// ECMA-262 section 6.1.6.1.20 `Number::toString` for a finite double that is not zero, from its shortest digits.
+/// Formats a finite double other than zero from its shortest digits: ECMA-262 section 6.1.6.1.20, `Number::toString`.
 fn ecmascript(negative: bool, (digits, power): (Vec<u8>, i64)) -> String {
     let sign = if negative { "-" } else { "" };
     let digits = String::from_utf8(digits).expect("decimal digits");

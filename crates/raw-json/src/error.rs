@@ -1,8 +1,8 @@
-/// Why a text is not the JSON that was asked for, and where.
+/// Error of a text that is not the expected JSON, with its offset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} at byte {}", inner.kind, inner.offset)]
 pub struct JsonError {
-    /// Boxed, so that what a step of a scanner comes to fits into registers.
+    /// Boxed, so that the result of a scanner step fits into registers.
     inner: Box<Inner>,
 }
 
@@ -12,14 +12,14 @@ struct Inner {
     offset: usize,
 }
 
-/// What is wrong with a text.
+/// Kind of a [`JsonError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
     /// The bytes are not UTF-8.
     #[error("invalid UTF-8")]
     Utf8,
-    /// The text breaks JSON's grammar (RFC 8259); the text says what stood where something else was due.
+    /// The text violates the grammar of JSON (RFC 8259). The message names the first violation.
     #[error("invalid JSON: {0}")]
     Syntax(&'static str),
     /// Arrays and objects are nested deeper than allowed.
@@ -28,10 +28,10 @@ pub enum JsonErrorKind {
     /// An object has the same key twice; two readers could see different values.
     #[error("duplicate key `{0}`")]
     DuplicateKey(String),
-    /// Another kind of value was needed, such as an object.
+    /// Another kind of value was expected, such as an object.
     #[error("expected {0}")]
     Unexpected(&'static str),
-    /// The value does not fit the type it was read into.
+    /// The value does not fit the Rust type that it is read into.
     #[error("{0}")]
     Shape(String),
 }
@@ -51,13 +51,13 @@ impl JsonError {
         Self::new(JsonErrorKind::Syntax(what), offset)
     }
 
-    /// What is wrong.
+    /// Kind of the error.
     #[must_use]
     pub fn kind(&self) -> &JsonErrorKind {
         &self.inner.kind
     }
 
-    /// The offset in bytes at which it was noticed.
+    /// Byte offset at which the error was detected.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.inner.offset

@@ -1,9 +1,10 @@
-//! JSON text kept as it was written: checked in one pass, looked into, compared and spliced without building a
-//! tree.
+//! JSON text that keeps its bytes: validated in one pass, then read, compared and spliced without building a tree.
 //!
-//! A gateway that parses a value and writes it again changes it: long integers are rounded, `1e2` becomes
-//! `100.0`, keys are sorted, unknown members vanish. [`RawJson`] is the text itself, a cheap slice of the message
-//! it came in.
+//! A gateway that parses a value and serializes it again changes it: long integers are rounded, `1e2` becomes `100.0`,
+//! keys are sorted, unknown members vanish. [`RawJson`] is the text itself, a cheap slice of the message that contained
+//! it.
+//!
+//! # Examples
 //!
 //! ```
 //! use raw_json::RawJson;
@@ -16,24 +17,21 @@
 //! ```
 
 mod canonical;
-mod ends;
 mod error;
-mod keys;
-mod marks;
+mod indexed;
+mod limits;
 mod members;
-mod parsed;
-mod plain;
-mod raw;
+mod raw_json;
 mod scan;
-mod skip;
 mod splice;
-mod utf8;
+mod value_index;
 
 pub use self::{
     canonical::{canonical, digest, hex},
     error::{JsonError, JsonErrorKind},
+    indexed::IndexedJson,
+    limits::{DuplicateKeys, JsonLimits},
     members::{Items, Members, Parts, TextPart},
-    parsed::Parsed,
-    raw::{JsonKind, RawJson},
-    scan::{Duplicates, JsonLimits, check},
+    raw_json::{JsonKind, RawJson},
+    scan::validate,
 };

@@ -1,16 +1,15 @@
 use std::borrow::Cow;
 
 use crate::{
-    JsonKind, RawJson, ends,
-    marks::Marks,
-    raw::kind_of,
-    scan::{Span, unescape},
-    skip,
+    JsonKind, RawJson,
+    raw_json::kind_of,
+    scan::{self, Span, unescape},
+    value_index::ValueIndex,
 };
 
-/// The members of an object in the order they were written: keys decoded, values as raw text.
+/// Iterator over the members of an object in the order they were written: keys decoded, values as raw JSON.
 ///
-/// Empty for a value that is no object. Made by [`RawJson::members`].
+/// Empty for a value that is not an object. Created by [`RawJson::members`].
 #[derive(Debug)]
 pub struct Members<'a>(pub(crate) Parts<'a>);
 
@@ -23,7 +22,8 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// A value inside of another one, which it belongs to: to be looked at, and taken out if it is what was looked for.
+/// Borrowed value inside a [`RawJson`]. Can be inspected without a reference count, and turned into a [`RawJson`] of
+/// its own.
 #[derive(Debug, Clone, Copy)]
 pub struct TextPart<'a> {
     whole: &'a RawJson,
@@ -31,43 +31,43 @@ pub struct TextPart<'a> {
 }
 
 impl<'a> TextPart<'a> {
-    /// The text.
+    /// Text of the value.
     #[must_use]
     pub fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// What kind of value this is.
+    /// Kind of the value.
     #[must_use]
     pub fn kind(&self) -> JsonKind {
         kind_of(self.text)
     }
 
-    /// The text that this value stands for, if it is a string: borrowed, unless something in it is escaped.
+    /// Decoded text of a string, or `None` for other values. Borrowed unless the string contains escapes.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'a, str>> {
         unescape(self.text.strip_prefix('"')?.strip_suffix('"')?)
     }
 
-    /// The members, if this is an object: see [`RawJson::parts`].
+    /// Members of an object, like [`RawJson::parts`]. Empty for other values.
     #[must_use]
     pub fn parts(&self) -> Parts<'a> {
         Parts {
             whole: self.whole,
-            spans: Spans::new(self.text, self.whole.marks.as_deref()),
+            spans: Spans::new(self.text, self.whole.value_index.as_deref()),
         }
     }
 
-    /// The value by itself. It shares the bytes of the whole.
+    /// Converts the value into a [`RawJson`] that shares the bytes of the whole.
     #[must_use]
     pub fn to_raw(&self) -> RawJson {
         self.whole.part(self.text)
     }
 }
 
-/// The members of an object in the order they were written: keys decoded, values as they stand in it.
+/// Iterator over the members of an object in the order they were written: keys decoded, values borrowed.
 ///
-/// Empty for a value that is no object. Made by [`RawJson::parts`].
+/// Empty for a value that is not an object. Created by [`RawJson::parts`].
 #[derive(Debug)]
 pub struct Parts<'a> {
     whole: &'a RawJson,
@@ -92,34 +92,38 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// The member that stands there in a text, which is that of the whole or of a part of it.
+/// Returns the member at `span` of `text`, which is the text of `whole` or a part of it.
 #[inline(always)]
 pub(crate) fn part<'a>(whole: &'a RawJson, text: &'a str, span: Span) -> (Cow<'a, str>, TextPart<'a>) {
     let value = &text[span.value..span.end];
     (span.key(text), TextPart { whole, text: value })
 }
 
-/// Where the members of an object stand in its text.
+/// Iterator over the offsets of an object's members.
 #[derive(Debug)]
 pub(crate) struct Spans<'a> {
     pub(crate) text: &'a str,
     at: usize,
-    /// Of the text that this one is a part of.
-    pub(crate) marks: Option<&'a Marks>,
+    /// Index of the text that contains this one.
+    pub(crate) value_index: Option<&'a ValueIndex>,
 }
 
 impl RawJson {
-    /// Where the members stand in the text, if this is an object.
+    /// Offsets of the members of an object. Empty for other values.
     pub(crate) fn spans(&self) -> Spans<'_> {
-        Spans::new(self.as_str(), self.marks.as_deref())
+        Spans::new(self.as_str(), self.value_index.as_deref())
     }
 }
 
 impl<'a> Spans<'a> {
-    /// Of a text, and the marks of the one that it is a part of.
-    fn new(text: &'a str, marks: Option<&'a Marks>) -> Self {
+    /// Creates the iterator for a text. `value_index` may belong to a text that contains it.
+    fn new(text: &'a str, value_index: Option<&'a ValueIndex>) -> Self {
         let at = if text.starts_with('{') { 1 } else { text.len() };
-        Self { text, at, marks }
+        Self {
+            text,
+            at,
+            value_index,
+        }
     }
 }
 
@@ -133,10 +137,10 @@ impl Iterator for Spans<'_> {
         if bytes.get(key) != Some(&b'"') {
             return None;
         }
-        // The text was checked when it became a `RawJson`: the string ends, and a colon and a value are behind it.
-        let (key_end, is_escaped) = skip::string(bytes, key);
-        let value = ends::space(bytes, ends::space(bytes, key_end) + 1);
-        let end = skip::value(self.text, value, self.marks);
+        // The text was validated when it became a `RawJson`: the string ends, and a colon and a value follow it.
+        let (key_end, is_escaped) = scan::skip::string_end(bytes, key);
+        let value = scan::skip_space(bytes, scan::skip_space(bytes, key_end) + 1);
+        let end = scan::skip::value_end(self.text, value, self.value_index);
         self.at = end;
         Some(Span {
             key,
@@ -148,20 +152,20 @@ impl Iterator for Spans<'_> {
     }
 }
 
-/// Behind the space that stands there, and a comma with the space behind it.
+/// Skips white space, and one comma with the white space after it.
 #[inline]
 fn next_in(bytes: &[u8], at: usize) -> usize {
-    let at = ends::space(bytes, at);
+    let at = scan::skip_space(bytes, at);
     if bytes.get(at) == Some(&b',') {
-        ends::space(bytes, at + 1)
+        scan::skip_space(bytes, at + 1)
     } else {
         at
     }
 }
 
-/// The items of an array in their order, as raw text.
+/// Iterator over the items of an array in their order, as raw JSON.
 ///
-/// Empty for a value that is no array. Made by [`RawJson::items`].
+/// Empty for a value that is not an array. Created by [`RawJson::items`].
 #[derive(Debug)]
 pub struct Items<'a> {
     array: &'a RawJson,
@@ -188,7 +192,7 @@ impl Iterator for Items<'_> {
         if matches!(text.as_bytes().get(start), None | Some(b']')) {
             return None;
         }
-        self.at = skip::value(text, start, self.array.marks.as_deref());
+        self.at = scan::skip::value_end(text, start, self.array.value_index.as_deref());
         Some(self.array.part(&text[start..self.at]))
     }
 }

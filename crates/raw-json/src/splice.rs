@@ -1,47 +1,55 @@
 use crate::{
     JsonError, JsonErrorKind, JsonKind, RawJson,
-    marks::Marking,
     members::Spans,
-    raw::{SPACE, push_string},
+    raw_json::{SPACE, push_string},
+    value_index::ValueIndexBuilder,
 };
 
 impl RawJson {
-    /// This object with members added, or put in the place of those that have the same keys. Every other member
-    /// keeps its own bytes and its place.
+    /// Returns this object with `members` added. A member with the same key is replaced in its position. All other
+    /// members keep their bytes and their order.
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let length = text.len() + length_of(members);
-        let (mut out, mut marking) = (String::with_capacity(length), Marking::of(length));
-        splice(&mut out, self.spans(), members, &mut marking);
-        Ok(Self::written(out, marking))
+        let (mut out, mut builder) = (
+            String::with_capacity(length),
+            ValueIndexBuilder::for_length(length),
+        );
+        splice(&mut out, self.spans(), members, &mut builder);
+        Ok(Self::from_indexed_text(out, builder))
     }
 
-    /// This object with a member behind all others, of which the caller knows that it has none with that key.
+    /// Returns this object with a member appended. The caller guarantees that it has no member with this key.
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn with_new_member(&self, key: &str, value: &Self) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let rest = text[..text.len() - 1].trim_end_matches(SPACE);
         let length = rest.len() + key.len() + value.len() + 5;
-        let (mut out, mut marking) = (String::with_capacity(length), Marking::of(length));
+        let (mut out, mut builder) = (
+            String::with_capacity(length),
+            ValueIndexBuilder::for_length(length),
+        );
         out.push_str(rest);
-        marking.copy(self.marks.as_deref(), rest, 0);
+        builder.copy_from(self.value_index.as_deref(), rest, 0);
         if rest.len() > 1 {
             out.push(',');
         }
         push_string(&mut out, key);
         out.push(':');
-        push_value(&mut out, value, &mut marking);
+        push_value(&mut out, value, &mut builder);
         out.push('}');
-        Ok(Self::written(out, marking))
+        Ok(Self::from_indexed_text(out, builder))
     }
 
-    /// This object with members added to the object under `key`, or put in the place of those that have the same keys:
-    /// [`with_members`](Self::with_members) one level down. What is no object under that key counts as an empty one.
+    /// Returns this object with `members` added to the nested object under `key`: [`with_members`](Self::with_members)
+    /// one level down. A value under that key that is not an object is replaced by one.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use raw_json::RawJson;
@@ -53,13 +61,13 @@ impl RawJson {
     /// ```
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn with_members_in(&self, key: &str, members: &[(&str, Self)]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let mut out = String::with_capacity(text.len() + key.len() + 6 + length_of(members));
         let mut copied = 0;
         let mut empty = true;
-        // Where the new object stands in the output: an old one that stood there twice is replaced twice.
+        // Range of the new object in the output: if the key occurs twice, both values are replaced by it.
         let mut made = None;
         for span in self.spans() {
             empty = false;
@@ -78,7 +86,12 @@ impl RawJson {
                     } else {
                         Self::object()
                     };
-                    splice(&mut out, old.spans(), members, &mut Marking::of(0));
+                    splice(
+                        &mut out,
+                        old.spans(),
+                        members,
+                        &mut ValueIndexBuilder::for_length(0),
+                    );
                     made = Some(start..out.len());
                 }
             }
@@ -90,16 +103,21 @@ impl RawJson {
             }
             push_string(&mut out, key);
             out.push(':');
-            splice(&mut out, Self::object().spans(), members, &mut Marking::of(0));
+            splice(
+                &mut out,
+                Self::object().spans(),
+                members,
+                &mut ValueIndexBuilder::for_length(0),
+            );
         }
         out.push('}');
-        Ok(Self::trusted(out))
+        Ok(Self::from_trusted(out))
     }
 
-    /// This object without the members that have one of these keys; every other member keeps its own bytes.
+    /// Returns this object without the members that have one of `keys`. All other members keep their bytes.
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn without_members(&self, keys: &[&str]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         if !self.spans().any(|span| keys.contains(&&*span.key(text))) {
@@ -114,7 +132,7 @@ impl RawJson {
             out.push_str(&text[span.key..span.end]);
         }
         out.push('}');
-        Ok(Self::trusted(out))
+        Ok(Self::from_trusted(out))
     }
 
     fn object_text(&self) -> Result<&str, JsonError> {
@@ -126,27 +144,27 @@ impl RawJson {
     }
 }
 
-/// How much longer an object can get by these members.
+/// Upper bound of the bytes that these members add to an object.
 fn length_of(members: &[(&str, RawJson)]) -> usize {
     let lengths = members.iter().map(|(key, value)| key.len() + value.len() + 4);
     lengths.sum()
 }
 
-/// Writes a value that belongs to an object.
-fn push_value(out: &mut String, value: &RawJson, marking: &mut Marking) {
-    marking.note(out.len(), out.len() + value.len());
-    marking.copy(value.marks.as_deref(), value.as_str(), out.len());
+/// Appends the value of a member.
+fn push_value(out: &mut String, value: &RawJson, builder: &mut ValueIndexBuilder) {
+    builder.add(out.len(), out.len() + value.len());
+    builder.copy_from(value.value_index.as_deref(), value.as_str(), out.len());
     out.push_str(value.as_str());
 }
 
-/// Writes an object with members added, or put in the place of those that have the same keys.
-fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], marking: &mut Marking) {
-    let (text, marks) = (old.text, old.marks);
-    let copy = |out: &mut String, part: &str, marking: &mut Marking| {
-        marking.copy(marks, part, out.len());
+/// Appends an object with `members` added or replaced by key.
+fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], builder: &mut ValueIndexBuilder) {
+    let (text, value_index) = (old.text, old.value_index);
+    let copy = |out: &mut String, part: &str, builder: &mut ValueIndexBuilder| {
+        builder.copy_from(value_index, part, out.len());
         out.push_str(part);
     };
-    // What has been copied of the old text so far, and which of the new members found a place in it.
+    // Offset up to which the old text is copied, and the indexes of the new members that replaced an old one.
     let mut copied = 0;
     let mut placed = Vec::new();
     let mut empty = true;
@@ -156,12 +174,12 @@ fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], marking
         let Some(index) = members.iter().position(|(name, _)| *name == key) else {
             continue;
         };
-        copy(out, &text[copied..span.value], marking);
-        push_value(out, &members[index].1, marking);
+        copy(out, &text[copied..span.value], builder);
+        push_value(out, &members[index].1, builder);
         copied = span.end;
         placed.push(index);
     }
-    copy(out, &text[copied..text.len() - 1], marking);
+    copy(out, &text[copied..text.len() - 1], builder);
     let rest = members.iter().enumerate();
     for (_, (key, value)) in rest.filter(|(index, _)| !placed.contains(index)) {
         if !empty {
@@ -170,7 +188,7 @@ fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], marking
         empty = false;
         push_string(out, key);
         out.push(':');
-        push_value(out, value, marking);
+        push_value(out, value, builder);
     }
     out.push('}');
 }

@@ -1,4 +1,4 @@
-//! An MCP server over stdio that misbehaves as its first argument says, for the tests of `mcp-client`.
+//! MCP server over stdio for the tests of `mcp-client`. Its first argument selects how it misbehaves.
 
 use std::{
     fs,
@@ -33,7 +33,7 @@ fn main() -> io::Result<()> {
             note(file, &child.id().to_string())?;
         }
         "daemon" | "daemon-left" => {
-            // By way of one that ends at once, so that nobody is its parent any longer.
+            // Started through a process that ends at once, so that the daemon has no parent.
             let started = Command::new(&args[0]).arg("daemonize").arg(&args[2]).status()?;
             assert!(started.success(), "there is no daemon");
         }
@@ -46,7 +46,7 @@ fn main() -> io::Result<()> {
             return Ok(());
         }
         "session" => {
-            // One that is found by its parent only.
+            // This process can be found by its parent only.
             let sleeper = [args[0].as_str(), "asleep", file.unwrap_or_default()];
             let mut child = Command::new("setsid");
             child
@@ -75,7 +75,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Answers requests until the input ends.
+/// Answers requests until the end of the input.
 fn serve(mode: &str) -> io::Result<()> {
     let mut calls = 0;
     for line in io::stdin().lock().lines() {
@@ -95,7 +95,7 @@ fn serve(mode: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Does what the mode says when a tool is called.
+/// Misbehaves in a tool call as the mode requires.
 fn misbehave(mode: &str, calls: u32, request: &Request) -> io::Result<()> {
     match mode {
         "exit-mid-call" | "grandchild-left" | "daemon-left" => {
@@ -131,7 +131,7 @@ fn misbehave(mode: &str, calls: u32, request: &Request) -> io::Result<()> {
     Ok(())
 }
 
-/// A server that is well if it is told so.
+/// Health tool that succeeds if its arguments say so.
 fn health(request: &Request) -> io::Result<RawJson> {
     let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
     let is_well = arguments.is_some_and(|arguments| arguments.as_str() == r#"{"well":true}"#);
@@ -172,7 +172,7 @@ fn end(status: i32) -> ! {
     process::exit(status)
 }
 
-/// Plays a program that starts a server, drops its connection and ends in the same breath.
+/// Imitates a program that starts a server, drops its connection and exits immediately.
 fn parent(args: &[String]) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -185,7 +185,7 @@ fn parent(args: &[String]) -> io::Result<()> {
     end(0)
 }
 
-/// Takes SIGTERM without ending, for as long as the process lives.
+/// Ignores SIGTERM while the process lives.
 fn ignore_sigterm() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! Finds the answer to a request in what an HTTP server sends: one JSON body, or a stream of events.
+//! Finds the response to a request in the answer of an HTTP server: a JSON body or an event stream.
 
 use std::time::Duration;
 
@@ -10,16 +10,20 @@ use mcp_wire::{
 use raw_json::RawJson;
 use tokio::time::sleep;
 
-use super::{listen::is_final, response::HttpAnswer, shared::HttpShared};
-use crate::{ClientError, ClientErrorKind, exchange::Exchange, incoming};
+use super::{
+    client::{HttpResponse, is_permanent_refusal},
+    shared::HttpShared,
+};
+use crate::{ClientError, ClientErrorKind, connection::Exchange, notifications, server_requests};
 
-/// How much of a body of an error is read, and how much of it is told.
-const ERROR_BODY: usize = 64 * 1024;
-const EXCERPT: usize = 256;
+/// Maximum size of an error body that is read, in bytes.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+/// Maximum length of an error body in an error, in characters.
+const MAX_EXCERPT: usize = 256;
 
-/// Reads the answer to the request `id`.
-pub(super) async fn read(
-    mut answer: HttpAnswer,
+/// Reads the response to the request `id`.
+pub(super) async fn read_answer(
+    mut answer: HttpResponse,
     id: u64,
     exchange: &Exchange,
     shared: &HttpShared,
@@ -35,42 +39,46 @@ pub(super) async fn read(
         ));
     }
     let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let is_stream = is_stream(&answer);
+    let is_stream = answer.is_event_stream();
     let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
     if !is_stream && !is_json {
-        let shown: String = content_type.to_ascii_lowercase().chars().take(EXCERPT).collect();
+        let shown: String = content_type
+            .to_ascii_lowercase()
+            .chars()
+            .take(MAX_EXCERPT)
+            .collect();
         return Err(ClientError::protocol(format!(
-            "the answer is neither JSON nor a stream of events but `{shown}`"
+            "unexpected content type `{shown}`, expected JSON or an event stream"
         )));
     }
     if is_json {
         let body = collect(&mut answer, shared.limit).await?;
-        return one(&body, id, exchange, shared);
+        return read_json(&body, id, exchange, shared);
     }
     let first = answer.chunk().await?.unwrap_or_default();
-    // Some servers and proxies call a plain body a stream.
+    // Some servers and proxies declare a plain body as an event stream.
     let begins_json = match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => true,
         Some(b'[') => shared.session().takes_batches(),
         _ => false,
     };
     if begins_json {
-        let body = gather(&mut answer, first, shared.limit).await?;
-        return one(&body, id, exchange, shared);
+        let body = collect_chunks(&mut answer, first, shared.limit).await?;
+        return read_json(&body, id, exchange, shared);
     }
-    let stream = Stream {
+    let stream = EventStream {
         answer,
-        sought: Sought {
+        search: AnswerSearch {
             id,
             exchange,
             shared,
-            others: 0,
+            n_others: 0,
         },
         resumable,
         last_event: None,
         retry: None,
     };
-    // Large, and most answers are none.
+    // Boxed: large, and most answers are not streams.
     Box::pin(stream.read(first)).await
 }
 
@@ -82,29 +90,21 @@ fn is_json_type(essence: &str) -> bool {
             .is_some_and(|(_, end)| end.eq_ignore_ascii_case(b"+json"))
 }
 
-/// Whether an answer is a stream of events.
-pub(super) fn is_stream(answer: &HttpAnswer) -> bool {
-    const ESSENCE: &[u8] = b"text/event-stream";
-    let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let start = content_type.as_bytes().get(..ESSENCE.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(ESSENCE))
-}
-
 /// Reads a body up to the limit.
-async fn collect(answer: &mut HttpAnswer, limit: usize) -> Result<Bytes, ClientError> {
-    if answer.left().is_some_and(|left| left > limit as u64) {
+async fn collect(answer: &mut HttpResponse, limit: usize) -> Result<Bytes, ClientError> {
+    if answer.remaining().is_some_and(|left| left > limit as u64) {
         return Err(ClientError::new(ClientErrorKind::TooLarge { limit }));
     }
-    if let Some(whole) = answer.whole().await? {
+    if let Some(whole) = answer.read_whole().await? {
         return Ok(whole);
     }
     let first = answer.chunk().await?.unwrap_or_default();
-    // Rare, and larger.
-    Box::pin(gather(answer, first, limit)).await
+    // Boxed: rare, and larger.
+    Box::pin(collect_chunks(answer, first, limit)).await
 }
 
-/// Reads the rest of a body that comes in pieces, up to the limit.
-async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<Bytes, ClientError> {
+/// Reads the rest of a chunked body, up to the limit.
+async fn collect_chunks(answer: &mut HttpResponse, first: Bytes, limit: usize) -> Result<Bytes, ClientError> {
     let too_large = || ClientError::new(ClientErrorKind::TooLarge { limit });
     if first.len() > limit {
         return Err(too_large());
@@ -124,38 +124,41 @@ async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<B
     Ok(body.freeze())
 }
 
-/// Takes a body that must be the answer.
-fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result<RawJson, ClientError> {
+/// Parses a body that must be the response.
+fn read_json(
+    body: &Bytes,
+    id: u64,
+    exchange: &Exchange,
+    shared: &HttpShared,
+) -> Result<RawJson, ClientError> {
     match Message::from_server(body.clone()) {
         Ok(Message::Response(response)) => {
-            if is_about(&response, id) {
+            if is_answer_to(&response, id) {
                 return finish(response, exchange);
             }
-            shared.incoming.counting.unmatched.add();
-            Err(ClientError::protocol(
-                "the server answered another request than the one it was sent",
-            ))
+            shared.router.stats.unmatched.add();
+            Err(ClientError::protocol("the response belongs to another request"))
         }
-        Ok(_) => Err(ClientError::protocol("the body is a message but no answer")),
+        Ok(_) => Err(ClientError::protocol("the body is a message but not a response")),
         Err(error) if *error.kind() == ParseErrorKind::Batch && shared.session().takes_batches() => {
-            let mut sought = Sought {
+            let mut search = AnswerSearch {
                 id,
                 exchange,
                 shared,
-                others: 0,
+                n_others: 0,
             };
-            let outcome = sought.take(body);
-            outcome.unwrap_or_else(|| Err(ClientError::protocol("the body is a batch without the answer")))
+            let outcome = search.take(body);
+            outcome.unwrap_or_else(|| Err(ClientError::protocol("the batch does not contain the response")))
         }
         Err(error) => {
-            shared.incoming.counting.garbage.add();
-            Err(ClientError::protocol("the answer is no valid message").because(error))
+            shared.router.stats.garbage.add();
+            Err(ClientError::protocol("the response is not a valid message").with_source(error))
         }
     }
 }
 
-/// Whether a response in the answer to a request is about it. An error without an id can be about nothing else.
-fn is_about(response: &Response, id: u64) -> bool {
+/// `true` if a response in the answer to a request belongs to it. An error without an id can belong to nothing else.
+fn is_answer_to(response: &Response, id: u64) -> bool {
     match &response.id {
         Some(echoed) => integer(echoed) == Some(id),
         None => response.outcome.is_err(),
@@ -169,34 +172,36 @@ fn finish(response: Response, exchange: &Exchange) -> Result<RawJson, ClientErro
         .map_err(|error| ClientError::new(ClientErrorKind::Rpc(error)))
 }
 
-/// The answer that is looked for among other messages, which are taken on the way.
-struct Sought<'a> {
+/// Search for the response among other messages, which are dispatched on the way.
+struct AnswerSearch<'a> {
     id: u64,
     exchange: &'a Exchange,
     shared: &'a HttpShared,
-    /// How many answers to other requests there were.
-    others: usize,
+    /// Number of responses to other requests.
+    n_others: usize,
 }
 
-/// A stream of events in which the answer is looked for.
-struct Stream<'a> {
-    answer: HttpAnswer,
-    sought: Sought<'a>,
-    /// Whether the stream may be opened again behind the last event, as a legacy server lets us.
+/// Event stream that is searched for the response.
+struct EventStream<'a> {
+    answer: HttpResponse,
+    search: AnswerSearch<'a>,
+    /// `true` if the stream can be resumed after its last event, as legacy servers allow.
     resumable: bool,
     last_event: Option<String>,
-    /// How long the server asks to wait before that.
+    /// Pause before resumption that the server asks for.
     retry: Option<Duration>,
 }
 
-/// How long to wait before a stream is opened again: unless the server says it, at least, and at most.
-const PAUSE: Duration = Duration::from_secs(1);
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Pause before a stream is resumed, unless the server asks for another one.
+const DEFAULT_RESUME_PAUSE: Duration = Duration::from_secs(1);
+/// Minimum pause before a stream is resumed.
+const MIN_RESUME_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum pause before a stream is resumed.
+const MAX_RESUME_PAUSE: Duration = Duration::from_secs(30);
 
-impl Stream<'_> {
+impl EventStream<'_> {
     async fn read(mut self, first: Bytes) -> Result<RawJson, ClientError> {
-        let mut decoder = SseDecoder::new(self.sought.shared.limit);
+        let mut decoder = SseDecoder::new(self.search.shared.limit);
         let mut chunk = Ok(Some(first));
         loop {
             match chunk {
@@ -210,38 +215,41 @@ impl Stream<'_> {
                 }
                 ended => {
                     if !self.resume().await {
-                        return Err(ended.err().unwrap_or_else(|| self.unanswered()));
+                        return Err(ended.err().unwrap_or_else(|| self.missing_response()));
                     }
-                    decoder = SseDecoder::new(self.sought.shared.limit);
+                    decoder = SseDecoder::new(self.search.shared.limit);
                 }
             }
             chunk = self.answer.chunk().await;
         }
     }
 
-    fn unanswered(&self) -> ClientError {
-        ClientError::protocol(match self.sought.others {
+    fn missing_response(&self) -> ClientError {
+        ClientError::protocol(match self.search.n_others {
             0 => "the stream ended without an answer",
             _ => "the stream ended with answers to other requests only",
         })
     }
 
-    /// Opens the stream again behind its last event; false when the server offers no such thing. A server that ends
-    /// every stream at once gets no further than the deadline of the request.
+    /// Resumes the stream after its last event. Returns `false` if the server does not support it. A server that ends
+    /// every stream at once is bounded by the deadline of the request.
     async fn resume(&mut self) -> bool {
         let Some(last_event) = self.last_event.as_deref().filter(|_| self.resumable) else {
             return false;
         };
-        let mut pause = self.retry.unwrap_or(PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        let mut pause = self
+            .retry
+            .unwrap_or(DEFAULT_RESUME_PAUSE)
+            .clamp(MIN_RESUME_PAUSE, MAX_RESUME_PAUSE);
         loop {
             sleep(pause).await;
-            match self.sought.shared.listen(Some(last_event)).await {
+            match self.search.shared.listen(Some(last_event)).await {
                 Ok(answer) if answer.status() == 200 => {
                     self.answer = answer;
                     return true;
                 }
-                Ok(answer) if answer.status() < 400 || is_final(answer.status()) => return false,
-                _ => pause = (pause * 2).min(LONGEST_PAUSE),
+                Ok(answer) if answer.status() < 400 || is_permanent_refusal(answer.status()) => return false,
+                _ => pause = (pause * 2).min(MAX_RESUME_PAUSE),
             }
         }
     }
@@ -250,7 +258,7 @@ impl Stream<'_> {
         let data = match item {
             SseItem::Event(event) => {
                 if let Some(id) = event.id {
-                    // An empty one takes the place back that an earlier one gave.
+                    // An empty id resets the last event.
                     self.last_event = Some(id).filter(|id| !id.is_empty());
                 }
                 self.retry = event.retry.or(self.retry);
@@ -260,10 +268,10 @@ impl Stream<'_> {
                 event.data
             }
             SseItem::Oversize { head, .. } => {
-                let Sought { id, shared, .. } = self.sought;
-                shared.incoming.counting.oversize.add();
+                let AnswerSearch { id, shared, .. } = self.search;
+                shared.router.stats.oversize.add();
                 if method_in_head(&head) {
-                    if let Some(refusal) = incoming::oversize(&head, shared.limit) {
+                    if let Some(refusal) = server_requests::oversize_response(&head, shared.limit) {
                         shared.post_later(refusal.into());
                     }
                     return None;
@@ -276,12 +284,12 @@ impl Stream<'_> {
                 });
             }
         };
-        self.sought.take(&data)
+        self.search.take(&data)
     }
 }
 
-impl Sought<'_> {
-    /// Takes what came in one piece; gives the outcome if the answer is in it.
+impl AnswerSearch<'_> {
+    /// Handles the data of one event or body. Returns the outcome if it contains the response.
     fn take(&mut self, data: &Bytes) -> Option<Result<RawJson, ClientError>> {
         let (shared, mut outcome) = (self.shared, None);
         shared.read(data, |text, message| {
@@ -297,28 +305,28 @@ impl Sought<'_> {
         message: Result<Message, ParseError>,
     ) -> Option<Result<RawJson, ClientError>> {
         match message {
-            Ok(Message::Response(response)) if is_about(&response, self.id) => {
+            Ok(Message::Response(response)) if is_answer_to(&response, self.id) => {
                 return Some(finish(response, self.exchange));
             }
             Ok(Message::Response(_)) => {
-                self.others += 1;
-                self.shared.incoming.counting.unmatched.add();
+                self.n_others += 1;
+                self.shared.router.stats.unmatched.add();
             }
             Ok(Message::Request(request)) => self.shared.reply(request, self.exchange.tag()),
-            Ok(Message::Notification(note)) => match incoming::progress_of(&note) {
-                Some((id, params)) if id == self.id => self.exchange.progress(params.clone()),
-                Some(_) => self.shared.incoming.counting.notifications.add(),
+            Ok(Message::Notification(note)) => match notifications::progress_target(&note) {
+                Some((id, params)) if id == self.id => self.exchange.report_progress(params.clone()),
+                Some(_) => self.shared.router.stats.notifications.add(),
                 None => {
-                    if let Some(note) = self.exchange.notification(note) {
-                        self.shared.incoming.note(note);
+                    if let Some(note) = self.exchange.deliver_notification(note) {
+                        self.shared.router.notification(note);
                     }
                 }
             },
             Err(error) => {
-                self.shared.incoming.counting.garbage.add();
+                self.shared.router.stats.garbage.add();
                 if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
-                        ClientError::protocol("the answer is no valid message").because(error)
+                        ClientError::protocol("the response is not a valid message").with_source(error)
                     ));
                 }
             }
@@ -327,16 +335,16 @@ impl Sought<'_> {
     }
 }
 
-/// Words an answer that is no success. Many servers put a JSON-RPC error into its body.
-pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> ClientError {
+/// Converts an unsuccessful answer into an error. Many servers put a JSON-RPC error into its body.
+pub(super) async fn refusal(mut answer: HttpResponse, id: Option<u64>) -> ClientError {
     let status = answer.status();
     if matches!(status, 401 | 403) {
         let challenge = answer.header("www-authenticate").map(str::to_owned);
         return ClientError::new(ClientErrorKind::Auth { status, challenge });
     }
     let retry_after = answer.header("retry-after").map(str::to_owned);
-    let body = collect(&mut answer, ERROR_BODY).await.unwrap_or_default();
-    let excerpt = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
+    let body = collect(&mut answer, MAX_ERROR_BODY).await.unwrap_or_default();
+    let excerpt = String::from_utf8_lossy(&body).chars().take(MAX_EXCERPT).collect();
     let status_error = ClientError::new(ClientErrorKind::HttpStatus {
         status,
         body: excerpt,
@@ -350,10 +358,11 @@ pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> ClientEr
             let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
             let words = ClientError::new(ClientErrorKind::Rpc(error));
             if status >= 500 && !is_answer {
-                // It may come from a fault behind which the request runs, or ran: what counts is that it is not answered.
-                return status_error.because(words);
+                // The error may come from a proxy while the request runs: all that is known is that there is no
+                // response.
+                return status_error.with_source(words);
             }
-            words.because(status_error).answering(is_answer)
+            words.with_source(status_error).with_is_answer(is_answer)
         }
         _ => status_error,
     }

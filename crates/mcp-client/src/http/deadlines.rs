@@ -1,5 +1,5 @@
-//! One timer for all requests of a connection, see [`crate::stream`]: setting one for each request would wake another
-//! thread of an idle runtime whenever a request is made.
+//! One shared timer for all requests of a connection, like in [`crate::stream`]: a timer for each request would wake
+//! another thread of an idle runtime.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -14,49 +14,48 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::shut_down;
-use crate::{ClientError, exchange::Exchange};
+use crate::{ClientError, connection::Exchange};
 
-/// The requests that wait, and the times at which they are looked at again.
+/// Registered requests and their deadlines.
 #[derive(Default)]
 pub(super) struct Deadlines {
     state: Mutex<State>,
-    /// Tells that a deadline is earlier than what is waited for.
+    /// Signals a deadline earlier than the one the timer is set to.
     earlier: Notify,
     is_closed: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// In no order: every request takes a place and leaves it, and only the timer looks for the earliest.
-    waiting: Vec<Option<(Instant, Waker)>>,
-    /// The places that nobody has.
+    /// Unordered slots: every request takes and leaves one, and only the timer searches for the earliest deadline.
+    registered: Vec<Option<(Instant, Waker)>>,
+    /// Indexes of free slots.
     free: Vec<usize>,
-    /// What the timer is set to.
+    /// Deadline that the timer is set to.
     next: Option<Instant>,
 }
 
 impl Deadlines {
-    /// Runs a request's work until its time is up, which progress moves, or the connection closes. It stays where it is
-    /// pinned: taken by value it would be in the caller's future twice.
-    pub(super) async fn keep<T>(
+    /// Runs `work` until the deadline of the request, which progress extends, or until the connection closes. `work` is
+    /// pinned by the caller: passed by value, the caller's future would contain it twice.
+    pub(super) async fn run<T>(
         &self,
         exchange: &Exchange,
         mut work: Pin<&mut impl Future<Output = Result<T, ClientError>>>,
     ) -> Result<T, ClientError> {
-        let mut waiting = Waiting {
+        let mut registered = Registration {
             deadlines: self,
             exchange,
-            place: None,
+            slot: None,
         };
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => waiting.poll(cx).map(Err),
+            Poll::Pending => registered.poll(cx).map(Err),
         })
         .await
     }
 
-    /// Wakes those whose time is up, for as long as it is awaited.
+    /// Wakes overdue requests while it is awaited.
     pub(super) async fn watch(&self) {
         loop {
             let next = self.wake_due(Instant::now());
@@ -73,14 +72,14 @@ impl Deadlines {
         }
     }
 
-    /// Wakes those whose time is up, and says when the next one's is.
+    /// Wakes overdue requests, and returns the next deadline.
     fn wake_due(&self, now: Instant) -> Option<Instant> {
         let mut due = Vec::new();
         let mut state = self.lock();
         let mut next = None;
-        for (deadline, waker) in state.waiting.iter().flatten() {
+        for (deadline, waker) in state.registered.iter().flatten() {
             if *deadline <= now {
-                // It leaves its place when it is polled.
+                // The request leaves its slot when it is polled.
                 due.push(waker.clone());
             } else if next.is_none_or(|next| *deadline < next) {
                 next = Some(*deadline);
@@ -88,19 +87,19 @@ impl Deadlines {
         }
         state.next = next;
         if next.is_none() && due.is_empty() {
-            // Nobody waits: an idle connection has no need of the places.
-            (state.waiting, state.free) = (Vec::new(), Vec::new());
+            // An idle connection keeps no slots.
+            (state.registered, state.free) = (Vec::new(), Vec::new());
         }
         drop(state);
         due.into_iter().for_each(Waker::wake);
         next
     }
 
-    /// Ends what waits, and what comes after.
+    /// Ends all current and future requests.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        let waiting: Vec<_> = self.lock().waiting.iter().flatten().cloned().collect();
-        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        let registered: Vec<_> = self.lock().registered.iter().flatten().cloned().collect();
+        registered.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -108,24 +107,24 @@ impl Deadlines {
     }
 }
 
-/// The place of a request among those that wait, until this is dropped.
-struct Waiting<'a> {
+/// Slot of a request, released on drop.
+struct Registration<'a> {
     deadlines: &'a Deadlines,
     exchange: &'a Exchange,
-    place: Option<Place>,
+    slot: Option<Slot>,
 }
 
-struct Place {
+struct Slot {
     index: usize,
     deadline: Instant,
     waker: Waker,
 }
 
-impl Waiting<'_> {
-    /// The error that ends the request, or waits for it.
+impl Registration<'_> {
+    /// Returns the error that ends the request, or registers its deadline.
     fn poll(&mut self, cx: &Context<'_>) -> Poll<ClientError> {
-        let is_kept = |place: &Place| place.waker.will_wake(cx.waker()) && place.deadline > Instant::now();
-        if !self.place.as_ref().is_some_and(is_kept) {
+        let is_current = |slot: &Slot| slot.waker.will_wake(cx.waker()) && slot.deadline > Instant::now();
+        if !self.slot.as_ref().is_some_and(is_current) {
             self.leave();
             let deadline = self.exchange.deadline();
             if deadline <= Instant::now() {
@@ -133,9 +132,9 @@ impl Waiting<'_> {
             }
             self.enter(deadline, cx.waker());
         }
-        // Looked at last: who closes wakes whom it finds.
+        // Checked last: `close` wakes only requests that are registered.
         if self.deadlines.is_closed.load(Ordering::SeqCst) {
-            return Poll::Ready(shut_down().sent(self.exchange.was_sent()));
+            return Poll::Ready(ClientError::shut_down().with_sent(self.exchange.was_sent()));
         }
         Poll::Pending
     }
@@ -145,12 +144,12 @@ impl Waiting<'_> {
         let entry = Some((deadline, waker.clone()));
         let index = match state.free.pop() {
             Some(index) => {
-                state.waiting[index] = entry;
+                state.registered[index] = entry;
                 index
             }
             None => {
-                state.waiting.push(entry);
-                state.waiting.len() - 1
+                state.registered.push(entry);
+                state.registered.len() - 1
             }
         };
         let is_earlier = state.next.is_none_or(|next| deadline < next);
@@ -161,7 +160,7 @@ impl Waiting<'_> {
         if is_earlier {
             self.deadlines.earlier.notify_one();
         }
-        self.place = Some(Place {
+        self.slot = Some(Slot {
             index,
             deadline,
             waker: waker.clone(),
@@ -169,17 +168,17 @@ impl Waiting<'_> {
     }
 
     fn leave(&mut self) {
-        if let Some(place) = self.place.take() {
+        if let Some(slot) = self.slot.take() {
             let mut state = self.deadlines.lock();
-            let left = state.waiting[place.index].take();
-            state.free.push(place.index);
+            let left = state.registered[slot.index].take();
+            state.free.push(slot.index);
             drop(state);
             drop(left);
         }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
         self.leave();
     }
@@ -215,36 +214,36 @@ mod tests {
             let deadlines = Arc::clone(&deadlines);
             async move {
                 let error = deadlines
-                    .keep(&exchange(seconds), pin!(never()))
+                    .run(&exchange(seconds), pin!(never()))
                     .await
                     .expect_err("never");
                 assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error}");
                 start.elapsed().as_secs()
             }
         };
-        // The one that is set first is not the earliest, and one comes when none is left.
+        // The first deadline is not the earliest, and one is registered when none is left.
         assert_eq!(
             tokio::join!(ended(30), ended(5), ended(60), ended(5)),
             (30, 5, 60, 5)
         );
         assert_eq!(ended(7).await, 67);
-        // Progress moves a deadline that is waited for already.
+        // Progress extends a registered deadline.
         let exchange = exchange(10);
-        let told = async {
+        let progress = async {
             sleep(Duration::from_secs(6)).await;
-            exchange.progress(raw_json::RawJson::object());
+            exchange.report_progress(raw_json::RawJson::object());
         };
         let work = pin!(never());
-        let (ended, ()) = tokio::join!(deadlines.keep(&exchange, work), told);
+        let (ended, ()) = tokio::join!(deadlines.run(&exchange, work), progress);
         assert!(ended.is_err(), "it never answers");
         assert_eq!(start.elapsed().as_secs(), 67 + 16);
-        // What is done in time has no deadline, and leaves none behind.
+        // Finished work leaves no deadline behind.
         let work = async {
             sleep(Duration::from_secs(3)).await;
             Ok(7)
         };
-        assert_eq!(deadlines.keep(&self::exchange(4), pin!(work)).await.ok(), Some(7));
-        assert!(deadlines.lock().waiting.iter().all(Option::is_none));
+        assert_eq!(deadlines.run(&self::exchange(4), pin!(work)).await.ok(), Some(7));
+        assert!(deadlines.lock().registered.iter().all(Option::is_none));
         watching.abort();
     }
 
@@ -257,12 +256,12 @@ mod tests {
             deadlines.close();
         };
         let work = pin!(never());
-        let (ended, ()) = tokio::join!(deadlines.keep(&exchange, work), closing);
+        let (ended, ()) = tokio::join!(deadlines.run(&exchange, work), closing);
         assert!(matches!(
             ended.expect_err("closed").kind(),
             ClientErrorKind::Closed(_)
         ));
-        let after = deadlines.keep(&exchange, pin!(never())).await;
+        let after = deadlines.run(&exchange, pin!(never())).await;
         assert!(matches!(
             after.expect_err("closed").kind(),
             ClientErrorKind::Closed(_)

@@ -6,7 +6,7 @@ use url::Url;
 use super::client::has_user;
 use crate::{ClientError, ClientErrorKind};
 
-/// What says where a message ends, and what becomes of its connection.
+/// Headers that control the framing of messages and the connection. The client sets them.
 const FRAMING: [HeaderName; 7] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -17,35 +17,35 @@ const FRAMING: [HeaderName; 7] = [
     header::UPGRADE,
 ];
 
-/// Where an MCP server listens for Streamable HTTP, HTTP+SSE or WebSocket, and what headers it is sent.
+/// URL and headers of a server that speaks Streamable HTTP, HTTP+SSE or WebSocket.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Whether the transport of 2024-11-05 is tried when the server does not speak Streamable HTTP.
-    pub(crate) or_sse: bool,
+    /// `true` to try the transport of 2024-11-05 if the server does not speak Streamable HTTP.
+    pub(crate) sse_fallback: bool,
 }
 
 impl HttpEndpoint {
-    /// An endpoint without headers of its own.
+    /// Creates an endpoint without additional headers.
     ///
     /// # Errors
-    /// When the URL is none, is neither `http` nor `https`, or holds credentials.
+    /// Returns an error if the URL is invalid, its scheme is neither `http` nor `https`, or it contains credentials.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         Self::with_schemes(url, ["http", "https"])
     }
 
-    /// An endpoint of the WebSocket transport, without headers of its own.
+    /// Creates an endpoint of the WebSocket transport without additional headers.
     ///
     /// # Errors
-    /// When the URL is none, is neither `ws` nor `wss`, or holds credentials.
+    /// Returns an error if the URL is invalid, its scheme is neither `ws` nor `wss`, or it contains credentials.
     pub fn websocket(url: &str) -> Result<Self, ClientError> {
         Self::with_schemes(url, ["ws", "wss"])
     }
 
     fn with_schemes(url: &str, schemes: [&str; 2]) -> Result<Self, ClientError> {
         let invalid = |detail: &str| ClientError::new(ClientErrorKind::Invalid(detail.to_owned()));
-        let url = Url::parse(url).map_err(|error| invalid("the server's URL is not valid").because(error))?;
+        let url = Url::parse(url).map_err(|error| invalid("invalid server URL").with_source(error))?;
         if !schemes.contains(&url.scheme()) || url.host().is_none() {
             let [plain, secure] = schemes;
             return Err(invalid(&format!(
@@ -60,34 +60,34 @@ impl HttpEndpoint {
         Ok(Self {
             url,
             headers: HeaderMap::new(),
-            or_sse: false,
+            sse_fallback: false,
         })
     }
 
-    /// Tries the HTTP+SSE transport of 2024-11-05, on which new servers are no longer built, when the server refuses
-    /// to be opened with status 400, 404 or 405.
+    /// Falls back to HTTP+SSE, the deprecated transport of 2024-11-05, if the server refuses the connection with status
+    /// 400, 404 or 405.
     #[must_use]
-    pub fn or_sse(mut self) -> Self {
-        self.or_sse = true;
+    pub fn with_sse_fallback(mut self) -> Self {
+        self.sse_fallback = true;
         self
     }
 
-    /// Adds a header to every request. Its value never shows in a log.
+    /// Adds a header to every request. Its value never appears in logs.
     ///
     /// # Errors
-    /// When the name or the value cannot stand in a header, or the header says how a message is framed: that is for the
-    /// client to say.
+    /// Returns an error if the name or the value is invalid in a header, or if the header controls the framing of
+    /// messages, which is up to the client.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
         let invalid = || {
             ClientError::new(ClientErrorKind::Invalid(format!(
-                "the header `{}` is not valid",
+                "invalid header `{}`",
                 name.escape_debug()
             )))
         };
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
         if FRAMING.contains(&name) {
             return Err(ClientError::new(ClientErrorKind::Invalid(format!(
-                "the header `{name}` cannot be set: the client sets what frames a message"
+                "the header `{name}` cannot be set: the client controls the framing of messages"
             ))));
         }
         let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;

@@ -1,22 +1,19 @@
-//! The Streamable HTTP transport: each request is one POST, made and read in the caller's own future.
+//! Streamable HTTP transport: each request is one POST, sent and read in the caller's own future.
 
 mod answer;
+mod call;
 mod client;
-mod connection;
 mod deadlines;
 mod endpoint;
-mod listen;
-mod params;
-mod pool;
-mod response;
+mod listener;
+mod mirrored_headers;
+mod session;
 mod shared;
 mod sse;
-mod stream;
-mod tls;
 #[cfg(feature = "websocket")]
 mod websocket;
 #[cfg(not(feature = "websocket"))]
-#[path = "websocket_absent.rs"]
+#[path = "websocket/unsupported.rs"]
 mod websocket;
 
 use std::{
@@ -38,39 +35,37 @@ use tokio::{
 };
 
 pub use self::endpoint::HttpEndpoint;
-use self::{
-    client::HttpClient,
-    shared::{HttpShared, Posting},
-};
+use self::{call::OutgoingRequest, client::HttpClient, shared::HttpShared};
 pub(crate) use self::{sse::open as open_sse, websocket::open as open_websocket};
 use crate::{
-    ClientError, ClientErrorKind, ConnectionOptions, Counters, ServerInfo, changes::ChangeSink,
-    exchange::Exchange, incoming::Incoming,
+    ClientError, ClientErrorKind, ConnectionOptions, ConnectionStats, ServerInfo,
+    connection::Exchange,
+    notifications::{MessageRouter, Notifier},
 };
 
-/// A connection over Streamable HTTP.
+/// Connection over Streamable HTTP.
 pub(crate) struct HttpLink {
     shared: Arc<HttpShared>,
     pending: AtomicUsize,
 }
 
-/// How many messages without an answer may wait to be posted.
-const QUEUE: usize = 256;
+/// Capacity of the queue of messages without a response.
+const POST_QUEUE: usize = 256;
 
 impl HttpLink {
     pub(crate) fn new(
         endpoint: &HttpEndpoint,
         options: &ConnectionOptions,
-        changes: ChangeSink,
+        notifier: Notifier,
     ) -> Result<Self, ClientError> {
         let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
-        let (postman, letters) = mpsc::channel(QUEUE);
-        let incoming = Incoming::new(options.handlers.clone(), changes);
-        let shared = Arc::new(HttpShared::new(client, options.max_message, incoming, postman));
+        let (post_queue, messages) = mpsc::channel(POST_QUEUE);
+        let router = MessageRouter::new(options.handlers.clone(), notifier);
+        let shared = Arc::new(HttpShared::new(client, options.max_message, router, post_queue));
         let own = Arc::clone(&shared);
         tokio::spawn(async move {
             tokio::select! {
-                () = post_letters(&own, letters) => {}
+                () = run_post_queue(&own, messages) => {}
                 () = own.deadlines.watch() => {}
             }
         });
@@ -92,9 +87,9 @@ impl HttpLink {
         exchange: &Exchange,
     ) -> Result<RawJson, ClientError> {
         if self.is_closed() {
-            return Err(shut_down());
+            return Err(ClientError::shut_down());
         }
-        let posting = Posting {
+        let outgoing = OutgoingRequest {
             id,
             method,
             params,
@@ -103,12 +98,12 @@ impl HttpLink {
         self.pending.fetch_add(1, Ordering::Relaxed);
         let mut guard = CancelGuard {
             link: self,
-            posting: &posting,
-            armed: true,
+            outgoing: &outgoing,
+            is_active: true,
         };
-        let call = pin!(self.shared.call(&posting));
-        let done = self.shared.deadlines.keep(exchange, call).await;
-        guard.armed = matches!(&done, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
+        let call = pin!(self.shared.call(&outgoing));
+        let done = self.shared.deadlines.run(exchange, call).await;
+        guard.is_active = matches!(&done, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
         drop(guard);
         done
     }
@@ -123,33 +118,33 @@ impl HttpLink {
         self.shared.opened(server, initialize);
     }
 
-    /// Begins to listen for what a server says by itself. A legacy server may ask on this stream in the middle of a
-    /// call, and what it asks before the stream is open is lost: who has answers waits until it is, but not for long.
-    pub(crate) async fn listen(&self, era: Era, has_answers: bool) {
+    /// Starts to listen for notifications. A legacy server may send requests on this stream during a call, and those
+    /// sent before the stream is open are lost: a client with handlers waits for the stream, up to one second.
+    pub(crate) async fn listen(&self, era: Era, has_handlers: bool) {
         const LIMIT: Duration = Duration::from_secs(1);
         if era == Era::Modern {
-            tokio::spawn(listen::modern(Arc::clone(&self.shared)));
+            tokio::spawn(listener::listen_modern(Arc::clone(&self.shared)));
             return;
         }
         let (sender, answered) = oneshot::channel();
-        tokio::spawn(listen::legacy(Arc::clone(&self.shared), sender));
-        if has_answers {
+        tokio::spawn(listener::listen_legacy(Arc::clone(&self.shared), sender));
+        if has_handlers {
             let _ = timeout(LIMIT, answered).await;
         }
     }
 
-    /// Says what a modern server is to tell.
-    pub(crate) fn want(&self, params: Option<RawJson>) {
-        self.shared.wanted.send_replace(params);
+    /// Replaces the subscription at a modern server.
+    pub(crate) fn set_subscription(&self, params: Option<RawJson>) {
+        self.shared.subscription.send_replace(params);
     }
 
-    /// Learns which arguments of tools are sent as headers too; returns the tools that can be called.
-    pub(crate) fn learn_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
-        self.shared.mirrored.learn(tools)
+    /// Records which arguments of tools are mirrored as headers. Returns the tools that can be called.
+    pub(crate) fn register_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
+        self.shared.mirrored.update(tools)
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        self.shared.incoming.counting.snapshot()
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        self.shared.router.stats.snapshot()
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -163,84 +158,83 @@ impl HttpLink {
     pub(crate) async fn closed(&self) -> ClientError {
         // The sender lives as long as `self`.
         let _ = self.shared.closed.subscribe().wait_for(|closed| *closed).await;
-        shut_down()
+        ClientError::shut_down()
     }
 
-    pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
+    pub(crate) fn closed_signal(&self) -> watch::Receiver<bool> {
         self.shared.closed.subscribe()
     }
 
-    /// Fails what is under way and tells the server that the session is over.
+    /// Fails requests in progress and ends the session at the server.
     pub(crate) async fn shutdown(&self) {
         const LIMIT: Duration = Duration::from_secs(2);
-        self.shared.incoming.stop();
+        self.shared.router.stop();
         if self.shared.close() {
             return;
         }
         let session = self.shared.session();
         if session.id.is_some() {
             let headers = session.headers("", &Params::default());
-            // A server may refuse or never answer: it will forget the session by itself.
+            // A server may refuse or never respond: its session will expire.
             let _ = timeout(LIMIT, self.shared.client.delete(headers)).await;
         }
     }
 }
 
-/// Why a closed connection is closed: nothing else closes it.
-pub(crate) fn shut_down() -> ClientError {
-    ClientError::closed("the connection was shut down")
-}
-
 impl Drop for HttpLink {
     fn drop(&mut self) {
-        self.shared.incoming.stop();
+        self.shared.router.stop();
         self.shared.close();
     }
 }
 
-/// How many messages without an answer are posted at a time: each belongs to another call, and should not wait for a server
-/// that takes long over one.
-const LETTERS_AT_A_TIME: usize = 4;
+/// Maximum number of concurrent posts of messages without a response. Each belongs to another call and should not wait
+/// for a slow server.
+const CONCURRENT_POSTS: usize = 4;
 
-/// Posts what has no answer, until the connection closes.
-async fn post_letters(shared: &Arc<HttpShared>, mut letters: mpsc::Receiver<Bytes>) {
+/// Posts messages without a response until the connection closes.
+async fn run_post_queue(shared: &Arc<HttpShared>, mut messages: mpsc::Receiver<Bytes>) {
     let mut closed = shared.closed.subscribe();
     let mut posts = JoinSet::new();
     loop {
-        if posts.len() >= LETTERS_AT_A_TIME {
+        if posts.len() >= CONCURRENT_POSTS {
             posts.join_next().await;
         }
-        let letter = tokio::select! {
+        let message = tokio::select! {
             biased;
-            Some(letter) = letters.recv() => letter,
+            Some(message) = messages.recv() => message,
             Some(_) = posts.join_next() => continue,
             _ = closed.wait_for(|closed| *closed) => break,
         };
         let shared = Arc::clone(shared);
         posts.spawn(async move {
-            if let Err(error) = shared.notify(letter, method::CANCELLED).await {
-                tracing::debug!(%error, "a message to the server was lost");
+            if let Err(error) = shared.notify(message, method::CANCELLED).await {
+                tracing::debug!(%error, "failed to post a message to the server");
             }
         });
     }
-    // Each has a limit of its own.
+    // Each post has a timeout of its own.
     while posts.join_next().await.is_some() {}
 }
 
-/// Tells the server when a caller leaves a request that may run. A modern server knows by the stream that closes.
+/// Notifies a legacy server if a caller leaves a request that may run. A modern server detects it by the closed stream.
 struct CancelGuard<'a> {
     link: &'a HttpLink,
-    posting: &'a Posting<'a>,
-    armed: bool,
+    outgoing: &'a OutgoingRequest<'a>,
+    is_active: bool,
 }
 
 impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
-        let Self { link, posting, armed } = self;
+        let Self {
+            link,
+            outgoing,
+            is_active,
+        } = self;
         link.pending.fetch_sub(1, Ordering::Relaxed);
-        let is_call = posting.method != method::INITIALIZE && posting.method != method::DISCOVER;
-        if *armed && is_call && posting.exchange.was_sent() && link.shared.era() == Era::Legacy {
-            let params = cancelled_params(&RawJson::from(posting.id), None);
+        let is_call = outgoing.method != method::INITIALIZE && outgoing.method != method::DISCOVER;
+        if *is_active && is_call && outgoing.exchange.was_sent() && link.shared.era() == Era::Legacy {
+            let params = cancelled_params(&RawJson::from(outgoing.id), None);
             link.shared
                 .post_later(mcp_wire::notification(method::CANCELLED, Some(&params)).into());
         }

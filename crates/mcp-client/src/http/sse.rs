@@ -1,7 +1,8 @@
-//! The transport of 2024-11-05: the server speaks on one stream of events, and names there the place to post to.
+//! HTTP+SSE, the transport of 2024-11-05: the server sends everything on one event stream, whose first event names the
+//! URL to post to.
 //!
-//! It is turned into a pair of byte streams framed like stdio, so that everything a connection does about servers
-//! that misbehave is done once.
+//! It is adapted to a pair of byte streams framed like stdio, so that the protection against misbehaving servers exists
+//! only once.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -24,69 +25,67 @@ use url::Url;
 
 use super::{
     HttpEndpoint, answer,
-    client::{HttpClient, has_user},
-    pool::Headers,
-    response::HttpAnswer,
+    client::{Headers, HttpClient, HttpResponse, has_user},
 };
 use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
-/// How much is on the way between the connection and the tasks here.
+/// Size of the buffer in each direction between the connection and these tasks, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// How many requests are posted at once.
-const AT_ONCE: usize = 64;
-/// How long a server may hold the post of a request; the deadline of the request is mostly much earlier.
-const LONGEST_POST: Duration = Duration::from_secs(300);
+/// Maximum number of concurrent posts of requests.
+const MAX_CONCURRENT_POSTS: usize = 64;
+/// Maximum duration of the post of a request. Its deadline is usually much earlier.
+const POST_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The stream of events and what is posted beside it.
-pub(crate) struct Opened {
-    /// Carries messages as lines, in both directions.
+/// Open transport, adapted to byte streams.
+pub(crate) struct SseStreams {
+    /// Messages as lines, in both directions.
     pub(crate) lines: DuplexStream,
-    /// The requests, by their ids, to which no answer will come, and why.
+    /// Ids of requests to which no response will come, with the reason.
     pub(crate) failures: mpsc::Receiver<(u64, ClientError)>,
 }
 
-/// Opens the stream of events.
+/// Opens the event stream.
 pub(crate) async fn open(
     endpoint: &HttpEndpoint,
     options: &ConnectionOptions,
-) -> Result<Opened, ClientError> {
+) -> Result<SseStreams, ClientError> {
     let limit = options.start_timeout;
-    let opening = timeout(limit, Listening::open(endpoint, options.max_message));
-    let (listening, target) = opening
+    let opening = timeout(limit, EventReader::open(endpoint, options.max_message));
+    let (events, target) = opening
         .await
         .map_err(|_| ClientError::new(ClientErrorKind::Timeout(limit)))??;
     let client = HttpClient::new(&target, endpoint.headers.clone())?;
     let (ours, theirs) = duplex(BUFFER);
     let (reader, writer) = split(theirs);
-    let (failed, failures) = mpsc::channel(AT_ONCE);
-    let posting = Posting {
+    let (failed, failures) = mpsc::channel(MAX_CONCURRENT_POSTS);
+    let poster = Poster {
         client: Arc::new(client),
-        turns: Arc::new(Semaphore::new(AT_ONCE)),
+        turns: Arc::new(Semaphore::new(MAX_CONCURRENT_POSTS)),
         failed: failed.clone(),
-        // Less than what the connection waits for its writes.
+        // Shorter than the write timeout of the connection.
         limit: options.write_stall / 2,
     };
     tokio::spawn(async move {
-        // The end of either direction is the end of the connection.
+        // The end of either direction ends the connection.
         tokio::select! {
-            () = listening.run(writer, failed) => {}
-            () = posting.run(reader) => {}
+            () = events.run(writer, failed) => {}
+            () = poster.run(reader) => {}
         }
     });
-    Ok(Opened {
+    Ok(SseStreams {
         lines: ours,
         failures,
     })
 }
 
-/// The direction from the server.
-struct Listening {
-    answer: HttpAnswer,
+/// Reads the events of the server.
+struct EventReader {
+    answer: HttpResponse,
     decoder: SseDecoder,
     limit: usize,
 }
 
-impl Listening {
+impl EventReader {
     async fn open(endpoint: &HttpEndpoint, limit: usize) -> Result<(Self, Url), ClientError> {
         let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
         let headers = vec![(ACCEPT, HeaderValue::from_static("text/event-stream"))];
@@ -94,39 +93,39 @@ impl Listening {
         if answer.status() != 200 {
             return Err(answer::refusal(answer, None).await);
         }
-        if !answer::is_stream(&answer) {
-            return Err(ClientError::protocol("the server opens no stream of events"));
+        if !answer.is_event_stream() {
+            return Err(ClientError::protocol("the server did not open an event stream"));
         }
-        let mut listening = Self {
+        let mut events = Self {
             answer,
             decoder: SseDecoder::new(limit),
             limit,
         };
-        let target = listening.target(&endpoint.url).await?;
-        Ok((listening, target))
+        let target = events.target(&endpoint.url).await?;
+        Ok((events, target))
     }
 
-    /// The place to post to, which the first event names. Headers are sent there that may be secrets, so it must be
-    /// of the same origin.
+    /// Returns the URL to post to, which the first event names. The headers that are sent there may be secrets, so it
+    /// must have the same origin.
     async fn target(&mut self, base: &Url) -> Result<Url, ClientError> {
         let SseItem::Event(event) = self.next().await? else {
             return Err(ClientError::protocol("the first event is too large"));
         };
-        let place = str::from_utf8(&event.data)
+        let url = str::from_utf8(&event.data)
             .ok()
-            .filter(|place| event.event.as_deref() == Some("endpoint") && !place.trim().is_empty())
-            .and_then(|place| base.join(place.trim()).ok());
-        let place = place.ok_or_else(|| ClientError::protocol("the first event names no endpoint"))?;
-        if has_user(&place) {
+            .filter(|url| event.event.as_deref() == Some("endpoint") && !url.trim().is_empty())
+            .and_then(|url| base.join(url.trim()).ok());
+        let url = url.ok_or_else(|| ClientError::protocol("the first event names no endpoint"))?;
+        if has_user(&url) {
             Err(ClientError::protocol(
                 "the server names an endpoint with a user or a password",
             ))
-        } else if place.origin() != base.origin() {
+        } else if url.origin() != base.origin() {
             Err(ClientError::protocol(
                 "the server names an endpoint of another origin",
             ))
         } else {
-            Ok(place)
+            Ok(url)
         }
     }
 
@@ -142,7 +141,7 @@ impl Listening {
         }
     }
 
-    /// Writes what the server says as lines.
+    /// Writes the messages of the server as lines.
     async fn run(mut self, mut writer: WriteHalf<DuplexStream>, failed: mpsc::Sender<(u64, ClientError)>) {
         loop {
             let is_over = match self.next().await {
@@ -152,17 +151,17 @@ impl Listening {
                     end_line(&mut line);
                     writer.write_all(&line).await.is_err()
                 }
-                // It answers nothing. What the server asks in it stays without an answer, as if it had not been said.
+                // It is not a response. A request in it is dropped without an answer.
                 Ok(SseItem::Oversize { head, .. }) if method_in_head(&head) => false,
                 Ok(SseItem::Oversize { head, .. }) => {
-                    // Without an id it may have been the answer to anything.
+                    // Without an id it may have been any response.
                     let Some(id) = id_in_head(&head) else { return };
                     let limit = self.limit;
-                    let error = ClientError::new(ClientErrorKind::TooLarge { limit }).sent(true);
+                    let error = ClientError::new(ClientErrorKind::TooLarge { limit }).with_sent(true);
                     failed.send((id, error)).await.is_err()
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the stream of the server has ended");
+                    tracing::debug!(%error, "the event stream has ended");
                     true
                 }
             };
@@ -173,17 +172,17 @@ impl Listening {
     }
 }
 
-/// The direction to the server.
-struct Posting {
+/// Posts the messages of the client.
+struct Poster {
     client: Arc<HttpClient>,
     turns: Arc<Semaphore>,
     failed: mpsc::Sender<(u64, ClientError)>,
     limit: Duration,
 }
 
-impl Posting {
-    /// Posts the lines of the connection. A server may hold the post of a request until it has answered, so only
-    /// what has no answer is waited for.
+impl Poster {
+    /// Posts the lines of the connection. A server may hold the post of a request until it has responded, so only posts
+    /// of other messages are awaited.
     async fn run(self, mut reader: ReadHalf<DuplexStream>) {
         let mut decoder = LineDecoder::new(usize::MAX);
         let mut posts: HashMap<u64, AbortHandle> = HashMap::new();
@@ -201,46 +200,47 @@ impl Posting {
                 if let Ok(Message::Notification(note)) = &message
                     && let Some(post) = cancelled(note).and_then(|id| posts.remove(&id))
                 {
-                    // It may wait for its turn, or for an answer that nobody wants any more.
+                    // It may wait for a permit, or for a response that is no longer wanted.
                     post.abort();
                 }
                 if let Err(error) = post(&self.client, frame, None, self.limit).await {
-                    tracing::debug!(%error, "a message to the server was lost");
+                    tracing::debug!(%error, "failed to post a message to the server");
                 }
             }
         }
     }
 
-    /// Posts a request as soon as it is its turn.
+    /// Posts a request as soon as there is a permit.
     fn request(&self, id: u64, frame: Bytes) -> AbortHandle {
         let (client, failed) = (Arc::clone(&self.client), self.failed.clone());
         let turns = Arc::clone(&self.turns);
-        let posting = async move {
-            let posting = async {
+        let poster = async move {
+            let poster = async {
                 let _turn = turns.acquire().await;
-                post(&client, frame, Some(id), LONGEST_POST).await
+                post(&client, frame, Some(id), POST_TIMEOUT).await
             };
             let posted = tokio::select! {
-                posted = posting => posted,
+                posted = poster => posted,
                 () = failed.closed() => return,
             };
             if let Err(error) = posted {
-                // A connection that is gone wants no answer.
+                // Fails if the connection is gone.
                 let _ = failed.send((id, error)).await;
             }
         };
-        tokio::spawn(posting).abort_handle()
+        tokio::spawn(poster).abort_handle()
     }
 }
 
-/// The request that a notification takes back.
+/// Id of the request that a notification cancels.
 fn cancelled(note: &Notification) -> Option<u64> {
     let is_it = note.method == method::CANCELLED;
     let params = note.params.as_ref().filter(|_| is_it)?;
     integer(&params.get("requestId")?)
 }
 
-/// Posts a message, which is the request `id` unless it has no answer; an error says why the server will not answer.
+/// Posts a message. `id` is that of a request, or `None` for a message without a response. The error is the reason why
+/// no response will come.
 async fn post(
     client: &HttpClient,
     frame: Bytes,
@@ -248,18 +248,18 @@ async fn post(
     limit: Duration,
 ) -> Result<(), ClientError> {
     let headers: Headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let posting = async {
+    let poster = async {
         let mut answer = client.post(headers, frame).await.map_err(|failure| {
             let was_sent = !failure.unsent;
-            failure.error.sent(was_sent)
+            failure.error.with_sent(was_sent)
         })?;
         if (200..300).contains(&answer.status()) {
-            return answer.sent().await;
+            return answer.wait_until_sent().await;
         }
-        Err(answer::refusal(answer, id).await.sent(true))
+        Err(answer::refusal(answer, id).await.with_sent(true))
     };
-    match timeout(limit, posting).await {
+    match timeout(limit, poster).await {
         Ok(posted) => posted,
-        Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(limit)).sent(true)),
+        Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(limit)).with_sent(true)),
     }
 }

@@ -2,21 +2,21 @@ use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::sync::oneshot;
 
-use crate::{ClientError, exchange::Exchange};
+use crate::{ClientError, connection::Exchange};
 
 type Answer = Result<RawJson, ClientError>;
 
-/// A request that waits for its answer.
+/// Request that waits for its response.
 pub(super) struct Call {
     pub(super) id: u64,
     pub(super) exchange: Exchange,
-    /// Whether its answer opens the connection in the legacy era.
+    /// `true` if its response opens the connection in the legacy era.
     pub(super) opens: bool,
     state: Mutex<State>,
 }
 
 struct State {
-    /// The frame until the writer takes it: a caller that leaves before takes it back, so it is never sent.
+    /// Frame until the writer takes it. A caller that leaves takes it back, so that it is never sent.
     frame: Option<Vec<u8>>,
     answer: Option<oneshot::Sender<Answer>>,
 }
@@ -48,7 +48,7 @@ impl Call {
 
     /// Takes the frame to send it.
     pub(super) fn begin_send(&self) -> Option<Vec<u8>> {
-        // Marked while the frame is locked: a caller that leaves finds either the frame or the mark.
+        // The request is marked as sent under the lock: a caller that leaves finds either the frame or the mark.
         let mut state = self.state();
         if state.frame.is_some() {
             self.exchange.mark_sent();
@@ -60,18 +60,18 @@ impl Call {
         self.exchange.was_sent()
     }
 
-    /// Whether no outcome was handed over yet.
+    /// `true` while no outcome was delivered.
     pub(super) fn is_waiting(&self) -> bool {
         self.state().answer.is_some()
     }
 
-    /// Hands the outcome to the caller; what comes second is dropped.
+    /// Delivers the outcome to the caller. Later outcomes are dropped.
     pub(super) fn finish(&self, outcome: Answer) {
         let sender = self.state().answer.take();
         if let Some(sender) = sender {
             let sent = self.was_sent();
-            // A caller that has left wants nothing.
-            let _ = sender.send(outcome.map_err(|error| error.sent(sent)));
+            // Fails if the caller has left.
+            let _ = sender.send(outcome.map_err(|error| error.with_sent(sent)));
         }
     }
 

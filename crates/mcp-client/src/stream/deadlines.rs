@@ -1,8 +1,8 @@
-//! One timer for all calls of a connection.
+//! One shared timer for all calls of a connection.
 //!
-//! A timer of its own costs a call more than everything else: setting the next timer of an idle runtime wakes
-//! another thread. Calls mostly have the same timeout and mostly end long before it, so the timer that the first one
-//! has set serves all that follow, and is only set anew when it has fired.
+//! A timer for each call would cost more than everything else: setting the next timer of an idle runtime wakes another
+//! thread. Calls usually have equal timeouts and end long before them, so the timer that the first call sets serves all
+//! later ones, and is reset only when it fires.
 
 use std::{future::pending, sync::Arc};
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::shared::Shared;
 
-/// Fails calls whose time is up, until the connection closes.
+/// Fails overdue calls until the connection closes.
 pub(super) async fn run(shared: Arc<Shared>) {
     tokio::select! {
         () = shared.closed() => {}

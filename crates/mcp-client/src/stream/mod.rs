@@ -1,11 +1,12 @@
-//! The stdio transport over any pair of byte streams: one task writes, one reads, callers wait on their own answer.
+//! Stdio transport over any pair of byte streams: one task writes, one reads, and callers wait for their own response.
 
 mod call;
 mod deadlines;
-mod listening;
 mod outbox;
 mod reader;
+mod resubscribe;
 mod shared;
+mod subscription;
 mod writer;
 
 use std::sync::{Arc, OnceLock};
@@ -20,19 +21,18 @@ use tokio::{
 
 use self::{
     call::Call,
-    outbox::{Outbox, Outgoing, Refused},
+    outbox::{Outbox, Outgoing, PushError},
     shared::Shared,
     writer::BATCH_BYTES,
 };
 use crate::{
-    ClientError, ClientErrorKind, ConnectionOptions, Counters, RequestOptions,
-    changes::ChangeSink,
-    exchange::Exchange,
-    incoming::Incoming,
+    ClientError, ClientErrorKind, ConnectionOptions, ConnectionStats, RequestOptions,
+    connection::Exchange,
+    notifications::{MessageRouter, Notifier},
     process::{Process, Stop},
 };
 
-/// A connection over a pair of byte streams.
+/// Connection over a pair of byte streams.
 pub(crate) struct StreamLink {
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
@@ -40,17 +40,17 @@ pub(crate) struct StreamLink {
 }
 
 impl StreamLink {
-    /// Starts to read and write.
+    /// Starts the reader and writer tasks.
     pub(crate) fn open(
         reader: impl AsyncRead + Unpin + Send + 'static,
         writer: impl AsyncWrite + Unpin + Send + 'static,
         process: Option<Process>,
         options: &ConnectionOptions,
-        changes: ChangeSink,
+        notifier: Notifier,
     ) -> Self {
         let handle = process.as_ref().map(Process::handle);
-        let incoming = Incoming::new(options.handlers.clone(), changes);
-        let shared = Arc::new(Shared::new(handle, incoming));
+        let router = MessageRouter::new(options.handlers.clone(), notifier);
+        let shared = Arc::new(Shared::new(handle, router));
         let outbox = Arc::new(Outbox::new(Box::new(writer)));
         tokio::spawn(writer::run(
             Arc::clone(&outbox),
@@ -58,8 +58,8 @@ impl StreamLink {
             options.write_stall,
         ));
         tokio::spawn(deadlines::run(Arc::clone(&shared)));
-        let reading = reader::Reading::new(options, Arc::clone(&shared), Arc::clone(&outbox));
-        tokio::spawn(reading.run(reader));
+        let reader_task = reader::Reader::new(options, Arc::clone(&shared), Arc::clone(&outbox));
+        tokio::spawn(reader_task.run(reader));
         Self {
             shared,
             outbox,
@@ -67,16 +67,16 @@ impl StreamLink {
         }
     }
 
-    /// Fails requests whenever it is told that no answer will come to them, for as long as the connection is open.
-    pub(crate) fn fail_as_told(&self, mut failures: mpsc::Receiver<(u64, ClientError)>) {
+    /// Fails the requests reported by `failures`, to which no response will come, while the connection is open.
+    pub(crate) fn fail_requests_from(&self, mut failures: mpsc::Receiver<(u64, ClientError)>) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             loop {
-                let told = tokio::select! {
-                    told = failures.recv() => told,
+                let failure = tokio::select! {
+                    failure = failures.recv() => failure,
                     () = shared.closed() => return,
                 };
-                let Some((id, error)) = told else { return };
+                let Some((id, error)) = failure else { return };
                 shared.fail(id, error);
             }
         });
@@ -86,31 +86,32 @@ impl StreamLink {
         self.shared.next_id()
     }
 
-    /// Sends a request, or queues it, and gives what waits for the answer.
-    pub(crate) fn begin(
+    /// Sends or queues a request, and returns the pending call.
+    pub(crate) fn start_call(
         &self,
         id: u64,
         method: &str,
         params: &Params,
         options: RequestOptions,
-    ) -> Result<Waiting<'_>, ClientError> {
-        let frame = line(mcp_wire::request(id, method, params));
+    ) -> Result<PendingCall<'_>, ClientError> {
+        let mut frame = mcp_wire::request(id, method, params);
+        mcp_wire::end_line(&mut frame);
         let is_small = frame.len() <= BATCH_BYTES;
         let (call, answer) = Call::new(id, frame, Exchange::new(options), method == method::INITIALIZE);
         let call = Arc::new(call);
-        let is_alone = self.shared.register(&call)?;
-        let mut waiting = Waiting {
+        let is_only = self.shared.register(&call)?;
+        let mut waiting = PendingCall {
             link: self,
             call,
             answer,
             unqueued: None,
-            // A server need not expect that its opening is cancelled, and the connection ends anyway.
-            cancel: method != method::INITIALIZE && method != method::DISCOVER,
-            armed: true,
+            // The handshake is not cancelled: a server need not expect it, and the connection ends anyway.
+            cancels: method != method::INITIALIZE && method != method::DISCOVER,
+            is_active: true,
         };
-        let written = is_alone && is_small && self.outbox.write_now(&waiting.call, &self.shared);
+        let written = is_only && is_small && self.outbox.try_write(&waiting.call, &self.shared);
         if !written
-            && let Err(Refused::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&waiting.call)))
+            && let Err(PushError::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&waiting.call)))
         {
             waiting.unqueued = Some(frame);
         }
@@ -118,25 +119,25 @@ impl StreamLink {
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
-        let frame = line(mcp_wire::notification(method, params));
-        match self.outbox.push_when_room(Outgoing::Frame(frame)).await {
+        let frame = mcp_wire::notification(method, params);
+        match self.outbox.push_when_ready(Outgoing::line(frame)).await {
             true => Ok(()),
-            false => Err(self.shared.reason()),
+            false => Err(self.shared.close_error()),
         }
     }
 
-    /// Says what a modern server is to tell, in the place of what was wanted before.
-    pub(crate) fn want(&self, params: Option<&RawJson>) {
+    /// Replaces the subscription at a modern server.
+    pub(crate) fn set_subscription(&self, params: Option<&RawJson>) {
         let id = params.map_or(0, |_| self.next_id());
-        let old = self.shared.listening().want(id, params);
+        let old = self.shared.subscription().replace(id, params);
         let new = params.map(|params| mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params.into()));
         let end = old.map(|old| {
             let params = cancelled_params(&RawJson::from(old), None);
             mcp_wire::notification(method::CANCELLED, Some(&params))
         });
         for frame in new.into_iter().chain(end) {
-            if self.outbox.push(Outgoing::Frame(line(frame))).is_err() {
-                self.shared.incoming.counting.dropped.add();
+            if self.outbox.push(Outgoing::line(frame)).is_err() {
+                self.shared.router.stats.dropped.add();
             }
         }
     }
@@ -145,28 +146,28 @@ impl StreamLink {
         self.shared.is_closed()
     }
 
-    /// Waits until the connection is closed, and says why.
+    /// Waits until the connection is closed, and returns the reason.
     pub(crate) async fn closed(&self) -> ClientError {
         self.shared.closed().await;
-        self.shared.reason()
+        self.shared.close_error()
     }
 
-    /// Where whatever carries the stream says why it ended, before it does.
+    /// Cell in which the carrier of the stream stores the reason for its end, before it ends.
     pub(crate) fn end_of_stream(&self) -> Arc<OnceLock<ClientError>> {
         Arc::clone(&self.shared.end_of_stream)
     }
 
-    pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
-        self.shared.end_signal()
+    pub(crate) fn closed_signal(&self) -> watch::Receiver<bool> {
+        self.shared.closed_signal()
     }
 
-    /// Why the connection is closed, and since when.
-    pub(crate) fn end(&self) -> (ClientError, Instant) {
-        self.shared.end()
+    /// Reason and time of the end of the connection.
+    pub(crate) fn close_reason(&self) -> (ClientError, Instant) {
+        self.shared.close_info()
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        self.shared.incoming.counting.snapshot()
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        self.shared.router.stats.snapshot()
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -177,7 +178,7 @@ impl StreamLink {
         self.process.as_ref().map(|process| process.stderr.text())
     }
 
-    /// Ends the connection and its process in order; returns when the process is gone.
+    /// Ends the connection and its process gracefully. Returns when the process is gone.
     pub(crate) async fn shutdown(&self) {
         self.shared
             .close(ClientError::closed("the connection was shut down"), Stop::Orderly);
@@ -194,64 +195,59 @@ impl Drop for StreamLink {
     }
 }
 
-/// Ends a frame as a line.
-fn line(mut frame: Vec<u8>) -> Vec<u8> {
-    mcp_wire::end_line(&mut frame);
-    frame
-}
-
-/// Waits for the answer to a request. Dropping it frees the call, and tells the server that its caller has left.
-pub(crate) struct Waiting<'a> {
+/// Waits for the response to a request. Dropping it removes the call, and notifies the server of the cancellation.
+pub(crate) struct PendingCall<'a> {
     link: &'a StreamLink,
     call: Arc<Call>,
     answer: oneshot::Receiver<Result<RawJson, ClientError>>,
-    /// The request, if there was no room for it in the queue.
+    /// Request that found the queue full.
     unqueued: Option<Outgoing>,
-    cancel: bool,
-    armed: bool,
+    cancels: bool,
+    is_active: bool,
 }
 
-impl Waiting<'_> {
-    /// Waits until the request has an answer, or is known to get none.
-    pub(crate) async fn outcome(&mut self) -> Result<RawJson, ClientError> {
+impl PendingCall<'_> {
+    /// Waits for the response, or for the reason why there will be none.
+    pub(crate) async fn wait(&mut self) -> Result<RawJson, ClientError> {
         let outcome = match self.unqueued.take() {
             None => (&mut self.answer).await.ok(),
-            // Rare, and the future of every call would have room for it.
-            Some(frame) => Box::pin(self.queued(frame)).await,
+            // Boxed: rare, and the future of every call would have to reserve room for it.
+            Some(frame) => Box::pin(self.queue_and_wait(frame)).await,
         };
         let shared = &self.link.shared;
-        let outcome = outcome.unwrap_or_else(|| Err(shared.reason().sent(self.call.was_sent())));
-        // Only a call whose time was up is still noted.
-        self.armed = matches!(&outcome, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
+        let outcome = outcome.unwrap_or_else(|| Err(shared.close_error().with_sent(self.call.was_sent())));
+        // Only a call that timed out is still registered.
+        self.is_active =
+            matches!(&outcome, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
         outcome
     }
 
-    /// Queues the request as soon as there is room, and waits for its answer.
-    async fn queued(&mut self, frame: Outgoing) -> Option<Result<RawJson, ClientError>> {
+    /// Queues the request as soon as there is room, and waits for its response.
+    async fn queue_and_wait(&mut self, frame: Outgoing) -> Option<Result<RawJson, ClientError>> {
         tokio::select! {
             biased;
             // The deadline, or the end of the connection.
             outcome = &mut self.answer => return outcome.ok(),
-            // When the connection is closed, the call is about to fail as well.
-            _ = self.link.outbox.push_when_room(frame) => {}
+            // If the connection is closed, the call is about to fail as well.
+            _ = self.link.outbox.push_when_ready(frame) => {}
         }
         (&mut self.answer).await.ok()
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        if !self.armed || self.link.shared.remove(self.call.id).is_none() {
+        if !self.is_active || self.link.shared.remove(self.call.id).is_none() {
             return;
         }
-        // A frame that is still here was not sent, so there is nothing to cancel. Else the wish is queued without
-        // waiting: a server that does not read will not read this either.
+        // A frame that is still here was not sent, so there is nothing to cancel. Otherwise the cancellation is queued
+        // without waiting: a server that does not read will not read this either.
         let unsent = self.call.take_frame().is_some();
-        if !unsent && self.cancel && !self.link.shared.is_closed() {
+        if !unsent && self.cancels && !self.link.shared.is_closed() {
             let params = cancelled_params(&RawJson::from(self.call.id), None);
-            let frame = line(mcp_wire::notification(method::CANCELLED, Some(&params)));
-            if self.link.outbox.push(Outgoing::Frame(frame)).is_err() {
-                self.link.shared.incoming.counting.dropped.add();
+            let frame = mcp_wire::notification(method::CANCELLED, Some(&params));
+            if self.link.outbox.push(Outgoing::line(frame)).is_err() {
+                self.link.shared.router.stats.dropped.add();
             }
         }
     }

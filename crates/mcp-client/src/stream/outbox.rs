@@ -1,4 +1,4 @@
-//! What waits to be written, and the stream for as long as nobody writes to it.
+//! Queue of outgoing frames, and the stream while nobody writes to it.
 
 use std::{
     mem,
@@ -12,45 +12,53 @@ use tokio::{io::AsyncWrite, sync::Notify, task::yield_now};
 
 use super::{call::Call, shared::Shared};
 
-/// Where frames go.
+/// Writing half of the stream.
 pub(super) type Sink = Box<dyn AsyncWrite + Unpin + Send>;
 
-/// What waits to be written.
+/// Queued message.
 pub(super) enum Outgoing {
-    /// A request, unless its caller has left by then.
+    /// Request, skipped if its caller has left.
     Call(Arc<Call>),
-    /// Anything else.
+    /// Any other frame.
     Frame(Vec<u8>),
 }
 
-/// Why a frame was not queued.
-pub(super) enum Refused {
+impl Outgoing {
+    /// Creates a frame that ends as a line.
+    pub(super) fn line(mut frame: Vec<u8>) -> Self {
+        mcp_wire::end_line(&mut frame);
+        Self::Frame(frame)
+    }
+}
+
+/// Reason why a frame was not queued.
+pub(super) enum PushError {
     Full(Outgoing),
     Closed,
 }
 
-/// How many frames may wait. A frame belongs to a caller that waits, so this bounds no memory, only how far callers
+/// Maximum number of queued frames. A frame belongs to a waiting caller, so this bounds not memory, but how far callers
 /// run ahead.
-const QUEUE: usize = 256;
+const CAPACITY: usize = 256;
 
-/// The frames of a connection on their way out.
+/// Outgoing frames of a connection.
 ///
-/// A caller who is alone writes by itself: waking the writer's task would cost more than the write. Everything else
-/// is queued for that task, which puts many frames into one write, and which alone may wait.
+/// A single caller writes by itself, because waking the writer task would cost more than the write. All other frames
+/// are queued for that task, which combines them into one write. Only that task may wait.
 pub(super) struct Outbox {
     state: Mutex<State>,
-    /// Something waits to be written.
+    /// Signals that the queue is not empty.
     ready: Notify,
-    /// What waited was taken.
+    /// Signals that the queue was drained.
     room: Notify,
 }
 
 struct State {
     queue: Vec<Outgoing>,
-    /// The stream, unless someone is writing to it.
+    /// Stream, unless someone is writing to it.
     sink: Option<Sink>,
-    /// The end of a frame whose beginning was written; empty when only the flush is missing.
-    rest: Option<Vec<u8>>,
+    /// Remainder of a partially written frame. Empty if only the flush is missing.
+    unwritten: Option<Vec<u8>>,
     closed: bool,
 }
 
@@ -59,7 +67,7 @@ impl Outbox {
         let state = Mutex::new(State {
             queue: Vec::new(),
             sink: Some(sink),
-            rest: None,
+            unwritten: None,
             closed: false,
         });
         Self {
@@ -69,14 +77,14 @@ impl Outbox {
         }
     }
 
-    /// Queues a frame, if there is room.
-    pub(super) fn push(&self, outgoing: Outgoing) -> Result<(), Refused> {
+    /// Queues a frame if there is room.
+    pub(super) fn push(&self, outgoing: Outgoing) -> Result<(), PushError> {
         let mut state = self.state();
         if state.closed {
-            return Err(Refused::Closed);
+            return Err(PushError::Closed);
         }
-        if state.queue.len() >= QUEUE {
-            return Err(Refused::Full(outgoing));
+        if state.queue.len() >= CAPACITY {
+            return Err(PushError::Full(outgoing));
         }
         state.queue.push(outgoing);
         drop(state);
@@ -84,57 +92,61 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues a frame as soon as there is room; false when the connection is closed.
-    pub(super) async fn push_when_room(&self, mut outgoing: Outgoing) -> bool {
+    /// Queues a frame as soon as there is room. Returns `false` if the connection is closed.
+    pub(super) async fn push_when_ready(&self, mut outgoing: Outgoing) -> bool {
         loop {
             let mut room = pin!(self.room.notified());
-            // From here on nothing is missed.
+            // From here on, no notification is missed.
             room.as_mut().enable();
             match self.push(outgoing) {
                 Ok(()) => return true,
-                Err(Refused::Closed) => return false,
-                Err(Refused::Full(back)) => outgoing = back,
+                Err(PushError::Closed) => return false,
+                Err(PushError::Full(back)) => outgoing = back,
             }
             room.await;
         }
     }
 
-    /// Writes a request at once as far as the stream takes it; false when it is not this caller's turn.
-    pub(super) fn write_now(&self, call: &Call, shared: &Shared) -> bool {
-        let Some(mut turn) = self.turn() else {
+    /// Writes a request immediately, as far as the stream accepts it. Returns `false` if the stream is in use.
+    pub(super) fn try_write(&self, call: &Call, shared: &Shared) -> bool {
+        let Some(mut guard) = self.lock_sink() else {
             return false;
         };
         if let Some(frame) = call.begin_send() {
-            shared.note_written(call.id);
-            turn.write(&frame);
+            shared.set_last_written(call.id);
+            guard.write(&frame);
         }
         true
     }
 
-    /// The stream, if nobody writes and nothing waits: frames keep their order.
-    fn turn(&self) -> Option<Turn<'_>> {
+    /// Takes the stream if nobody writes and nothing is queued, which preserves the order of frames.
+    fn lock_sink(&self) -> Option<SinkGuard<'_>> {
         let mut state = self.state();
-        if !state.queue.is_empty() || state.rest.is_some() {
+        if !state.queue.is_empty() || state.unwritten.is_some() {
             return None;
         }
         let sink = state.sink.take()?;
-        Some(Turn {
+        Some(SinkGuard {
             outbox: self,
             sink: Some(sink),
-            rest: None,
+            unwritten: None,
         })
     }
 
-    /// Waits for something to write: it is in `batch` then, the end of a frame that comes before all of it is
-    /// returned, and the stream is in `sink`, where it stays until nothing waits any longer.
-    pub(super) async fn take(&self, sink: &mut Option<Sink>, batch: &mut Vec<Outgoing>) -> Option<Vec<u8>> {
+    /// Waits for frames and moves them into `batch`. Returns the remainder of a frame that must be written first. Keeps
+    /// the stream in `sink` until the queue is empty.
+    pub(super) async fn next_batch(
+        &self,
+        sink: &mut Option<Sink>,
+        batch: &mut Vec<Outgoing>,
+    ) -> Option<Vec<u8>> {
         loop {
             {
                 let mut state = self.state();
-                if state.queue.is_empty() && state.rest.is_none() {
+                if state.queue.is_empty() && state.unwritten.is_none() {
                     if let Some(sink) = sink.take() {
                         state.sink = Some(sink);
-                        // An idle connection holds no memory that it does not need.
+                        // An idle connection keeps no memory that it does not need.
                         *batch = Vec::new();
                         state.queue = Vec::new();
                     }
@@ -142,21 +154,21 @@ impl Outbox {
                     *sink = sink.take().or_else(|| state.sink.take());
                     if sink.is_some() {
                         mem::swap(&mut state.queue, batch);
-                        let rest = state.rest.take();
+                        let unwritten = state.unwritten.take();
                         drop(state);
                         self.room.notify_waiters();
-                        return rest;
+                        return unwritten;
                     }
                 }
             }
             self.ready.notified().await;
-            // Whoever is woken by a caller runs right behind it. Others that are ready go first, so that one call of
-            // the kernel takes the frames of all.
+            // A task woken by a caller would run right after it. Yielding lets other ready callers queue their frames
+            // first, so that one system call writes them all.
             yield_now().await;
         }
     }
 
-    /// Refuses and forgets everything from now on; returns the stream, if nobody is writing to it.
+    /// Refuses and drops all frames from now on. Returns the stream if nobody is writing to it.
     pub(super) fn close(&self) -> Option<Sink> {
         let mut state = self.state();
         state.closed = true;
@@ -172,41 +184,41 @@ impl Outbox {
     }
 }
 
-/// A caller's turn at the stream, which goes back to where it was.
-struct Turn<'a> {
+/// Exclusive access of a caller to the stream, which is returned on drop.
+struct SinkGuard<'a> {
     outbox: &'a Outbox,
     sink: Option<Sink>,
-    rest: Option<Vec<u8>>,
+    unwritten: Option<Vec<u8>>,
 }
 
-impl Turn<'_> {
-    /// Writes without waiting. What is left, and what is wrong, is for the writer's task to see.
+impl SinkGuard<'_> {
+    /// Writes without waiting. The writer task handles the remainder and errors.
     fn write(&mut self, frame: &[u8]) {
         let Some(sink) = &mut self.sink else { return };
         let mut sink = Pin::new(sink);
         let mut cx = Context::from_waker(Waker::noop());
-        let mut left = frame;
-        while !left.is_empty() {
-            match sink.as_mut().poll_write(&mut cx, left) {
-                Poll::Ready(Ok(length @ 1..)) => left = &left[length..],
+        let mut remaining = frame;
+        while !remaining.is_empty() {
+            match sink.as_mut().poll_write(&mut cx, remaining) {
+                Poll::Ready(Ok(length @ 1..)) => remaining = &remaining[length..],
                 _ => break,
             }
         }
-        if !left.is_empty() || !matches!(sink.poll_flush(&mut cx), Poll::Ready(Ok(()))) {
-            self.rest = Some(left.to_vec());
+        if !remaining.is_empty() || !matches!(sink.poll_flush(&mut cx), Poll::Ready(Ok(()))) {
+            self.unwritten = Some(remaining.to_vec());
         }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SinkGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.outbox.state();
         if state.closed {
             return;
         }
         state.sink = self.sink.take();
-        state.rest = self.rest.take();
-        let waits = state.rest.is_some() || !state.queue.is_empty();
+        state.unwritten = self.unwritten.take();
+        let waits = state.unwritten.is_some() || !state.queue.is_empty();
         drop(state);
         if waits {
             self.outbox.ready.notify_one();

@@ -11,35 +11,36 @@ use tokio::{
 
 use super::{
     call::Call,
-    listening::{Next, again},
     outbox::{Outbox, Outgoing},
+    resubscribe::resubscribe,
     shared::{CloseOnPanic, Shared},
+    subscription::AfterEnd,
 };
 use crate::{
-    ClientError, ClientErrorKind, ConnectionOptions, ServerInfo, incoming, process::Stop,
-    unbuffered::read_into,
+    ClientError, ClientErrorKind, ConnectionOptions, ServerInfo, notifications, process::Stop,
+    server_requests, unbuffered_read::read_unbuffered,
 };
 
-/// How many times the limit a line may be as long. The rest of one that is too long is passed over, since other calls wait behind
-/// it, but not without end.
-const LONGEST: usize = 8;
+/// Ratio of the maximum line length to the size limit of a message. The rest of an oversize line is skipped because
+/// other calls wait after it, but not without end.
+const OVERSIZE_FACTOR: usize = 8;
 
-/// Reads messages and hands them on, in order and without ever waiting for anyone.
-pub(super) struct Reading {
+/// Reads messages and dispatches them, in order and without waiting for anyone.
+pub(super) struct Reader {
     decoder: LineDecoder,
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
     limit: usize,
-    /// How many more lines in a row may be no message.
-    patience: u32,
+    /// Number of further consecutive lines that may be invalid.
+    garbage_left: u32,
     max_garbage: u32,
-    /// Whether what was agreed on knows batches.
+    /// `true` if the negotiated revision allows batches.
     takes_batches: bool,
-    /// How long to read on after the connection was closed, so that a child which shuts down is not stuck.
+    /// Time to continue reading after the connection was closed, so that a child that shuts down does not block.
     linger: Duration,
 }
 
-impl Reading {
+impl Reader {
     pub(super) fn new(options: &ConnectionOptions, shared: Arc<Shared>, outbox: Arc<Outbox>) -> Self {
         let linger = if shared.process().is_some() {
             options.shutdown_grace * 3
@@ -51,7 +52,7 @@ impl Reading {
             shared,
             outbox,
             limit: options.max_message,
-            patience: options.max_garbage,
+            garbage_left: options.max_garbage,
             max_garbage: options.max_garbage,
             takes_batches: false,
             linger,
@@ -60,7 +61,7 @@ impl Reading {
 
     /// Reads until the stream ends or the connection is closed.
     pub(super) async fn run(mut self, mut reader: impl AsyncRead + Unpin) {
-        // Also when a callback panics: nobody may wait for a reader that is gone.
+        // Also closes if a callback panics: nobody may wait for a reader that is gone.
         let _guard = CloseOnPanic(Arc::clone(&self.shared));
         let shared = Arc::clone(&self.shared);
         let linger = self.linger;
@@ -72,20 +73,20 @@ impl Reading {
             ended = self.read(&mut reader) => ended,
             () = left => return,
         };
-        if let (Ended::Eof, Some(error)) = (&ended, self.shared.end_of_stream.get()) {
+        if let (ReadEnd::Eof, Some(error)) = (&ended, self.shared.end_of_stream.get()) {
             return self.shared.close(error.clone(), Stop::Orderly);
         }
         let reason = match (ended, self.shared.process()) {
-            (Ended::Unhealthy, _) => "the server writes lines that are no messages".to_owned(),
-            (Ended::Endless, _) => "the server writes a line without end".to_owned(),
-            (_, Some(process)) => process.epitaph().await,
-            (Ended::Eof, None) => "the server closed the connection".to_owned(),
-            (Ended::Failed(error), None) => format!("cannot read from the server: {error}"),
+            (ReadEnd::Unhealthy, _) => "the server wrote too many lines that are not messages".to_owned(),
+            (ReadEnd::Endless, _) => "the server wrote an endless line".to_owned(),
+            (_, Some(process)) => process.exit_description().await,
+            (ReadEnd::Eof, None) => "the server closed the connection".to_owned(),
+            (ReadEnd::Failed(error), None) => format!("cannot read from the server: {error}"),
         };
         self.shared.close(ClientError::closed(reason), Stop::Orderly);
     }
 
-    async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Ended {
+    async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> ReadEnd {
         loop {
             let read = if self.decoder.is_mid_line() {
                 reader.read_buf(self.decoder.buffer()).await
@@ -96,28 +97,28 @@ impl Reading {
                 Ok(1..) => {}
                 Ok(0) => {
                     while let Some(line) = self.decoder.finish() {
-                        self.rest(line);
+                        self.last_line(line);
                     }
-                    return Ended::Eof;
+                    return ReadEnd::Eof;
                 }
-                Err(error) => return Ended::Failed(error),
+                Err(error) => return ReadEnd::Failed(error),
             }
             while let Some(line) = self.decoder.next_line() {
                 self.line(line);
-                if self.patience == 0 {
-                    return Ended::Unhealthy;
+                if self.garbage_left == 0 {
+                    return ReadEnd::Unhealthy;
                 }
             }
-            if self.decoder.passed_over() / LONGEST > self.limit {
-                return Ended::Endless;
+            if self.decoder.passed_over() / OVERSIZE_FACTOR > self.limit {
+                return ReadEnd::Endless;
             }
         }
     }
 
-    /// Reads the beginning of a line. A connection on which nothing happens has no buffer meanwhile.
+    /// Reads the beginning of a line. An idle connection keeps no buffer meanwhile.
     async fn read_line_start(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
-            let read = read_into(reader, cx, |piece| self.decoder.push(piece));
+            let read = read_unbuffered(reader, cx, |piece| self.decoder.push(piece));
             if read.is_pending() && self.shared.count() == 0 {
                 self.decoder.release();
             }
@@ -133,14 +134,14 @@ impl Reading {
         }
     }
 
-    /// What there was when the stream ended. What is no message then is the beginning of one: the call that it answers
-    /// fails as all others do, by the end of the connection.
-    fn rest(&mut self, line: Line) {
+    /// Handles the bytes before the end of the stream. An invalid message is assumed to be truncated: its call fails
+    /// with the end of the connection, like all others.
+    fn last_line(&mut self, line: Line) {
         match &line {
             Line::Complete(text)
                 if Message::from_server(text.clone()).is_err_and(|error| !self.is_batch(&error)) =>
             {
-                self.shared.incoming.counting.garbage.add();
+                self.shared.router.stats.garbage.add();
             }
             _ => self.line(line),
         }
@@ -154,43 +155,43 @@ impl Reading {
         match Message::from_server(line.clone()) {
             Ok(message) => self.take(message),
             Err(error) if self.is_batch(&error) => match mcp_wire::batch_from_server(line.clone()) {
-                Ok(messages) => messages.iter().for_each(|message| self.batched(message)),
-                Err(error) => self.no_message(line, error),
+                Ok(messages) => messages.iter().for_each(|message| self.batch_item(message)),
+                Err(error) => self.invalid_message(line, error),
             },
-            Err(error) => self.no_message(line, error),
+            Err(error) => self.invalid_message(line, error),
         }
     }
 
-    /// A message of a batch, as if it had come alone. A batch in it is none.
-    fn batched(&mut self, text: &Bytes) {
+    /// Handles a message of a batch as if it had been sent alone. A nested batch is invalid.
+    fn batch_item(&mut self, text: &Bytes) {
         match Message::from_server(text.clone()) {
             Ok(message) => self.take(message),
-            Err(error) => self.no_message(text, error),
+            Err(error) => self.invalid_message(text, error),
         }
     }
 
     fn take(&mut self, message: Message) {
-        self.patience = self.max_garbage;
+        self.garbage_left = self.max_garbage;
         match message {
             Message::Response(response) => self.response(response),
-            Message::Notification(note) => match incoming::progress_of(&note) {
+            Message::Notification(note) => match notifications::progress_target(&note) {
                 Some((id, params)) => match self.shared.get(id) {
-                    Some(call) => call.exchange.progress(params.clone()),
-                    None => self.shared.incoming.counting.notifications.add(),
+                    Some(call) => call.exchange.report_progress(params.clone()),
+                    None => self.shared.router.stats.notifications.add(),
                 },
-                None => self.shared.incoming.note(note),
+                None => self.shared.router.notification(note),
             },
             Message::Request(request) => {
                 let outbox = Arc::clone(&self.outbox);
                 self.shared
-                    .incoming
+                    .router
                     .request(request, None, move |frame| send(&outbox, frame));
             }
         }
     }
 
-    fn no_message(&mut self, text: &[u8], error: ParseError) {
-        // A log line may be JSON and have an id as well: only what resembles an answer is taken for one.
+    fn invalid_message(&mut self, text: &[u8], error: ParseError) {
+        // A log line may be JSON and have an id, too: only what resembles a response is taken for one.
         let resembles = *error.kind() != ParseErrorKind::Empty;
         let id = error
             .id()
@@ -211,21 +212,21 @@ impl Reading {
         };
         let Some(call) = call else {
             let is_refused = response.outcome.is_err();
-            match id.and_then(|id| self.shared.listening().ended(id, is_refused)) {
-                Some(Next::Nothing) => return,
-                Some(Next::Again(pause)) => {
+            match id.and_then(|id| self.shared.subscription().on_response(id, is_refused)) {
+                Some(AfterEnd::Stop) => return,
+                Some(AfterEnd::Resubscribe(pause)) => {
                     let (shared, outbox) = (Arc::clone(&self.shared), Arc::clone(&self.outbox));
-                    tokio::spawn(again(shared, outbox, pause));
+                    tokio::spawn(resubscribe(shared, outbox, pause));
                     return;
                 }
                 None => {}
             }
-            self.shared.incoming.counting.unmatched.add();
-            tracing::debug!("an answer to no request that is under way");
+            self.shared.router.stats.unmatched.add();
+            tracing::debug!("response to no request in progress");
             return;
         };
         if call.opens {
-            // Here and not where the answer is waited for: the next line may be a batch.
+            // Decided here and not by the waiting caller, because the next line may be a batch.
             let opened = response.outcome.as_ref().ok().map(ServerInfo::from_initialize);
             self.takes_batches = matches!(opened, Some(Ok(server)) if server.revision.knows_batches());
         }
@@ -237,24 +238,24 @@ impl Reading {
         );
     }
 
-    /// A line that is no message: fails the call that it is about, if that can be told.
+    /// Handles a line that is not a message: fails the call that it belongs to, if it can be identified.
     fn garbage(&mut self, call: Option<&Call>, error: ParseError) {
-        self.shared.incoming.counting.garbage.add();
-        self.patience = self.patience.saturating_sub(1);
-        tracing::debug!(%error, "a line of the server is no message");
+        self.shared.router.stats.garbage.add();
+        self.garbage_left = self.garbage_left.saturating_sub(1);
+        tracing::debug!(%error, "received a line that is not a message");
         if let Some(call) = call {
             call.finish(Err(
-                ClientError::protocol("the answer is no valid message").because(error)
+                ClientError::protocol("the response is not a valid message").with_source(error)
             ));
         }
     }
 
-    /// A line beyond the limit: fails the call that it is about, or all of them if that cannot be told.
+    /// Handles an oversize line: fails the call that it belongs to, or all calls if it cannot be identified.
     fn oversize(&self, head: &[u8]) {
-        self.shared.incoming.counting.oversize.add();
+        self.shared.router.stats.oversize.add();
         if method_in_head(head) {
-            // It answers nothing, and its id is the server's.
-            if let Some(refusal) = incoming::oversize(head, self.limit) {
+            // It is not a response, and its id is the server's.
+            if let Some(refusal) = server_requests::oversize_response(head, self.limit) {
                 send(&self.outbox, refusal);
             }
             return;
@@ -263,7 +264,7 @@ impl Reading {
             Some(id) => self.shared.remove(id).into_iter().collect(),
             None => self.shared.remove_all_sent(),
         };
-        tracing::debug!(calls = calls.len(), "a line of the server is too long");
+        tracing::debug!(calls = calls.len(), "received an oversize line");
         for call in calls {
             call.finish(Err(ClientError::new(ClientErrorKind::TooLarge {
                 limit: self.limit,
@@ -274,10 +275,10 @@ impl Reading {
 
 /// Queues a frame if there is room.
 fn send(outbox: &Outbox, frame: Vec<u8>) -> bool {
-    outbox.push(Outgoing::Frame(super::line(frame))).is_ok()
+    outbox.push(Outgoing::line(frame)).is_ok()
 }
 
-enum Ended {
+enum ReadEnd {
     Eof,
     Failed(io::Error),
     Unhealthy,

@@ -13,32 +13,32 @@ use tokio::{
     time::Instant,
 };
 
-use super::{call::Call, listening::Listening};
+use super::{call::Call, subscription::Subscription};
 use crate::{
     ClientError,
-    incoming::Incoming,
+    notifications::MessageRouter,
     process::{ProcessHandle, Stop},
 };
 
-/// What the caller's side and the two tasks of a connection share. It keeps no process alive.
+/// State shared by callers and the two tasks of a connection. It keeps no process alive.
 pub(super) struct Shared {
     pending: Mutex<Pending>,
     next_id: AtomicU64,
-    /// The request that was written last, 0 when a notification was: tells what an error without an id is about.
+    /// Id of the request written last, or 0 if it was a notification. An error response without an id refers to it.
     last_written: AtomicU64,
-    listening: Mutex<Listening>,
+    subscription: Mutex<Subscription>,
     closed: watch::Sender<bool>,
     process: Option<ProcessHandle>,
-    /// A call came whose deadline is before the next look.
+    /// Signals that a call has a deadline before the next check.
     pub(super) earlier_deadline: Notify,
-    pub(super) incoming: Arc<Incoming>,
-    /// Why the stream ended, where whatever carries it knows.
+    pub(super) router: Arc<MessageRouter>,
+    /// Reason for the end of the stream, if its carrier knows.
     pub(super) end_of_stream: Arc<OnceLock<ClientError>>,
 }
 
-type Calls = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
+type CallMap = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
 
-/// Ids are our own and count up, so one multiplication spreads them well.
+/// Hasher for our own sequential ids: one multiplication distributes them well (Fibonacci hashing).
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -58,24 +58,24 @@ impl Hasher for IdHasher {
 
 #[derive(Default)]
 struct Pending {
-    calls: Calls,
-    /// Why the connection is closed, and since when.
+    calls: CallMap,
+    /// Reason and time of the end of the connection.
     closed: Option<(ClientError, Instant)>,
-    /// When the calls' deadlines are looked at next.
-    next_look: Option<Instant>,
+    /// Time of the next check of deadlines.
+    next_deadline: Option<Instant>,
 }
 
 impl Shared {
-    pub(super) fn new(process: Option<ProcessHandle>, incoming: Arc<Incoming>) -> Self {
+    pub(super) fn new(process: Option<ProcessHandle>, router: Arc<MessageRouter>) -> Self {
         Self {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             last_written: AtomicU64::new(0),
-            listening: Mutex::default(),
+            subscription: Mutex::default(),
             closed: watch::Sender::new(false),
             process,
             earlier_deadline: Notify::new(),
-            incoming,
+            router,
             end_of_stream: Arc::default(),
         }
     }
@@ -84,23 +84,23 @@ impl Shared {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes a call, unless the connection is closed; tells whether it is the only one.
+    /// Registers a call, unless the connection is closed. Returns `true` if it is the only one.
     pub(super) fn register(&self, call: &Arc<Call>) -> Result<bool, ClientError> {
-        let (deadline, noted) = (call.exchange.deadline(), Arc::clone(call));
+        let (deadline, registered) = (call.exchange.deadline(), Arc::clone(call));
         let mut pending = self.pending();
         if let Some((error, _)) = &pending.closed {
-            return Err(error.clone().sent(false));
+            return Err(error.clone().with_sent(false));
         }
-        pending.calls.insert(call.id, noted);
-        if pending.next_look.is_none_or(|next| deadline < next) {
-            pending.next_look = Some(deadline);
+        pending.calls.insert(call.id, registered);
+        if pending.next_deadline.is_none_or(|next| deadline < next) {
+            pending.next_deadline = Some(deadline);
             self.earlier_deadline.notify_one();
         }
         Ok(pending.calls.len() == 1)
     }
 
-    /// Fails the calls whose time is up, and returns when to look again. They stay noted until their callers leave,
-    /// who then tell the server.
+    /// Fails overdue calls, and returns the next deadline. The calls stay registered until their callers leave, who
+    /// then notify the server.
     pub(super) fn fail_overdue(&self, now: Instant) -> Option<Instant> {
         let mut overdue = Vec::new();
         let mut pending = self.pending();
@@ -113,7 +113,7 @@ impl Shared {
                 next = Some(deadline);
             }
         }
-        pending.next_look = next;
+        pending.next_deadline = next;
         drop(pending);
         for call in overdue {
             call.finish(Err(call.exchange.timed_out()));
@@ -133,7 +133,7 @@ impl Shared {
         self.pending().calls.remove(&id)
     }
 
-    /// Fails a call that still waits for its answer.
+    /// Fails a call that still waits for its response.
     pub(super) fn fail(&self, id: u64, error: ClientError) {
         let Some(call) = self.remove(id) else { return };
         if !error.was_sent() {
@@ -142,7 +142,7 @@ impl Shared {
         call.finish(Err(error));
     }
 
-    /// Takes the one call that an error without an id can only be about, if there is such a call.
+    /// Removes the only call that an error response without an id can refer to, if there is exactly one.
     pub(super) fn remove_only(&self) -> Option<Arc<Call>> {
         let last = self.last_written.load(Ordering::SeqCst);
         let mut pending = self.pending();
@@ -160,12 +160,12 @@ impl Shared {
             .collect()
     }
 
-    /// The subscription that is open.
-    pub(super) fn listening(&self) -> MutexGuard<'_, Listening> {
-        self.listening.lock()
+    /// The subscription at a modern server.
+    pub(super) fn subscription(&self) -> MutexGuard<'_, Subscription> {
+        self.subscription.lock()
     }
 
-    pub(super) fn note_written(&self, id: u64) {
+    pub(super) fn set_last_written(&self, id: u64) {
         self.last_written.store(id, Ordering::SeqCst);
     }
 
@@ -182,10 +182,10 @@ impl Shared {
             call.finish(Err(error.clone()));
         }
         if let Some(process) = &self.process {
-            process.look();
+            process.record_descendants();
         }
         self.closed.send_replace(true);
-        self.incoming.stop();
+        self.router.stop();
         if let Some(process) = &self.process {
             process.stop(stop);
         }
@@ -204,17 +204,17 @@ impl Shared {
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
-    pub(super) fn end_signal(&self) -> watch::Receiver<bool> {
+    pub(super) fn closed_signal(&self) -> watch::Receiver<bool> {
         self.closed.subscribe()
     }
 
-    /// Why the connection is closed.
-    pub(super) fn reason(&self) -> ClientError {
-        self.end().0
+    /// Reason for the end of the connection.
+    pub(super) fn close_error(&self) -> ClientError {
+        self.close_info().0
     }
 
-    /// Why the connection is closed, and since when.
-    pub(super) fn end(&self) -> (ClientError, Instant) {
+    /// Reason and time of the end of the connection.
+    pub(super) fn close_info(&self) -> (ClientError, Instant) {
         let end = self.pending().closed.clone();
         end.unwrap_or_else(|| (ClientError::closed("the connection is closed"), Instant::now()))
     }
@@ -224,7 +224,7 @@ impl Shared {
     }
 }
 
-/// Closes the connection when one of its tasks panics: nobody may wait for a task that is gone.
+/// Closes the connection if one of its tasks panics: nobody may wait for a task that is gone.
 pub(super) struct CloseOnPanic(pub(super) Arc<Shared>);
 
 impl Drop for CloseOnPanic {

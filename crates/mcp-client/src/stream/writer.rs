@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{ClientError, process::Stop};
 
-/// How large a write may grow by putting frames together.
+/// Maximum size of a write that combines frames, in bytes.
 pub(super) const BATCH_BYTES: usize = 64 * 1024;
 
-/// Writes what is queued until the connection closes, and then closes the stream, which tells the server.
+/// Writes queued frames until the connection closes, and then closes the stream, which signals the end to the server.
 pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duration) {
     let _guard = CloseOnPanic(Arc::clone(&shared));
-    let mut writing = Writing {
+    let mut writer = Writer {
         sink: None,
         buffer: Vec::new(),
         stall,
@@ -22,27 +22,31 @@ pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duratio
     let failed = tokio::select! {
         biased;
         () = shared.closed() => None,
-        error = writing.pump(&outbox, &shared) => Some(error),
+        error = writer.pump(&outbox, &shared) => Some(error),
     };
     let idle = outbox.close();
     let Some(error) = failed else {
-        // Closing writes nothing more, but over a socket or TLS it takes a step that dropping does not take.
-        if let Some(mut sink) = writing.sink.or(idle) {
+        // Shutdown writes no more messages, but a socket or TLS needs a closing step that dropping omits.
+        if let Some(mut sink) = writer.sink.or(idle) {
             let _ = timeout(stall, sink.shutdown()).await;
         }
         return;
     };
-    let stop = if error.stuck { Stop::Now } else { Stop::Orderly };
-    // A broken pipe means that the server has ended: how it did is about to be known, and says more.
+    let stop = if error.is_stalled {
+        Stop::Now
+    } else {
+        Stop::Orderly
+    };
+    // A broken pipe means that the server has ended: its exit status is about to be known, and says more.
     let reason = match shared.process() {
-        Some(process) if !error.stuck => process.epitaph().await,
+        Some(process) if !error.is_stalled => process.exit_description().await,
         _ => error.reason,
     };
     shared.close(ClientError::closed(reason), stop);
 }
 
-struct Writing {
-    /// The stream while this task has something to write.
+struct Writer {
+    /// Stream while this task has something to write.
     sink: Option<Sink>,
     buffer: Vec<u8>,
     stall: Duration,
@@ -50,17 +54,17 @@ struct Writing {
 
 struct WriteError {
     reason: String,
-    stuck: bool,
+    is_stalled: bool,
 }
 
-impl Writing {
-    /// Writes until it fails.
+impl Writer {
+    /// Writes until an error occurs.
     async fn pump(&mut self, outbox: &Outbox, shared: &Shared) -> WriteError {
         let mut batch = Vec::new();
         loop {
-            let rest = outbox.take(&mut self.sink, &mut batch).await;
-            let done = match rest {
-                Some(rest) => self.write(&rest).await,
+            let unwritten = outbox.next_batch(&mut self.sink, &mut batch).await;
+            let done = match unwritten {
+                Some(unwritten) => self.write(&unwritten).await,
                 None => Ok(()),
             };
             let done = match done {
@@ -80,7 +84,7 @@ impl Writing {
                 Outgoing::Frame(frame) => (0, Some(frame)),
             };
             let Some(frame) = frame else { continue };
-            shared.note_written(id);
+            shared.set_last_written(id);
             if self.buffer.len() + frame.len() > BATCH_BYTES {
                 self.flush().await?;
             }
@@ -96,7 +100,7 @@ impl Writing {
         self.flush().await
     }
 
-    /// Writes what was put together.
+    /// Writes the combined frames.
     async fn flush(&mut self) -> Result<(), WriteError> {
         let buffer = std::mem::take(&mut self.buffer);
         match buffer[..] {
@@ -105,29 +109,29 @@ impl Writing {
         }
     }
 
-    /// Writes everything; each step forward gives the server new time.
+    /// Writes all bytes. Each progress resets the stall timeout.
     async fn write(&mut self, mut bytes: &[u8]) -> Result<(), WriteError> {
-        let stuck = || WriteError {
+        let is_stalled = || WriteError {
             reason: "the server stopped reading its input".to_owned(),
-            stuck: true,
+            is_stalled: true,
         };
         let failed = |error: std::io::Error| WriteError {
             reason: format!("cannot write to the server: {error}"),
-            stuck: false,
+            is_stalled: false,
         };
         let Some(sink) = &mut self.sink else {
             return Ok(());
         };
         while !bytes.is_empty() {
             let step = timeout(self.stall, sink.write(bytes)).await;
-            match step.map_err(|_| stuck())?.map_err(failed)? {
+            match step.map_err(|_| is_stalled())?.map_err(failed)? {
                 0 => return Err(failed(std::io::ErrorKind::WriteZero.into())),
                 length => bytes = &bytes[length..],
             }
         }
         timeout(self.stall, sink.flush())
             .await
-            .map_err(|_| stuck())?
+            .map_err(|_| is_stalled())?
             .map_err(failed)
     }
 }

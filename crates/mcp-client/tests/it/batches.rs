@@ -1,4 +1,4 @@
-//! Batches, which servers of 2025-03-26 may send and no others.
+//! Tests of batches, which only servers of revision 2025-03-26 may send.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tokio::{io::split, time::timeout};
 
 use crate::{
     http::about,
-    http_server::{Reply, Seen, Server, json, opening, status, stream},
-    peer::{self, Peer, call, pair, raw, within, works},
+    support::http_server::{Reply, Seen, Server, json, opening, status, stream},
+    support::peer::{self, Peer, call, pair, raw, within, works},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ fn options() -> ConnectionOptions {
     }
 }
 
-/// A connection to a peer that opens it in this revision, and says this in the same breath.
+/// Connects to a peer that opens the connection in this revision and sends `next` right after.
 async fn connect(revision: &str, next: &str) -> (Connection, Peer, Vec<Value>) {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = split(ours);
@@ -38,13 +38,14 @@ async fn connect(revision: &str, next: &str) -> (Connection, Peer, Vec<Value>) {
         peer.send(format!(r#"{{"id":{id},"result":{opened}}}{next}"#))
             .await;
         let mut said = Vec::new();
-        // That the connection is open, and what was asked.
+        // The notification of the handshake, and the responses.
         for _ in 0..=n_answers {
             said.push(peer.next().await);
         }
         (peer, said)
     };
-    let (connection, (peer, said)) = tokio::join!(Connection::from_streams(reader, writer, options()), opening);
+    let (connection, (peer, said)) =
+        tokio::join!(Connection::from_streams(reader, writer, options()), opening);
     (connection.unwrap(), peer, said)
 }
 
@@ -77,15 +78,15 @@ async fn each_message_of_a_batch_is_taken_as_if_it_came_alone() {
         assert_eq!(result.as_str(), format!(r#"{{"of":{id},"n":1e2}}"#));
     }
     assert_eq!(connection.changes().borrow().tools, 1);
-    // Each request has an answer of its own; the batch in the batch has none.
+    // Each request gets a response of its own; the nested batch gets none.
     let answers = [peer.next().await, peer.next().await];
     assert!(
         answers.contains(&pong()) && answers.contains(&roots()),
         "{answers:?}"
     );
-    assert_eq!(connection.counters().garbage, 2);
+    assert_eq!(connection.stats().garbage, 2);
     works(&connection, &mut peer).await;
-    // The end of the stream ends a line as well.
+    // The end of the stream also ends a line.
     let last = call(&connection, within(7));
     let id = peer.request("tools/call").await;
     peer.send_text(&format!(r#"[{{"id":{id},"result":{{}}}}]"#)).await;
@@ -126,7 +127,7 @@ async fn batches_are_bounded_and_of_one_revision() {
     }
 }
 
-/// A server of 2025-03-26 that answers calls like this.
+/// Starts a server of 2025-03-26 that answers calls as given.
 async fn serving(
     call: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
     listening: Option<String>,
@@ -149,7 +150,7 @@ async fn serving(
     (server, connection.unwrap().unwrap())
 }
 
-/// Waits until the client has answered this.
+/// Waits until the client has sent this response.
 async fn answered(server: &Server, answer: &Value) {
     let answered = async {
         while !server.seen().iter().any(|seen| seen.body == *answer) {
@@ -165,7 +166,7 @@ async fn batches_come_over_http_in_every_form() {
     let forms: [Form; 3] = [
         json,
         |batch| stream(&format!("data: {batch}\n\n")),
-        // A plain body that calls itself a stream.
+        // A plain body declared as an event stream.
         stream,
     ];
     for form in forms {
@@ -182,21 +183,21 @@ async fn batches_come_over_http_in_every_form() {
         answered(&server, &pong()).await;
         answered(&server, &roots()).await;
         assert_eq!(connection.changes().borrow().tools, 1);
-        assert_eq!(connection.counters().garbage, 1);
+        assert_eq!(connection.stats().garbage, 1);
     }
-    for (body, says) in [
-        (format!("[{PING}]"), "the body is a batch without the answer"),
-        ("[]".to_owned(), "the body is a batch without the answer"),
+    for (body, expected) in [
+        (format!("[{PING}]"), "the batch does not contain the response"),
+        ("[]".to_owned(), "the batch does not contain the response"),
         (
             r#"[[{"id":ID,"result":{}}]]"#.to_owned(),
-            "the body is a batch without the answer",
+            "the batch does not contain the response",
         ),
-        (r#"[{"id":ID,"result":{}}"#.to_owned(), "no valid message"),
+        (r#"[{"id":ID,"result":{}}"#.to_owned(), "not a valid message"),
     ] {
         let (_server, connection) = serving(move |seen| json(&about(seen, &body)), None).await;
         let error = connection.request("tools/call", None, within(30)).await;
         let error = error.unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! How messages are framed over plain HTTP: answers that come before their requests have left, and heads and bodies that two
-//! readers might read in two ways.
+//! Tests of HTTP framing: answers that arrive before their request was sent, and heads and bodies that two readers may
+//! interpret differently.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 
 use crate::{
     http::{about, call, serving_in},
-    http_server::{Headers, Reply, Seen, Server, opening},
-    peer::{raw, within},
+    support::http_server::{Headers, Reply, Seen, Server, opening},
+    support::peer::{raw, within},
 };
 use mcp_wire::Era;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// More than sockets hold on the way.
+/// Size beyond the capacity of sockets in transit.
 const LARGE: usize = 8 << 20;
 
 fn is_large(headers: &Headers) -> bool {
@@ -29,7 +29,7 @@ async fn connect(server: &Server) -> Connection {
     timeout(PATIENCE, opening).await.unwrap().unwrap()
 }
 
-/// Makes a call whose arguments are large.
+/// Makes a call with large arguments.
 async fn large_call(connection: &Connection) -> Result<RawJson, ClientError> {
     let params = raw(&format!(
         r#"{{"name":"t","arguments":{{"text":"{}"}}}}"#,
@@ -39,7 +39,7 @@ async fn large_call(connection: &Connection) -> Result<RawJson, ClientError> {
     timeout(PATIENCE, calling).await.unwrap()
 }
 
-/// The body of a message in one chunk, and the end of the body.
+/// Body of a message in one chunk, with the end of the body.
 fn chunk(body: &str) -> String {
     format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
 }
@@ -52,7 +52,7 @@ async fn a_request_goes_on_leaving_while_its_answer_is_read() {
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
             |seen| chunk(&about(seen, "data: {\"id\":ID,\"result\":{}}\n\n")),
         ),
-        // Something of the body is there before.
+        // Part of the body arrives early.
         (
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n3\r\n:\n\n\r\n",
             |seen| chunk(&about(seen, "data: {\"id\":ID,\"result\":{}}\n\n")),
@@ -65,7 +65,7 @@ async fn a_request_goes_on_leaving_while_its_answer_is_read() {
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 30\r\n\r\n{",
             |seen| format!("{:29}", &about(seen, r#""id":ID,"result":{}}"#)),
         ),
-        // A fault that names the request.
+        // An error that names the request.
         (
             "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n",
             |seen| {
@@ -94,7 +94,7 @@ async fn a_request_goes_on_leaving_while_its_answer_is_read() {
                 "{head}: {error}"
             ),
         }
-        // The connection is as good as before.
+        // The connection is still reusable.
         let peers = || server.seen().iter().map(|seen| seen.peer).collect::<Vec<_>>();
         let peer = *peers().last().unwrap();
         let _ = large_call(&connection).await;
@@ -123,7 +123,7 @@ async fn a_message_without_an_answer_leaves_as_a_whole() {
 
 #[tokio::test]
 async fn a_post_of_http_and_sse_leaves_as_a_whole() {
-    // The stream of events, by which the answers come.
+    // Event stream that carries the responses.
     let (events, stream) = tokio::sync::mpsc::unbounded_channel::<String>();
     let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
     let early = |headers: &Headers| {
@@ -134,7 +134,7 @@ async fn a_post_of_http_and_sse_leaves_as_a_whole() {
             return Reply::Events(stream.lock().unwrap().take().unwrap());
         }
         let answer = match seen.body["method"].as_str() {
-            Some("initialize") => Some(crate::peer::OPENED),
+            Some("initialize") => Some(crate::support::peer::OPENED),
             Some("tools/call") => Some("{}"),
             _ => None,
         };
@@ -144,7 +144,7 @@ async fn a_post_of_http_and_sse_leaves_as_a_whole() {
         }
         match is_large(&seen.headers) {
             true => Reply::Bytes(Vec::new()),
-            false => crate::http_server::status("202 Accepted", "", ""),
+            false => crate::support::http_server::status("202 Accepted", "", ""),
         }
     })
     .await;
@@ -160,7 +160,7 @@ async fn a_post_of_http_and_sse_leaves_as_a_whole() {
     assert_eq!(large_call(&connection).await.unwrap().as_str(), "{}");
 }
 
-/// Answers that are no HTTP/1.1, or may be read in two ways; the next call succeeds.
+/// Answers that are not HTTP/1.1 or are ambiguous; the next call succeeds.
 #[tokio::test]
 async fn answers_that_cannot_be_trusted() {
     let json = r#"{"id":2,"result":{}}"#;
@@ -172,7 +172,7 @@ async fn answers_that_cannot_be_trusted() {
     let data = format!("{:x}\r\n{json}\r\n", json.len());
     let end = "0\r\n\r\n";
     let mut cases = vec![
-        // No digits are no size.
+        // A missing digit is not a size.
         chunked("1.1", &format!("{data}\r\n\r\n")),
         chunked("1.1", &format!("{data};x\r\n\r\n")),
         chunked("1.1", &format!("{data} \r\n\r\n")),
@@ -198,7 +198,7 @@ async fn answers_that_cannot_be_trusted() {
                 panic!("{start:?}: {error:?}");
             };
             assert!(
-                text.contains("no valid HTTP/1.1") && error.was_sent(),
+                text.contains("invalid HTTP/1.1") && error.was_sent(),
                 "{start:?}: {text}"
             );
             call(&connection, within(20)).await.unwrap();

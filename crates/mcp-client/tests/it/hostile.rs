@@ -1,4 +1,4 @@
-//! Servers that break the protocol, played over an in-memory stream with a clock that waits for nobody.
+//! Servers that violate the protocol, played over an in-memory stream with a paused clock.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use mcp_wire::Era;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::peer::{call, connect, connect_modern, connect_with, raw, within, works};
+use crate::support::peer::{call, connect, connect_modern, connect_with, raw, within, works};
 
 fn is_timeout(error: &ClientError) -> bool {
     matches!(error.kind(), ClientErrorKind::Timeout(_)) && error.was_sent()
@@ -31,13 +31,13 @@ async fn a_server_that_never_answers_is_told_that_nobody_waits() {
         peer.notification("notifications/cancelled").await["requestId"],
         id
     );
-    // The answer that comes after all is nobody's.
+    // The late response belongs to no request.
     peer.answer(id, "{}").await;
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().unmatched, 1);
+    assert_eq!(connection.stats().unmatched, 1);
 }
 
-/// What a server sends instead of an answer, with `ID` in the place of the id, and what becomes of the call.
+/// Messages instead of a response, with `ID` as placeholder for the id, and the outcome of the call.
 #[tokio::test(start_paused = true)]
 async fn odd_answers() {
     enum Expect {
@@ -49,7 +49,7 @@ async fn odd_answers() {
     use Expect::{Protocol, Result, Rpc, Timeout};
     let deep = format!(r#"{{"id":ID,"result":{}{}}}"#, "[".repeat(200), "]".repeat(200));
     let cases: &[(&str, Expect)] = &[
-        // What real servers do, and what must arrive as it was written.
+        // Messages of real servers, which must arrive unchanged.
         (
             r#"{"jsonrpc":"2.0","id":"ID","result":{"a":1}}"#,
             Result(r#"{"a":1}"#),
@@ -78,7 +78,7 @@ async fn odd_answers() {
         ),
         ("garbage\n\n{\n\u{feff}{\"id\":ID,\"result\":{}}", Result("{}")),
         (r#"{"id":ID,"error":{"code":-5,"message":"no"}}"#, Rpc(-5)),
-        // An error without an id can be about the only call there is.
+        // An error without an id can only belong to the single call.
         (
             r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#,
             Rpc(-32700),
@@ -87,18 +87,18 @@ async fn odd_answers() {
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
             Rpc(-32700),
         ),
-        // What is clearly about the call and is no answer fails it at once.
+        // A malformed response that names the call fails it at once.
         (r#"{"id":ID,"result":{},"error":{}}"#, Protocol),
         (r#"{"id":ID,"Result":{}}"#, Protocol),
         (r#"{"id":ID,"result":{"a":01}}"#, Protocol),
         (&deep, Protocol),
-        // What may be about anything leaves the call to its deadline.
+        // A message that names no call leaves it to its deadline.
         (r#"{"id":99999,"result":{}}"#, Timeout),
         (r#"{"id":"IDx","result":{}}"#, Timeout),
         (r#"{"result":{}}"#, Timeout),
         (r#"[{"id":ID,"result":{}}]"#, Timeout),
         ("null", Timeout),
-        // A line of a log.
+        // A log line.
         (r#"{"level":"info","id":ID,"text":"starting"}"#, Timeout),
     ];
     let both = || {
@@ -159,7 +159,7 @@ async fn an_error_without_an_id_blames_nobody_when_there_are_two() {
     for call in calls {
         assert!(call.await.unwrap().is_ok());
     }
-    assert_eq!(connection.counters().unmatched, 1);
+    assert_eq!(connection.stats().unmatched, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -192,7 +192,7 @@ async fn a_line_that_is_too_long_fails_its_call_or_else_all() {
     }
 }
 
-/// Its id is the server's own, and it is no answer to anything.
+/// Its id is the server's own, and it is not a response.
 #[tokio::test(start_paused = true)]
 async fn what_a_server_says_unasked_at_too_great_a_length_fails_no_call() {
     let options = ConnectionOptions {
@@ -218,7 +218,7 @@ async fn what_a_server_says_unasked_at_too_great_a_length_fails_no_call() {
     );
     peer.answer(id, "{}").await;
     called.await.unwrap().unwrap();
-    assert_eq!(connection.counters().oversize, 2);
+    assert_eq!(connection.stats().oversize, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +227,7 @@ async fn garbage_without_end_closes_the_connection() {
     for _ in 0..999 {
         peer.send("Listening on port 3000").await;
     }
-    // A message in between shows that the server is well.
+    // A valid message in between shows that the server is healthy.
     works(&connection, &mut peer).await;
     for _ in 0..999 {
         peer.send("{").await;
@@ -241,10 +241,10 @@ async fn garbage_without_end_closes_the_connection() {
     let error = pending.await.unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the connection is closed: the server writes lines that are no messages"
+        "the connection is closed: the server wrote too many lines that are not messages"
     );
     assert!(connection.is_closed());
-    assert_eq!(connection.counters().garbage, 2998);
+    assert_eq!(connection.stats().garbage, 2998);
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,7 +252,7 @@ async fn a_server_that_stops_reading_holds_no_caller_up() {
     let (connection, peer) = connect().await;
     let large = raw(&format!(r#"{{"name":"{}"}}"#, "x".repeat(200_000)));
     let start = Instant::now();
-    // The stuck one, and one that waits behind it and so has never been sent.
+    // The stalled request, and one queued after it that was never sent.
     let stuck = connection.request("tools/call", Some(large), within(1));
     let behind = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -266,7 +266,7 @@ async fn a_server_that_stops_reading_holds_no_caller_up() {
         "{behind}"
     );
     assert!(start.elapsed() < Duration::from_millis(1100));
-    // Nobody reads for ten seconds: the connection is given up, and says so to whoever waits.
+    // Nobody reads for ten seconds: the connection is closed, and all waiting callers get the reason.
     let waiting = connection
         .request("tools/call", None, within(60))
         .await
@@ -320,7 +320,7 @@ async fn a_flood_of_notifications_and_requests_holds_nothing_up() {
     let (connection, mut peer) = connect().await;
     let pending = call(&connection, within(7));
     let id = peer.request("tools/call").await;
-    // Nobody reads the answers to the pings, so most are dropped.
+    // Nobody reads the responses to the pings, so most are dropped.
     for _ in 0..5000 {
         peer.send(
             r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#,
@@ -331,7 +331,7 @@ async fn a_flood_of_notifications_and_requests_holds_nothing_up() {
     }
     peer.answer(id, "{}").await;
     assert!(pending.await.unwrap().is_ok());
-    let counters = connection.counters();
+    let counters = connection.stats();
     assert_eq!(counters.notifications, 10_000);
     assert!(counters.dropped > 3000, "{counters:?}");
 }
@@ -360,7 +360,7 @@ async fn requests_of_the_server() {
             (&Value::from(7), &Value::from(-32601))
         );
     }
-    assert_eq!(connection.counters().refused, 4);
+    assert_eq!(connection.stats().refused, 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -372,10 +372,10 @@ async fn an_answer_that_comes_twice_is_counted() {
     peer.answer(id, r#"{"n":2}"#).await;
     assert_eq!(pending.await.unwrap().unwrap().as_str(), r#"{"n":1}"#);
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().unmatched, 1);
+    assert_eq!(connection.stats().unmatched, 1);
 }
 
-/// Options that note what happens in order.
+/// Options whose callbacks record events in order.
 fn noting(options: &RequestOptions) -> (RequestOptions, Arc<Mutex<Vec<String>>>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
@@ -489,7 +489,7 @@ async fn a_caller_that_leaves_cancels() {
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_caller_leaves_before_it_is_sent_is_never_sent() {
     let (connection, mut peer) = connect().await;
-    // Fills the stream, so that the next request has to wait.
+    // Fills the stream, so that the next request must wait.
     let large = raw(&format!(r#"{{"name":"{}"}}"#, "x".repeat(200_000)));
     let first = {
         let connection = connection.clone();
@@ -504,7 +504,7 @@ async fn a_request_whose_caller_leaves_before_it_is_sent_is_never_sent() {
     let id = peer.request("tools/call").await;
     peer.answer(id, "{}").await;
     first.await.unwrap().unwrap();
-    // The next thing that the server sees is neither the second request nor its cancellation.
+    // The server receives neither the second request nor its cancellation.
     works(&connection, &mut peer).await;
     assert!(notes.lock().unwrap().is_empty());
 }
@@ -518,7 +518,7 @@ async fn ten_thousand_callers_that_leave_at_random_points_leave_nothing() {
             let Some(id) = message["id"].as_u64() else {
                 continue;
             };
-            // Every third request is never answered.
+            // Every third request gets no response.
             unanswered += 1;
             if !unanswered.is_multiple_of(3) || message["params"]["last"] == true {
                 peer.answer(id, "{}").await;
@@ -583,8 +583,7 @@ async fn changes_of_lists_are_counted() {
     assert_eq!((changes.tools, changes.resources), (3, 0));
 }
 
-/// Wherever an answer breaks off, it is the connection that has ended; an answer of which only the line's end is missing is
-/// one.
+/// A truncated response fails with the end of the connection; one that lacks only the line end is valid.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_breaks_off_is_none() {
     let answer = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#);

@@ -1,19 +1,14 @@
 //! Tests of the client against servers that misbehave in every way known of.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod asked;
 mod batches;
-mod events;
 mod framing;
+mod handshake;
 mod hostile;
 mod http;
-mod http_server;
-mod opening;
-mod peer;
-mod processes;
+mod notifications;
+mod server_requests;
 mod sizes;
-mod sse;
-mod supervised;
-#[cfg(feature = "websocket")]
-mod websocket;
-mod writing;
+mod stdio;
+mod supervisor;
+mod support;

@@ -1,4 +1,4 @@
-//! Answers of a gibibyte: no more of one is read than the limit and what is under way already, and little memory is taken.
+//! Responses of a gibibyte: no more is read than the limit plus the bytes in transit, with little memory.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     http::{self, about, serving_in},
-    http_server::{Flood, Reply},
-    peer::{call, connect_with, within, works},
-    processes::resident_peak,
+    stdio::processes::resident_peak,
+    support::http_server::{Flood, Reply},
+    support::peer::{call, connect_with, within, works},
 };
 
 const GIBIBYTE: usize = 1 << 30;
 const MEBIBYTE: usize = 1 << 20;
-/// The largest message.
+/// Maximum size of a message.
 const LIMIT: usize = 16 * MEBIBYTE;
-/// What one call may cost.
+/// Maximum memory of one call.
 const MEMORY: usize = 64 * MEBIBYTE;
-/// The beginning of an answer.
+/// Beginning of a response.
 const START: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":""#;
-/// How much may be on its way in buffers of the system.
+/// Maximum number of bytes in buffers of the system.
 const UNDER_WAY: usize = 48 * MEBIBYTE;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -33,7 +33,7 @@ async fn a_line_is_refused_when_it_is_too_long_and_not_when_it_ends() {
     let id = peer.request("tools/call").await;
     let start = START.replace("ID", &id.to_string());
     peer.send_text(&start).await;
-    // The last byte makes it too long. Nothing comes after it, and the clock waits for nobody.
+    // The last byte exceeds the limit. Nothing follows, and the clock is paused.
     assert_eq!(peer.flood(LIMIT + 1 - start.len()).await, LIMIT + 1 - start.len());
     let error = refused.await.unwrap().unwrap_err();
     assert!(
@@ -41,11 +41,11 @@ async fn a_line_is_refused_when_it_is_too_long_and_not_when_it_ends() {
         "{error}"
     );
     assert!(error.was_sent());
-    // What is left of the line is passed over.
+    // The rest of the line is skipped.
     assert_eq!(peer.flood(100 * MEBIBYTE).await, 100 * MEBIBYTE);
     peer.send("\"}]}}").await;
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().oversize, 1);
+    assert_eq!(connection.stats().oversize, 1);
     let grown = resident_peak() - before;
     assert!(grown < MEMORY, "memory grew by {grown} bytes");
 }
@@ -67,13 +67,13 @@ async fn a_line_without_end_ends_the_connection() {
         format!("the answer is larger than {LIMIT} bytes")
     );
     let told = kind(other.await.unwrap());
-    assert!(told.contains("a line without end"), "{told}");
+    assert!(told.contains("an endless line"), "{told}");
     assert!(connection.is_closed());
     let grown = resident_peak() - before;
     assert!(grown < MEMORY, "memory grew by {grown} bytes");
 }
 
-/// What begins a body in one of the ways of HTTP, and what is repeated behind it.
+/// Head of an answer in one of the framings of HTTP, and the block that is repeated after it.
 fn body(kind: &str) -> (String, Vec<u8>) {
     let text = "x".repeat(64 * 1024);
     let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
@@ -85,7 +85,7 @@ fn body(kind: &str) -> (String, Vec<u8>) {
             text,
         ),
         "until the end" => (format!("{json}connection: close\r\n"), START.to_owned(), text),
-        // Without the id, whose length would be in that of the chunk: it is refused before anybody looks for it.
+        // Without the id, whose length would change that of the chunk: the body is refused before anyone reads the id.
         "chunked" => (
             format!("{json}transfer-encoding: chunked\r\n"),
             chunk("{\"jsonrpc\":\"2.0\",\"result\":\""),
@@ -137,7 +137,7 @@ async fn a_body_is_left_when_it_is_too_long() {
             );
             let taken = timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
             assert!(taken <= LIMIT + UNDER_WAY, "{kind}: {taken} bytes were taken");
-            // Another call has another connection.
+            // Another call uses another connection.
             let fine = http::call(&connection, within(60)).await.unwrap();
             assert_eq!(fine.as_str(), r#"{"fine":1e2}"#, "{kind}");
         }

@@ -1,9 +1,10 @@
-//! Random texts, judged by a reader that takes one byte after the other: the verdict, its words and its place are the same.
+//! Random texts, compared with a reference reader that takes one byte at a time: verdict, message and offset must be
+//! equal.
 
 use std::collections::HashSet;
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{Duplicates, JsonLimits, Parsed, check};
+use raw_json::{DuplicateKeys, IndexedJson, JsonLimits, validate};
 
 struct Reader<'a> {
     text: &'a str,
@@ -50,7 +51,7 @@ impl<'a> Reader<'a> {
             Some(b'[') => self.array(depth),
             Some(b'"') => self.string().map(drop),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            None => self.refuse("the text ends where a value is due"),
+            None => self.refuse("unexpected end of text, expected a value"),
             Some(_) => {
                 let rest = &self.text.as_bytes()[self.at..];
                 let word = ["true", "false", "null"]
@@ -65,7 +66,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind a value: whether another one follows.
+    /// Reads the separator after a value. Returns `true` if another value follows.
     fn goes_on(&mut self, end: u8) -> Result<bool, String> {
         self.space();
         if self.takes(b",") {
@@ -76,7 +77,7 @@ impl<'a> Reader<'a> {
             return Ok(false);
         }
         match (self.peek(), end) {
-            (None, _) => self.refuse("the text ends inside a value"),
+            (None, _) => self.refuse("unexpected end of text inside a value"),
             (_, b']') => self.refuse("expected `,` or `]`"),
             _ => self.refuse("expected `,` or `}`"),
         }
@@ -109,7 +110,7 @@ impl<'a> Reader<'a> {
                 return self.refuse("expected a key in double quotes");
             }
             let key = self.string()?;
-            if self.limits.duplicates == Duplicates::Refuse {
+            if self.limits.duplicate_keys == DuplicateKeys::Refuse {
                 let Ok(key) = serde_json::from_str::<String>(key) else {
                     return Err(format!("invalid JSON: lone surrogate in a key at byte {start}"));
                 };
@@ -139,9 +140,9 @@ impl<'a> Reader<'a> {
                     return Ok(&self.text[start..self.at]);
                 }
                 Some(b'\\') => self.escape()?,
-                Some(0..0x20) => return self.refuse("a control character in a string"),
+                Some(0..0x20) => return self.refuse("control character in a string"),
                 Some(_) => self.at += 1,
-                None => return self.refuse("the text ends inside a string"),
+                None => return self.refuse("unterminated string"),
             }
         }
     }
@@ -151,9 +152,9 @@ impl<'a> Reader<'a> {
         let is_hexadecimal = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
         match rest {
             [b'u', digits @ ..] if digits.len() >= 4 && is_hexadecimal(&digits[..4]) => self.at += 6,
-            [b'u', ..] => return self.refuse("a bad \\u escape"),
+            [b'u', ..] => return self.refuse("invalid \\u escape"),
             [byte, ..] if b"\"\\/bfnrt".contains(byte) => self.at += 2,
-            _ => return self.refuse("a bad escape"),
+            _ => return self.refuse("invalid escape"),
         }
         Ok(())
     }
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
         self.takes(b"-");
         if self.takes(b"0") {
             if self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-                return self.refuse("a number with a leading zero");
+                return self.refuse("number with a leading zero");
             }
         } else {
             self.digits()?;
@@ -186,7 +187,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What stands between the quotes of a key: few different ones, long and short, of which some differ in one byte.
+/// Text between the quotes of a key: few distinct keys, long and short, some of which differ in one byte.
 fn key() -> impl Strategy<Value = String> {
     let start = prop_oneof![
         Just(""),
@@ -206,7 +207,7 @@ fn key() -> impl Strategy<Value = String> {
         .prop_map(|(start, middle, end)| format!("{start}{middle}{end}"))
 }
 
-/// What stands between the quotes of a string.
+/// Text between the quotes of a string.
 fn content() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         (0..90_usize).prop_map(|count| "x".repeat(count)),
@@ -222,7 +223,7 @@ fn space() -> BoxedStrategy<&'static str> {
     prop_oneof![4 => Just(""), 1 => Just(" "), 1 => Just("\n\t \r")].boxed()
 }
 
-/// A value, in which keys may stand twice.
+/// Value that may contain duplicate keys.
 fn value(space: BoxedStrategy<&'static str>) -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("true".to_owned()),
@@ -256,13 +257,16 @@ fn value(space: BoxedStrategy<&'static str>) -> impl Strategy<Value = String> {
 }
 
 fn judged_alike(text: &str) {
-    for duplicates in [Duplicates::Refuse, Duplicates::Allow] {
+    for duplicate_keys in [DuplicateKeys::Refuse, DuplicateKeys::Allow] {
         for depth in [2, 128] {
-            let limits = JsonLimits { depth, duplicates };
+            let limits = JsonLimits {
+                depth,
+                duplicate_keys,
+            };
             let expected = Reader::read(text, limits);
-            let found = check(text, limits).map_err(|error| error.to_string());
+            let found = validate(text, limits).map_err(|error| error.to_string());
             assert_eq!(found, expected, "{text:?} within {limits:?}");
-            let parsed = Parsed::parse(text.to_owned(), limits).map(drop);
+            let parsed = IndexedJson::parse(text.to_owned(), limits).map(drop);
             assert_eq!(parsed.map_err(|error| error.to_string()), expected, "{text:?}");
         }
     }
@@ -285,7 +289,7 @@ proptest! {
     }
 }
 
-/// A text with another byte in the place of one.
+/// Returns a text with one byte replaced.
 fn changed(text: &str, at: usize, byte: u8) -> String {
     let mut bytes = text.as_bytes().to_vec();
     bytes[at] = byte;
@@ -310,7 +314,7 @@ fn messages_that_are_cut_or_changed_anywhere_are_judged_alike() {
 
 #[test]
 fn deep_texts_are_judged_alike() {
-    // Arrays and objects in turn, in an order that has no period of two or of 64.
+    // Arrays and objects alternate in an order that has no period of two or of 64.
     for depth in [1, 63, 64, 65, 127, 128, 129] {
         let is_object = |level: usize| level * level % 7 < 3;
         let open: String = (0..depth)

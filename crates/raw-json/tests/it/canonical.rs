@@ -11,7 +11,7 @@ fn check(text: &str, expected: &str) {
     );
 }
 
-/// RFC 8785 section 3.2.2, save for the first number: it has more digits than its double, so it keeps them.
+/// RFC 8785 section 3.2.2, except for the first number: it has more digits than its double, so it keeps them.
 #[test]
 fn the_first_example_of_the_standard() {
     check(
@@ -75,7 +75,7 @@ fn the_numbers_of_the_standard() {
         assert_eq!(expected.parse::<f64>().unwrap(), double, "{expected}");
         check(expected, expected);
         if *expected == "1424953923781206.2" {
-            // Halfway between two shortest forms: the other one says something else.
+            // Halfway between two shortest forms, so the other one is a different number.
             check("1424953923781206.3", "1424953923781206.3");
             continue;
         }
@@ -136,7 +136,7 @@ fn strings_have_the_fewest_escapes() {
         (r#""\u007f""#, "\"\u{7f}\""),
         (r#""\u2028\ud83d\ude00""#, "\"\u{2028}😀\""),
         (r#""\u0022\u005c""#, r#""\"\\""#),
-        // No text is a lone surrogate, so it keeps its spelling.
+        // A lone surrogate has no decoded text, so it keeps its spelling.
         (r#""\uD800""#, r#""\uD800""#),
     ] {
         check(text, expected);

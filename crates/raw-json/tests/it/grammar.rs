@@ -1,4 +1,4 @@
-use raw_json::{JsonErrorKind, JsonLimits, RawJson, check};
+use raw_json::{JsonErrorKind, JsonLimits, RawJson, validate};
 
 const ACCEPTED: &[&str] = &[
     "null",
@@ -154,7 +154,7 @@ const REFUSED: &[&str] = &[
     "{null:1}",
     r#"{"a":1,,"b":2}"#,
     "{[]:1}",
-    // What other formats allow.
+    // Extensions of other formats.
     "// c\n1",
     "/* c */ 1",
     "1 // c",
@@ -173,10 +173,10 @@ const REFUSED: &[&str] = &[
 #[test]
 fn the_grammar_is_kept() {
     for text in ACCEPTED {
-        assert_eq!(check(text, JsonLimits::RELAY), Ok(()), "{text:?}");
+        assert_eq!(validate(text, JsonLimits::RELAY), Ok(()), "{text:?}");
     }
     for text in REFUSED {
-        let error = check(text, JsonLimits::RELAY).expect_err(text);
+        let error = validate(text, JsonLimits::RELAY).expect_err(text);
         assert!(
             matches!(error.kind(), JsonErrorKind::Syntax(_)),
             "{text:?}: {error}"
@@ -201,29 +201,33 @@ fn every_beginning_of_a_text_is_refused() {
     let text = r#"{"a": [1.5e3, "b\u0041\n", {"c": null}], "d": false}"#;
     for end in 0..text.len() {
         assert!(
-            check(&text[..end], JsonLimits::STRICT).is_err(),
+            validate(&text[..end], JsonLimits::STRICT).is_err(),
             "{}",
             &text[..end]
         );
     }
-    assert!(check(text, JsonLimits::STRICT).is_ok());
+    assert!(validate(text, JsonLimits::STRICT).is_ok());
 }
 
 #[test]
 fn an_error_tells_the_place() {
     let cases = [
         (r#"{"a": x}"#, 6, "invalid JSON: expected a value at byte 6"),
-        ("[1, 2", 5, "invalid JSON: the text ends inside a value at byte 5"),
+        (
+            "[1, 2",
+            5,
+            "invalid JSON: unexpected end of text inside a value at byte 5",
+        ),
         (
             "\"é\u{1}\"",
             3,
-            "invalid JSON: a control character in a string at byte 3",
+            "invalid JSON: control character in a string at byte 3",
         ),
         ("[1] 2", 4, "invalid JSON: text after the value at byte 4"),
-        ("[01]", 2, "invalid JSON: a number with a leading zero at byte 2"),
+        ("[01]", 2, "invalid JSON: number with a leading zero at byte 2"),
     ];
     for (text, offset, message) in cases {
-        let error = check(text, JsonLimits::RELAY).unwrap_err();
+        let error = validate(text, JsonLimits::RELAY).unwrap_err();
         assert_eq!((error.offset(), error.to_string().as_str()), (offset, message));
     }
 }

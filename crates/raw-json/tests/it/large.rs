@@ -1,8 +1,7 @@
-//! Texts with large values, which are passed over by what was noted of them: they are taken apart as those are of which
-//! nothing is known.
+//! Texts with large values, whose members are found through the index: the result must equal that of unindexed text.
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{JsonLimits, Parsed, RawJson};
+use raw_json::{IndexedJson, JsonLimits, RawJson};
 use serde_json::{Map, Value};
 
 fn value() -> impl Strategy<Value = Value> {
@@ -20,7 +19,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every value in a text, the outer ones first.
+/// Lists every value of a text, outer values first.
 fn all(raw: &RawJson) -> Vec<String> {
     let mut texts = vec![raw.to_string()];
     for (key, value) in raw.members() {
@@ -28,7 +27,7 @@ fn all(raw: &RawJson) -> Vec<String> {
         texts.extend(all(&value));
     }
     texts.extend(raw.items().flat_map(|item| all(&item)));
-    // The same without taking anything out.
+    // Read the members again as borrowed values.
     let parts = raw.parts().flat_map(|(_, part)| part.parts().collect::<Vec<_>>());
     texts.extend(parts.map(|(key, part)| format!("{key}: {}", part.as_str())));
     texts
@@ -48,7 +47,7 @@ proptest! {
     fn large_values_are_found_where_they_stand(value in value()) {
         let raw = RawJson::parse(pretty(&value)).unwrap();
         prop_assert_eq!(all(&raw), all(&raw.detached()));
-        let parsed = Parsed::parse(pretty(&value), JsonLimits::RELAY).unwrap();
+        let parsed = IndexedJson::parse(pretty(&value), JsonLimits::RELAY).unwrap();
         prop_assert_eq!(all(parsed.raw()), all(&raw.detached()));
     }
 

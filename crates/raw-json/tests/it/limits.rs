@@ -1,4 +1,4 @@
-use raw_json::{Duplicates, JsonErrorKind, JsonLimits, RawJson, canonical, check};
+use raw_json::{DuplicateKeys, JsonErrorKind, JsonLimits, RawJson, canonical, validate};
 use serde_json::value::RawValue;
 
 fn arrays(depth: usize) -> String {
@@ -12,21 +12,21 @@ fn objects(depth: usize) -> String {
 #[test]
 fn the_depth_is_limited() {
     for make in [arrays, objects] {
-        assert_eq!(check(&make(128), JsonLimits::RELAY), Ok(()));
-        let error = check(&make(129), JsonLimits::RELAY).unwrap_err();
+        assert_eq!(validate(&make(128), JsonLimits::RELAY), Ok(()));
+        let error = validate(&make(129), JsonLimits::RELAY).unwrap_err();
         assert_eq!(error.kind(), &JsonErrorKind::TooDeep(128));
         assert_eq!(
             error.to_string(),
             format!("nested deeper than 128 levels at byte {}", error.offset())
         );
     }
-    // Scalars are no level.
+    // Scalars add no level.
     let flat = JsonLimits {
         depth: 0,
         ..JsonLimits::RELAY
     };
-    assert_eq!(check("1", flat), Ok(()));
-    assert!(check("[]", flat).is_err());
+    assert_eq!(validate("1", flat), Ok(()));
+    assert!(validate("[]", flat).is_err());
     assert!(RawJson::parse(arrays(129)).is_err());
 }
 
@@ -37,23 +37,23 @@ fn breadth_is_no_depth() {
         depth: 3,
         ..JsonLimits::RELAY
     };
-    assert_eq!(check(&text, limits), Ok(()));
+    assert_eq!(validate(&text, limits), Ok(()));
 }
 
 #[test]
 fn no_depth_exhausts_the_stack() {
     let text = objects(1_000_000);
-    assert!(check(&text, JsonLimits::STRICT).is_err());
+    assert!(validate(&text, JsonLimits::STRICT).is_err());
     let endless = JsonLimits {
         depth: usize::MAX,
-        duplicates: Duplicates::Refuse,
+        duplicate_keys: DuplicateKeys::Refuse,
     };
-    assert_eq!(check(&text, endless), Ok(()));
+    assert_eq!(validate(&text, endless), Ok(()));
 
-    // A part of a message comes in unchecked, so everything must bear it.
+    // The depth of a part of a message is not validated, so every operation must tolerate it.
     let message = bytestring::ByteString::from(text);
     let part: &RawValue = serde_json::from_str(&message).unwrap();
-    let raw = RawJson::part_of(&message, part);
+    let raw = RawJson::from_raw_value(&message, part);
     assert_eq!(raw.members().count(), 1);
     assert_eq!(canonical(&raw), raw.as_str());
     assert!(raw.with_members(&[("b", RawJson::null())]).is_ok());
@@ -74,13 +74,13 @@ fn duplicate_keys_are_refused_at_any_depth_and_in_any_spelling() {
         (r#"{"a":{"b":1,"b":2},"c":1}"#, "b"),
     ];
     for (text, key) in cases {
-        let error = check(text, JsonLimits::STRICT).unwrap_err();
+        let error = validate(text, JsonLimits::STRICT).unwrap_err();
         assert_eq!(
             error.kind(),
             &JsonErrorKind::DuplicateKey(key.to_owned()),
             "{text}"
         );
-        assert_eq!(check(text, JsonLimits::RELAY), Ok(()), "{text}");
+        assert_eq!(validate(text, JsonLimits::RELAY), Ok(()), "{text}");
     }
 }
 
@@ -91,10 +91,10 @@ fn the_second_of_many_keys_is_found() {
             let members: Vec<String> = (0..n).map(|key| format!(r#""k{key}":0"#)).collect();
             format!(r#"{{{},"k{last}":0}}"#, members.join(","))
         };
-        assert_eq!(check(&members(n), JsonLimits::STRICT), Ok(()));
+        assert_eq!(validate(&members(n), JsonLimits::STRICT), Ok(()));
         for again in [0, n / 2, n - 1] {
             assert!(
-                check(&members(again), JsonLimits::STRICT).is_err(),
+                validate(&members(again), JsonLimits::STRICT).is_err(),
                 "{n} keys, {again} again"
             );
         }
@@ -109,23 +109,23 @@ fn equal_keys_in_different_objects_are_no_duplicates() {
         r#"{"a":"a","b":"a"}"#,
         r#"{"a":1,"A":2,"a ":3}"#,
     ] {
-        assert_eq!(check(text, JsonLimits::STRICT), Ok(()), "{text}");
+        assert_eq!(validate(text, JsonLimits::STRICT), Ok(()), "{text}");
     }
 }
 
 #[test]
 fn a_key_that_is_no_text_is_refused_where_keys_are_judged() {
     let text = r#"{"\ud800":1}"#;
-    assert!(check(text, JsonLimits::STRICT).is_err());
-    assert_eq!(check(text, JsonLimits::RELAY), Ok(()));
-    // As a value it is nobody's business.
-    assert_eq!(check(r#"{"a":"\ud800"}"#, JsonLimits::STRICT), Ok(()));
+    assert!(validate(text, JsonLimits::STRICT).is_err());
+    assert_eq!(validate(text, JsonLimits::RELAY), Ok(()));
+    // As a value it is accepted.
+    assert_eq!(validate(r#"{"a":"\ud800"}"#, JsonLimits::STRICT), Ok(()));
 }
 
 #[test]
 fn a_long_duplicate_key_is_cut_in_the_message() {
     let key = "é".repeat(1_000);
-    let error = check(&format!(r#"{{"{key}":1,"{key}":2}}"#), JsonLimits::STRICT).unwrap_err();
+    let error = validate(&format!(r#"{{"{key}":1,"{key}":2}}"#), JsonLimits::STRICT).unwrap_err();
     assert!(error.to_string().len() < 200, "{error}");
 }
 
@@ -136,10 +136,10 @@ fn objects_with_many_keys_stand_in_each_other() {
         format!(r#"{{{first}{}}}"#, members.join(","))
     };
     let inner = object("", "0");
-    assert_eq!(check(&object("", &inner), JsonLimits::STRICT), Ok(()));
-    // The outer object's keys are still known behind the inner ones.
+    assert_eq!(validate(&object("", &inner), JsonLimits::STRICT), Ok(()));
+    // The outer object's keys are still known after the inner objects.
     let again = object(r#""k19":0,"#, &inner);
-    assert!(check(&again, JsonLimits::STRICT).is_err());
+    assert!(validate(&again, JsonLimits::STRICT).is_err());
     let again = object("", &object(r#""k19":0,"#, "0"));
-    assert!(check(&again, JsonLimits::STRICT).is_err());
+    assert!(validate(&again, JsonLimits::STRICT).is_err());
 }

@@ -1,4 +1,5 @@
-//! What is JSON and what is not, and that nothing but what was asked for changes.
+//! Tests of the grammar, the limits, the canonical form and splicing: nothing but the requested change may alter a
+//! text.
 
 mod alike;
 mod canonical;
@@ -10,7 +11,7 @@ mod shape;
 
 use raw_json::RawJson;
 
-/// A text that is JSON.
+/// Parses a text that must be JSON.
 fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }

@@ -1,7 +1,7 @@
-//! Random texts, judged by serde_json.
+//! Random texts, compared with the verdict of serde_json.
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{JsonLimits, Parsed, RawJson, canonical, check};
+use raw_json::{IndexedJson, JsonLimits, RawJson, canonical, validate};
 use serde_json::{Map, Value, value::RawValue};
 
 fn value() -> impl Strategy<Value = Value> {
@@ -21,7 +21,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Texts that are almost JSON: pieces of it in any order.
+/// Almost-JSON: fragments of JSON in random order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("{"),
@@ -62,7 +62,7 @@ proptest! {
     #[test]
     fn what_serde_json_writes_is_accepted_and_kept(value in value(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
-        prop_assert_eq!(check(&text, JsonLimits::STRICT), Ok(()));
+        prop_assert_eq!(validate(&text, JsonLimits::STRICT), Ok(()));
         let raw = RawJson::parse(text.clone()).unwrap();
         prop_assert_eq!(raw.as_str(), text.as_str());
         prop_assert_eq!(&raw.to::<Value>().unwrap(), &value);
@@ -86,13 +86,13 @@ proptest! {
         let at = at.index(text.len());
         if remove { text.remove(at); } else { text[at] = byte; }
         if let Ok(text) = String::from_utf8(text) {
-            prop_assert_eq!(check(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
+            prop_assert_eq!(validate(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
         }
     }
 
     #[test]
     fn pieces_are_judged_as_serde_json_does(text in pieces()) {
-        prop_assert_eq!(check(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
+        prop_assert_eq!(validate(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
     }
 
     #[test]
@@ -102,7 +102,7 @@ proptest! {
         let with = raw.with_members(&[(key.as_str(), RawJson::from("new"))]).unwrap();
         let mut expected = object.clone();
         expected.insert(key.clone(), Value::from("new"));
-        prop_assert_eq!(check(with.as_str(), JsonLimits::STRICT), Ok(()));
+        prop_assert_eq!(validate(with.as_str(), JsonLimits::STRICT), Ok(()));
         prop_assert_eq!(with.to::<Map<String, Value>>().unwrap(), expected);
         let mut expected = object;
         expected.shift_remove(&key);
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// A value with every number as a double: the canonical form writes `1.0` as `1`.
+/// Returns a value with every number as a double: the canonical form writes `1.0` as `1`.
 fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => number
@@ -135,11 +135,11 @@ proptest! {
     fn what_is_seen_while_a_text_is_checked_is_what_is_found_in_it(value in value(), before in 0_usize..3, many in 0_usize..12) {
         let mut value = value;
         if let Some(object) = value.as_object_mut() {
-            // Also more members than are noted.
+            // Also exceed the number of indexed members.
             object.extend((0..many).map(|n| (format!("k{n}"), Value::from(n))));
         }
         let text = format!("{}{value:#}", " ".repeat(before));
-        let parsed = Parsed::parse(text.clone(), JsonLimits::RELAY).expect("it is JSON");
+        let parsed = IndexedJson::parse(text.clone(), JsonLimits::RELAY).expect("it is JSON");
         let raw = RawJson::parse(text).expect("it is JSON");
         prop_assert_eq!(parsed.raw(), &raw);
         let seen: Vec<_> = parsed.parts().map(|(key, part)| (key.into_owned(), part.to_raw())).collect();

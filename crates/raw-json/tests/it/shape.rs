@@ -89,19 +89,19 @@ fn get_finds_the_first_member_with_a_key() {
 fn parts_share_the_bytes_of_their_message() {
     let message = ByteString::from(r#"{"params": {"a": [1]}}"#);
     let whole: std::collections::HashMap<&str, &RawValue> = serde_json::from_str(&message).unwrap();
-    let part = RawJson::part_of(&message, whole["params"]);
+    let part = RawJson::from_raw_value(&message, whole["params"]);
     assert_eq!(part.as_str(), r#"{"a": [1]}"#);
     let range = message.as_bytes().as_ptr_range();
     assert!(range.contains(&part.as_bytes().as_ptr()));
     assert!(range.contains(&part.get("a").unwrap().as_bytes().as_ptr()));
 
     let elsewhere: Box<RawValue> = serde_json::from_str("[1]").unwrap();
-    assert_eq!(RawJson::part_of(&message, &elsewhere).as_str(), "[1]");
+    assert_eq!(RawJson::from_raw_value(&message, &elsewhere).as_str(), "[1]");
 }
 
 #[test]
 fn with_members_changes_nothing_else() {
-    /// A text, the members that it gets, and what it is then.
+    /// A text, the members added to it, and the expected text.
     type Case = (
         &'static str,
         &'static [(&'static str, &'static str)],
@@ -146,7 +146,7 @@ fn without_members_changes_nothing_else() {
         (r#"{"a":1,"b":2,"c":3}"#, &["b"], r#"{"a":1,"c":3}"#),
         (r#"{"a":1}"#, &["a"], "{}"),
         (r#"{ "a" : 1e2 }"#, &["b"], r#"{ "a" : 1e2 }"#),
-        // A key keeps the spelling it has.
+        // A key keeps its spelling.
         (
             r#"{"\u0061" : 1e2 , "b":1, "\ud800":2}"#,
             &["b"],
@@ -214,7 +214,7 @@ fn a_value_that_does_not_fit_tells_the_place() {
         .to::<std::collections::HashMap<String, u64>>()
         .unwrap_err();
     assert!(matches!(error.kind(), JsonErrorKind::Shape(_)));
-    // serde_json points at the end of the value that does not fit.
+    // serde_json reports the end of the value that does not fit.
     assert_eq!(error.offset(), 21);
 }
 

@@ -1,0 +1,4 @@
+//! Servers for the tests.
+
+pub(crate) mod http_server;
+pub(crate) mod peer;
