@@ -264,7 +264,7 @@ fn emit_source_changes(registry: &Registry, observers: &Observers, redactor: &Re
                 for state in [&mut change.from, &mut change.to] {
                     // The output of a program may contain its secrets.
                     if let SourceState::Failed(reason) = state
-                        && let Cow::Owned(hidden) = redactor.text(reason)
+                        && let Cow::Owned(hidden) = redactor.hide_in_text(reason)
                     {
                         *reason = hidden;
                     }

@@ -48,7 +48,7 @@ impl ReloadState {
         });
         Self {
             own,
-            secrets: redactor.watching(shared.clone()),
+            secrets: redactor.wrap_secrets(shared.clone()),
             shared,
             let_go: Mutex::default(),
             list_cache,

@@ -67,7 +67,7 @@ impl Toolplane {
         let admitted = rules.admit_call(target, caller);
         admitted
             .map_err(|refusal| ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal))?;
-        let Some(reason) = rules.approval_of(target) else {
+        let Some(reason) = rules.approval_reason(target) else {
             return Ok(());
         };
         let name = target.name();
@@ -101,7 +101,7 @@ impl Toolplane {
         self.0.registry.on_update(
             &(Arc::new(move |update: &Update| match update {
                 Update::Task { task, state } => {
-                    let state = redactor.json(state).unwrap_or_else(|| state.clone());
+                    let state = redactor.hide_in_json(state).unwrap_or_else(|| state.clone());
                     let task = task.clone();
                     tell(&Update::Task { task, state });
                 }
@@ -114,7 +114,7 @@ impl Toolplane {
     /// not the result of a call, such as a page of a list or instructions; results were redacted already.
     #[must_use]
     pub fn hide_secrets(&self, json: &RawJson) -> Option<RawJson> {
-        self.0.redactor.json(json)
+        self.0.redactor.hide_in_json(json)
     }
 
     /// Returns a number that grows with every new secret, for caches of [`hide_secrets`](Self::hide_secrets).
@@ -140,7 +140,7 @@ impl Toolplane {
         let Some(target) = self.0.registry.snapshot().resource(uri) else {
             return false;
         };
-        self.0.rules.load().is_open(&target)
+        self.0.rules.load().needs_no_permission(&target)
             && self
                 .source_of(&target)
                 .is_some_and(|source| self.0.live.load().servers.is_shared(source.name()))

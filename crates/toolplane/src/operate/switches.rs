@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tool_core::{Event, Feature, ToolError};
-use tool_policy::SwitchedOff;
+use tool_policy::DisabledTool;
 
 use crate::{Toolplane, plane::Inner};
 
@@ -31,18 +31,18 @@ impl Toolplane {
         });
         let reason = reason.filter(|reason| !reason.is_empty());
         let known = inner.rules.load().switched_off.get(tool).map(|off| off.since);
-        let off = SwitchedOff {
+        let off = DisabledTool {
             reason,
             since: known.unwrap_or_else(|| inner.clock.wall()),
         };
-        inner.rules.switch_off(tool, &off);
+        inner.rules.disable(tool, &off);
         inner.switched(tool, false, off.reason.as_deref());
         Ok(())
     }
 
     /// Returns the tools that operators disabled, by name.
     #[must_use]
-    pub fn switched_off_by_hand(&self) -> Vec<(Arc<str>, SwitchedOff)> {
+    pub fn switched_off_by_hand(&self) -> Vec<(Arc<str>, DisabledTool)> {
         let rules = self.0.rules.load();
         let off = rules.switched_off.iter();
         off.map(|(tool, off)| (tool.as_str().into(), off.clone()))
@@ -53,7 +53,7 @@ impl Toolplane {
 impl Inner {
     /// Enables a tool. Returns `false` if no operator had disabled it.
     pub(crate) fn switch_on(&self, tool: &str) -> bool {
-        let was_off = self.rules.switch_on(tool);
+        let was_off = self.rules.enable(tool);
         if was_off {
             self.switched(tool, true, None);
         }

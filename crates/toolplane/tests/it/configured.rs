@@ -158,7 +158,7 @@ tools:
         loaded.configuration.secrets.clone(),
     );
     // An executor does this on first use.
-    let known = redactor.watching(Arc::new(secrets));
+    let known = redactor.wrap_secrets(Arc::new(secrets));
     let template = Template::parse("${secret:token}").expect("valid");
     template.resolve(&*known).await.expect("there is a value");
     let plane = Toolplane::builder()
