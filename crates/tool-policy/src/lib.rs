@@ -16,47 +16,32 @@
 //! # }
 //! ```
 
-mod admit;
-mod allowance;
-mod approval_call;
-mod approval_desk;
-mod approval_text;
-mod approve;
+mod admission;
+mod approval;
 mod breaker;
-mod circuit;
-mod credentials;
-mod ledger;
-mod limiter;
-mod memory_approvals;
-mod partial;
+mod credential_refresh;
+mod error_policy;
+mod partial_results;
+mod quota;
 mod rate_limit;
-mod redact;
-mod redactor;
-mod rules;
-mod shared_rules;
-mod surface;
+mod redaction;
 mod sync;
-mod validate;
-mod words;
-mod written;
+mod validation;
 
-pub use self::words::tellable;
 pub use self::{
-    admit::{Admission, AdmissionLayer},
-    allowance::{CallLimits, Micros, Quota, QuotaLayer},
-    approval_desk::{ApprovalDesk, ApprovalVerdict, DecideError},
-    approval_text::{approval_json, harmless_text, readable_json},
-    approve::{Approval, ApprovalLayer},
-    breaker::{Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer},
-    circuit::{Circuit, HeldBack, Permit, Verdict},
-    credentials::{CredentialRefresh, CredentialRefreshLayer},
-    memory_approvals::MemoryApprovals,
-    partial::{PartialResults, PartialResultsLayer},
+    admission::{
+        Admission, AdmissionLayer, ApprovalRules, Denial, Rules, SharedRules, SwitchedOff, ToolChoice,
+    },
+    approval::{
+        Approval, ApprovalDesk, ApprovalLayer, ApprovalVerdict, DecideError, MemoryApprovals, approval_json,
+        harmless_text, readable_json,
+    },
+    breaker::{Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer, Circuit, HeldBack, Permit, Verdict},
+    credential_refresh::{CredentialRefresh, CredentialRefreshLayer},
+    error_policy::{ErrorPolicy, ErrorPolicyLayer, tellable},
+    partial_results::{PartialResults, PartialResultsLayer},
+    quota::{CallLimits, Micros, Quota, QuotaLayer},
     rate_limit::{RateLimit, RateLimitLayer},
-    redact::{Redaction, RedactionLayer},
-    redactor::Redactor,
-    rules::{ApprovalRules, Denial, Rules, SwitchedOff, ToolChoice},
-    shared_rules::SharedRules,
-    surface::{ErrorPolicy, ErrorPolicyLayer},
-    validate::{ResultValidation, ResultValidationLayer, Validation, ValidationLayer},
+    redaction::{Redaction, RedactionLayer, Redactor},
+    validation::{ResultValidation, ResultValidationLayer, Validation, ValidationLayer},
 };

@@ -13,35 +13,26 @@
 //! # }
 //! ```
 
-mod answers;
-mod backoff;
-mod budget;
+mod cache;
 mod clock;
-mod concurrency;
+mod concurrency_limit;
 mod deadline;
-mod degrade;
-mod flights;
-mod gate;
+mod fallback;
 mod hedge;
 mod idempotency;
-mod memory_ledger;
 mod retry;
-mod share;
 mod sync;
 mod timeout;
 mod within;
 
 pub use self::{
-    backoff::Backoff,
-    budget::RetryBudget,
+    cache::{Cache, CacheLayer},
     clock::TokioClock,
-    concurrency::{ConcurrencyLimit, ConcurrencyLimitLayer},
+    concurrency_limit::{ConcurrencyLimit, ConcurrencyLimitLayer},
     deadline::{Deadline, DeadlineLayer},
-    degrade::{Fallback, FallbackLayer},
+    fallback::{Fallback, FallbackLayer},
     hedge::{Hedge, HedgeLayer},
-    idempotency::{Idempotency, IdempotencyLayer},
-    memory_ledger::{LedgerLimits, MemoryLedger},
-    retry::{Retry, RetryLayer},
-    share::{Cache, CacheLayer},
+    idempotency::{Idempotency, IdempotencyLayer, LedgerLimits, MemoryLedger},
+    retry::{Backoff, Retry, RetryBudget, RetryLayer},
     timeout::{Timeout, TimeoutLayer},
 };

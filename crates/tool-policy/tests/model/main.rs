@@ -1,12 +1,9 @@
 //! Calls at a breaker in every order: the source of the circuit and of its layers, compiled with locks whose scheduler tries
 //! all interleavings of two callers of a circuit, and thousands of those of up to five calls through the layers.
 
-#[expect(unreachable_pub, reason = "it is public where it ships")]
-#[path = "../../src/breaker.rs"]
+#[expect(unreachable_pub, unused_imports, reason = "it is public where it ships")]
+#[path = "../../src/breaker/mod.rs"]
 mod breaker;
-#[expect(unreachable_pub, reason = "it is public where it ships")]
-#[path = "../../src/circuit.rs"]
-mod circuit;
 
 /// Replaces `src/sync.rs`.
 mod sync {
@@ -17,10 +14,6 @@ mod sync {
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(shuttle::sync::Mutex::new(value))
-        }
-
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
@@ -46,7 +39,7 @@ use shuttle::{
 use tool_core::Jitter;
 
 use self::{
-    circuit::{Circuit, HeldBack, Verdict},
+    breaker::{Circuit, HeldBack, Verdict},
     world::{Fate, SETTINGS, World, at},
 };
 

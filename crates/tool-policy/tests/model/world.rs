@@ -15,10 +15,7 @@ use tool_core::{
 };
 use tool_testkit::{Script, TestTool, call};
 
-use crate::{
-    breaker::{BreakerLayer, BreakerPeekLayer},
-    circuit::{Circuit, HeldBack},
-};
+use crate::breaker::{BreakerLayer, BreakerPeekLayer, Circuit, HeldBack};
 
 pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
     per: BreakerScope::Upstream,

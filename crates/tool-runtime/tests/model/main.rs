@@ -2,14 +2,14 @@
 //! scheduler tries all interleavings of two calls at a gate, and thousands of all others.
 
 #[expect(dead_code, reason = "the model needs a part of it")]
-#[path = "../../src/answers.rs"]
-mod answers;
+#[path = "../../src/concurrency_limit/fair_semaphore.rs"]
+mod fair_semaphore;
 #[expect(dead_code, reason = "the model needs a part of it")]
-#[path = "../../src/flights.rs"]
-mod flights;
+#[path = "../../src/cache/response_cache.rs"]
+mod response_cache;
 #[expect(dead_code, reason = "the model needs a part of it")]
-#[path = "../../src/gate.rs"]
-mod gate;
+#[path = "../../src/cache/single_flight.rs"]
+mod single_flight;
 
 /// Replaces `src/sync.rs`.
 mod sync {
@@ -24,10 +24,6 @@ mod sync {
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(shuttle::sync::Mutex::new(value))
-        }
-
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }

@@ -10,7 +10,7 @@ use tool_core::ConcurrencySettings;
 
 use crate::{
     every_order,
-    gate::{Entry, Gate},
+    fair_semaphore::{Entry, Gate},
     many_orders,
 };
 

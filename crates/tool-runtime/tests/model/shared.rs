@@ -14,9 +14,9 @@ use tool_runtime::TokioClock;
 use tool_testkit::{Script, TestTool, call};
 
 use crate::{
-    answers::{Answers, Key},
-    flights::{Boarding, Flights, Landed, Takeoff},
     many_orders,
+    response_cache::{Answers, Key},
+    single_flight::{Boarding, Flights, Landed, Takeoff},
 };
 
 /// A tool whose answers are shared, and how often it was called.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tool_core::{Body, CallContext, Invoke, Layer, Outcome, Target, ToolError, UriCompletion};
 
-use crate::SharedRules;
+use super::SharedRules;
 
 /// Refuses calls that the [`Rules`](crate::Rules) do not admit, and leaves out of completions of URI templates what leads to
 /// a resource that they do not admit.

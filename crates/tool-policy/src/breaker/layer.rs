@@ -5,7 +5,7 @@ use tool_core::{
     HealthSignals, Instant, Invoke, Jitter, Layer, Outcome, Scope, ToolError, format_duration,
 };
 
-use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
+use super::circuit::{Circuit, HeldBack, Permit, Verdict};
 
 /// Holds a tool back after failures, where its [`BreakerSettings`] say so, and all tools of an upstream that cannot be
 /// connected to. The states are those of [`Circuit`]. The circuit of an upstream goes by

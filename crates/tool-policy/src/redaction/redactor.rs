@@ -16,7 +16,7 @@ use tool_core::{
     BoxFuture, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, hide_credentials,
 };
 
-use crate::written;
+use super::configured_secrets;
 
 /// How many values are known at most: the oldest one is forgotten first.
 const MAX_KNOWN: usize = 1_000;
@@ -160,7 +160,8 @@ struct Watched {
 
 impl Secrets for Watched {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        let is_proxy = reference.provider == Provider::Environment && written::is_proxy(&reference.name);
+        let is_proxy =
+            reference.provider == Provider::Environment && configured_secrets::is_proxy(&reference.name);
         if !reference.is_secret() && !is_proxy {
             return self.secrets.get(reference);
         }
@@ -183,7 +184,7 @@ impl Secrets for Watched {
     }
 
     fn learn_written(&self, name: &str, value: &str) {
-        let parts = written::secrets(name, value);
+        let parts = configured_secrets::secrets(name, value);
         parts.iter().for_each(|part| self.redactor.learn(part));
     }
 

@@ -11,7 +11,7 @@ use tool_core::{
     hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result,
 };
 
-use crate::Redactor;
+use super::Redactor;
 
 /// Hides secrets in what a tool gives back: in its result, in what it asks for, reports and logs meanwhile, and in its error.
 /// How much is the tool's setting, see [`RedactionMode`]. In results and in the data of errors it hides the fields as well that the tool's settings

@@ -8,7 +8,7 @@ use tool_core::{
     Invoke, Layer, Outcome, ToolError,
 };
 
-use crate::words::{masked, tellable};
+use super::masking::{masked, tellable};
 
 /// Puts errors into the words that callers get, by the [`ErrorPolicySettings`], and tells operators of those that it says.
 ///

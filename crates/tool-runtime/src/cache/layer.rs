@@ -8,13 +8,11 @@ use tool_core::{
 };
 use tracing::Instrument;
 
-use crate::{
-    RetryLayer,
-    answers::{Answer, Answers, Key},
-    degrade::mark_degraded,
-    flights::{Boarding, Flights, Landed, Takeoff},
-    within::within,
+use super::{
+    response_cache::{Answer, Answers, Key},
+    single_flight::{Boarding, Flights, Landed, Takeoff},
 };
+use crate::{RetryLayer, fallback::mark_degraded, within::within};
 
 /// Keeps the answers of tools for later calls, and makes identical calls at the same time once, where the tool's
 /// [`CacheSettings`] say so.

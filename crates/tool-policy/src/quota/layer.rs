@@ -7,10 +7,8 @@ use tool_core::{
     Target, ToolError, Trust,
 };
 
-use crate::{
-    SharedRules,
-    ledger::{Call, Key, Ledger},
-};
+use super::usage_counters::{Call, Key, Ledger};
+use crate::SharedRules;
 
 /// How many calls of tools an agent may make in a turn and in a conversation, and what they may cost. Nothing is limited
 /// that is not set.

@@ -5,7 +5,7 @@ use tool_core::{
     format_duration,
 };
 
-use crate::limiter::{Counts, Used};
+use super::limiter::{Counts, Used};
 
 /// Refuses attempts that come more often than the tool's [`Limits`](tool_core::Limits) allow, with the time after which
 /// there is room again.

@@ -8,10 +8,8 @@ use raw_json::RawJson;
 use tokio::sync::watch;
 use tool_core::{DispatchHistory, Progress, Reply, ToolError};
 
-use crate::{
-    answers::{Answer, Key},
-    sync::{AbortHandle, Mutex, MutexGuard, spawn},
-};
+use super::response_cache::{Answer, Key};
+use crate::sync::{AbortHandle, Mutex, MutexGuard, spawn};
 
 /// The calls that others may join: at most one of each key.
 ///

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
 use tool_core::ConcurrencySettings;
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// Lets in so many calls at once; more wait in the order in which they came, and those that find the queue full are
 /// told so.

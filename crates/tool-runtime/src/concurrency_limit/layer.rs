@@ -7,10 +7,8 @@ use tool_core::{
     format_duration,
 };
 
-use crate::{
-    gate::{Entry, Gate, Place},
-    within::within,
-};
+use super::fair_semaphore::{Entry, Gate, Place};
+use crate::within::within;
 
 /// Bounds how many attempts run at once, by the tool's [`Limits`](tool_core::Limits). More wait for their turn in bounded
 /// queues, first come first served, and what finds a queue full is refused at once as

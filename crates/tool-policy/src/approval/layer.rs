@@ -7,11 +7,12 @@ use tool_core::{
 };
 use uuid::Uuid;
 
-use crate::{
-    ApprovalDesk, SharedRules,
-    approval_call::{self, Unapproved},
-    approval_text::{approval_json, question},
+use super::{
+    ApprovalDesk,
+    sealed_call::{self, Unapproved},
+    text::{approval_json, question},
 };
+use crate::SharedRules;
 
 /// Lets calls pass that somebody has approved, where the [`Rules`](crate::Rules) or a tool's settings ask for that.
 ///
@@ -100,7 +101,7 @@ impl ApprovalLayer {
         let rules = Arc::clone(&self.rules.load());
         let (by_another, lifetime) = (rules.approval.separate_approver, rules.approval.expires_after);
         let policy_digest = raw_json::digest(&RawJson::from(format!("{rules:?}").as_str()));
-        let call = approval_call::of(cx, reason, policy_digest, by_another, lifetime)?;
+        let call = sealed_call::of(cx, reason, policy_digest, by_another, lifetime)?;
         let brought = Brought::take(cx);
         let handle = take_handle(cx);
         if let Some(handle) = brought.as_ref().map(|brought| brought.handle.clone()).or(handle) {
@@ -137,10 +138,10 @@ impl ApprovalLayer {
         cx: &CallContext,
     ) -> Result<ApprovalRecord, Unapproved> {
         let found = self.desk.approvals().get(handle).await.map_err(not_kept)?;
-        let approval = found.ok_or_else(|| approval_call::unknown(handle))?;
-        approval_call::check(&approval.call, call, handle)?;
+        let approval = found.ok_or_else(|| sealed_call::unknown(handle))?;
+        sealed_call::check(&approval.call, call, handle)?;
         if approval.expiry <= cx.clock.now() {
-            return Err(approval_call::unknown(handle));
+            return Err(sealed_call::unknown(handle));
         }
         Ok(approval)
     }

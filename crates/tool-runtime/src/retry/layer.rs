@@ -7,7 +7,7 @@ use tool_core::{
     format_duration,
 };
 
-use crate::{Backoff, RetryBudget};
+use super::{Backoff, RetryBudget};
 
 /// Tries failed calls again, where the tool's [`RetrySettings`] say so and it is safe.
 ///

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tool_core::{ErrorKind, Instant, ToolError};
 
-use crate::{CallLimits, Micros};
+use super::{CallLimits, Micros};
 
 /// What conversations have used of their limits.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 
-use crate::{Rules, SwitchedOff};
+use super::{Rules, SwitchedOff};
 
 /// Rules that can be put in the place of others while calls are made. Clones share them.
 #[derive(Clone)]

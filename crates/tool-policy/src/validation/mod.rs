@@ -1,0 +1,5 @@
+//! Validation: checks arguments against the input schema and results against the output schema.
+
+mod layer;
+
+pub use self::layer::{ResultValidation, ResultValidationLayer, Validation, ValidationLayer};

@@ -1,0 +1,6 @@
+//! Fallback: answers in place of a tool that failed, with another tool, a stale result or a default.
+
+mod layer;
+
+pub(crate) use self::layer::mark_degraded;
+pub use self::layer::{Fallback, FallbackLayer};
