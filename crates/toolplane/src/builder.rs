@@ -210,8 +210,8 @@ impl Builder {
             allowance: QuotaLayer::new(rules.clone()),
             approve: ApprovalLayer::new(rules.clone(), desk.clone()),
             degrade: FallbackLayer::new(cache.clone())
-                .gate(gate.clone())
-                .health(health.clone()),
+                .with_reentry(gate.clone())
+                .with_health(health.clone()),
             share: cache.clone(),
             retry,
             hedge: HedgeLayer::new(health),
@@ -266,7 +266,7 @@ fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redact
                 for state in [&mut change.from, &mut change.to] {
                     // What a program wrote may hold what it was given.
                     if let SourceState::Failed(reason) = state
-                        && let Cow::Owned(hidden) = redactor.text(reason)
+                        && let Cow::Owned(hidden) = redactor.hide_in_text(reason)
                     {
                         *reason = hidden;
                     }

@@ -210,7 +210,7 @@ impl Checks {
                 .unwrap_or_default();
             let subject = &target.subject;
             let said = format!("{error}{cause}");
-            let said = self.redactor.text(&said);
+            let said = self.redactor.hide_in_text(&said);
             if before.is_none_or(|check| check.n_failures == 0) {
                 tracing::warn!(%subject, "a health check failed: {said}");
             } else {

@@ -156,7 +156,7 @@ impl Toolplane {
         let admitted = self.0.rules.load().admit(&tool, caller);
         match admitted {
             Ok(()) => Ok(tool),
-            Err(refusal @ Denial::SwitchedOff { .. }) => Err(refusal.into()),
+            Err(refusal @ Denial::Disabled { .. }) => Err(refusal.into()),
             // What the caller may not see is not there.
             Err(_) => Err(self.not_found(Feature::Tool, name, caller)),
         }
@@ -415,7 +415,7 @@ impl Toolplane {
         if let Some((server, status)) = failed {
             let message = format!("the server `{server}` of `{name}` is not available");
             let reason = match &status.state {
-                SourceState::Failed(reason) => self.0.redactor.text(reason).into_owned(),
+                SourceState::Failed(reason) => self.0.redactor.hide_in_text(reason).into_owned(),
                 state => format!("it is {state}"),
             };
             let error = ToolError::new(ErrorKind::Unavailable, message).with_source(NotUsable(reason));
@@ -458,7 +458,7 @@ impl Toolplane {
         let mut sources = self.0.registry.status();
         // What a program wrote to its standard error may hold what it was given.
         let hide = |text: &mut String| {
-            if let Cow::Owned(hidden) = self.0.redactor.text(text) {
+            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(text) {
                 *text = hidden;
             }
         };
@@ -546,7 +546,7 @@ impl Toolplane {
     pub fn list_warnings(&self) -> Vec<(String, ListWarning)> {
         let mut warnings = self.0.registry.list_warnings();
         for (_, warning) in &mut warnings {
-            if let Cow::Owned(hidden) = self.0.redactor.text(&warning.message) {
+            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(&warning.message) {
                 warning.message = hidden;
             }
         }

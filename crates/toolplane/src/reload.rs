@@ -43,7 +43,7 @@ impl Reloading {
         });
         Self {
             own,
-            secrets: redactor.watching(shared.clone()),
+            secrets: redactor.wrap_secrets(shared.clone()),
             shared,
             let_go: Mutex::default(),
             kept_in,
@@ -108,7 +108,7 @@ impl Toolplane {
             .store(Arc::new(Arc::new(loaded.secrets())));
         let_go.add(&before.servers, &running.servers);
         let mut rules = rules(configuration);
-        rules.switched_off.clone_from(&inner.rules.load().switched_off);
+        rules.disabled.clone_from(&inner.rules.load().disabled);
         let callers = callers(configuration);
         let known = inner.callers.load();
         let lists_changed = **inner.rules.load() != rules
@@ -118,7 +118,9 @@ impl Toolplane {
         inner.rules.store(&rules);
         inner.callers.store(Arc::new(callers));
         inner.running.store(Arc::new(running));
-        inner.surface.adopt(Arc::new(configuration.policy.errors.clone()));
+        inner
+            .surface
+            .reconfigure(Arc::new(configuration.policy.errors.clone()));
         inner.hooks.adopt(hooks);
         inner.watch.adopt(configuration);
         let off = self.switched_off();

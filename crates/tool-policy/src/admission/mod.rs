@@ -6,6 +6,6 @@ mod shared_rules;
 
 pub use self::{
     layer::{Admission, AdmissionLayer},
-    rules::{ApprovalRules, Denial, Rules, SwitchedOff, ToolChoice},
+    rules::{ApprovalRules, Denial, DisabledTool, Rules, ToolChoice},
     shared_rules::SharedRules,
 };

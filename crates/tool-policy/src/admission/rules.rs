@@ -7,42 +7,43 @@ use std::{
 
 use tool_core::{ApprovalRule, Caller, ErrorKind, Feature, Pattern, ResourceUri, Target, Tool, ToolError};
 
-use crate::CallLimits;
+use crate::QuotaLimits;
 
-/// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
-/// lists and for calls, and always for the resolved tool, whatever name it was asked for by: what forbids or asks for something
-/// is about a tool if it fits any of its [names](Tool::names), so a tool of a server that was renamed, or that a manifest offers
-/// under a name of its own, is still that tool. The allow-list speaks of the name alone that agents see: another tool may
-/// have one of the others.
+/// The operator's rules about who may see and call tools, prompts and resources.
+///
+/// The same rules apply to lists and to calls, and always to the resolved tool, whatever name a caller used. A rule that
+/// forbids or requires something matches a tool by any of its [names](Tool::names): a server's tool that was renamed, or that a
+/// manifest offers under another name, is still that tool. The allow-list matches only the name that agents see, since
+/// another tool may have one of the other names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Whether tools may be called at all, and whether a model must call one.
+    /// Policy for tool use: whether tools may be called at all, and whether a model must call one.
     pub tool_choice: ToolChoice,
-    /// Tools that no one may call.
+    /// Tools that nobody may call.
     pub blocklist: Vec<Pattern>,
-    /// The only tools that may be called; all of them if absent.
+    /// The only tools that may be called. `None` allows all of them.
     pub allowlist: Option<Vec<Pattern>>,
-    /// Permissions that tools require beside those that they ask for themselves: every rule counts whose pattern fits.
+    /// Permissions that tools require in addition to those in their metadata. Every rule whose pattern matches applies.
     pub required_permissions: Vec<(Pattern, Vec<String>)>,
-    /// How much may be called in a turn and in a conversation.
-    pub limits: CallLimits,
-    /// Which calls somebody must approve.
+    /// Quota of a turn and of a conversation.
+    pub limits: QuotaLimits,
+    /// Rules about calls that somebody must approve.
     pub approval: ApprovalRules,
-    /// Tools that operators switched off by hand, by name. No configuration says this: a reload carries it over.
-    pub switched_off: BTreeMap<String, SwitchedOff>,
+    /// Tools that operators disabled, by name. This is not part of the configuration: a reload keeps it.
+    pub disabled: BTreeMap<String, DisabledTool>,
 }
 
-/// A tool that an operator switched off by hand.
+/// A tool that an operator disabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SwitchedOff {
-    /// The operator's reason, in words that callers are told.
+pub struct DisabledTool {
+    /// The operator's reason. Callers see it.
     pub reason: Option<String>,
-    /// Time at which it was switched off.
+    /// Time at which the tool was disabled.
     pub since: SystemTime,
 }
 
-impl fmt::Display for SwitchedOff {
-    /// The reason as a sentence without its end.
+impl fmt::Display for DisabledTool {
+    /// Writes the reason as a sentence without a period.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an operator switched it off")?;
         match &self.reason {
@@ -52,26 +53,27 @@ impl fmt::Display for SwitchedOff {
     }
 }
 
-/// Whether a model may, must or must not call tools.
+/// Policy for tool use: a model may, must or must not call tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ToolChoice {
-    /// It may.
+    /// The model may call tools.
     #[default]
     Auto,
-    /// It must, in each turn. A single call cannot break this: who runs the loop of an agent asks at the end of a turn.
+    /// The model must call a tool in each turn. A single call cannot violate this: the agent's loop checks it at the end of a
+    /// turn.
     Required,
-    /// It must not: no tool is shown, and none can be called.
+    /// The model must not call tools: no tool is listed, and none can be called.
     None,
 }
 
-/// Which calls somebody must approve, beside those of tools whose own settings say so, and how.
+/// Rules about approvals: calls that need one in addition to those of tools whose own settings require it, and how it is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRules {
-    /// Tools, prompts and resources that nobody calls without approval, whatever their own settings say.
+    /// Tools, prompts and resources that need approval, whatever their own settings say.
     pub required: Vec<Pattern>,
-    /// Whether somebody else than the caller must decide: then the caller's own client is not asked.
+    /// `true` if somebody other than the caller must decide. The caller's own client is then not asked.
     pub separate_approver: bool,
-    /// How long an approval that is asked for can be given and used: 10 min.
+    /// Time for which a requested approval can be given and used. Default: 10 min.
     pub expires_after: Duration,
 }
 
@@ -85,19 +87,19 @@ impl Default for ApprovalRules {
     }
 }
 
-/// Why a caller may not call a tool.
+/// Reason for which a caller may not call a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Denial {
     /// No tool may be called.
-    #[error("the policy forbids to call tools: its `tool_choice` is `none`")]
+    #[error("the policy forbids calling tools: its `tool_choice` is `none`")]
     NoTools,
     /// The tool is on the blocklist.
     #[error("`{tool}` is blocked by the policy rule `{rule}`")]
     Blocked {
         /// The tool.
         tool: String,
-        /// The rule that it fits.
+        /// The rule that matches it.
         rule: String,
     },
     /// There is an allow-list, and the tool is not on it.
@@ -106,21 +108,21 @@ pub enum Denial {
         /// The tool.
         tool: String,
     },
-    /// The URI of the resource is encoded so often that nobody can tell which rules it fits.
-    #[error("`{resource}` is not written plainly, so the policy cannot tell which rules it fits")]
+    /// The URI of the resource is encoded so many times that the matching rules are unknown.
+    #[error("`{resource}` is percent-encoded too many times, so the policy cannot tell which rules match it")]
     Unclear {
         /// The resource.
         resource: String,
     },
-    /// An operator switched the tool off by hand.
-    #[error("`{tool}` is switched off: {off}")]
-    SwitchedOff {
+    /// An operator disabled the tool.
+    #[error("`{tool}` is switched off: {disabled}")]
+    Disabled {
         /// The tool.
         tool: String,
-        /// Why and since when.
-        off: SwitchedOff,
+        /// Reason and time.
+        disabled: DisabledTool,
     },
-    /// The tool asks for permissions that the caller does not have.
+    /// The tool requires a permission that the caller does not have.
     #[error("`{principal}` lacks the permission `{permission}` that `{tool}` requires")]
     Lacks {
         /// The tool.
@@ -133,28 +135,26 @@ pub enum Denial {
 }
 
 impl Denial {
-    /// In one word, for traces: nothing of a caller's or of a tool's.
+    /// Returns a fixed word for traces and metrics. It holds no data of the caller or the tool.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::NoTools => "tool_choice",
             Self::Blocked { .. } => "blocklist",
             Self::NotAllowed { .. } => "allowlist",
             Self::Unclear { .. } => "unclear_uri",
-            Self::SwitchedOff { .. } => "switched_off",
+            Self::Disabled { .. } => "switched_off",
             Self::Lacks { .. } => "permission",
         }
     }
 }
 
 impl From<Denial> for ToolError {
-    /// A tool that is switched off cannot be used now; all other rules forbid the call.
-    fn from(refusal: Denial) -> Self {
-        match refusal {
-            Denial::SwitchedOff { .. } => {
-                Self::new(ErrorKind::Unavailable, refusal.to_string()).with_no_retry()
-            }
-            _ => Self::new(ErrorKind::Denied, refusal.to_string()),
+    /// Converts a disabled tool to [`ErrorKind::Unavailable`], and every other denial to [`ErrorKind::Denied`].
+    fn from(denial: Denial) -> Self {
+        match denial {
+            Denial::Disabled { .. } => Self::new(ErrorKind::Unavailable, denial.to_string()).with_no_retry(),
+            _ => Self::new(ErrorKind::Denied, denial.to_string()),
         }
     }
 }
@@ -163,75 +163,75 @@ impl Rules {
     /// Decides whether a caller may see and call a tool, or see a resource or template.
     ///
     /// # Errors
-    /// The first rule that speaks against it: tool choice, blocklist, allow-list, permissions, an operator's switch.
+    /// Returns the first denial, in this order: tool choice, blocklist, allow-list, permissions, disabled by an operator.
     pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
         if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
             return Err(Denial::NoTools);
         }
-        // Last: who may not see a tool does not hear that it is off either.
-        self.admit_switched_on(tool, caller)?;
-        self.switched_on(tool)
+        // Last: a caller who may not see a tool does not learn either that it is disabled.
+        self.admit_enabled(tool, caller)?;
+        self.check_enabled(tool)
     }
 
-    fn admit_switched_on(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
+    fn admit_enabled(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
         let subject = self.subject(tool.name(), tool, uri_of(tool))?;
-        self.not_blocked(&subject)?;
-        self.allowed(&subject)?;
-        self.permitted(&subject, caller)
+        self.check_blocklist(&subject)?;
+        self.check_allowlist(&subject)?;
+        self.check_permissions(&subject, caller)
     }
 
-    fn switched_on(&self, tool: &Tool) -> Result<(), Denial> {
-        if self.switched_off.is_empty() || tool.feature() != Feature::Tool {
+    fn check_enabled(&self, tool: &Tool) -> Result<(), Denial> {
+        if self.disabled.is_empty() || tool.feature() != Feature::Tool {
             return Ok(());
         }
-        match tool.names().find_map(|name| self.switched_off.get(name)) {
-            Some(off) => Err(Denial::SwitchedOff {
+        match tool.names().find_map(|name| self.disabled.get(name)) {
+            Some(disabled) => Err(Denial::Disabled {
                 tool: tool.name().to_string(),
-                off: off.clone(),
+                disabled: disabled.clone(),
             }),
             None => Ok(()),
         }
     }
 
-    /// Decides whether a caller may make a call of this target. A resource must be admitted by its own name, in every
-    /// [reading](ResourceUri) of its URI, and nothing may speak against the template that stands for it.
+    /// Decides whether a caller may call this target. A resource must be admitted by its own name, in every
+    /// [reading](ResourceUri) of its URI. No rule may forbid its template either.
     ///
     /// # Errors
-    /// As [`Rules::admit`].
+    /// Returns the first denial, as [`Rules::admit`] does.
     pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Denial> {
         let tool = target.tool();
         let uri = match target {
             Target::Resource { uri, .. } => uri,
-            // What has begun ends as it began, and may be asked about.
+            // A task that was started may finish and may be queried, even if its tool was disabled meanwhile.
             Target::Task { .. } if self.tool_choice != ToolChoice::None => {
-                return self.admit_switched_on(tool, caller);
+                return self.admit_enabled(tool, caller);
             }
             _ => return self.admit(tool, caller),
         };
         let name = target.name();
         if *name != **tool.name() {
             let listed = self.subject(tool.name(), tool, uri_of(tool))?;
-            self.not_blocked(&listed)?;
-            self.permitted(&listed, caller)?;
+            self.check_blocklist(&listed)?;
+            self.check_permissions(&listed, caller)?;
         }
         let subject = self.subject(&name, tool, Some(uri))?;
-        self.not_blocked(&subject)?;
-        self.allowed(&subject)?;
-        self.permitted(&subject, caller)
+        self.check_blocklist(&subject)?;
+        self.check_allowlist(&subject)?;
+        self.check_permissions(&subject, caller)
     }
 
-    /// Why somebody must approve a call of this target, in words that follow "because"; nothing if nobody need. What
-    /// completes an argument, and what asks about a task that was approved, needs no approval.
+    /// Returns the reason for which a call of this target needs approval, in words that follow "because", or `None` if it needs
+    /// none. Completions, and requests about a task that was approved, need no approval.
     #[must_use]
-    pub fn approval_of(&self, target: &Target) -> Option<Cow<'static, str>> {
+    pub fn approval_reason(&self, target: &Target) -> Option<Cow<'static, str>> {
         let tool = target.tool();
         if matches!(target, Target::Completion(_) | Target::Task { .. }) {
             return None;
         }
-        // Before any name is made: most tools need none.
+        // Before any name is built: most tools need no approval.
         let is_set = tool.settings().approval == ApprovalRule::Required && tool.feature() == Feature::Tool;
         if is_set {
-            return Some("the tool is set up so".into());
+            return Some("the tool's settings require it".into());
         }
         if self.approval.required.is_empty() {
             return None;
@@ -242,16 +242,16 @@ impl Rules {
             _ => None,
         };
         let Ok(subject) = Subject::new(&name, tool, uri) else {
-            return Some("nobody can tell which rules its name fits".into());
+            return Some("the rules that match its name are unknown".into());
         };
         let rules = &self.approval.required;
         let rule = rules.iter().find(|rule| subject.could_match(rule))?;
         Some(format!("of the policy rule `{}`", rule.as_str()).into())
     }
 
-    /// Whether whoever makes a call of this target needs no permission for it.
+    /// Returns `true` if callers need no permission to call this target.
     #[must_use]
-    pub fn is_open(&self, target: &Target) -> bool {
+    pub fn needs_no_permission(&self, target: &Target) -> bool {
         let nobody = Caller::new("nobody");
         !matches!(
             self.admit_call(target, &nobody),
@@ -259,28 +259,29 @@ impl Rules {
         )
     }
 
-    /// Whether no rule speaks of names.
-    fn is_empty(&self) -> bool {
+    /// Returns `true` if no rule refers to names.
+    fn has_no_name_rules(&self) -> bool {
         self.blocklist.is_empty() && self.allowlist.is_none() && self.required_permissions.is_empty()
     }
 
-    /// Describes a tool, or a resource with this URI, to the rules of admission.
+    /// Describes a tool, or a resource with this URI, for matching.
     fn subject<'a>(&self, name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Subject<'a>, Denial> {
-        let uri = uri.filter(|_| !self.is_empty());
+        let uri = uri.filter(|_| !self.has_no_name_rules());
         Subject::new(name, tool, uri)
     }
 
-    /// The permissions that a call of this subject requires, those first that the tool itself asks for.
-    fn required<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a String> {
+    /// Returns the permissions that a call of this subject requires, beginning with those in the tool's metadata.
+    fn required_permissions<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a String> {
         let rules = self.required_permissions.iter();
-        let fitting = rules.filter(|(rule, _)| subject.could_match(rule));
+        let matching = rules.filter(|(rule, _)| subject.could_match(rule));
         let own = &subject.tool.descriptor().metadata.required_permissions;
-        own.iter().chain(fitting.flat_map(|(_, permissions)| permissions))
+        own.iter()
+            .chain(matching.flat_map(|(_, permissions)| permissions))
     }
 
-    fn permitted(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), Denial> {
+    fn check_permissions(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), Denial> {
         let is_missing = |permission: &&String| !caller.permissions.contains(permission.as_str());
-        match self.required(subject).find(is_missing) {
+        match self.required_permissions(subject).find(is_missing) {
             Some(permission) => Err(Denial::Lacks {
                 tool: subject.name.to_owned(),
                 principal: caller.principal.to_string(),
@@ -290,7 +291,7 @@ impl Rules {
         }
     }
 
-    fn not_blocked(&self, subject: &Subject<'_>) -> Result<(), Denial> {
+    fn check_blocklist(&self, subject: &Subject<'_>) -> Result<(), Denial> {
         match self.blocklist.iter().find(|rule| subject.could_match(rule)) {
             Some(rule) => Err(Denial::Blocked {
                 tool: subject.name.to_owned(),
@@ -300,7 +301,7 @@ impl Rules {
         }
     }
 
-    fn allowed(&self, subject: &Subject<'_>) -> Result<(), Denial> {
+    fn check_allowlist(&self, subject: &Subject<'_>) -> Result<(), Denial> {
         match &self.allowlist {
             Some(rules) if !subject.is_within(rules) => Err(Denial::NotAllowed {
                 tool: subject.name.to_owned(),
@@ -310,12 +311,12 @@ impl Rules {
     }
 }
 
-/// A tool, prompt or resource as rules see it.
+/// A tool, prompt or resource, as rules match it.
 struct Subject<'a> {
-    /// The name under which something is called or listed.
+    /// Name under which it is called or listed.
     name: &'a str,
     tool: &'a Tool,
-    /// The name of a resource or template, taken apart.
+    /// Parsed name of a resource or template.
     resource: Option<ResourceUri<'a>>,
 }
 
@@ -332,7 +333,7 @@ impl<'a> Subject<'a> {
         Ok(Self { name, tool, resource })
     }
 
-    /// Whether a rule that forbids or asks for something is about this, under any of its names.
+    /// Returns `true` if a rule that forbids or requires something may match this, under any of its names.
     fn could_match(&self, rule: &Pattern) -> bool {
         let others = self.tool.provenance().names.iter().map(|name| &**name);
         let mut names = std::iter::once(self.name).chain(others);
@@ -340,7 +341,7 @@ impl<'a> Subject<'a> {
             || self.resource.as_ref().is_some_and(|uri| uri.could_match(rule))
     }
 
-    /// Whether rules that allow speak of this.
+    /// Returns `true` if one of these allowing rules matches this.
     fn is_within(&self, rules: &[Pattern]) -> bool {
         match &self.resource {
             Some(uri) => uri.is_within(rules),
@@ -349,7 +350,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The URI of a resource, or of a template.
+/// Returns the URI of a resource or of a template.
 fn uri_of(tool: &Tool) -> Option<&str> {
     let is_resource = matches!(tool.feature(), Feature::Resource | Feature::ResourceTemplate);
     tool.descriptor().uri.as_deref().filter(|_| is_resource)

@@ -2,51 +2,51 @@ use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 
-use super::{Rules, SwitchedOff};
+use super::{DisabledTool, Rules};
 
-/// Rules that can be put in the place of others while calls are made. Clones share them.
+/// Rules that can be replaced while calls run. Clones share them.
 #[derive(Clone)]
 pub struct SharedRules(Arc<ArcSwap<Rules>>);
 
 impl SharedRules {
-    /// Begins with these.
+    /// Shares these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(rules)))
     }
 
-    /// The rules that hold now.
+    /// Returns the current rules.
     #[must_use]
     pub fn load(&self) -> impl std::ops::Deref<Target = Arc<Rules>> + use<> {
         self.0.load()
     }
 
-    /// Puts others in their place, but for what operators switched off by hand. A call that was admitted stays so.
+    /// Replaces the rules, except for the list of tools that operators disabled. Calls that were admitted go on.
     pub fn store(&self, rules: &Rules) {
-        self.0.rcu(|present| Rules {
-            switched_off: present.switched_off.clone(),
+        self.0.rcu(|current| Rules {
+            disabled: current.disabled.clone(),
             ..rules.clone()
         });
     }
 
-    /// Switches a tool off by hand, and replaces the reason of one that is off already.
-    pub fn switch_off(&self, tool: &str, off: &SwitchedOff) {
-        self.0.rcu(|present| {
-            let mut rules = Rules::clone(present);
-            rules.switched_off.insert(tool.to_owned(), off.clone());
+    /// Disables a tool on behalf of an operator. If it is disabled already, this replaces the reason.
+    pub fn disable(&self, tool: &str, disabled: &DisabledTool) {
+        self.0.rcu(|current| {
+            let mut rules = Rules::clone(current);
+            rules.disabled.insert(tool.to_owned(), disabled.clone());
             rules
         });
     }
 
-    /// Switches a tool on again that was switched off by hand; `false` if it was not.
-    #[must_use = "it says whether anything was switched on"]
-    pub fn switch_on(&self, tool: &str) -> bool {
-        let before = self.0.rcu(|present| {
-            let mut rules = Rules::clone(present);
-            rules.switched_off.remove(tool);
+    /// Enables a tool that an operator disabled. Returns `false` if it was not disabled.
+    #[must_use = "it says whether the tool was disabled before"]
+    pub fn enable(&self, tool: &str) -> bool {
+        let before = self.0.rcu(|current| {
+            let mut rules = Rules::clone(current);
+            rules.disabled.remove(tool);
             rules
         });
-        before.switched_off.contains_key(tool)
+        before.disabled.contains_key(tool)
     }
 }
 

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use tool_core::{ApprovalNews, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Clock};
 
-/// Where calls that wait for approval are looked at and decided, by people or by what acts for them. Cloning shares it.
+/// Desk at which people, or programs on their behalf, review and decide calls that wait for approval. Clones share it.
 #[derive(Clone)]
 pub struct ApprovalDesk {
     approvals: Arc<dyn Approvals>,
@@ -10,51 +10,51 @@ pub struct ApprovalDesk {
     clock: Arc<dyn Clock>,
 }
 
-/// What is decided about a call.
+/// Decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalVerdict {
-    /// It may be made, once.
+    /// The call may be made, once.
     Approve,
-    /// It must not be made.
+    /// The call must not be made.
     Deny {
-        /// Why, for the caller.
+        /// Reason for the caller.
         reason: Option<String>,
     },
 }
 
-/// Why a decision does not count.
+/// Error of a decision that does not count.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecideError {
-    /// There is none of this handle, or none any more.
-    #[error("there is no approval `{handle}`: it has expired, was used, or was never asked for")]
+    /// No approval has this handle, or no longer.
+    #[error("there is no approval `{handle}`: it has expired, was used, or was never requested")]
     Unknown {
         /// The handle.
         handle: String,
     },
-    /// Somebody was quicker.
+    /// Somebody else decided first.
     #[error("`{handle}` is {state} already")]
     Decided {
         /// The handle.
         handle: String,
-        /// How far it is.
+        /// State of the approval.
         state: &'static str,
     },
-    /// Whoever asks must not decide.
-    #[error("`{by}` asks for `{handle}` and so cannot approve it: somebody else must")]
+    /// The caller must not approve the call.
+    #[error("`{by}` requested `{handle}` and cannot approve it: somebody else must")]
     OwnCall {
         /// The handle.
         handle: String,
-        /// Who asks, and tried to decide.
+        /// Caller who tried to decide.
         by: String,
     },
-    /// Approvals are not kept.
-    #[error("the decision is not kept")]
+    /// The store failed.
+    #[error("the decision is not stored")]
     Store(#[from] ApprovalsError),
 }
 
 impl ApprovalDesk {
-    /// A desk for the approvals that are kept here. These are told whenever one is asked for or decided.
+    /// Creates a desk for the approvals in this store. `news` is notified of each requested and decided approval.
     #[must_use]
     pub fn new(
         approvals: Arc<dyn Approvals>,
@@ -68,10 +68,10 @@ impl ApprovalDesk {
         }
     }
 
-    /// What is asked for and has not expired, the oldest first, with what was decided about it.
+    /// Returns the requested approvals that have not expired, the oldest first, with their decisions.
     ///
     /// # Errors
-    /// When the store does not work.
+    /// If the store fails.
     pub async fn list(&self) -> Result<Vec<ApprovalRecord>, ApprovalsError> {
         let now = self.clock.now();
         let mut all = self.approvals.list().await?;
@@ -79,10 +79,10 @@ impl ApprovalDesk {
         Ok(all)
     }
 
-    /// The one of this handle.
+    /// Returns the approval of this handle.
     ///
     /// # Errors
-    /// [`DecideError::Unknown`] if there is none any more, or [`DecideError::Store`].
+    /// [`DecideError::Unknown`] if there is none, or [`DecideError::Store`].
     pub async fn get(&self, handle: &str) -> Result<ApprovalRecord, DecideError> {
         let found = self.approvals.get(handle).await?;
         let now = self.clock.now();
@@ -93,10 +93,10 @@ impl ApprovalDesk {
             })
     }
 
-    /// Decides, on behalf of `by`. What was decided once stays so.
+    /// Records a decision on behalf of `by`. A decision is final.
     ///
     /// # Errors
-    /// When there is nothing to be decided, or not by this one.
+    /// If the approval is unknown or decided already, if `by` must not decide, or if the store fails.
     pub async fn decide(
         &self,
         handle: &str,
@@ -107,7 +107,7 @@ impl ApprovalDesk {
         if !approval.state.is_undecided() {
             return Err(decided(&approval));
         }
-        // Whoever asks may well take it back.
+        // The caller may still withdraw the call.
         if approval.call.by_another && *by == *approval.call.principal && verdict == ApprovalVerdict::Approve
         {
             return Err(DecideError::OwnCall {
@@ -125,7 +125,7 @@ impl ApprovalDesk {
         if !self.approvals.replace(&known, new.clone()).await? {
             return Err(decided(&self.get(handle).await?));
         }
-        self.tell(&new);
+        self.notify(&new);
         Ok(new)
     }
 
@@ -133,14 +133,14 @@ impl ApprovalDesk {
         &*self.approvals
     }
 
-    pub(crate) fn tell(&self, approval: &ApprovalRecord) {
+    pub(crate) fn notify(&self, approval: &ApprovalRecord) {
         for news in &*self.news {
             news.told(approval);
         }
     }
 }
 
-/// Whether there is, or was, something to decide; what is being used is nobody's business any more.
+/// Returns `true` if an approval waits for a decision or was decided. One that is in use is not shown.
 fn is_shown(state: &ApprovalState) -> bool {
     state.is_open() || state.is_undecided()
 }

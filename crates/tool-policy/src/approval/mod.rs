@@ -1,9 +1,13 @@
 //! Approval: holds a call until a person allows it.
 
+mod authorize;
+mod bound_call;
+mod client_question;
 mod desk;
 mod layer;
 mod memory_approvals;
-mod sealed_call;
+mod resume_token;
+mod stage;
 mod text;
 
 pub use self::{

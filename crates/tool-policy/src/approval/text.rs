@@ -1,17 +1,16 @@
-//! An approval in words: for people who decide, and as data for programs. What a caller wrote can do nothing to
-//! whatever shows it: no terminal sequence, no text that runs the other way, no markup.
+//! Approvals as text for people and as JSON for programs. Text of a caller cannot affect its display: it holds no terminal
+//! sequence, no right-to-left override and no markup.
 
 use std::{fmt::Write, time::Duration};
 
 use raw_json::{RawJson, hex};
 use tool_core::{ApprovalRecord, ApprovalState, format_duration, rfc3339};
 
-/// How many bytes of arguments are put before a person in a question: what does not fit is looked at elsewhere, never
-/// approved without having been seen.
+/// Maximum size of the arguments in a question, in bytes. Larger ones are reviewed at the desk, never approved unseen.
 const MAX_SHOWN: usize = 4 * 1024;
 
-/// The question whether a call may be made; nothing when its arguments are too long to be read there.
-pub(crate) fn question(approval: &ApprovalRecord, left: Duration) -> Option<String> {
+/// Returns the text of the question about a call, or `None` if its arguments are too large for it.
+pub(crate) fn question_text(approval: &ApprovalRecord, left: Duration) -> Option<String> {
     let call = &approval.call;
     let arguments = readable_json(&call.arguments);
     if arguments.len() > MAX_SHOWN {
@@ -31,7 +30,7 @@ pub(crate) fn question(approval: &ApprovalRecord, left: Duration) -> Option<Stri
     }
     text.push_str("\nArguments:\n\n");
     for line in arguments.lines() {
-        // Indented, it is no markup to whoever knows markup, and readable to everybody else.
+        // Indented text is code in Markdown, and readable everywhere else.
         let _ = writeln!(text, "    {line}");
     }
     let left = Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0));
@@ -39,7 +38,7 @@ pub(crate) fn question(approval: &ApprovalRecord, left: Duration) -> Option<Stri
     Some(text)
 }
 
-/// An approval as one object: who wants to call what with which arguments, and how far that is.
+/// Returns an approval as one JSON object: its call, caller, arguments and state.
 #[must_use]
 pub fn approval_json(approval: &ApprovalRecord) -> RawJson {
     let call = &approval.call;
@@ -73,8 +72,17 @@ pub fn approval_json(approval: &ApprovalRecord) -> RawJson {
     RawJson::from_members(&members)
 }
 
-/// JSON with a line for each member and item, in which every character is one that can be seen for what it is: the
-/// others are written as escapes, which mean the same.
+/// Formats JSON with one line per member and item. Characters that could deceive a reader are written as escapes, which keeps
+/// the meaning.
+///
+/// # Examples
+/// ```
+/// use raw_json::RawJson;
+/// use tool_policy::readable_json;
+///
+/// let json = RawJson::parse(r#"{"to":"<b>ann</b>"}"#).unwrap();
+/// assert_eq!(readable_json(&json), "{\n  \"to\": \"\\u003cb\\u003eann\\u003c/b\\u003e\"\n}");
+/// ```
 #[must_use]
 pub fn readable_json(json: &RawJson) -> String {
     let mut text = String::with_capacity(json.len() * 2);
@@ -90,10 +98,10 @@ pub fn readable_json(json: &RawJson) -> String {
                 text.push('"');
                 while let Some(character) = characters.next() {
                     let next = characters.peek().copied();
-                    put(&mut text, character, next);
+                    push_visible(&mut text, character, next);
                     match character {
                         '"' => break,
-                        // Whatever is escaped ends no text.
+                        // An escaped character ends no string.
                         '\\' => text.extend(characters.next()),
                         _ => {}
                     }
@@ -126,8 +134,8 @@ pub fn readable_json(json: &RawJson) -> String {
     text
 }
 
-/// Puts a character of a JSON text, as an escape if it could be taken for something else.
-fn put(text: &mut String, character: char, next: Option<char>) {
+/// Appends a character of a JSON text, as an escape if it could deceive a reader.
+fn push_visible(text: &mut String, character: char, next: Option<char>) {
     let is_link = character == ']' && next == Some('(');
     if is_link || matches!(character, '<' | '>' | '`') || is_deceptive(character) {
         let mut units = [0; 2];
@@ -139,17 +147,17 @@ fn put(text: &mut String, character: char, next: Option<char>) {
     }
 }
 
-/// A line of words in which nothing deceives: see [`readable_json`].
+/// Returns a text as one line without deceptive characters: see [`readable_json`].
 #[must_use]
 pub fn harmless_text(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
-        // Backticks come from our own words, around names.
+        // Backticks come from our own messages, around names.
         if character == '`' {
             safe.push('`');
         } else {
-            put(&mut safe, character, characters.peek().copied());
+            push_visible(&mut safe, character, characters.peek().copied());
         }
     }
     safe
@@ -165,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_caller_writes_deceives_who_reads_it() {
+    fn text_of_a_caller_cannot_deceive_a_reader() {
         let cases = [
             (r#"{"a":1e2,"b":[]}"#, "{\n  \"a\": 1e2,\n  \"b\": []\n}"),
             (r#"{ }"#, "{}"),
@@ -177,7 +185,7 @@ mod tests {
                 r#"{"a":"say \"yes\", {x}: [y]\\"}"#,
                 "{\n  \"a\": \"say \\\"yes\\\", {x}: [y]\\\\\"\n}",
             ),
-            // A text that runs the other way, one without width, a terminal's sequence, a tag.
+            // A right-to-left override, a zero-width space, a terminal sequence, a delete character, a tag.
             ("[\"a\u{202e}b\"]", "[\n  \"a\\u202eb\"\n]"),
             ("[\"a\u{200b}b\"]", "[\n  \"a\\u200bb\"\n]"),
             ("[\"a\u{9b}31mb\"]", "[\n  \"a\\u009b31mb\"\n]"),
@@ -190,7 +198,7 @@ mod tests {
             ),
             (r#"["<img src=x>"]"#, "[\n  \"\\u003cimg src=x\\u003e\"\n]"),
             (r#"["``` [x]"]"#, "[\n  \"\\u0060\\u0060\\u0060 [x]\"\n]"),
-            // What people write.
+            // Ordinary text of people.
             ("[\"Grüße, 你好 🎉\"]", "[\n  \"Grüße, 你好 🎉\"\n]"),
         ];
         for (json, expected) in cases {
@@ -207,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_in_their_line() {
+    fn text_stays_on_one_line() {
         assert_eq!(harmless_text("ann\nTool: other"), "ann\\u000aTool: other");
         assert_eq!(harmless_text("the rule `a*`"), "the rule `a*`");
         assert_eq!(harmless_text("a\u{2028}b\u{1b}[2J"), "a\\u2028b\\u001b[2J");

@@ -4,53 +4,63 @@ use tool_core::{BreakerChange, BreakerSettings, BreakerState, Instant, Jitter};
 
 use crate::sync::Mutex;
 
-/// The state of one circuit breaker. It decides and counts; what a failure is, its users say.
+/// State machine of one circuit breaker (Nygard, "Release It!"). It counts outcomes and decides which calls may pass; its users
+/// decide what is a failure.
 ///
 /// # States
-/// *Closed*: calls pass. It opens after so many failures in a row, or when the share of failures among the calls of the
-/// window is too large. *Open*: nothing passes until the pause is over. *Half open*: exactly one call passes, the probe.
-/// If it succeeds, the circuit closes and forgets; if it fails, the circuit opens for twice as long; if nothing comes of
-/// it, the next call is the probe.
+/// *Closed*: calls pass. The circuit opens after a number of failures in a row, or if the share of failures among the calls of a
+/// sliding window is too large. *Open*: no call passes until the pause is over. *Half-open*: exactly one call passes, the
+/// probe. If the probe succeeds, the circuit closes and its counters are reset. If it fails, the circuit opens for twice as
+/// long. If its outcome is unknown, the next call is the probe.
 ///
-/// What began in an earlier state is not counted in a later one.
+/// Outcomes of calls that began in an earlier state are not counted.
+///
+/// # Examples
+/// ```
+/// use tool_core::Instant;
+/// use tool_policy::Circuit;
+///
+/// let circuit = Circuit::default();
+/// assert!(circuit.peek(Instant::default()).is_ok());
+/// ```
 #[derive(Debug, Default)]
 pub struct Circuit(Mutex<Machine>);
 
-/// Leave to make one call. Give it back with [`Circuit::report`], whatever came of the call.
+/// Permit for one call. Return it with [`Circuit::report`], whatever the outcome of the call.
 #[derive(Debug)]
-#[must_use = "a probe that is not reported keeps all others away"]
-pub struct Permit {
+#[must_use = "a probe that is not reported blocks all other calls"]
+pub struct CircuitPermit {
     generation: u64,
     is_probe: bool,
     changed: Option<BreakerChange>,
 }
 
-/// What a call says of the health of what it was made to.
+/// Outcome of a call, as a circuit counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It worked.
-    Healthy,
-    /// It did not work.
-    Ill,
-    /// The call was refused for what it was: this counts neither way, but a probe need not do better.
-    Alive,
-    /// Nothing came of the call.
+pub enum CircuitOutcome {
+    /// The call succeeded.
+    Success,
+    /// The call failed.
+    Failure,
+    /// The call was answered with a refusal, which its own content caused. It counts neither way, but it is enough for a probe.
+    Reachable,
+    /// The call ended without an outcome.
     Unknown,
 }
 
-/// The circuit lets no call pass.
+/// Error of a circuit that lets no call pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldBack {
-    /// How long until one may pass; not known while a probe is under way.
+pub struct CircuitOpen {
+    /// Time until a call may pass. `None` while a probe runs.
     pub retry_after: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
 struct Machine {
     phase: Phase,
-    /// Grows with every change of the phase but that of a probe that came to nothing.
+    /// Grows with every change of the phase, except for a probe without an outcome.
     generation: u64,
-    /// How often it has opened since it was last closed.
+    /// Number of openings since the circuit was last closed.
     n_openings: u32,
 }
 
@@ -68,19 +78,19 @@ impl Default for Phase {
 }
 
 impl Circuit {
-    /// Tells whether a call could pass now, and takes nothing.
+    /// Checks that a call could pass now, without taking a permit.
     ///
     /// # Errors
-    /// When none could.
-    pub fn peek(&self, now: Instant) -> Result<(), HeldBack> {
+    /// [`CircuitOpen`] if none could.
+    pub fn peek(&self, now: Instant) -> Result<(), CircuitOpen> {
         self.lock(|machine| machine.check(now))
     }
 
-    /// Takes leave for a call.
+    /// Takes a permit for a call.
     ///
     /// # Errors
-    /// When none can pass now.
-    pub fn acquire(&self, now: Instant) -> Result<Permit, HeldBack> {
+    /// [`CircuitOpen`] if no call may pass now.
+    pub fn acquire(&self, now: Instant) -> Result<CircuitPermit, CircuitOpen> {
         self.lock(|machine| {
             machine.check(now)?;
             let before = machine.state();
@@ -88,28 +98,28 @@ impl Circuit {
             if is_probe {
                 machine.enter(Phase::HalfOpen { is_probing: true });
             }
-            Ok(Permit {
+            Ok(CircuitPermit {
                 generation: machine.generation,
                 is_probe,
                 changed: (before == BreakerState::Open).then(|| BreakerChange {
                     from: BreakerState::Open,
                     to: BreakerState::HalfOpen,
-                    reason: "a call tries it out".to_owned(),
+                    reason: "a probe is sent".to_owned(),
                     pause: None,
                 }),
             })
         })
     }
 
-    /// Takes note of how a call went, and tells how the circuit's state has changed by it, if it has.
+    /// Records the outcome of a call. Returns the change of the circuit's state, if it caused one.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a permit is for one call, and this is its end"
     )]
     pub fn report(
         &self,
-        permit: Permit,
-        verdict: Verdict,
+        permit: CircuitPermit,
+        outcome: CircuitOutcome,
         now: Instant,
         settings: &BreakerSettings,
         jitter: &Jitter,
@@ -120,15 +130,15 @@ impl Circuit {
             }
             let from = machine.state();
             let reason = if permit.is_probe {
-                machine.probed(verdict, now, settings, jitter);
-                let ended = if verdict == Verdict::Ill {
+                machine.end_probe(outcome, now, settings, jitter);
+                let ended = if outcome == CircuitOutcome::Failure {
                     "failed"
                 } else {
                     "was answered"
                 };
-                format!("the call that tried it out {ended}")
+                format!("the probe {ended}")
             } else if let Phase::Closed(counts) = &mut machine.phase
-                && let Some(reason) = counts.opens(verdict, now, settings)
+                && let Some(reason) = counts.record(outcome, now, settings)
             {
                 machine.open(now, settings, jitter);
                 reason
@@ -139,7 +149,7 @@ impl Circuit {
                 from,
                 to: machine.state(),
                 reason,
-                pause: machine.check(now).err().and_then(|held| held.retry_after),
+                pause: machine.check(now).err().and_then(|open| open.retry_after),
             })
         })
     }
@@ -149,8 +159,8 @@ impl Circuit {
     }
 }
 
-impl Permit {
-    /// How the circuit's state has changed when this was given, if it has.
+impl CircuitPermit {
+    /// Returns the change of the circuit's state that this permit caused, if it caused one.
     #[must_use]
     pub fn changed(&self) -> Option<&BreakerChange> {
         self.changed.as_ref()
@@ -166,12 +176,12 @@ impl Machine {
         }
     }
 
-    fn check(&self, now: Instant) -> Result<(), HeldBack> {
+    fn check(&self, now: Instant) -> Result<(), CircuitOpen> {
         match self.phase {
-            Phase::Open { until } if now < until => Err(HeldBack {
+            Phase::Open { until } if now < until => Err(CircuitOpen {
                 retry_after: Some(until.since(now)),
             }),
-            Phase::HalfOpen { is_probing: true } => Err(HeldBack { retry_after: None }),
+            Phase::HalfOpen { is_probing: true } => Err(CircuitOpen { retry_after: None }),
             _ => Ok(()),
         }
     }
@@ -181,14 +191,20 @@ impl Machine {
         self.generation += 1;
     }
 
-    fn probed(&mut self, verdict: Verdict, now: Instant, settings: &BreakerSettings, jitter: &Jitter) {
-        match verdict {
-            Verdict::Healthy | Verdict::Alive => {
+    fn end_probe(
+        &mut self,
+        outcome: CircuitOutcome,
+        now: Instant,
+        settings: &BreakerSettings,
+        jitter: &Jitter,
+    ) {
+        match outcome {
+            CircuitOutcome::Success | CircuitOutcome::Reachable => {
                 self.n_openings = 0;
                 self.enter(Phase::default());
             }
-            Verdict::Ill => self.open(now, settings, jitter),
-            Verdict::Unknown => self.phase = Phase::HalfOpen { is_probing: false },
+            CircuitOutcome::Failure => self.open(now, settings, jitter),
+            CircuitOutcome::Unknown => self.phase = Phase::HalfOpen { is_probing: false },
         }
     }
 
@@ -202,26 +218,31 @@ impl Machine {
     }
 }
 
-/// Into how many parts the window is cut. The present one is not full, so it reaches back nine to ten parts.
-const PARTS: usize = 10;
+/// Number of buckets of the sliding window. The current bucket is not full, so the window covers nine to ten of them.
+const BUCKETS: usize = 10;
 
-/// What happened while closed.
+/// Counters of a closed circuit: failures in a row, and a sliding window.
 #[derive(Debug, Default)]
 struct Counts {
     n_failures_in_row: u32,
-    /// Which part of time the first entry is of.
-    part: u128,
-    n_calls: [u32; PARTS],
-    n_failures: [u32; PARTS],
+    /// Number of the bucket of time to which the first entries belong.
+    bucket: u128,
+    n_calls: [u32; BUCKETS],
+    n_failures: [u32; BUCKETS],
 }
 
 impl Counts {
-    /// Counts a call; says why the circuit opens if it is one failure too many.
-    fn opens(&mut self, verdict: Verdict, now: Instant, settings: &BreakerSettings) -> Option<String> {
-        let is_failure = match verdict {
-            Verdict::Healthy => false,
-            Verdict::Ill => true,
-            Verdict::Alive | Verdict::Unknown => return None,
+    /// Counts a call. Returns the reason for which the circuit opens, if this is one failure too many.
+    fn record(
+        &mut self,
+        outcome: CircuitOutcome,
+        now: Instant,
+        settings: &BreakerSettings,
+    ) -> Option<String> {
+        let is_failure = match outcome {
+            CircuitOutcome::Success => false,
+            CircuitOutcome::Failure => true,
+            CircuitOutcome::Reachable | CircuitOutcome::Unknown => return None,
         };
         self.advance(now, settings.window);
         self.n_calls[0] += 1;
@@ -231,7 +252,7 @@ impl Counts {
         }
         self.n_failures[0] += 1;
         self.n_failures_in_row += 1;
-        let sum = |parts: &[u32]| parts.iter().copied().map(u64::from).sum::<u64>();
+        let sum = |buckets: &[u32]| buckets.iter().copied().map(u64::from).sum::<u64>();
         let (n_calls, n_failures) = (sum(&self.n_calls), sum(&self.n_failures));
         if self.n_failures_in_row >= settings.max_failures {
             return Some(format!("{} failures in a row", self.n_failures_in_row));
@@ -246,17 +267,18 @@ impl Counts {
         })
     }
 
+    /// Moves the window to the current bucket.
     fn advance(&mut self, now: Instant, window: Duration) {
-        let length = (window.as_nanos() / PARTS as u128).max(1);
-        let part = now.since(Instant::default()).as_nanos() / length;
-        // Less only where the window has become another: then nothing is known of where the counts belong.
-        let gone = part
-            .checked_sub(self.part)
-            .map_or(PARTS, |gone| gone.min(PARTS as u128) as usize);
-        self.part = part;
-        for parts in [&mut self.n_calls, &mut self.n_failures] {
-            parts.rotate_right(gone % PARTS);
-            parts[..gone].fill(0);
+        let length = (window.as_nanos() / BUCKETS as u128).max(1);
+        let bucket = now.since(Instant::default()).as_nanos() / length;
+        // The number decreases only if the length of the window has changed: then the counts cannot be assigned to buckets.
+        let n_gone = bucket
+            .checked_sub(self.bucket)
+            .map_or(BUCKETS, |gone| gone.min(BUCKETS as u128) as usize);
+        self.bucket = bucket;
+        for buckets in [&mut self.n_calls, &mut self.n_failures] {
+            buckets.rotate_right(n_gone % BUCKETS);
+            buckets[..n_gone].fill(0);
         }
     }
 }

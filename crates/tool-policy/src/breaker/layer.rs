@@ -1,49 +1,59 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerChange, BreakerScope, BreakerSettings, CallContext, DispatchState, ErrorKind, Event, HealthSignal,
-    HealthSignals, Instant, Invoke, Jitter, Layer, Outcome, Scope, ToolError, format_duration,
+    BreakerScope, CallContext, DispatchState, HealthSignal, HealthSignals, Invoke, Jitter, Layer, Outcome,
+    ToolError,
 };
 
-use super::circuit::{Circuit, HeldBack, Permit, Verdict};
+use super::{
+    circuit::CircuitOutcome,
+    permits::{Outcomes, Permits},
+};
 
-/// Holds a tool back after failures, where its [`BreakerSettings`] say so, and all tools of an upstream that cannot be
-/// connected to. The states are those of [`Circuit`]. The circuit of an upstream goes by
-/// [`Settings::upstream_breaker`](tool_core::Settings).
+/// Blocks a tool after failures, as its [`BreakerSettings`](tool_core::BreakerSettings) say, and all tools of an upstream to
+/// which no connection can be made. [`Circuit`](crate::Circuit) describes the states (Nygard, "Release It!"). The circuit of an
+/// upstream uses [`Settings::upstream_breaker`](tool_core::Settings).
 ///
 /// # What counts
-/// What its [`HealthSignal`] says. For the tool that is every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its
-/// upstream it is a connection that could not be made: nothing was sent. Where the operator asks for it
-/// ([`BreakerScope::Upstream`]), it is also every failure in which the upstream did not answer as it should; one broken
-/// tool of a server does not take the others with it even then. A refusal by the upstream counts for neither, and a withdrawn call only if it had been under way for about as long as its
-/// limits let it.
+/// The [`HealthSignal`] of each attempt. For the tool, every kind of failure counts for which
+/// [`ErrorKind::counts_for_breaker`](tool_core::ErrorKind::counts_for_breaker) is `true`. For its upstream, only a connection
+/// that could not be made counts: nothing was sent. With [`BreakerScope::Upstream`], every failure counts in which the upstream
+/// did not answer as it should; even then one broken tool of a server does not block the others. A refusal by the upstream
+/// counts for neither. A cancelled call counts only if it had run for about as long as its limits allow.
 ///
 /// # Order
-/// Right before dispatch, so that a probe is not lost in a queue; [`BreakerPeekLayer`] stands before the queues.
+/// Right before dispatch, so that a probe is not lost in a queue. [`BreakerPeekLayer`](crate::BreakerPeekLayer) stands before
+/// the queues.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layers;
+/// use tool_policy::{BreakerLayer, BreakerPeekLayer, RateLimitLayer};
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = Layers::outermost(BreakerPeekLayer)
+///     .then(RateLimitLayer::new())
+///     .then(BreakerLayer::default())
+///     .around(executor);
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct BreakerLayer {
     jitter: Arc<Jitter>,
 }
 
-/// The layer of [`BreakerLayer`].
+/// Service of [`BreakerLayer`].
 #[derive(Debug, Clone)]
 pub struct Breaker<S> {
     jitter: Arc<Jitter>,
     inner: S,
 }
 
-/// Refuses at once what [`BreakerLayer`] would refuse after the queues. It takes no leave and counts nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BreakerPeekLayer;
-
-/// The layer of [`BreakerPeekLayer`].
-#[derive(Debug, Clone)]
-pub struct BreakerPeek<S> {
-    inner: S,
-}
-
 impl BreakerLayer {
-    /// A layer whose pauses are a sequence that can be repeated.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "breaker";
+
+    /// Creates a layer whose pauses have this jitter, such as a seeded one for reproducible tests.
     #[must_use]
     pub fn with_jitter(jitter: Jitter) -> Self {
         Self {
@@ -63,245 +73,83 @@ impl<S> Layer<S> for BreakerLayer {
     }
 }
 
-impl<S> Layer<S> for BreakerPeekLayer {
-    type Invoke = BreakerPeek<S>;
-
-    fn layer(self, inner: S) -> BreakerPeek<S> {
-        BreakerPeek { inner }
-    }
-}
-
-impl<S: Invoke> Invoke for BreakerPeek<S> {
-    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().breaker.is_some() {
-            let circuits = Circuits::of(cx);
-            let now = cx.clock.now();
-            circuits
-                .tool
-                .peek(now)
-                .map_err(|held| refuse(cx, held, Scope::Tool))?;
-            if let Some(upstream) = &circuits.upstream {
-                upstream
-                    .peek(now)
-                    .map_err(|held| refuse(cx, held, Scope::Upstream))?;
-            }
-        }
-        self.inner.invoke(cx).await
-    }
-}
-
 impl<S: Invoke> Invoke for Breaker<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let held = match cx.tool().settings().breaker {
-            Some(settings) => Some(Held::acquire(cx, settings)?),
+        let permits = match cx.tool().settings().breaker {
+            Some(settings) => Some(Permits::acquire(cx, settings)?),
             None => None,
         };
-        let attempt = Attempt {
+        let guard = AttemptGuard {
             cx,
-            held,
+            permits,
             jitter: &self.jitter,
         };
-        let result = self.inner.invoke(attempt.cx).await;
-        attempt.end(&result);
+        let result = self.inner.invoke(guard.cx).await;
+        guard.end(&result);
         result
     }
 }
 
-/// The circuits that a call goes through.
-struct Circuits {
-    tool: Arc<Circuit>,
-    upstream: Option<Arc<Circuit>>,
-}
-
-impl Circuits {
-    fn of(cx: &CallContext) -> Self {
-        let state = cx.tool().state();
-        Self {
-            tool: state.get_or_init(Circuit::default),
-            upstream: state
-                .upstream()
-                .filter(|_| !cx.tool().settings().upstream_breaker.disabled)
-                .map(|upstream| upstream.get_or_init(Circuit::default)),
-        }
-    }
-}
-
-/// Leave of both circuits for one attempt.
-struct Held {
-    start: Instant,
-    tool: Leave,
-    upstream: Option<Leave>,
-}
-
-/// Leave of one circuit, which goes by these settings.
-struct Leave {
-    circuit: Arc<Circuit>,
-    permit: Permit,
-    settings: BreakerSettings,
-}
-
-impl Held {
-    fn acquire(cx: &mut CallContext, settings: BreakerSettings) -> Result<Self, ToolError> {
-        let circuits = Circuits::of(cx);
-        let start = cx.clock.now();
-        let permit = circuits
-            .tool
-            .acquire(start)
-            .map_err(|held| refuse(cx, held, Scope::Tool))?;
-        tell(cx, Scope::Tool, permit.changed().cloned(), None);
-        let mut held = Self {
-            start,
-            tool: Leave {
-                circuit: circuits.tool,
-                permit,
-                settings,
-            },
-            upstream: None,
-        };
-        if let Some(circuit) = circuits.upstream {
-            match circuit.acquire(start) {
-                Ok(permit) => {
-                    tell(cx, Scope::Upstream, permit.changed().cloned(), None);
-                    held.upstream = Some(Leave {
-                        circuit,
-                        permit,
-                        settings: cx.tool().settings().upstream_breaker,
-                    });
-                }
-                Err(back) => {
-                    // No pause begins here, so there is nothing that chance could be needed for.
-                    held.give_back(
-                        cx,
-                        (Verdict::Unknown, Verdict::Unknown),
-                        (start, None),
-                        &Jitter::seeded(0),
-                    );
-                    return Err(refuse(cx, back, Scope::Upstream));
-                }
-            }
-        }
-        cx.explain("breaker", || "nothing holds it back".to_owned());
-        Ok(held)
-    }
-
-    /// `end` is when the attempt ended, and with which failure.
-    fn give_back(
-        self,
-        cx: &CallContext,
-        verdicts: (Verdict, Verdict),
-        end: (Instant, Option<ErrorKind>),
-        jitter: &Jitter,
-    ) {
-        let (now, kind) = end;
-        tell(cx, Scope::Tool, self.tool.report(verdicts.0, now, jitter), kind);
-        if let Some(upstream) = self.upstream {
-            tell(
-                cx,
-                Scope::Upstream,
-                upstream.report(verdicts.1, now, jitter),
-                kind,
-            );
-        }
-    }
-}
-
-impl Leave {
-    fn report(self, verdict: Verdict, now: Instant, jitter: &Jitter) -> Option<BreakerChange> {
-        self.circuit
-            .report(self.permit, verdict, now, &self.settings, jitter)
-    }
-}
-
-/// An attempt under way, which gives back what it holds, also when its future is dropped.
-struct Attempt<'a> {
+/// A running attempt. Reports its outcome to its circuits, also when its future is dropped.
+struct AttemptGuard<'a> {
     cx: &'a mut CallContext,
-    held: Option<Held>,
+    permits: Option<Permits>,
     jitter: &'a Jitter,
 }
 
-impl Attempt<'_> {
+impl AttemptGuard<'_> {
     fn end(mut self, result: &Result<Outcome, ToolError>) {
-        self.give_back(Some(result));
+        self.report(Some(result));
     }
 
-    fn give_back(&mut self, result: Option<&Result<Outcome, ToolError>>) {
-        if let Some(held) = self.held.take() {
+    fn report(&mut self, result: Option<&Result<Outcome, ToolError>>) {
+        if let Some(permits) = self.permits.take() {
             let now = self.cx.clock.now();
-            let signs = HealthSignals::of(self.cx, result, now.since(held.start));
-            let reached = self.cx.dispatch().state();
-            let was_answered = reached == DispatchState::Answered;
-            let of_upstream = match self.cx.tool().settings().upstream_breaker.per {
-                BreakerScope::Upstream => verdict(signs.upstream, was_answered),
-                BreakerScope::Tool => connected(signs.upstream, reached),
+            let signals = HealthSignals::of(self.cx, result, now.since(permits.start));
+            let dispatch = self.cx.dispatch().state();
+            let was_answered = dispatch == DispatchState::Answered;
+            let outcomes = Outcomes {
+                tool: circuit_outcome(signals.tool, was_answered),
+                upstream: match self.cx.tool().settings().upstream_breaker.per {
+                    BreakerScope::Upstream => circuit_outcome(signals.upstream, was_answered),
+                    BreakerScope::Tool => connection_outcome(signals.upstream, dispatch),
+                },
             };
-            let verdicts = (verdict(signs.tool, was_answered), of_upstream);
             let kind = result
                 .and_then(|result| result.as_ref().err())
                 .map(ToolError::kind);
-            held.give_back(self.cx, verdicts, (now, kind), self.jitter);
+            permits.report(self.cx, outcomes, (now, kind), self.jitter);
         }
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for AttemptGuard<'_> {
     fn drop(&mut self) {
-        self.give_back(None);
+        self.report(None);
     }
 }
 
-/// What a sign is to a circuit. That something is there is known only if it answered.
-fn verdict(sign: HealthSignal, was_answered: bool) -> Verdict {
-    match sign {
-        HealthSignal::Answered | HealthSignal::Reported => Verdict::Healthy,
-        HealthSignal::Failure => Verdict::Ill,
+/// Converts a health signal for a circuit. The backend is known to be reachable only if it answered.
+fn circuit_outcome(signal: HealthSignal, was_answered: bool) -> CircuitOutcome {
+    match signal {
+        HealthSignal::Answered | HealthSignal::Reported => CircuitOutcome::Success,
+        HealthSignal::Failure => CircuitOutcome::Failure,
         HealthSignal::AuthFailure | HealthSignal::ToolFailure | HealthSignal::Neutral if was_answered => {
-            Verdict::Alive
+            CircuitOutcome::Reachable
         }
         HealthSignal::AuthFailure
         | HealthSignal::ToolFailure
         | HealthSignal::Neutral
-        | HealthSignal::NotObserved => Verdict::Unknown,
+        | HealthSignal::NotObserved => CircuitOutcome::Unknown,
     }
 }
 
-/// What an attempt says of the way to its upstream, and of nothing else.
-fn connected(sign: HealthSignal, reached: DispatchState) -> Verdict {
-    match (sign, reached) {
-        (HealthSignal::Answered | HealthSignal::Reported, _) => Verdict::Healthy,
-        (HealthSignal::Failure, DispatchState::NotSent) => Verdict::Ill,
-        (_, DispatchState::NotSent) => Verdict::Unknown,
-        _ => Verdict::Alive,
-    }
-}
-
-/// Tells how a circuit's state has changed, if it has, and by which failure.
-fn tell(cx: &CallContext, scope: Scope, change: Option<BreakerChange>, kind: Option<ErrorKind>) {
-    let Some(mut change) = change else { return };
-    if let Some(kind) = kind {
-        change.reason.push_str(&format!(", the last as `{kind}`"));
-    }
-    let change = &change;
-    cx.observers.tell(&Event::BreakerChanged { cx, scope, change });
-}
-
-fn refuse(cx: &mut CallContext, held: HeldBack, scope: Scope) -> ToolError {
-    cx.observers.tell(&Event::HeldBack { cx, scope });
-    let what = match scope {
-        Scope::Upstream => "what runs ",
-        _ => "",
-    };
-    let until = match held.retry_after {
-        Some(wait) => format!("for another {}", format_duration(wait)),
-        None => "until a call that tries it out is answered".to_owned(),
-    };
-    let message = format!(
-        "{what}`{}` is held back {until}, after failures",
-        cx.target.name()
-    );
-    cx.explain("breaker", || message.clone());
-    let error = ToolError::new(ErrorKind::Unavailable, message).with_no_retry();
-    match held.retry_after {
-        Some(wait) => error.with_retry_after(wait),
-        None => error,
+/// Converts a health signal for the circuit of an upstream that counts only connections.
+fn connection_outcome(signal: HealthSignal, dispatch: DispatchState) -> CircuitOutcome {
+    match (signal, dispatch) {
+        (HealthSignal::Answered | HealthSignal::Reported, _) => CircuitOutcome::Success,
+        (HealthSignal::Failure, DispatchState::NotSent) => CircuitOutcome::Failure,
+        (_, DispatchState::NotSent) => CircuitOutcome::Unknown,
+        _ => CircuitOutcome::Reachable,
     }
 }

@@ -2,8 +2,11 @@
 
 mod circuit;
 mod layer;
+mod peek;
+mod permits;
 
 pub use self::{
-    circuit::{Circuit, HeldBack, Permit, Verdict},
-    layer::{Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer},
+    circuit::{Circuit, CircuitOpen, CircuitOutcome, CircuitPermit},
+    layer::{Breaker, BreakerLayer},
+    peek::{BreakerPeek, BreakerPeekLayer},
 };

@@ -5,41 +5,56 @@ use tool_core::{
     Event, Invoke, Layer, Observers, Outcome, Refresh, Tool, ToolError, format_duration,
 };
 
-/// Gets other credentials when an upstream refuses those of a tool, tries once more with them, and switches the tool off
-/// when they are refused as well; or when there are no others, and those that there are were refused three times in a
-/// row, since an upstream may err once.
+/// Refreshes credentials that an upstream refused, and attempts once more with the new ones.
 ///
-/// An attempt that was refused for its credentials was not carried out: HTTP says so of status 401 (RFC 9110, 15.5.2), so
-/// this holds for every tool. A refusal that other credentials do not change, such as status 403, says so by
-/// [`ToolError::allows_retry`], and nothing is done about it.
+/// It disables the tool if the new credentials are refused as well. If there are no new ones, it disables the tool after three
+/// refusals in a row, since an upstream may be wrong once.
 ///
-/// # When a tool is on again
-/// When its credentials have changed, which each call looks for; when the configuration is loaded again; when an
-/// operator says so; or when a call that is let through after the tool's
-/// [`disabled_for`](tool_core::Settings::disabled_for) is not refused. Observers are told of both as
-/// [`AlertKind::Disabled`].
+/// An attempt that was refused for its credentials was not carried out: HTTP defines status 401 so (RFC 9110, section 15.5.2).
+/// The layer therefore repeats the attempt of any tool. A refusal that new credentials do not change, such as status 403, is
+/// marked by [`ToolError::allows_retry`]; the layer passes it on.
+///
+/// # When a tool is enabled again
+/// One of these re-enables it: its credentials changed, which each call checks; the configuration is reloaded; an operator
+/// enables it; a trial call after the tool's [`disabled_for`](tool_core::Settings::disabled_for) is not refused. Observers
+/// receive both changes as [`AlertKind::Disabled`].
+///
+/// # Examples
+/// ```
+/// use tool_core::Layer;
+/// use tool_policy::CredentialRefreshLayer;
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = CredentialRefreshLayer.layer(executor);
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CredentialRefreshLayer;
 
-/// The layer of [`CredentialRefreshLayer`].
+/// Service of [`CredentialRefreshLayer`].
 #[derive(Debug, Clone)]
 pub struct CredentialRefresh<S> {
     inner: S,
 }
 
 impl CredentialRefreshLayer {
-    /// Switches a tool on again, and tells observers; false if it was not off.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "credential refresh";
+    /// Name of the layer in events and metrics of refused calls.
+    pub const REFUSED_AS: &'static str = "credentials";
+
+    /// Enables a tool again, and notifies observers. Returns `false` if it was not disabled.
     pub fn enable(tool: &Tool, why: &str, observers: &Observers, at: SystemTime) -> bool {
-        let was_off = tool.state().enable();
-        if was_off {
+        let was_disabled = tool.state().enable();
+        if was_disabled {
             let message = format!("`{}` is switched on again: {why}", tool.name());
-            tell(tool, AlertPhase::Resolved, message, observers, at);
+            emit_alert(tool, AlertPhase::Resolved, message, observers, at);
         }
-        was_off
+        was_disabled
     }
 }
 
-fn tell(tool: &Tool, phase: AlertPhase, message: String, observers: &Observers, at: SystemTime) {
+fn emit_alert(tool: &Tool, phase: AlertPhase, message: String, observers: &Observers, at: SystemTime) {
     let subject = AlertSubject::Tool(tool.name().clone());
     let alert = Alert::new(AlertKind::Disabled, phase, subject, message, at);
     observers.tell(&Event::Alert { alert: &alert });
@@ -57,35 +72,39 @@ impl<S: Invoke> Invoke for CredentialRefresh<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let disabled = cx.tool().state().disabled();
         if let Some(disabled) = &disabled {
-            let_pass(cx, disabled).await?;
+            check_disabled(cx, disabled).await?;
         }
         let mut result = self.inner.invoke(cx).await;
         if cx.is_dry_run() {
             return result;
         }
-        let mut are_others_refused = false;
+        let mut is_refused_again = false;
         if is_refused(&result) && !cx.origin.ask.as_ref().is_some_and(Asker::has_asked) {
             let tool = cx.tool().clone();
             if tool.executor().refresh_credentials_boxed(Refresh::Force).await {
-                // Answers that were kept under the ones before are not those of these.
+                // Results cached under the old credentials do not apply to the new ones.
                 tool.state().credentials_renewed();
-                cx.explain("credentials", || "again, with others".to_owned());
+                cx.explain(CredentialRefreshLayer::NAME, || {
+                    "attempts again with new credentials".to_owned()
+                });
                 cx.next_attempt();
                 result = self.inner.invoke(cx).await;
-                are_others_refused = true;
+                is_refused_again = true;
             } else {
-                cx.explain("credentials", || "refused, and there are no others".to_owned());
+                cx.explain(CredentialRefreshLayer::NAME, || {
+                    "the credentials are refused, and there are no new ones".to_owned()
+                });
             }
         }
         let state = cx.tool().state();
         if is_refused(&result) {
-            if state.refused() >= MOST_REFUSALS || are_others_refused || disabled.is_some() {
-                switch_off(cx);
+            if state.refused() >= MAX_REFUSALS || is_refused_again || disabled.is_some() {
+                disable_tool(cx);
             }
         } else if result.is_ok() || cx.dispatch().state() == DispatchState::Answered {
             state.accepted();
             if disabled.is_some() {
-                let why = "its credentials are not refused any more";
+                let why = "its credentials are accepted again";
                 CredentialRefreshLayer::enable(cx.tool(), why, &cx.observers, cx.clock.wall());
             }
         }
@@ -93,59 +112,61 @@ impl<S: Invoke> Invoke for CredentialRefresh<S> {
     }
 }
 
-/// Whether a call of a tool that is off may try whether it works again.
-async fn let_pass(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
+/// Decides whether a call of a disabled tool may pass: with new credentials, or as a trial call.
+async fn check_disabled(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
     if tool.executor().refresh_credentials_boxed(Refresh::Peek).await {
-        cx.explain("credentials", || "there are others than those refused".to_owned());
+        cx.explain(CredentialRefreshLayer::NAME, || {
+            "there are new credentials".to_owned()
+        });
         return Ok(());
     }
     let (now, pause) = (cx.clock.now(), tool.settings().disabled_for);
-    if !cx.is_dry_run() && tool.state().try_out(now, pause.max(MIN_PAUSE)) {
-        cx.explain("credentials", || {
-            "tries whether they are accepted again".to_owned()
+    if !cx.is_dry_run() && tool.state().try_out(now, pause.max(MIN_TRIAL_INTERVAL)) {
+        cx.explain(CredentialRefreshLayer::NAME, || {
+            "trial call: are the credentials accepted again?".to_owned()
         });
         return Ok(());
     }
     let left = disabled.until.since(now);
     let message = format!("`{}` is switched off: {}", tool.name(), disabled.reason);
-    cx.explain("credentials", || message.clone());
-    cx.emit_refused("credentials", "switched_off");
+    cx.explain(CredentialRefreshLayer::NAME, || message.clone());
+    cx.emit_refused(CredentialRefreshLayer::REFUSED_AS, "switched_off");
     Err(ToolError::new(ErrorKind::Auth, message)
         .with_no_retry()
         .with_retry_after(left))
 }
 
-/// How often in a row the same credentials are refused before the tool is switched off.
-const MOST_REFUSALS: u32 = 3;
-/// So that one call tries a tool out, and not all that come at once.
-const MIN_PAUSE: Duration = Duration::from_secs(1);
+/// Number of refusals in a row after which a tool is disabled.
+const MAX_REFUSALS: u32 = 3;
+/// Minimum time between two trial calls, so that not all concurrent calls are trials.
+const MIN_TRIAL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whether the credentials were refused, in a way that others may change.
+/// Returns `true` if the credentials were refused and new ones may help.
 fn is_refused(result: &Result<Outcome, ToolError>) -> bool {
     result
         .as_ref()
         .is_err_and(|error| error.kind() == ErrorKind::Auth && error.allows_retry())
 }
 
-fn switch_off(cx: &mut CallContext) {
+fn disable_tool(cx: &mut CallContext) {
     let tool = cx.tool().clone();
     let pause = tool.settings().disabled_for;
     if pause.is_zero() {
         return;
     }
-    // Whoever calls is told by the table of errors what to do about it.
+    // The table of error kinds holds the hint for callers.
     let reason = "its credentials are refused";
     let is_new = tool.state().disable(Disabled {
         reason: reason.to_owned(),
         since: cx.clock.wall(),
         until: cx.clock.now() + pause,
     });
-    cx.explain("credentials", || {
+    cx.explain(CredentialRefreshLayer::NAME, || {
         format!("switched off for {}", format_duration(pause))
     });
     if is_new {
         let message = format!("`{}` is switched off: {reason} and must be renewed", tool.name());
-        tell(&tool, AlertPhase::Firing, message, &cx.observers, cx.clock.wall());
+        emit_alert(&tool, AlertPhase::Firing, message, &cx.observers, cx.clock.wall());
     }
 }

@@ -8,23 +8,34 @@ use tool_core::{
     Invoke, Layer, Outcome, ToolError,
 };
 
-use super::masking::{masked, tellable};
+use super::masking::{mask, text_for_caller};
 
-/// Puts errors into the words that callers get, by the [`ErrorPolicySettings`], and tells operators of those that it says.
+/// Rewords errors for callers, as the [`ErrorPolicySettings`] say, and raises alerts for the kinds that they name.
 ///
-/// What a caller is told is short and holds nothing that looks like a secret, no credentials in a URL, no address of the inside and no
-/// path of this machine. The error as it was is its cause: surfaces for operators show that, those for models do not.
+/// The message for a caller is short. It holds nothing that looks like a secret, no credentials in a URL, no internal address
+/// and no path of this machine. The original error is its source: surfaces for operators show the source, surfaces for models
+/// do not.
 ///
 /// # Order
-/// Outermost, so that whatever watches the call has the error as it was.
+/// Outermost, so that every layer that observes the call sees the original error.
 ///
 /// Clones share the policy.
+///
+/// # Examples
+/// ```
+/// use tool_core::{ErrorKind, ToolError};
+/// use tool_policy::ErrorPolicyLayer;
+///
+/// let error = ToolError::new(ErrorKind::Unavailable, "cannot read /home/ada/key.pem");
+/// let error = ErrorPolicyLayer::default().for_caller(error);
+/// assert_eq!(error.message(), "cannot read [path]");
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ErrorPolicyLayer {
     policy: Arc<ArcSwap<ErrorPolicySettings>>,
 }
 
-/// The layer of [`ErrorPolicyLayer`].
+/// Service of [`ErrorPolicyLayer`].
 #[derive(Debug, Clone)]
 pub struct ErrorPolicy<S> {
     settings: ErrorPolicyLayer,
@@ -32,7 +43,10 @@ pub struct ErrorPolicy<S> {
 }
 
 impl ErrorPolicyLayer {
-    /// A layer that goes by this policy.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "error policy";
+
+    /// Creates a layer that applies this policy.
     #[must_use]
     pub fn new(policy: Arc<ErrorPolicySettings>) -> Self {
         Self {
@@ -40,23 +54,25 @@ impl ErrorPolicyLayer {
         }
     }
 
-    /// Goes by this policy from now on.
-    pub fn adopt(&self, policy: Arc<ErrorPolicySettings>) {
+    /// Replaces the policy.
+    pub fn reconfigure(&self, policy: Arc<ErrorPolicySettings>) {
         self.policy.store(policy);
     }
 
-    /// The error as a caller is told it.
+    /// Returns the error as a caller sees it.
     #[must_use]
-    pub fn told(&self, error: ToolError) -> ToolError {
+    pub fn for_caller(&self, error: ToolError) -> ToolError {
         let policy = self.policy.load();
         let rule = policy.rule(error.kind());
         let message = match rule.and_then(|rule| rule.message.as_deref()) {
             Some(message) => Some(message.to_owned()),
-            None => Some(tellable(error.message()).into_owned()).filter(|told| told != error.message()),
+            None => {
+                Some(text_for_caller(error.message()).into_owned()).filter(|text| text != error.message())
+            }
         };
         let is_own = rule.is_some_and(|rule| rule.message.is_some());
         let error = match &error.detail() {
-            Some(detail) if is_own || is_telling(detail) => error.clone().without_detail(),
+            Some(detail) if is_own || reveals_internals(detail) => error.clone().without_detail(),
             _ => error,
         };
         let error = match message {
@@ -77,8 +93,8 @@ impl ErrorPolicyLayer {
         let tool = cx.tool();
         if tool
             .state()
-            .get_or_init(Told::default)
-            .is_new(kind, cx.clock.now())
+            .get_or_init(LastAlerts::default)
+            .is_due(kind, cx.clock.now())
         {
             let message = format!(
                 "a call of `{}` ended as `{kind}`: {}",
@@ -93,32 +109,35 @@ impl ErrorPolicyLayer {
     }
 }
 
-/// Codes of errors whose data a client needs as they are: the pages to visit, and the capabilities that are missing.
-const NEEDED: [&str; 2] = ["-32042", "-32021"];
+/// Codes of errors whose data a client needs unchanged: the URLs to visit, and the missing capabilities.
+const FORWARDED_CODES: [&str; 2] = ["-32042", "-32021"];
 
-/// Whether what an upstream said, as data, tells more than it may.
-fn is_telling(detail: &RawJson) -> bool {
-    let is_needed = detail
+/// Returns `true` if an upstream's error data hold something that callers must not see.
+fn reveals_internals(detail: &RawJson) -> bool {
+    let is_forwarded = detail
         .get("code")
-        .is_some_and(|code| NEEDED.contains(&code.as_str()));
-    !is_needed && matches!(masked(detail.as_str()), Cow::Owned(_))
+        .is_some_and(|code| FORWARDED_CODES.contains(&code.as_str()));
+    !is_forwarded && matches!(mask(detail.as_str()), Cow::Owned(_))
 }
 
-/// When operators were told of a tool's failures last.
+/// Times of the last alerts of one tool, by error kind.
 #[derive(Default)]
-struct Told(Mutex<HashMap<ErrorKind, Instant>>);
+struct LastAlerts(Mutex<HashMap<ErrorKind, Instant>>);
 
-/// How long one alert stands for all others of a tool and kind.
-const QUIET: Duration = Duration::from_secs(5 * 60);
+/// Shortest time between two alerts of the same tool and error kind.
+const ALERT_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-impl Told {
-    fn is_new(&self, kind: ErrorKind, now: Instant) -> bool {
-        let mut told = self.0.lock();
-        let is_new = told.get(&kind).is_none_or(|last| now.since(*last) >= QUIET);
-        if is_new {
-            told.insert(kind, now);
+impl LastAlerts {
+    /// Returns `true` if an alert is due, and records that it is raised now.
+    fn is_due(&self, kind: ErrorKind, now: Instant) -> bool {
+        let mut last_alerts = self.0.lock();
+        let is_due = last_alerts
+            .get(&kind)
+            .is_none_or(|last| now.since(*last) >= ALERT_INTERVAL);
+        if is_due {
+            last_alerts.insert(kind, now);
         }
-        is_new
+        is_due
     }
 }
 
@@ -137,7 +156,7 @@ impl<S: Invoke> Invoke for ErrorPolicy<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.inner.invoke(cx).await.map_err(|error| {
             self.settings.alert(cx, &error);
-            self.settings.told(error)
+            self.settings.for_caller(error)
         })
     }
 }

@@ -1,15 +1,15 @@
-//! What of a text may be told to a model.
+//! Masking: hides credentials, internal addresses and local paths in texts for callers.
 
 use std::{borrow::Cow, net::IpAddr};
 
 use tool_core::hide_credentials;
 use tool_scan::for_model;
 
-/// What stands in the place of an address inside.
+/// Replaces an internal address.
 const ADDRESS: &str = "[internal address]";
-/// What stands in the place of a path on this machine.
+/// Replaces a path on this machine.
 const PATH: &str = "[path]";
-/// Schemes of URLs that say where to connect to.
+/// Schemes of URLs to which programs connect.
 const PROTOCOLS: [&str; 22] = [
     "http",
     "https",
@@ -34,53 +34,63 @@ const PROTOCOLS: [&str; 22] = [
     "ldap",
     "smtp",
 ];
-/// The longest message that is told.
-const MAX: usize = 600;
+/// Maximum length of a message, in bytes.
+const MAX_LENGTH: usize = 600;
 
-/// Where paths of a machine begin. Others, such as `/v1/users`, are those of an API and say what was asked for.
-const ROOTS: [&str; 24] = [
+/// First components of paths on a machine. Other paths, such as `/v1/users`, belong to an API and identify the request.
+const PATH_ROOTS: [&str; 24] = [
     "bin", "boot", "dev", "etc", "home", "lib", "lib64", "mnt", "nix", "opt", "private", "proc", "root",
     "run", "sbin", "snap", "srv", "sys", "tmp", "usr", "var", "Users", "Volumes", "work",
 ];
 
-/// Returns a message in the form that clients and models may read: on one line of at most 600 bytes, without credentials,
-/// addresses of the inside and paths of this machine, and without characters and markup that hide or act.
+/// Returns a message in a form that clients and models may read: one line of at most 600 bytes, without credentials, internal
+/// addresses and paths of this machine, and without hidden characters and active markup.
+///
+/// # Examples
+/// ```
+/// use tool_policy::text_for_caller;
+///
+/// assert_eq!(text_for_caller("no route to 10.0.0.7:5432"), "no route to [internal address]");
+/// ```
 #[must_use]
-pub fn tellable(text: &str) -> Cow<'_, str> {
-    let mut told = match masked(text) {
+pub fn text_for_caller(text: &str) -> Cow<'_, str> {
+    let mut shown = match mask(text) {
         Cow::Borrowed(text) => for_model(text),
         Cow::Owned(text) => Cow::Owned(for_model(&text).into_owned()),
     };
-    if told.len() > MAX {
-        let cut = (0..=MAX).rev().find(|at| told.is_char_boundary(*at)).unwrap_or(0);
-        told = Cow::Owned(format!("{}…", &told[..cut]));
+    if shown.len() > MAX_LENGTH {
+        let cut = (0..=MAX_LENGTH)
+            .rev()
+            .find(|at| shown.is_char_boundary(*at))
+            .unwrap_or(0);
+        shown = Cow::Owned(format!("{}…", &shown[..cut]));
     }
-    told
+    shown
 }
 
-/// The text without what is nobody's business outside: credentials, addresses of the inside and paths of this machine.
-/// What is told by a public address is left, as far as its path.
-pub(crate) fn masked(text: &str) -> Cow<'_, str> {
+/// Returns the text without credentials, internal addresses and paths of this machine. A URL of a public host keeps its host
+/// and path.
+pub(crate) fn mask(text: &str) -> Cow<'_, str> {
     match hide_credentials(text) {
-        Cow::Borrowed(text) => from_outside(text),
-        Cow::Owned(text) => Cow::Owned(from_outside(&text).into_owned()),
+        Cow::Borrowed(text) => mask_locations(text),
+        Cow::Owned(text) => Cow::Owned(mask_locations(&text).into_owned()),
     }
 }
 
-/// The text as those outside may know where things are.
-fn from_outside(text: &str) -> Cow<'_, str> {
-    let mut told = String::new();
+/// Returns the text without internal addresses and local paths.
+fn mask_locations(text: &str) -> Cow<'_, str> {
+    let mut masked = String::new();
     let mut is_changed = false;
     for piece in pieces(text) {
         let shown = match piece {
             Piece::Between(between) => Cow::Borrowed(between),
-            Piece::Word(word) => self::word(word),
+            Piece::Word(word) => mask_word(word),
         };
         is_changed |= *shown != *piece.text();
-        told.push_str(&shown);
+        masked.push_str(&shown);
     }
     if is_changed {
-        Cow::Owned(told)
+        Cow::Owned(masked)
     } else {
         Cow::Borrowed(text)
     }
@@ -88,9 +98,9 @@ fn from_outside(text: &str) -> Cow<'_, str> {
 
 #[derive(Clone, Copy)]
 enum Piece<'a> {
-    /// Something that may be an address or a path.
+    /// Text that may be an address or a path.
     Word(&'a str),
-    /// Spaces, quotes and brackets.
+    /// Spaces, quotes and brackets between words.
     Between(&'a str),
 }
 
@@ -102,7 +112,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Cuts a text where no address or path goes on.
+/// Splits a text at characters that end an address or a path.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let ends = |c: char| c.is_whitespace() || "\"'`<>(){},;|".contains(c);
     let mut rest = text;
@@ -120,13 +130,14 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-fn word(word: &str) -> Cow<'_, str> {
+fn mask_word(word: &str) -> Cow<'_, str> {
     if let Some((scheme, rest)) = word.split_once("://") {
-        return url(scheme, rest).into();
+        return mask_url(scheme, rest).into();
     }
     let bare = word.trim_end_matches(['.', ':', '!', '?', ']']);
     let ending = &word[bare.len()..];
-    if is_inside(bare.trim_start_matches('[')) && (has_port(bare) || address(bare).is_some() || has_dot(bare))
+    if is_internal(bare.trim_start_matches('['))
+        && (has_port(bare) || address(bare).is_some() || has_dot(bare))
     {
         return format!("{ADDRESS}{ending}").into();
     }
@@ -136,8 +147,8 @@ fn word(word: &str) -> Cow<'_, str> {
     Cow::Borrowed(word)
 }
 
-/// A URL without credentials, query and whatever an inside address leads to.
-fn url(scheme: &str, rest: &str) -> String {
+/// Returns a URL without credentials and query, or a placeholder if its host is internal.
+fn mask_url(scheme: &str, rest: &str) -> String {
     let before = scheme.rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
     let (before, scheme) = scheme.split_at(before.map_or(0, |at| at + 1));
     if scheme.eq_ignore_ascii_case("file") {
@@ -149,18 +160,18 @@ fn url(scheme: &str, rest: &str) -> String {
     let protocol = scheme.rsplit('+').next().unwrap_or(scheme).to_ascii_lowercase();
     let is_reached = PROTOCOLS.contains(&&*protocol) || authority.contains('@');
     if !is_reached && address(end).is_none() && !has_port(end) {
-        // A name for something, such as a resource's: nobody connects to it, and whoever called has named it so.
+        // A URI that only names something, such as a resource: no program connects to it, and the caller wrote it.
         return format!("{before}{scheme}://{rest}");
     }
-    if is_inside(end) {
+    if is_internal(end) {
         return format!("{before}{ADDRESS}");
     }
     let path = &path[..path.find(['?', '#']).unwrap_or(path.len())];
     format!("{before}{scheme}://{host}{path}")
 }
 
-/// Whether a host, perhaps with a port, is one that only the inside reaches.
-fn is_inside(host: &str) -> bool {
+/// Returns `true` if a host, with or without a port, is reachable only from the internal network.
+fn is_internal(host: &str) -> bool {
     if let Some(address) = address(host) {
         return is_private(address);
     }
@@ -183,7 +194,7 @@ fn is_inside(host: &str) -> bool {
     is_name && (!name.contains('.') || ends.iter().any(|end| name.ends_with(end)))
 }
 
-/// The address that a text is, perhaps with a port and in brackets.
+/// Parses an IP address, with or without a port and brackets.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_matches(['[', ']']);
     if let Ok(address) = bare.parse() {
@@ -214,7 +225,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Whether a bare name is one of a host rather than a word: it has a port, or is `localhost`.
+/// Returns `true` if a word is a host name rather than plain text: it has a port, or it is `localhost`.
 fn has_port(word: &str) -> bool {
     let is_port =
         |port: &str| !port.is_empty() && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
@@ -241,6 +252,6 @@ fn is_path(word: &str) -> bool {
         .strip_prefix('/')
         .into_iter()
         .flat_map(|rest| rest.split('/'));
-    parts.next().is_some_and(|root| ROOTS.contains(&root))
+    parts.next().is_some_and(|root| PATH_ROOTS.contains(&root))
         && parts.next().is_some_and(|next| !next.is_empty())
 }

@@ -1,9 +1,9 @@
-//! Error policy: decides how errors read for callers, and raises alerts.
+//! Error policy: rewords errors for callers, and raises alerts.
 
 mod layer;
 mod masking;
 
 pub use self::{
     layer::{ErrorPolicy, ErrorPolicyLayer},
-    masking::tellable,
+    masking::text_for_caller,
 };

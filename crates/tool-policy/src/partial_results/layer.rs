@@ -4,34 +4,49 @@ use tool_core::{
     Body, CallContext, ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError,
 };
 
-/// Marks answers of which the tool says that they are not all of it, or has the call fail: see [`PartialSettings`].
+/// Marks or refuses results that their tool declares to be incomplete, as the [`PartialSettings`] say.
 ///
-/// # How a tool says so
-/// What runs it may know, as it does of status 206 of HTTP. A server may say it in its result, in `_meta` under
-/// [`PartialSettings::META_KEY`]; a tool in a field of its answer that the operator names. The last two are looked at only
-/// where the settings say what is to be done.
+/// # How a tool declares an incomplete result
+/// An executor may know it, as from status 206 of HTTP. A server may say it in its result, in `_meta` under
+/// [`PartialSettings::META_KEY`]. A tool may say it in a field of its result that the operator names. The layer looks for the
+/// last two only if the settings say how to handle them.
 ///
-/// The field is looked for in the plain value or in the structured part of a result. Many servers have no structured part and
-/// write their object into a text: where that is all that a result has, the field is looked for in there.
+/// The field is searched for in a plain value or in the structured part of a result. Many servers send no structured part, but an
+/// object in a text: if that text is all of the result, the field is searched for in it.
 ///
 /// # Order
-/// Inside whatever judges attempts and keeps answers, so that a part that is not wanted is a failed attempt and one that is taken
-/// is not kept; inside the validation of results, whose words would be less clear.
+/// Inside the layers that judge attempts and cache results, so that an unwanted partial result is a failed attempt and an accepted
+/// one is not cached. Inside the validation of results, whose message would be less clear.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layer;
+/// use tool_policy::PartialResultsLayer;
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = PartialResultsLayer.layer(executor);
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartialResultsLayer;
 
-/// The layer of [`PartialResultsLayer`].
+/// Service of [`PartialResultsLayer`].
 #[derive(Debug, Clone)]
 pub struct PartialResults<S> {
     inner: S,
 }
 
-/// How a tool says that its answer is not all of it.
+/// Place in which a result is declared to be incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HealthSignal<'a> {
+enum IncompleteMark<'a> {
     Executor,
     Meta,
     Field(&'a str),
+}
+
+impl PartialResultsLayer {
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "partial results";
 }
 
 impl<S> Layer<S> for PartialResultsLayer {
@@ -51,56 +66,60 @@ impl<S: Invoke> Invoke for PartialResults<S> {
             _ => None,
         };
         if let Some(reply) = reply.filter(|reply| !reply.is_error) {
-            judge(cx, reply)?;
+            apply_rule(cx, reply)?;
         }
         Ok(outcome)
     }
 }
 
-fn judge(cx: &mut CallContext, reply: &mut Reply) -> Result<(), ToolError> {
+fn apply_rule(cx: &mut CallContext, reply: &mut Reply) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
     let settings = tool.settings().partial.as_ref();
-    let Some(sign) = sign(settings, reply) else {
+    let Some(mark) = find_mark(settings, reply) else {
         return Ok(());
     };
-    let said = sign.words();
+    let by = mark.describe();
     if settings.is_some_and(|settings| settings.rule == PartialRule::Fail) {
-        cx.explain("partial", || format!("refused: not all of it, by {said}"));
-        let message =
-            format!("the tool answered in part only, by {said}, and its `partial: fail` wants all of it");
+        cx.explain(PartialResultsLayer::NAME, || {
+            format!("refused: incomplete, by {by}")
+        });
+        let message = format!(
+            "the result is incomplete, by {by}, and the tool's `partial: fail` requires a complete one"
+        );
         return Err(ToolError::new(ErrorKind::ResultInvalid, message));
     }
-    cx.explain("partial", || format!("not all of it, by {said}"));
+    cx.explain(PartialResultsLayer::NAME, || format!("incomplete, by {by}"));
     reply.mark_partial();
-    // A server's own mark goes on as it is.
-    if sign != HealthSignal::Meta {
-        let mark = json!({"partial": true, "by": said});
-        reply.add_meta(PartialSettings::META_KEY, RawJson::from(mark));
+    // A server's own mark is passed on unchanged.
+    if mark != IncompleteMark::Meta {
+        let meta = json!({"partial": true, "by": by});
+        reply.add_meta(PartialSettings::META_KEY, RawJson::from(meta));
     }
     Ok(())
 }
 
-fn sign<'a>(settings: Option<&'a PartialSettings>, reply: &Reply) -> Option<HealthSignal<'a>> {
+/// Finds the first mark of an incomplete result.
+fn find_mark<'a>(settings: Option<&'a PartialSettings>, reply: &Reply) -> Option<IncompleteMark<'a>> {
     if reply.is_partial() {
-        return Some(HealthSignal::Executor);
+        return Some(IncompleteMark::Executor);
     }
     let settings = settings?;
     if let Body::Result(result) = &reply.body
         && let Some(mark) = result
             .get("_meta")
             .and_then(|meta| meta.get(PartialSettings::META_KEY))
-        && is_telling(&mark)
+        && is_truthy(&mark)
     {
-        return Some(HealthSignal::Meta);
+        return Some(IncompleteMark::Meta);
     }
     let field = settings.field.as_deref()?;
-    let value = reply.structured().or_else(|| written(&reply.body))?;
-    let mark = at(&value, field)?;
-    is_telling(&mark).then_some(HealthSignal::Field(field))
+    let value = reply.structured().or_else(|| object_in_text(&reply.body))?;
+    let mark = value_at(&value, field)?;
+    is_truthy(&mark).then_some(IncompleteMark::Field(field))
 }
 
-/// The object that a result without a structured part has in the place of words: its content is one text, and that is JSON.
-fn written(body: &Body) -> Option<RawJson> {
+/// Returns the object in the text of a result without a structured part, if the content is one text and that is JSON.
+fn object_in_text(body: &Body) -> Option<RawJson> {
     let Body::Result(result) = body else {
         return None;
     };
@@ -111,36 +130,36 @@ fn written(body: &Body) -> Option<RawJson> {
         return None;
     }
     let text = item.get("text")?.string()?;
-    // Most texts are words. What is not an object cannot have a field.
+    // Most texts are plain words. Only an object has fields.
     if !text.trim_start().starts_with('{') {
         return None;
     }
     RawJson::parse(text).ok()
 }
 
-/// What stands at a JSON Pointer. Found in the text, since a tree of all of it may be many times as large.
-fn at(value: &RawJson, pointer: &str) -> Option<RawJson> {
+/// Returns the value at a JSON Pointer (RFC 6901). It searches the text, since a parsed tree may be many times as large.
+fn value_at(value: &RawJson, pointer: &str) -> Option<RawJson> {
     let steps = pointer.split('/').skip(1);
     steps
-        .map(unescaped)
+        .map(unescape)
         .try_fold(value.clone(), |value, step| match value.kind() {
             JsonKind::Array => value.items().nth(index(&step)?),
             _ => value.get(&step),
         })
 }
 
-fn unescaped(step: &str) -> String {
+fn unescape(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-/// The index that a step of a pointer names: digits alone, and none before the first that counts.
+/// Parses the index in a step of a pointer: digits without leading zeros.
 fn index(step: &str) -> Option<usize> {
     let is_index = step == "0" || !step.starts_with(['0', '+']);
     is_index.then(|| step.parse().ok()).flatten()
 }
 
-/// Whether a value says something.
-fn is_telling(value: &RawJson) -> bool {
+/// Returns `true` if a value is not `null`, `false`, zero or empty.
+fn is_truthy(value: &RawJson) -> bool {
     match value.kind() {
         JsonKind::Null => false,
         JsonKind::Bool => value.as_str() == "true",
@@ -151,8 +170,8 @@ fn is_telling(value: &RawJson) -> bool {
     }
 }
 
-impl HealthSignal<'_> {
-    fn words(self) -> String {
+impl IncompleteMark<'_> {
+    fn describe(self) -> String {
         match self {
             Self::Executor => "its status".to_owned(),
             Self::Meta => format!("`{}` of its `_meta`", PartialSettings::META_KEY),

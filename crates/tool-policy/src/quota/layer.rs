@@ -7,76 +7,88 @@ use tool_core::{
     Target, ToolError, Trust,
 };
 
-use super::usage_counters::{Call, Key, Ledger};
+use super::usage_counters::{CountedCall, UsageCounters, UsageKey};
 use crate::SharedRules;
 
-/// How many calls of tools an agent may make in a turn and in a conversation, and what they may cost. Nothing is limited
-/// that is not set.
+/// Limits on the number and the cost of an agent's tool calls in a turn and in a conversation. A field that is `None` sets no
+/// limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct CallLimits {
-    /// Calls in one turn, which is one answer of a model.
+pub struct QuotaLimits {
+    /// Maximum number of calls in one turn, which is one answer of a model.
     pub calls_per_turn: Option<u32>,
-    /// Calls in one conversation.
+    /// Maximum number of calls in one conversation.
     pub calls_per_conversation: Option<u32>,
-    /// Calls of the same tool with the same arguments in one conversation, among the last 64 different ones.
+    /// Maximum number of calls of the same tool with the same arguments in one conversation. Only the last 64 different calls
+    /// are counted.
     pub identical_calls: Option<u32>,
-    /// What the calls of one turn may cost.
-    pub cost_per_turn: Option<Micros>,
-    /// What the calls of one conversation may cost.
-    pub cost_per_conversation: Option<Micros>,
+    /// Maximum cost of the calls of one turn.
+    pub cost_per_turn: Option<MicroDollars>,
+    /// Maximum cost of the calls of one conversation.
+    pub cost_per_conversation: Option<MicroDollars>,
 }
 
-/// An amount of money in millionths of a US dollar: whole numbers, whose sums are exact.
+/// An amount of money in millionths of a US dollar. As an integer, it has exact sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Micros(pub u64);
+pub struct MicroDollars(pub u64);
 
-/// Refuses calls of tools beyond the [`CallLimits`] that the rules set for turns and conversations.
+/// Refuses calls of tools that exceed the [`QuotaLimits`] of their turn or conversation.
 ///
 /// # Turns and conversations
-/// The protocol knows neither, so who calls says them in `_meta`, under [`QuotaLayer::TURN`] and
-/// [`QuotaLayer::CONVERSATION`]: any value that is another for another. Without a conversation, all calls of a session are
-/// one, and without a session all calls of a principal. Calls without a turn count in their conversation alone. A
-/// caller's conversations are its own: others that say the same have another.
+/// The protocol knows neither, so the caller names them in `_meta`, under [`QuotaLayer::TURN`] and
+/// [`QuotaLayer::CONVERSATION`], by any values: different values are different turns or conversations. Without a
+/// conversation, all calls of a session form one; without a session, all calls of a principal do. Calls without a turn count
+/// only in their conversation. Conversations belong to a caller: another caller who uses the same value has another one.
 ///
-/// # What counts
-/// A call that was made, also if it failed or was withdrawn, and one that was answered with what is kept. What fails before
-/// an attempt began (it is refused, held back, or its time is over while it waits its turn), waits for approval or needs
-/// something from the caller first does not count until it is made. Where a fallback answers before that, the fallback counts.
-/// However many arrive at once, no more are made than the limit says.
+/// # Counted calls
+/// A call counts if it was made, even if it failed or was cancelled, and if it was answered from the cache. A call does not
+/// count if it fails before an attempt began (refused, blocked by a breaker, or timed out in a queue). A call that waits for
+/// approval or for input of the caller counts only once it is made. If a fallback answers before an attempt began, the
+/// fallback counts instead. However many calls arrive at once, no more run than the limit allows.
 ///
 /// # Memory
-/// A conversation that nobody goes on with is forgotten after a day, and then begins anew. There is room for 16,384
-/// conversations, and for 1,024 of one principal; when there is no more, the one that was idle for the longest time makes
-/// room, if that was five minutes at least. Otherwise a new one is refused: a budget that is being used is never reset. Of the
-/// turns of a conversation the last 16 are kept, and those with a call in the last two minutes, up to 512; one more at once is
-/// refused as well.
+/// A conversation without calls for a day is forgotten; then it begins anew. There is room for 16,384 conversations, and for
+/// 1,024 of one principal. If there is no more room, the one that has been idle longest is evicted, provided that it has been
+/// idle for five minutes. Otherwise a new one is refused: a quota in use is never reset. A conversation retains its last 16
+/// turns, and those with a call in the last two minutes, up to 512. One more turn at the same time is refused as well.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layer;
+/// use tool_policy::{QuotaLayer, QuotaLimits, Rules};
+///
+/// # fn stack<S>(executor: S) {
+/// let mut limits = QuotaLimits::default();
+/// limits.calls_per_turn = Some(20);
+/// let quota = QuotaLayer::new(Rules { limits, ..Rules::default() }).layer(executor);
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct QuotaLayer {
     rules: SharedRules,
-    ledger: Arc<Ledger>,
+    counters: Arc<UsageCounters>,
 }
 
-/// The layer of [`QuotaLayer`].
+/// Service of [`QuotaLayer`].
 #[derive(Debug, Clone)]
 pub struct Quota<S> {
     settings: QuotaLayer,
     inner: S,
 }
 
-impl Micros {
-    /// So many dollars, to the nearest millionth; what is not free costs at least one.
+impl MicroDollars {
+    /// Converts an amount in dollars, rounded to the nearest millionth. A positive amount becomes at least one millionth.
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Self {
         if !dollars.is_finite() || dollars <= 0.0 {
             return Self(0);
         }
-        // A number beyond the largest becomes the largest.
+        // The conversion saturates: a larger number becomes the largest one.
         Self(((dollars * 1e6).round() as u64).max(1))
     }
 }
 
-impl fmt::Display for Micros {
+impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
         let digits = format!("{rest:06}");
@@ -85,32 +97,36 @@ impl fmt::Display for Micros {
     }
 }
 
-impl CallLimits {
-    /// Whether nothing is limited.
+impl QuotaLimits {
+    /// Returns `true` if nothing is limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether something is limited in turns.
-    pub(crate) fn are_of_turns(&self) -> bool {
+    /// Returns `true` if turns are limited.
+    pub(crate) fn has_turn_limits(&self) -> bool {
         self.calls_per_turn.is_some() || self.cost_per_turn.is_some()
     }
 }
 
 impl QuotaLayer {
-    /// Where in `_meta` a caller says which turn a call belongs to.
-    pub const TURN: &str = "dev.toolplane/turn";
-    /// Where in `_meta` a caller says which conversation a call belongs to.
-    pub const CONVERSATION: &str = "dev.toolplane/conversation";
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "quota";
+    /// Name of the layer in events and metrics of refused calls.
+    pub const REFUSED_AS: &'static str = "allowance";
+    /// Key in `_meta` under which a caller names the turn of a call.
+    pub const TURN: &'static str = "dev.toolplane/turn";
+    /// Key in `_meta` under which a caller names the conversation of a call.
+    pub const CONVERSATION: &'static str = "dev.toolplane/conversation";
 
-    /// A layer in which no calls were made yet, which goes by these rules and by others as soon as they are put in their
-    /// place. What was used stays used.
+    /// Creates a layer that has counted no calls and applies the limits of these rules. Limits that [`SharedRules::store`]
+    /// puts in later apply at once; the counters stay.
     #[must_use]
     pub fn new(rules: impl Into<SharedRules>) -> Self {
         Self {
             rules: rules.into(),
-            ledger: Arc::default(),
+            counters: Arc::default(),
         }
     }
 }
@@ -128,102 +144,105 @@ impl<S> Layer<S> for QuotaLayer {
 
 impl<S: Invoke> Invoke for Quota<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let QuotaLayer { rules, ledger } = &self.settings;
+        let QuotaLayer { rules, counters } = &self.settings;
         let limits = rules.load().limits;
         if limits.is_empty() || !matches!(cx.target, Target::Tool(_)) {
             return self.inner.invoke(cx).await;
         }
-        let (key, call) = (key(cx), call(cx));
-        let taken = if cx.is_dry_run() {
-            ledger.look(&key, &call, &limits)
+        let (key, call) = (usage_key(cx), counted_call(cx));
+        let counted = if cx.is_dry_run() {
+            counters.check(&key, &call, &limits)
         } else {
-            ledger.take(&key, &call, &limits)
+            counters.count(&key, &call, &limits)
         };
-        if let Err(refusal) = taken {
-            cx.explain("allowance", || format!("refused: {refusal}"));
-            cx.emit_refused("allowance", refusal.word());
-            return Err(refusal.into());
+        if let Err(exceeded) = counted {
+            cx.explain(QuotaLayer::NAME, || format!("refused: {exceeded}"));
+            cx.emit_refused(QuotaLayer::REFUSED_AS, exceeded.limit_name());
+            return Err(exceeded.into());
         }
-        cx.explain("allowance", || "within the limits of its conversation".to_owned());
+        cx.explain(QuotaLayer::NAME, || {
+            "within the limits of its conversation".to_owned()
+        });
         if cx.is_dry_run() {
             return self.inner.invoke(cx).await;
         }
-        let mut taken = Taken {
+        let mut guard = CountGuard {
             cx,
-            ledger,
+            counters,
             key,
             call,
             was_made: None,
         };
-        let result = self.inner.invoke(taken.cx).await;
-        taken.was_made = Some(was_made(taken.cx, &result));
+        let result = self.inner.invoke(guard.cx).await;
+        guard.was_made = Some(was_made(guard.cx, &result));
         result
     }
 }
 
-/// What a call took from its limits, which is given back if it was not made, also when its future is dropped.
-struct Taken<'a> {
+/// Uncounts a call on drop if the call was not made, also when its future is dropped.
+struct CountGuard<'a> {
     cx: &'a mut CallContext,
-    ledger: &'a Ledger,
-    key: Key,
-    call: Call,
-    /// Not known of one that nobody waits for any more.
+    counters: &'a UsageCounters,
+    key: UsageKey,
+    call: CountedCall,
+    /// `None` if the call's future was dropped before it ended.
     was_made: Option<bool>,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         if !self.was_made.unwrap_or_else(|| may_have_begun(self.cx)) {
-            self.ledger.give_back(&self.key, &self.call);
-            self.cx
-                .explain("allowance", || "not counted: the call was not made".to_owned());
+            self.counters.uncount(&self.key, &self.call);
+            self.cx.explain(QuotaLayer::NAME, || {
+                "not counted: the call was not made".to_owned()
+            });
         }
     }
 }
 
-/// Whose conversation a call belongs to.
-fn key(cx: &CallContext) -> Key {
-    let said = |key| cx.extras.meta.as_ref().and_then(|meta| meta.get(key));
-    let conversation = match (said(QuotaLayer::CONVERSATION), &cx.origin.client) {
-        (Some(said), _) => raw_json::digest(&RawJson::from(json!(["said", said.as_str()]))),
+/// Returns the conversation and turn of a call.
+fn usage_key(cx: &CallContext) -> UsageKey {
+    let member = |key| cx.extras.meta.as_ref().and_then(|meta| meta.get(key));
+    let conversation = match (member(QuotaLayer::CONVERSATION), &cx.origin.client) {
+        (Some(name), _) => raw_json::digest(&RawJson::from(json!(["said", name.as_str()]))),
         (None, Some(ClientKey::Session(session))) => {
             raw_json::digest(&RawJson::from(json!(["session", &**session])))
         }
         _ => [0; 32],
     };
-    Key {
+    UsageKey {
         owner: (
             cx.origin.caller.tenant.clone(),
             cx.origin.caller.principal.clone(),
         ),
         conversation,
-        turn: said(QuotaLayer::TURN).map(|turn| raw_json::digest(&turn)),
+        turn: member(QuotaLayer::TURN).map(|turn| raw_json::digest(&turn)),
     }
 }
 
-fn call(cx: &CallContext) -> Call {
+fn counted_call(cx: &CallContext) -> CountedCall {
     let tool = cx.tool();
     let descriptor = tool.descriptor();
-    // What a server says of its own tools counts for nothing.
+    // Costs that a server declares for its own tools are ignored.
     let cost = descriptor
         .metadata
         .cost_per_call
         .filter(|_| descriptor.origin.trust == Trust::Operator);
-    Call {
+    CountedCall {
         now: cx.clock.now(),
-        cost: Micros::from_dollars(cost.unwrap_or_default()),
+        cost: MicroDollars::from_dollars(cost.unwrap_or_default()),
         identity: raw_json::digest(&RawJson::from(json!([&**tool.name(), cx.arguments.digest()]))),
     }
 }
 
-/// Whether a call was made, however it ended.
+/// Returns `true` if a call was made, however it ended.
 fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
     // Shared work counts as its first caller's.
     let is_begun = cx.attempt > 0 && cx.n_begun() > 0;
     let error = match result {
         Ok(Outcome::NeedsInput(_) | Outcome::Pending(_)) => return false,
-        // A fallback that answered in its place counts as a call of its own.
-        Ok(Outcome::Reply(reply)) if !is_begun => return !is_of_fallback(reply),
+        // A fallback that answered instead counts as a call of its own.
+        Ok(Outcome::Reply(reply)) if !is_begun => return !is_from_fallback(reply),
         Ok(_) => return true,
         Err(error) => error,
     };
@@ -238,14 +257,14 @@ fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
     was_begun || !is_refusal
 }
 
-fn is_of_fallback(reply: &Reply) -> bool {
-    let said = reply.meta().iter().find(|(key, _)| *key == Degraded::META_KEY);
-    let step = said.and_then(|(_, said)| said.get("step")?.string());
+fn is_from_fallback(reply: &Reply) -> bool {
+    let degraded = reply.meta().iter().find(|(key, _)| *key == Degraded::META_KEY);
+    let step = degraded.and_then(|(_, degraded)| degraded.get("step")?.string());
     step.as_deref() == Some(DegradedStep::Fallback.as_str())
 }
 
-/// Whether an attempt may have begun of a call that was given up. One that is shared or hedged has attempts of which its own
-/// context does not know yet.
+/// Returns `true` if an attempt of a cancelled call may have begun. A shared or hedged call has attempts that its own context
+/// does not know yet.
 fn may_have_begun(cx: &CallContext) -> bool {
     let settings = cx.tool().settings();
     cx.n_begun() > 0 || settings.cache.is_some() || settings.hedge.is_some()

@@ -3,4 +3,4 @@
 mod layer;
 mod usage_counters;
 
-pub use self::layer::{CallLimits, Micros, Quota, QuotaLayer};
+pub use self::layer::{MicroDollars, Quota, QuotaLayer, QuotaLimits};

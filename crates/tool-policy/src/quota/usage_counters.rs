@@ -1,4 +1,4 @@
-//! How many calls each conversation has made, in bounded memory.
+//! Usage counters: calls and costs of each conversation and turn, in bounded memory.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,17 +9,17 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tool_core::{ErrorKind, Instant, ToolError};
 
-use super::{CallLimits, Micros};
+use super::{MicroDollars, QuotaLimits};
 
-/// What conversations have used of their limits.
+/// Calls and costs so far of all conversations.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Books>);
+pub(crate) struct UsageCounters(Mutex<Conversations>);
 
 #[derive(Debug, Default)]
-struct Books {
+struct Conversations {
     owners: HashMap<Owner, HashMap<Digest, Conversation>>,
     n_conversations: usize,
-    /// Until when nothing makes room for another: looked for once, not for each one that is refused.
+    /// Earliest time at which a conversation can be evicted. It is searched for once, not for each refused call.
     full_until: Instant,
 }
 
@@ -27,30 +27,30 @@ struct Books {
 type Owner = (Arc<str>, Arc<str>);
 type Digest = [u8; 32];
 
-/// Which turn of which conversation of whom.
+/// A turn of a conversation, with the owner of the conversation.
 #[derive(Debug, Clone)]
-pub(crate) struct Key {
+pub(crate) struct UsageKey {
     pub(crate) owner: Owner,
     pub(crate) conversation: Digest,
     pub(crate) turn: Option<Digest>,
 }
 
-/// A call that is to be counted.
+/// A call, as it is counted.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct CountedCall {
     pub(crate) now: Instant,
-    pub(crate) cost: Micros,
-    /// The same for calls of the same tool with the same arguments.
+    pub(crate) cost: MicroDollars,
+    /// Digest of the tool and the arguments.
     pub(crate) identity: Digest,
 }
 
 #[derive(Debug, Default)]
 struct Conversation {
     last: Instant,
-    used: Used,
-    /// The latest turns, the newest last.
+    used: Usage,
+    /// Latest turns, the newest last.
     turns: VecDeque<Turn>,
-    /// How often the latest different calls were made, the newest last.
+    /// Number of calls of each of the latest identities, the newest last.
     identical: VecDeque<(Digest, u32)>,
 }
 
@@ -58,74 +58,80 @@ struct Conversation {
 struct Turn {
     digest: Digest,
     last: Instant,
-    used: Used,
+    used: Usage,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Used {
+struct Usage {
     calls: u32,
     cost: u64,
 }
 
-/// Which limit a call would exceed.
+/// The limit that a call would exceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Exceeded {
+pub(crate) enum QuotaExceeded {
     #[error("the limit of {0} calls in one {1} is reached")]
     Calls(u32, &'static str),
-    #[error("the same call was made {0} times in this conversation already")]
+    #[error("the same call was already made {0} times in this conversation")]
     Identical(u32),
     #[error(
         "the limit of {limit} US dollars in one {of} would be exceeded: {used} are used and the call costs {cost}"
     )]
     Cost {
-        limit: Micros,
+        limit: MicroDollars,
         of: &'static str,
-        used: Micros,
-        cost: Micros,
+        used: MicroDollars,
+        cost: MicroDollars,
     },
-    #[error("too many conversations are going on at once")]
-    NoRoom,
-    #[error("too many turns are going on at once in this conversation")]
-    NoTurn,
+    #[error("too many conversations are active at once")]
+    TooManyConversations,
+    #[error("too many turns are active at once in this conversation")]
+    TooManyTurns,
 }
 
 const TURN: &str = "turn";
 const MAX_CONVERSATIONS: usize = 16_384;
 const MAX_OF_OWNER: usize = 1_024;
-/// So many turns of a conversation are kept in any case, and so many at the most.
-const LATEST_TURNS: usize = 16;
+/// Minimum number of turns that are retained per conversation.
+const MIN_TURNS: usize = 16;
+/// Maximum number of turns that are retained per conversation.
 const MAX_TURNS: usize = 512;
 const MAX_IDENTITIES: usize = 64;
-/// After what time without a call a conversation is over.
-const OVER: Duration = Duration::from_secs(24 * 60 * 60);
-/// After what time without a call a conversation may make room for another.
-const IDLE: Duration = Duration::from_secs(5 * 60);
-/// After what time without a call a turn may make room for another: as long as two calls last by default. Turns come and go
-/// faster than conversations, so this is less.
+/// Time without a call after which a conversation is forgotten.
+const CONVERSATION_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time without a call after which a conversation may be evicted.
+const CONVERSATION_IDLE: Duration = Duration::from_secs(5 * 60);
+/// Time without a call after which a turn may be evicted. It is twice the default call timeout. Turns are shorter than
+/// conversations, so this is less than [`CONVERSATION_IDLE`].
 const TURN_IDLE: Duration = Duration::from_secs(2 * 60);
 
-impl Exceeded {
-    /// Which limit, by its name in the configuration.
-    pub(crate) fn word(&self) -> &'static str {
+impl QuotaExceeded {
+    /// Returns the limit's name in the configuration.
+    pub(crate) fn limit_name(&self) -> &'static str {
         match self {
             Self::Calls(_, TURN) => "calls_per_turn",
             Self::Calls(..) => "calls_per_conversation",
             Self::Identical(_) => "identical_calls",
             Self::Cost { of: TURN, .. } => "cost_per_turn",
             Self::Cost { .. } => "cost_per_conversation",
-            Self::NoRoom => "conversations",
-            Self::NoTurn => "turns",
+            Self::TooManyConversations => "conversations",
+            Self::TooManyTurns => "turns",
         }
     }
 }
 
-impl Ledger {
+impl UsageCounters {
     /// Counts a call, unless it would exceed a limit.
-    pub(crate) fn take(&self, key: &Key, call: &Call, limits: &CallLimits) -> Result<(), Exceeded> {
-        let mut books = self.lock();
-        let conversation = books.open(key, call.now)?;
+    pub(crate) fn count(
+        &self,
+        key: &UsageKey,
+        call: &CountedCall,
+        limits: &QuotaLimits,
+    ) -> Result<(), QuotaExceeded> {
+        let mut conversations = self.lock();
+        let conversation = conversations.get_or_create(key, call.now)?;
         conversation.check(key, call, limits)?;
-        if let Some(turn) = key.turn.filter(|_| limits.are_of_turns()) {
+        if let Some(turn) = key.turn.filter(|_| limits.has_turn_limits()) {
             conversation.turn(turn, call.now)?.add(call);
         }
         conversation.last = call.now;
@@ -136,29 +142,34 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a call would exceed a limit.
-    pub(crate) fn look(&self, key: &Key, call: &Call, limits: &CallLimits) -> Result<(), Exceeded> {
-        let books = self.lock();
-        let known = books
+    /// Checks that a call would not exceed a limit, without counting it.
+    pub(crate) fn check(
+        &self,
+        key: &UsageKey,
+        call: &CountedCall,
+        limits: &QuotaLimits,
+    ) -> Result<(), QuotaExceeded> {
+        let conversations = self.lock();
+        let known = conversations
             .owners
             .get(&key.owner)
             .and_then(|all| all.get(&key.conversation));
-        match known.filter(|known| call.now.since(known.last) < OVER) {
+        match known.filter(|known| call.now.since(known.last) < CONVERSATION_TTL) {
             Some(known) => known.check(key, call, limits),
             None => Conversation::default().check(key, call, limits),
         }
     }
 
-    /// Takes a call back that was counted and then not made.
-    pub(crate) fn give_back(&self, key: &Key, call: &Call) {
-        let mut books = self.lock();
-        let owner = books.owners.get_mut(&key.owner);
+    /// Reverts the count of a call that was not made.
+    pub(crate) fn uncount(&self, key: &UsageKey, call: &CountedCall) {
+        let mut conversations = self.lock();
+        let owner = conversations.owners.get_mut(&key.owner);
         let Some(conversation) = owner.and_then(|all| all.get_mut(&key.conversation)) else {
             return;
         };
         conversation.used.subtract(call);
-        let is_its = |turn: &&mut Turn| Some(turn.digest) == key.turn;
-        if let Some(turn) = conversation.turns.iter_mut().find(is_its) {
+        let is_its_turn = |turn: &&mut Turn| Some(turn.digest) == key.turn;
+        if let Some(turn) = conversation.turns.iter_mut().find(is_its_turn) {
             turn.used.subtract(call);
         }
         let is_same = |(identity, _): &&mut (Digest, u32)| *identity == call.identity;
@@ -167,32 +178,32 @@ impl Ledger {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Books> {
+    fn lock(&self) -> MutexGuard<'_, Conversations> {
         self.0.lock()
     }
 }
 
-impl Books {
-    /// The conversation that a call belongs to: a new one, if there is room for it.
-    fn open(&mut self, key: &Key, now: Instant) -> Result<&mut Conversation, Exceeded> {
+impl Conversations {
+    /// Returns the conversation of a call. Creates it if there is room.
+    fn get_or_create(&mut self, key: &UsageKey, now: Instant) -> Result<&mut Conversation, QuotaExceeded> {
         let n_own = self.owners.get(&key.owner).map_or(0, HashMap::len);
         let known = self
             .owners
             .get(&key.owner)
             .and_then(|all| all.get(&key.conversation));
-        let is_over = known.map(|known| now.since(known.last) >= OVER);
-        if is_over.is_none() && n_own >= MAX_OF_OWNER {
-            self.make_room(Some(&key.owner), now)?;
+        let is_expired = known.map(|known| now.since(known.last) >= CONVERSATION_TTL);
+        if is_expired.is_none() && n_own >= MAX_OF_OWNER {
+            self.evict_idle(Some(&key.owner), now)?;
         }
-        if is_over.is_none() && self.n_conversations >= MAX_CONVERSATIONS {
-            self.make_room(None, now)?;
+        if is_expired.is_none() && self.n_conversations >= MAX_CONVERSATIONS {
+            self.evict_idle(None, now)?;
         }
-        if is_over.is_none() {
+        if is_expired.is_none() {
             self.n_conversations += 1;
         }
         let own = self.owners.entry(key.owner.clone()).or_default();
         let conversation = own.entry(key.conversation).or_default();
-        if is_over != Some(false) {
+        if is_expired != Some(false) {
             *conversation = Conversation {
                 last: now,
                 ..Conversation::default()
@@ -201,11 +212,10 @@ impl Books {
         Ok(conversation)
     }
 
-    /// Forgets a part of those that nobody went on with for the longest time: a part, so that this need not be done for
-    /// each new one.
-    fn make_room(&mut self, of: Option<&Owner>, now: Instant) -> Result<(), Exceeded> {
+    /// Evicts the conversations that have been idle longest: a sixteenth of them, so that this is not needed for each new one.
+    fn evict_idle(&mut self, of: Option<&Owner>, now: Instant) -> Result<(), QuotaExceeded> {
         if of.is_none() && now < self.full_until {
-            return Err(Exceeded::NoRoom);
+            return Err(QuotaExceeded::TooManyConversations);
         }
         let owners = self
             .owners
@@ -221,7 +231,7 @@ impl Books {
         let before = self.n_conversations;
         for (owner, own) in &mut self.owners {
             if of.is_none_or(|of| of == owner) {
-                own.retain(|_, known| known.last > latest || now.since(known.last) < IDLE);
+                own.retain(|_, known| known.last > latest || now.since(known.last) < CONVERSATION_IDLE);
             }
         }
         self.owners.retain(|_, own| !own.is_empty());
@@ -231,17 +241,17 @@ impl Books {
         }
         if of.is_none() {
             let oldest = last.into_iter().min().unwrap_or_default();
-            self.full_until = oldest + IDLE;
+            self.full_until = oldest + CONVERSATION_IDLE;
         }
-        Err(Exceeded::NoRoom)
+        Err(QuotaExceeded::TooManyConversations)
     }
 }
 
 impl Conversation {
-    fn check(&self, key: &Key, call: &Call, limits: &CallLimits) -> Result<(), Exceeded> {
+    fn check(&self, key: &UsageKey, call: &CountedCall, limits: &QuotaLimits) -> Result<(), QuotaExceeded> {
         let turn = self.turns.iter().find(|turn| Some(turn.digest) == key.turn);
         let in_turn = turn.map(|turn| turn.used).unwrap_or_default();
-        // Calls that name no turn are in none.
+        // Calls that name no turn belong to none.
         let per_turn = |limit: Option<u32>| limit.filter(|_| key.turn.is_some());
         let cost_per_turn = limits.cost_per_turn.filter(|_| key.turn.is_some());
         for (used, calls, cost, of) in [
@@ -254,13 +264,13 @@ impl Conversation {
             ),
         ] {
             if let Some(limit) = calls.filter(|limit| used.calls >= *limit) {
-                return Err(Exceeded::Calls(limit, of));
+                return Err(QuotaExceeded::Calls(limit, of));
             }
             if let Some(limit) = cost.filter(|limit| used.cost.saturating_add(call.cost.0) > limit.0) {
-                return Err(Exceeded::Cost {
+                return Err(QuotaExceeded::Cost {
                     limit,
                     of,
-                    used: Micros(used.cost),
+                    used: MicroDollars(used.cost),
                     cost: call.cost,
                 });
             }
@@ -271,26 +281,26 @@ impl Conversation {
             .find(|(identity, _)| *identity == call.identity);
         let n_same = same.map_or(0, |(_, n_calls)| *n_calls);
         match limits.identical_calls {
-            Some(limit) if n_same >= limit => Err(Exceeded::Identical(n_same)),
+            Some(limit) if n_same >= limit => Err(QuotaExceeded::Identical(n_same)),
             _ => Ok(()),
         }
     }
 
-    /// What was used in this turn, which is the newest now: another one goes for it only if it is over by all that is known.
-    fn turn(&mut self, digest: Digest, now: Instant) -> Result<&mut Used, Exceeded> {
+    /// Returns the usage of this turn, which becomes the newest. Another turn is evicted for it only if that one is idle.
+    fn turn(&mut self, digest: Digest, now: Instant) -> Result<&mut Usage, QuotaExceeded> {
         let known = self.turns.iter().position(|turn| turn.digest == digest);
         let known = known.and_then(|at| self.turns.remove(at));
         if known.is_none() {
-            let is_over = |turn: &Turn| now.since(turn.last) >= TURN_IDLE;
-            while self.turns.len() >= LATEST_TURNS && self.turns.front().is_some_and(is_over) {
+            let is_idle = |turn: &Turn| now.since(turn.last) >= TURN_IDLE;
+            while self.turns.len() >= MIN_TURNS && self.turns.front().is_some_and(is_idle) {
                 self.turns.pop_front();
             }
             if self.turns.len() >= MAX_TURNS {
-                return Err(Exceeded::NoTurn);
+                return Err(QuotaExceeded::TooManyTurns);
             }
         }
         let used = known.map(|turn| turn.used).unwrap_or_default();
-        Ok(&mut newest(
+        Ok(&mut push_newest(
             &mut self.turns,
             Turn {
                 digest,
@@ -301,45 +311,46 @@ impl Conversation {
         .used)
     }
 
-    /// How often this call was made, which is the newest now; the oldest goes where there are too many.
+    /// Returns the number of calls with this identity, which becomes the newest. Drops the oldest identity if there are too
+    /// many.
     fn n_identical(&mut self, identity: Digest) -> &mut u32 {
         let known = self.identical.iter().position(|(known, _)| *known == identity);
         let entry = known.and_then(|at| self.identical.remove(at));
         if self.identical.len() >= MAX_IDENTITIES {
             self.identical.pop_front();
         }
-        &mut newest(&mut self.identical, entry.unwrap_or((identity, 0))).1
+        &mut push_newest(&mut self.identical, entry.unwrap_or((identity, 0))).1
     }
 }
 
-fn newest<T>(entries: &mut VecDeque<T>, entry: T) -> &mut T {
+fn push_newest<T>(entries: &mut VecDeque<T>, entry: T) -> &mut T {
     entries.push_back(entry);
-    entries.back_mut().expect("one was just put there")
+    entries.back_mut().expect("an entry was pushed")
 }
 
-impl Used {
-    fn add(&mut self, call: &Call) {
+impl Usage {
+    fn add(&mut self, call: &CountedCall) {
         self.calls = self.calls.saturating_add(1);
         self.cost = self.cost.saturating_add(call.cost.0);
     }
 
-    fn subtract(&mut self, call: &Call) {
+    fn subtract(&mut self, call: &CountedCall) {
         self.calls = self.calls.saturating_sub(1);
         self.cost = self.cost.saturating_sub(call.cost.0);
     }
 }
 
-impl From<Exceeded> for ToolError {
-    fn from(exceeded: Exceeded) -> Self {
+impl From<QuotaExceeded> for ToolError {
+    fn from(exceeded: QuotaExceeded) -> Self {
         let kind = match exceeded {
-            Exceeded::NoRoom | Exceeded::NoTurn => ErrorKind::Overloaded,
+            QuotaExceeded::TooManyConversations | QuotaExceeded::TooManyTurns => ErrorKind::Overloaded,
             _ => ErrorKind::Denied,
         };
         let error = Self::new(kind, exceeded.to_string());
-        // The message is the reason itself: a source would say it again.
+        // The message states the reason; a source would repeat it.
         match exceeded {
-            Exceeded::NoRoom => error.with_retry_after(IDLE),
-            Exceeded::NoTurn => error.with_retry_after(TURN_IDLE),
+            QuotaExceeded::TooManyConversations => error.with_retry_after(CONVERSATION_IDLE),
+            QuotaExceeded::TooManyTurns => error.with_retry_after(TURN_IDLE),
             _ => error,
         }
     }
@@ -349,114 +360,117 @@ impl From<Exceeded> for ToolError {
 mod tests {
     use super::*;
 
-    fn key(owner: &str, conversation: usize) -> Key {
+    fn key(owner: &str, conversation: usize) -> UsageKey {
         let mut digest = [0; 32];
         digest[..8].copy_from_slice(&conversation.to_be_bytes());
-        Key {
+        UsageKey {
             owner: ("default".into(), owner.into()),
             conversation: digest,
             turn: None,
         }
     }
 
-    fn call(seconds: u64) -> Call {
-        Call {
+    fn call(seconds: u64) -> CountedCall {
+        CountedCall {
             now: Instant::since_start(Duration::from_secs(seconds)),
-            cost: Micros(0),
+            cost: MicroDollars(0),
             identity: [0; 32],
         }
     }
 
     #[test]
-    fn a_budget_that_is_being_used_is_never_reset() {
-        let ledger = Ledger::default();
-        let limits = CallLimits {
+    fn a_quota_in_use_is_never_reset() {
+        let counters = UsageCounters::default();
+        let limits = QuotaLimits {
             calls_per_conversation: Some(1),
-            ..CallLimits::default()
+            ..QuotaLimits::default()
         };
-        let take = |owner, n, seconds| ledger.take(&key(owner, n), &call(seconds), &limits);
+        let take = |owner, n, seconds| counters.count(&key(owner, n), &call(seconds), &limits);
         for n in 0..MAX_OF_OWNER {
             take("ann", n, 0).unwrap();
         }
-        assert_eq!(take("ann", MAX_OF_OWNER, 299), Err(Exceeded::NoRoom));
-        assert_eq!(take("ann", 0, 299), Err(Exceeded::Calls(1, "conversation")));
+        assert_eq!(
+            take("ann", MAX_OF_OWNER, 299),
+            Err(QuotaExceeded::TooManyConversations)
+        );
+        assert_eq!(take("ann", 0, 299), Err(QuotaExceeded::Calls(1, "conversation")));
         take("bob", 0, 299).unwrap();
-        // Those that were idle for long enough make room, and no others.
+        // Only conversations that have been idle long enough are evicted.
         take("ann", MAX_OF_OWNER, 300).unwrap();
-        assert_eq!(take("bob", 0, 300), Err(Exceeded::Calls(1, "conversation")));
+        assert_eq!(take("bob", 0, 300), Err(QuotaExceeded::Calls(1, "conversation")));
         // After a day, a conversation begins anew.
         take("bob", 0, 299 + 86_400).unwrap();
     }
 
     #[test]
-    fn a_turn_that_is_being_used_is_never_forgotten() {
-        let ledger = Ledger::default();
-        let limits = CallLimits {
+    fn a_turn_in_use_is_never_forgotten() {
+        let counters = UsageCounters::default();
+        let limits = QuotaLimits {
             calls_per_turn: Some(1),
-            ..CallLimits::default()
+            ..QuotaLimits::default()
         };
         let take = |turn: usize, seconds| {
             let mut key = key("ann", 1);
             key.turn = Some([0; 32]);
             key.turn.as_mut().unwrap()[..8].copy_from_slice(&turn.to_be_bytes());
-            ledger.take(&key, &call(seconds), &limits)
+            counters.count(&key, &call(seconds), &limits)
         };
         for turn in 0..MAX_TURNS {
             take(turn, 0).unwrap();
         }
-        assert_eq!(take(MAX_TURNS, 119), Err(Exceeded::NoTurn));
-        assert_eq!(take(0, 119), Err(Exceeded::Calls(1, TURN)));
-        // Those that nobody goes on with make room, but for the latest.
+        assert_eq!(take(MAX_TURNS, 119), Err(QuotaExceeded::TooManyTurns));
+        assert_eq!(take(0, 119), Err(QuotaExceeded::Calls(1, TURN)));
+        // Idle turns are evicted, except for the latest ones.
         take(MAX_TURNS, 120).unwrap();
         take(0, 120).unwrap();
-        assert_eq!(take(MAX_TURNS - 1, 120), Err(Exceeded::Calls(1, TURN)));
+        assert_eq!(take(MAX_TURNS - 1, 120), Err(QuotaExceeded::Calls(1, TURN)));
     }
 
     #[test]
     fn memory_is_bounded() {
-        let ledger = Ledger::default();
-        let limits = CallLimits {
+        let counters = UsageCounters::default();
+        let limits = QuotaLimits {
             identical_calls: Some(9),
             calls_per_turn: Some(9),
-            ..CallLimits::default()
+            ..QuotaLimits::default()
         };
         let mut n_refused = 0;
         for n in 0..40_000_usize {
             let owner = format!("p{}", n % 40);
-            // A thousand a second: nobody is idle for long enough at first.
+            // A thousand a second: none is idle long enough at first.
             let now = u64::try_from(n / 1000).unwrap();
-            n_refused += usize::from(ledger.take(&key(&owner, n), &call(now), &limits).is_err());
+            n_refused += usize::from(counters.count(&key(&owner, n), &call(now), &limits).is_err());
         }
-        let books = ledger.lock();
+        let conversations = counters.lock();
         assert!(
-            books.n_conversations <= MAX_CONVERSATIONS,
+            conversations.n_conversations <= MAX_CONVERSATIONS,
             "{}",
-            books.n_conversations
+            conversations.n_conversations
         );
         assert_eq!(n_refused, 40_000 - MAX_CONVERSATIONS);
-        drop(books);
+        drop(conversations);
         let one = key("eve", 1);
-        // A turn each 10 seconds, and each a call that was not made before.
+        // A new turn every 10 seconds, each with a new call.
         for turn in 1..=200_u8 {
-            let key = Key {
+            let key = UsageKey {
                 turn: Some([turn; 32]),
                 ..one.clone()
             };
-            let call = Call {
+            let call = CountedCall {
                 identity: [turn; 32],
                 ..call(100_000 + u64::from(turn) * 10)
             };
-            ledger.take(&key, &call, &limits).unwrap();
+            counters.count(&key, &call, &limits).unwrap();
         }
-        let books = ledger.lock();
-        let conversation = &books.owners[&one.owner][&one.conversation];
+        let conversations = counters.lock();
+        let conversation = &conversations.owners[&one.owner][&one.conversation];
         assert_eq!(
             (
                 conversation.turns.len(),
                 conversation.identical.len(),
                 conversation.used.calls
             ),
-            (LATEST_TURNS, MAX_IDENTITIES, 200)
+            (MIN_TURNS, MAX_IDENTITIES, 200)
         );
     }
 }

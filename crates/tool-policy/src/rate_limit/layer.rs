@@ -5,70 +5,86 @@ use tool_core::{
     format_duration,
 };
 
-use super::limiter::{Counts, Used};
+use super::limiter::{LimitScope, LimiterCell};
 
-/// Refuses attempts that come more often than the tool's [`Limits`](tool_core::Limits) allow, with the time after which
-/// there is room again.
+/// Refuses attempts that exceed the rate limits in the tool's [`Limits`](tool_core::Limits), with the time until the next one is
+/// allowed (GCRA, the generic cell rate algorithm, ITU-T I.371).
 ///
-/// An attempt counts in up to four limits: of its principal, of the tool, of the tool's upstream and of all tools. They
-/// are asked in this order, the narrowest first, so that a principal that comes too often takes nothing away from the
-/// others; an attempt that a wider limit refuses has counted in the narrower ones. Nothing waits here.
+/// An attempt counts in up to four limits: of its principal, of the tool, of the tool's upstream and of all tools. The layer
+/// checks them in this order, the narrowest first, so that a principal with too many attempts takes nothing from the others. An
+/// attempt that a wider limit refuses has counted in the narrower ones. Nothing waits in this layer.
 ///
-/// What was used of the limits of a tool and an upstream is part of their state and outlives a reload, as long as the
-/// limit itself stays the same. Clones share the rest.
+/// The counters of a tool and of an upstream are part of their state. They outlive a reload as long as the limit stays the
+/// same. Clones share the other counters.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layer;
+/// use tool_policy::RateLimitLayer;
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = RateLimitLayer::new().layer(executor);
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct RateLimitLayer {
     shared: Arc<Shared>,
 }
 
-/// The layer of [`RateLimitLayer`].
+/// Service of [`RateLimitLayer`].
 #[derive(Debug, Clone)]
 pub struct RateLimit<S> {
     settings: RateLimitLayer,
     inner: S,
 }
 
-/// What belongs to no tool.
+/// Limiters that belong to no tool.
 #[derive(Default)]
 struct Shared {
-    principals: Used,
-    total: Used,
+    principals: LimiterCell,
+    total: LimiterCell,
 }
 
 impl RateLimitLayer {
-    /// A layer of which nothing is used yet.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "rate limit";
+
+    /// Creates a layer that has counted no attempts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Counts an attempt in all of its limits.
-    fn take(&self, cx: &CallContext) -> Result<(), ToolError> {
+    fn count(&self, cx: &CallContext) -> Result<(), ToolError> {
         let tool = cx.tool();
         let limits = &tool.settings().limits.rate;
         if let Some(limit) = limits.principal {
-            let used = self.shared.principals.of(limit, Counts::Each, &cx.clock);
-            let taken = used.take(&cx.origin.caller);
-            taken.map_err(|wait| refuse(cx, Scope::Principal, &limit, wait))?;
+            let limiter = self
+                .shared
+                .principals
+                .limiter(limit, LimitScope::PerPrincipal, &cx.clock);
+            let counted = limiter.count(&cx.origin.caller);
+            counted.map_err(|wait| refuse(cx, Scope::Principal, &limit, wait))?;
         }
         if let Some(limit) = limits.tool {
-            let used = tool.state().get_or_init(Used::default);
-            let taken = used
-                .of(limit, Counts::Together, &cx.clock)
-                .take(&cx.origin.caller);
-            taken.map_err(|wait| refuse(cx, Scope::Tool, &limit, wait))?;
+            let cell = tool.state().get_or_init(LimiterCell::default);
+            let counted = cell
+                .limiter(limit, LimitScope::Shared, &cx.clock)
+                .count(&cx.origin.caller);
+            counted.map_err(|wait| refuse(cx, Scope::Tool, &limit, wait))?;
         }
         if let (Some(limit), Some(upstream)) = (limits.upstream, tool.state().upstream()) {
-            let used = upstream.get_or_init(Used::default);
-            let taken = used
-                .of(limit, Counts::Together, &cx.clock)
-                .take(&cx.origin.caller);
-            taken.map_err(|wait| refuse(cx, Scope::Upstream, &limit, wait))?;
+            let cell = upstream.get_or_init(LimiterCell::default);
+            let counted = cell
+                .limiter(limit, LimitScope::Shared, &cx.clock)
+                .count(&cx.origin.caller);
+            counted.map_err(|wait| refuse(cx, Scope::Upstream, &limit, wait))?;
         }
         if let Some(limit) = limits.total {
-            let used = self.shared.total.of(limit, Counts::Together, &cx.clock);
-            let taken = used.take(&cx.origin.caller);
-            taken.map_err(|wait| refuse(cx, Scope::Total, &limit, wait))?;
+            let limiter = self.shared.total.limiter(limit, LimitScope::Shared, &cx.clock);
+            let counted = limiter.count(&cx.origin.caller);
+            counted.map_err(|wait| refuse(cx, Scope::Total, &limit, wait))?;
         }
         Ok(())
     }
@@ -76,15 +92,15 @@ impl RateLimitLayer {
 
 fn refuse(cx: &CallContext, scope: Scope, limit: &Limit, wait: Duration) -> ToolError {
     cx.observers.tell(&Event::RateLimited { cx, scope });
-    let whose = match scope {
+    let owner = match scope {
         Scope::Principal => "the caller".to_owned(),
         Scope::Tool => format!("`{}`", cx.tool().name()),
-        // Not by its name, which may be an internal address.
-        Scope::Upstream => format!("what runs `{}`", cx.tool().name()),
+        // Not the upstream's name, which may be an internal address.
+        Scope::Upstream => format!("the backend of `{}`", cx.tool().name()),
         Scope::Total => "all tools together".to_owned(),
     };
     let message = format!(
-        "the rate limit of {whose} is reached, which is {} calls in {}: wait {}",
+        "the rate limit of {owner} is reached, which is {} calls in {}: wait {}",
         limit.requests,
         format_duration(limit.period),
         format_duration(wait)
@@ -109,12 +125,12 @@ impl<S: Invoke> Invoke for RateLimit<S> {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {
-            cx.explain("rate limit", || "not counted in a dry run".to_owned());
-        } else if let Err(error) = self.settings.take(cx) {
-            cx.explain("rate limit", || format!("refused: {error}"));
+            cx.explain(RateLimitLayer::NAME, || "not counted in a dry run".to_owned());
+        } else if let Err(error) = self.settings.count(cx) {
+            cx.explain(RateLimitLayer::NAME, || format!("refused: {error}"));
             return Err(error);
         } else {
-            cx.explain("rate limit", || "not reached".to_owned());
+            cx.explain(RateLimitLayer::NAME, || "not reached".to_owned());
         }
         self.inner.invoke(cx).await
     }
@@ -122,6 +138,6 @@ impl<S: Invoke> Invoke for RateLimit<S> {
 
 impl fmt::Debug for RateLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimit").finish_non_exhaustive()
+        f.debug_struct("RateLimitLayer").finish_non_exhaustive()
     }
 }

@@ -16,39 +16,39 @@ use governor::{
 use parking_lot::Mutex;
 use tool_core::{Caller, Clock, Instant, RateLimitSettings};
 
-/// What was used of a limit, kept while the limit stays what it is.
+/// Limiter of one owner, such as a tool. It is replaced when the limit changes.
 #[derive(Default)]
-pub(crate) struct Used(Mutex<Option<Arc<Limiter>>>);
+pub(crate) struct LimiterCell(Mutex<Option<Arc<Limiter>>>);
 
-/// One limit, and what was used of it.
+/// A limit with its counters.
 pub(crate) struct Limiter {
     limit: RateLimitSettings,
     clock: CallClock,
-    together: Option<RateLimiter<NotKeyed, InMemoryState, CallClock, NoOpMiddleware<Duration>>>,
-    each: Option<Each>,
+    shared: Option<RateLimiter<NotKeyed, InMemoryState, CallClock, NoOpMiddleware<Duration>>>,
+    per_principal: Option<PrincipalLimiter>,
 }
 
-/// Each principal by itself.
-struct Each {
+/// Separate counters for each principal.
+struct PrincipalLimiter {
     limiter: RateLimiter<Principal, DashMapStateStore<Principal>, CallClock, NoOpMiddleware<Duration>>,
-    /// How many checks there may be before those are forgotten who have all of theirs left.
+    /// Number of checks after which principals with an unused limit are dropped.
     sweep_after: AtomicUsize,
     n_checks: AtomicUsize,
 }
 
-/// Tenant and name.
+/// Tenant and name of a principal.
 type Principal = (Arc<str>, Arc<str>);
 
-/// Whose calls a limit counts.
+/// Scope in which a limit counts calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counts {
-    /// All of them together, and of one principal no more than its share.
-    Together,
-    /// Those of each principal by themselves.
-    Each,
+pub(crate) enum LimitScope {
+    /// The calls of all principals together, and of each principal at most its share.
+    Shared,
+    /// The calls of each principal separately.
+    PerPrincipal,
 }
 
-/// The clock of calls as the limiter wants it.
+/// Adapter from the clock of calls to the clock of `governor`.
 #[derive(Clone)]
 struct CallClock(Arc<dyn Clock>);
 
@@ -60,75 +60,75 @@ impl governor::clock::Clock for CallClock {
     }
 }
 
-impl Used {
-    /// The limiter of this limit: a new one if the limit is another than before.
-    pub(crate) fn of(
+impl LimiterCell {
+    /// Returns the limiter of this limit. Creates a new one if the limit has changed.
+    pub(crate) fn limiter(
         &self,
         limit: RateLimitSettings,
-        counts: Counts,
+        scope: LimitScope,
         clock: &Arc<dyn Clock>,
     ) -> Arc<Limiter> {
-        let mut used = self.0.lock();
-        match &*used {
+        let mut cell = self.0.lock();
+        match &*cell {
             Some(limiter) if limiter.limit == limit => limiter.clone(),
-            _ => used
-                .insert(Arc::new(Limiter::new(limit, counts, clock.clone())))
+            _ => cell
+                .insert(Arc::new(Limiter::new(limit, scope, clock.clone())))
                 .clone(),
         }
     }
 }
 
 impl Limiter {
-    fn new(limit: RateLimitSettings, counts: Counts, clock: Arc<dyn Clock>) -> Self {
+    fn new(limit: RateLimitSettings, scope: LimitScope, clock: Arc<dyn Clock>) -> Self {
         let clock = CallClock(clock);
-        let share = match counts {
-            Counts::Each => Some(limit.requests),
-            Counts::Together => limit.per_principal,
+        let share = match scope {
+            LimitScope::PerPrincipal => Some(limit.requests),
+            LimitScope::Shared => limit.per_principal,
         };
-        let each = share.map(|requests| Each {
+        let per_principal = share.map(|requests| PrincipalLimiter {
             limiter: RateLimiter::dashmap_with_clock(quota(requests, &limit), clock.clone()),
             sweep_after: AtomicUsize::new(MIN_SWEEP),
             n_checks: AtomicUsize::new(0),
         });
-        let together = (counts == Counts::Together)
+        let shared = (scope == LimitScope::Shared)
             .then(|| RateLimiter::direct_with_clock(quota(limit.requests, &limit), clock.clone()));
         Self {
             limit,
             clock,
-            together,
-            each,
+            shared,
+            per_principal,
         }
     }
 
-    /// Counts a call, or says how long to wait before the next. A principal that has used up its share takes nothing
-    /// away from the others.
-    pub(crate) fn take(&self, caller: &Caller) -> Result<(), Duration> {
+    /// Counts a call. Returns the time to wait if it exceeds the limit. A principal that has used up its share takes nothing
+    /// from the others.
+    pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
         let wait = |until: NotUntil<Duration>| whole_milliseconds(until.wait_time_from(self.clock.now()));
-        if let Some(each) = &self.each {
-            each.forget();
+        if let Some(per_principal) = &self.per_principal {
+            per_principal.sweep();
             let principal = (caller.tenant.clone(), caller.principal.clone());
-            each.limiter.check_key(&principal).map_err(wait)?;
+            per_principal.limiter.check_key(&principal).map_err(wait)?;
         }
-        match &self.together {
+        match &self.shared {
             Some(limiter) => limiter.check().map_err(wait),
             None => Ok(()),
         }
     }
 
-    /// For how many principals something is kept.
+    /// Returns the number of principals with counters.
     #[cfg(test)]
     fn n_principals(&self) -> usize {
-        self.each.as_ref().map_or(0, |each| each.limiter.len())
+        self.per_principal.as_ref().map_or(0, |each| each.limiter.len())
     }
 }
 
-/// How many checks there are at least before a sweep.
+/// Minimum number of checks between two sweeps.
 const MIN_SWEEP: usize = 1024;
 
-impl Each {
-    /// Forgets those who have all of theirs left, now and then: as often as there are some to look at, so that a check
-    /// costs the same however many there are, and no more is kept than twice what is needed.
-    fn forget(&self) {
+impl PrincipalLimiter {
+    /// Drops the principals with an unused limit from time to time: once per as many checks as there are principals. A check thus
+    /// has a constant amortized cost, and at most twice the necessary number of principals is kept.
+    fn sweep(&self) {
         let n_checks = self.n_checks.fetch_add(1, Ordering::Relaxed) + 1;
         if n_checks < self.sweep_after.load(Ordering::Relaxed) {
             return;
@@ -141,17 +141,17 @@ impl Each {
     }
 }
 
-/// So many calls in the limit's period, no more at once than its burst.
+/// Returns the quota of this many calls per period, with the limit's burst.
 fn quota(requests: u32, limit: &RateLimitSettings) -> Quota {
     let requests = NonZeroU32::new(requests).unwrap_or(NonZeroU32::MIN);
     let burst = limit.burst.and_then(NonZeroU32::new);
     let each = (limit.period / requests.get()).max(Duration::from_nanos(1));
     Quota::with_period(each)
-        .expect("the time for one call is longer than 0")
+        .expect("the time for one call is greater than 0")
         .allow_burst(burst.map_or(requests, |burst| burst.min(requests)))
 }
 
-/// Rounded up, so that whoever waits so long is not too early.
+/// Rounds up to whole milliseconds, so that a caller who waits this long is not too early.
 fn whole_milliseconds(duration: Duration) -> Duration {
     let milliseconds = duration.as_nanos().div_ceil(1_000_000);
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(u64::MAX))
@@ -163,11 +163,11 @@ mod tests {
 
     use super::*;
 
-    /// A clock that a test sets.
+    /// Clock that a test sets.
     #[derive(Default)]
-    struct Hand(Mutex<Duration>);
+    struct ManualClock(Mutex<Duration>);
 
-    impl Clock for Hand {
+    impl Clock for ManualClock {
         fn now(&self) -> Instant {
             Instant::since_start(*self.0.lock().unwrap())
         }
@@ -178,20 +178,20 @@ mod tests {
     }
 
     #[test]
-    fn those_who_do_not_come_again_are_forgotten() {
-        let clock = Arc::new(Hand::default());
+    fn idle_principals_are_dropped() {
+        let clock = Arc::new(ManualClock::default());
         let limit = RateLimitSettings {
             requests: 10,
             period: Duration::from_secs(10),
             burst: None,
             per_principal: None,
         };
-        let limiter = Limiter::new(limit, Counts::Each, clock.clone());
+        let limiter = Limiter::new(limit, LimitScope::PerPrincipal, clock.clone());
         for n in 0..100_000_u64 {
             *clock.0.lock().unwrap() = Duration::from_millis(n);
-            limiter.take(&Caller::new(format!("p{n}"))).unwrap();
+            limiter.count(&Caller::new(format!("p{n}"))).unwrap();
         }
-        // A call is forgotten after a second: 1000 of them are needed.
+        // A call expires after a second: 1000 of them are needed.
         assert!(
             limiter.n_principals() <= 2 * MIN_SWEEP,
             "{}",

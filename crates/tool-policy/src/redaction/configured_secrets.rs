@@ -1,26 +1,27 @@
-//! Secrets in values that a configuration holds in clear text.
+//! Configured secrets: finds secrets in values that a configuration holds in clear text.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use percent_encoding::percent_decode_str;
 use tool_core::names_secret;
 
-/// Words in front of a credential in a header, see the registry of HTTP authentication schemes (RFC 9110, section 16.4).
+/// Authentication schemes that precede a credential in a header (registry of RFC 9110, section 16.4).
 const SCHEMES: [&str; 7] = ["bearer", "basic", "token", "apikey", "api-key", "key", "dpop"];
-/// A shorter value is more likely a setting than a secret.
+/// Minimum length of a secret. A shorter value is more likely a setting.
 const MIN_LENGTH: usize = 8;
-/// A value of letters alone is a secret from this length on, if it has small and capital ones.
+/// Minimum length of a secret that consists of letters alone, lower-case and upper-case ones.
 const MIN_LETTERS: usize = 20;
 
-/// Whether a name is that of the variable of a proxy, such as `HTTPS_PROXY` or `npm_config_proxy`.
+/// Returns `true` if a name is that of a proxy variable, such as `HTTPS_PROXY` or `npm_config_proxy`.
 pub(crate) fn is_proxy(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with("proxy")
 }
 
-/// What is secret in the value of a variable, header or parameter.
+/// Finds the secrets in the value of a variable, header or parameter.
 ///
-/// The name decides, and the value must look like a secret: `API_KEY: sk7-1f…` is one, while `AUTH_MODE: client_credentials`,
-/// `TOKEN_LIMIT: 100000` or `KEY_FILE: /etc/key1.pem` would hide a usual word, number or path everywhere.
-pub(crate) fn secrets(name: &str, value: &str) -> Vec<String> {
+/// The name must indicate a secret, and the value must look like one. `API_KEY: sk7-1f…` is a secret.
+/// `AUTH_MODE: client_credentials`, `TOKEN_LIMIT: 100000` and `KEY_FILE: /etc/key1.pem` are not: they would hide a common word,
+/// number or path everywhere.
+pub(crate) fn find_secrets(name: &str, value: &str) -> Vec<String> {
     if is_proxy(name) {
         return proxy_credentials(value);
     }
@@ -32,7 +33,7 @@ pub(crate) fn secrets(name: &str, value: &str) -> Vec<String> {
     let has_scheme = SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme));
     let value = if has_scheme { rest.trim() } else { value };
     let mut found: Vec<String> = Some(value)
-        .filter(|value| is_random(value))
+        .filter(|value| looks_random(value))
         .map(str::to_owned)
         .into_iter()
         .collect();
@@ -42,10 +43,10 @@ pub(crate) fn secrets(name: &str, value: &str) -> Vec<String> {
     found
 }
 
-/// Whether a text looks like a key or a password, not like a word, a number, a path or a URL.
-fn is_random(value: &str) -> bool {
-    let is_place = value.contains("://") || value.starts_with(['/', '~']) || value.starts_with("./");
-    if value.len() < MIN_LENGTH || is_place {
+/// Returns `true` if a text looks like a key or a password, not like a word, a number, a path or a URL.
+fn looks_random(value: &str) -> bool {
+    let is_location = value.contains("://") || value.starts_with(['/', '~']) || value.starts_with("./");
+    if value.len() < MIN_LENGTH || is_location {
         return false;
     }
     let has = |class: fn(&char) -> bool| value.chars().any(|letter| class(&letter));
@@ -56,7 +57,7 @@ fn is_random(value: &str) -> bool {
     has_letters && (has_others || is_mixed && !is_word && value.len() >= MIN_LETTERS)
 }
 
-/// The password in the credentials of the scheme `Basic` (RFC 7617).
+/// Returns the password in credentials of the scheme `Basic` (RFC 7617).
 fn basic_password(credentials: &str) -> Option<String> {
     let decoded = BASE64_STANDARD.decode(credentials).ok()?;
     let text = String::from_utf8(decoded).ok()?;
@@ -64,8 +65,8 @@ fn basic_password(credentials: &str) -> Option<String> {
     Some(password.to_owned())
 }
 
-/// The user and the password in the URL of a proxy, each alone and both joined, as they are written and decoded. A URL may
-/// lack its scheme, and programs disagree where a user ends that holds `/` or `@`: each way is followed.
+/// Returns the user and the password in the URL of a proxy, separate and joined, as written and decoded. A URL may lack its
+/// scheme, and programs disagree about where a user name with `/` or `@` ends: all readings are returned.
 fn proxy_credentials(url: &str) -> Vec<String> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_values_tell_what_is_secret() {
+    fn names_and_values_identify_secrets() {
         for (name, value, expected) in [
             (
                 "GITHUB_TOKEN",
@@ -117,7 +118,7 @@ mod tests {
             ("KEY_FILE", "/etc/key1.pem", &[]),
             ("OAUTH_ISSUER", "https://login.example.com/v2", &[]),
         ] {
-            assert_eq!(secrets(name, value), expected, "{name}: {value}");
+            assert_eq!(find_secrets(name, value), expected, "{name}: {value}");
         }
     }
 

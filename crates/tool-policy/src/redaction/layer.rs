@@ -13,19 +13,33 @@ use tool_core::{
 
 use super::Redactor;
 
-/// Hides secrets in what a tool gives back: in its result, in what it asks for, reports and logs meanwhile, and in its error.
-/// How much is the tool's setting, see [`RedactionMode`]. In results and in the data of errors it hides the fields as well that the tool's settings
-/// name. The message of an error, which operators read as well, is without anything that looks like a credential.
+/// Hides secrets in what a tool returns: in its result, its questions, its progress reports and log messages, and its error.
+///
+/// The tool's [`RedactionMode`] says how much is hidden. In results and in the data of errors, the layer also hides the fields
+/// that the tool's settings name. The message of an error, which operators read as well, never holds anything that looks like a
+/// credential.
 ///
 /// # Order
-/// It stands inside everything that keeps or shares results, so that nobody above ever sees what is hidden, and around
-/// the checks of results, whose words may quote them.
+/// Inside every layer that keeps or shares results, so that no layer above sees a secret. Around the validation of results, whose
+/// messages may quote them.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layer;
+/// use tool_policy::{RedactionLayer, Redactor};
+///
+/// # fn stack<S>(executor: S) {
+/// let redactor = Redactor::default();
+/// let stack = RedactionLayer::new(redactor.clone()).layer(executor);
+/// redactor.learn("hunter2hunter2");
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct RedactionLayer {
     redactor: Redactor,
 }
 
-/// The layer of [`RedactionLayer`].
+/// Service of [`RedactionLayer`].
 #[derive(Debug, Clone)]
 pub struct Redaction<S> {
     redactor: Redactor,
@@ -33,7 +47,10 @@ pub struct Redaction<S> {
 }
 
 impl RedactionLayer {
-    /// A layer that hides what is known there.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "redaction";
+
+    /// Creates a layer that hides the secrets which this redactor knows.
     #[must_use]
     pub fn new(redactor: Redactor) -> Self {
         Self { redactor }
@@ -53,31 +70,31 @@ impl<S> Layer<S> for RedactionLayer {
 
 impl<S: Invoke> Invoke for Redaction<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let (progress, ask) = self.stand_before(cx);
+        let (progress, ask) = self.intercept(cx);
         let result = self.inner.invoke(cx).await;
         cx.origin.progress = progress.or(cx.origin.progress.take());
         cx.origin.ask = ask.or(cx.origin.ask.take());
         let (redaction, fields) = (cx.tool().settings().redaction, &cx.tool().settings().redact);
-        let knows = !self.redactor.is_empty();
-        if result.is_ok() && !(knows || redaction == RedactionMode::Credentials || !fields.is_empty()) {
+        let has_secrets = !self.redactor.is_empty();
+        if result.is_ok() && !(has_secrets || redaction == RedactionMode::Credentials || !fields.is_empty()) {
             return result;
         }
-        let hide = Hide {
+        let hider = Hider {
             redactor: &self.redactor,
             fields,
-            // A tool may give secrets back to whoever calls it; its errors go to logs, alerts and traces as well.
+            // A tool may return secrets to its caller, but its errors also reach logs, alerts and traces.
             secrets: redaction != RedactionMode::Off || result.is_err(),
             credentials: redaction == RedactionMode::Credentials,
         };
         match result {
             Ok(mut outcome) => {
-                if hide.outcome(&mut outcome) {
-                    cx.explain("redact", || "secrets were hidden in the result".to_owned());
+                if hider.outcome(&mut outcome) {
+                    cx.explain(RedactionLayer::NAME, || "hid secrets in the result".to_owned());
                 }
                 Ok(outcome)
             }
             Err(error) => {
-                let hidden = hide.error(error);
+                let hidden = hider.error(error);
                 Err(hidden)
             }
         }
@@ -85,9 +102,9 @@ impl<S: Invoke> Invoke for Redaction<S> {
 }
 
 impl<S> Redaction<S> {
-    /// Has what the tool reports, asks and logs while it runs come through here, where anything may have to be hidden; gives
-    /// what stood there.
-    fn stand_before(&self, cx: &mut CallContext) -> (Option<Arc<dyn Progress>>, Option<Asker>) {
+    /// Puts a redacting sink before the receivers of reports, questions and log messages, if something may have to be hidden.
+    /// Returns the original receivers.
+    fn intercept(&self, cx: &mut CallContext) -> (Option<Arc<dyn Progress>>, Option<Asker>) {
         let settings = cx.tool().settings();
         let redaction = settings.redaction;
         let credentials = redaction == RedactionMode::Credentials;
@@ -98,102 +115,103 @@ impl<S> Redaction<S> {
         let fields = settings.redact.clone();
         let (progress, ask) = (cx.origin.progress.clone(), cx.origin.ask.clone());
         let redactor = &self.redactor;
-        cx.origin.progress = progress.clone().map(|to| {
-            Arc::new(Between {
+        cx.origin.progress = progress.clone().map(|inner| {
+            Arc::new(RedactingSink {
                 redactor: hides_secrets.then(|| redactor.clone()),
                 credentials,
                 fields: fields.clone(),
-                to,
+                inner,
             }) as _
         });
         cx.origin.ask = ask.clone().map(|asker| {
-            let to = Arc::clone(asker.client());
-            asker.through(Arc::new(Between {
+            let inner = Arc::clone(asker.client());
+            asker.through(Arc::new(RedactingSink {
                 redactor: hides_secrets.then(|| redactor.clone()),
                 credentials,
                 fields,
-                to,
+                inner,
             }))
         });
         (progress, ask)
     }
 }
 
-/// Stands between a tool that runs and whoever is told meanwhile.
-struct Between<T> {
-    /// The known secrets, where they are hidden.
+/// Redacts progress reports, questions and log messages that are sent while the tool runs.
+struct RedactingSink<T> {
+    /// Known secrets. `None` if secrets are not hidden.
     redactor: Option<Redactor>,
     credentials: bool,
-    /// The fields that the tool's settings name.
+    /// Fields that the tool's settings name.
     fields: Arc<[String]>,
-    to: T,
+    inner: T,
 }
 
-impl<T> Between<T> {
+impl<T> RedactingSink<T> {
     fn without_secrets(&self, raw: RawJson) -> RawJson {
         let redactor = self.redactor.as_ref();
-        let hidden = redactor.and_then(|redactor| hidden(redactor, self.credentials, &raw));
+        let hidden = redactor.and_then(|redactor| without_secrets(redactor, self.credentials, &raw));
         hidden.unwrap_or(raw)
     }
 
-    /// A report or a message for a log.
+    /// Redacts a progress report or a log message.
     fn report_without_secrets(&self, report: &RawJson) -> RawJson {
         self.without_secrets(hide_fields_of_report(report, &self.fields))
     }
 }
 
-impl Progress for Between<Arc<dyn Progress>> {
+impl Progress for RedactingSink<Arc<dyn Progress>> {
     fn report(&self, report: RawJson) {
-        self.to.report(self.report_without_secrets(&report));
+        self.inner.report(self.report_without_secrets(&report));
     }
 }
 
-impl Ask for Between<Arc<dyn Ask>> {
+impl Ask for RedactingSink<Arc<dyn Ask>> {
     fn client(&self) -> ClientKey {
-        self.to.client()
+        self.inner.client()
     }
 
     fn capabilities(&self) -> RawJson {
-        self.to.capabilities()
+        self.inner.capabilities()
     }
 
     fn ask(&self, question: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
         let params = question
             .params
             .map(|params| self.without_secrets(hide_fields_of_question(&params, &self.fields)));
-        self.to.ask(Question { params, ..question })
+        self.inner.ask(Question { params, ..question })
     }
 
     fn takes_rounds(&self) -> bool {
-        self.to.takes_rounds()
+        self.inner.takes_rounds()
     }
 
     fn log_level(&self) -> Option<Arc<str>> {
-        self.to.log_level()
+        self.inner.log_level()
     }
 
     fn log(&self, message: &RawJson) {
-        self.to.log(&self.report_without_secrets(message));
+        self.inner.log(&self.report_without_secrets(message));
     }
 }
 
-struct Hide<'a> {
+/// Redacts one outcome or error.
+struct Hider<'a> {
     redactor: &'a Redactor,
     fields: &'a [String],
     secrets: bool,
     credentials: bool,
 }
 
-impl Hide<'_> {
-    /// Whether something was hidden.
+impl Hider<'_> {
+    /// Redacts an outcome. Returns `true` if something was hidden.
     fn outcome(&self, outcome: &mut Outcome) -> bool {
         match outcome {
             Outcome::Reply(reply) => self.reply(reply),
             Outcome::NeedsInput(needed) => {
                 let without = hide_fields_of_questions(&needed.requests, self.fields);
-                let is_less = without != needed.requests;
+                let has_hidden_fields = without != needed.requests;
                 needed.requests = without;
-                self.json(&mut needed.requests) || is_less
+                self.json(&mut needed.requests) || has_hidden_fields
             }
             Outcome::Task(handle) => {
                 let is_in_state = self.json(&mut handle.state);
@@ -214,34 +232,34 @@ impl Hide<'_> {
                 (raw, without)
             }
         };
-        let is_less = without != *raw;
-        if is_less {
+        let has_hidden_fields = without != *raw;
+        if has_hidden_fields {
             *raw = without;
         }
-        self.json(raw) || is_less
+        self.json(raw) || has_hidden_fields
     }
 
-    /// Whether there were secrets.
+    /// Hides secrets in JSON. Returns `true` if there were any.
     fn json(&self, raw: &mut RawJson) -> bool {
         if !self.secrets {
             return false;
         }
-        hidden(self.redactor, self.credentials, raw)
+        without_secrets(self.redactor, self.credentials, raw)
             .map(|hidden| *raw = hidden)
             .is_some()
     }
 
     fn error(&self, error: ToolError) -> ToolError {
         let message = hide_fields_in_text(error.message(), self.fields);
-        let text = self.redactor.text(&message);
+        let text = self.redactor.hide_in_text(&message);
         let text = if self.credentials {
             CREDENTIALS.replace_all(&text, HIDDEN).into_owned()
         } else {
             text.into_owned()
         };
         let mut detail = error.detail().map(|detail| hide_fields(detail, self.fields));
-        let is_less = detail.as_ref() != error.detail();
-        let is_detail_hidden = detail.as_mut().is_some_and(|detail| self.json(detail)) || is_less;
+        let has_hidden_fields = detail.as_ref() != error.detail();
+        let is_detail_hidden = detail.as_mut().is_some_and(|detail| self.json(detail)) || has_hidden_fields;
         let error = if text == error.message() {
             error
         } else {
@@ -254,20 +272,20 @@ impl Hide<'_> {
     }
 }
 
-/// The same without secrets, if there were any.
-fn hidden(redactor: &Redactor, credentials: bool, raw: &RawJson) -> Option<RawJson> {
-    let mut hidden = redactor.json(raw);
+/// Returns the JSON without secrets, or `None` if it holds none.
+fn without_secrets(redactor: &Redactor, credentials: bool, raw: &RawJson) -> Option<RawJson> {
+    let mut hidden = redactor.hide_in_json(raw);
     if credentials {
         let text = hidden.as_ref().unwrap_or(raw).as_str();
         if let Cow::Owned(text) = CREDENTIALS.replace_all(text, HIDDEN) {
-            // What is found has none of the characters that end a string, so it stands within one.
+            // A match holds no character that ends a string, so it lies within a string.
             hidden = RawJson::parse(text).ok().or(hidden);
         }
     }
     hidden
 }
 
-/// Well-known kinds of credentials by their forms, as their issuers document them: keys of AWS, GitHub, GitLab, Slack,
+/// Patterns of well-known kinds of credentials, as their issuers document them: keys of AWS, GitHub, GitLab, Slack,
 /// OpenAI and Anthropic, Google, Stripe and npm, JSON Web Tokens (RFC 7519), private keys in PEM (RFC 7468) and bearer
 /// tokens (RFC 6750).
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {

@@ -18,22 +18,23 @@ use tool_core::{
 
 use super::configured_secrets;
 
-/// How many values are known at most: the oldest one is forgotten first.
+/// Maximum number of known values. The oldest one is forgotten first.
 const MAX_KNOWN: usize = 1_000;
-/// A value shorter than this is hidden nowhere: it would be found by chance.
+/// Minimum length of a hidden value, in bytes. A shorter one would match by chance.
 const MIN_LENGTH: usize = 4;
-/// The same for results, where finding one by chance spoils data.
+/// Minimum length of a value that is hidden in results, where a match by chance would corrupt data.
 const MIN_LENGTH_IN_RESULTS: usize = 8;
 
-/// The secrets that were used so far, and texts without them: each value in every encoding that an upstream may give it back
-/// in, see [`SecretSearch`]. Clones share what they know.
+/// Registry of the secrets that were used so far. It hides them in texts, in every encoding in which an upstream may return
+/// them: see [`SecretSearch`]. Clones share the registry.
 ///
+/// # Examples
 /// ```
 /// use tool_policy::Redactor;
 ///
 /// let redactor = Redactor::default();
 /// redactor.learn("hunter2hunter2");
-/// assert_eq!(redactor.text("Bearer hunter2hunter2"), "Bearer [redacted]");
+/// assert_eq!(redactor.hide_in_text("Bearer hunter2hunter2"), "Bearer [redacted]");
 /// ```
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<Shared>);
@@ -41,32 +42,32 @@ pub struct Redactor(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     known: Mutex<VecDeque<String>>,
-    /// Hashes of the known values, looked at without waiting: nearly every value that is used is known.
+    /// Hashes of the known values, read without a lock: nearly every value that is used is known already.
     seen: ArcSwap<Vec<u64>>,
     hasher: RandomState,
-    /// How many values were learnt so far.
+    /// Number of values that were learnt so far.
     generation: AtomicU64,
-    /// Built when first needed after something was learnt.
+    /// Compiled searches, built on first use after a value was learnt.
     searches: ArcSwapOption<Searches>,
 }
 
-/// Searches for the known values.
+/// Compiled searches for the known values.
 struct Searches {
     in_text: SecretSearch,
     in_results: SecretSearch,
 }
 
 impl Redactor {
-    /// The same values, with every secret among them known here from its first use on.
+    /// Wraps a source of secrets, so that each secret is hidden from its first use on.
     #[must_use]
-    pub fn watching(&self, secrets: Arc<dyn Secrets>) -> Arc<dyn Secrets> {
-        Arc::new(Watched {
+    pub fn wrap_secrets(&self, secrets: Arc<dyn Secrets>) -> Arc<dyn Secrets> {
+        Arc::new(LearningSecrets {
             secrets,
             redactor: self.clone(),
         })
     }
 
-    /// Hides this value from now on. One of fewer than four characters is not hidden.
+    /// Adds a value, which is hidden from now on. A value of fewer than four bytes is ignored.
     pub fn learn(&self, value: &str) {
         let value = value.trim();
         let hash = self.0.hasher.hash_one(value);
@@ -87,40 +88,41 @@ impl Redactor {
         self.0.seen.store(Arc::new(hashes.collect()));
     }
 
-    /// Whether nothing is known that could be hidden.
+    /// Returns `true` if no value is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.seen.load().is_empty()
     }
 
-    /// Grows whenever a value is learnt: a text that was searched before may hold it.
+    /// Returns a number that grows with each learnt value. A text that was searched at a smaller number may hold a new value.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)
     }
 
-    /// A text for messages and logs: also without the credentials in it that nobody has named, see [`hide_credentials`].
+    /// Hides the known secrets in a message or log line, and anything else that looks like a credential: see
+    /// [`hide_credentials`].
     #[must_use]
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.known(text) {
+    pub fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.hide_known(text) {
             Cow::Borrowed(text) => hide_credentials(text),
             Cow::Owned(text) => Cow::Owned(hide_credentials(&text).into_owned()),
         }
     }
 
-    /// A text without the known secrets alone: for one of our own, such as a whole line of a log, whose layout must stay.
+    /// Hides only the known secrets. For texts of our own whose layout must stay, such as a whole log line.
     #[must_use]
-    pub fn known<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn hide_known<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.searches() {
             Some(searches) => searches.in_text.hide_in_text(text),
             None => Cow::Borrowed(text),
         }
     }
 
-    /// JSON without the known secrets, if there are any in it: a result, a notification, an entry of a server's list. All else
-    /// in it keeps its own bytes.
+    /// Hides the known secrets in JSON, such as a result, a notification or an entry of a server's list. All other bytes stay.
+    /// Returns `None` if there are none in it.
     #[must_use]
-    pub fn json(&self, value: &RawJson) -> Option<RawJson> {
+    pub fn hide_in_json(&self, value: &RawJson) -> Option<RawJson> {
         self.searches()?.in_results.hide_in_json(value)
     }
 
@@ -131,7 +133,7 @@ impl Redactor {
         if let Some(searches) = self.0.searches.load_full() {
             return Some(searches);
         }
-        // Whoever learns meanwhile waits, so that what is stored here knows all.
+        // Holds the lock, so that no value is learnt before the searches are stored.
         let known = self.0.known.lock();
         let long = known.iter().filter(|value| value.len() >= MIN_LENGTH_IN_RESULTS);
         let searches = Arc::new(Searches {
@@ -152,13 +154,13 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Values that are known once they are used.
-struct Watched {
+/// Source of secrets that adds each used secret to a redactor.
+struct LearningSecrets {
     secrets: Arc<dyn Secrets>,
     redactor: Redactor,
 }
 
-impl Secrets for Watched {
+impl Secrets for LearningSecrets {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         let is_proxy =
             reference.provider == Provider::Environment && configured_secrets::is_proxy(&reference.name);
@@ -184,16 +186,16 @@ impl Secrets for Watched {
     }
 
     fn learn_written(&self, name: &str, value: &str) {
-        let parts = configured_secrets::secrets(name, value);
+        let parts = configured_secrets::find_secrets(name, value);
         parts.iter().for_each(|part| self.redactor.learn(part));
     }
 
     fn hide_in_json(&self, json: &RawJson) -> Option<RawJson> {
-        self.redactor.json(json)
+        self.redactor.hide_in_json(json)
     }
 
     fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.redactor.text(text)
+        self.redactor.hide_in_text(text)
     }
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {

@@ -1,4 +1,4 @@
-//! Secrets that come back.
+//! Redaction: secrets in what a tool returns.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,13 +9,13 @@ use tool_core::{
     Progress, Question, RedactionMode, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
 };
 use tool_policy::{RedactionLayer, Redactor};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 
 use crate::context;
 
 const SECRET: &str = "s3cr/t \"quoted\"+val=ue";
 
-/// Every reference has the same value.
+/// Source of secrets that has the same value for every reference.
 struct One;
 
 impl Secrets for One {
@@ -30,14 +30,14 @@ impl Secrets for One {
 
 async fn knowing() -> Redactor {
     let redactor = Redactor::default();
-    let secrets = redactor.watching(Arc::new(One));
+    let secrets = redactor.wrap_secrets(Arc::new(One));
     let template = Template::parse("${secret:token}").expect("valid");
     template.resolve(&*secrets).await.expect("there is a value");
     redactor
 }
 
-async fn came(redactor: Redactor, redaction: RedactionMode, step: Step) -> Result<Outcome, ToolError> {
-    let script = Script::new([step]);
+async fn came(redactor: Redactor, redaction: RedactionMode, step: ScriptStep) -> Result<Outcome, ToolError> {
+    let script = ScriptedExecutor::new([step]);
     let mut tool = TestTool::new("t");
     tool.settings.redaction = redaction;
     let mut cx = context(tool, &script, json!({}));
@@ -46,7 +46,7 @@ async fn came(redactor: Redactor, redaction: RedactionMode, step: Step) -> Resul
 
 async fn shown(redactor: &Redactor, redaction: RedactionMode, result: &str) -> String {
     let reply = Reply::value(RawJson::parse(result.to_owned()).expect("JSON"));
-    let outcome = came(redactor.clone(), redaction, Step::Reply(reply)).await;
+    let outcome = came(redactor.clone(), redaction, ScriptStep::Reply(reply)).await;
     let Ok(Outcome::Reply(reply)) = outcome else {
         panic!("{outcome:?}")
     };
@@ -103,12 +103,16 @@ async fn a_secret_of_digits_leaves_json_behind() {
         r#"{"a":["[redacted]", 98765],"[redacted]":"\u0041 [redacted]"}"#
     );
     assert_eq!(
-        redactor.text("pin 98765"),
+        redactor.hide_in_text("pin 98765"),
         "pin [redacted]",
         "shorter ones are hidden in messages"
     );
     redactor.learn("abc");
-    assert_eq!(redactor.text("abc"), "abc", "too short to be told from chance");
+    assert_eq!(
+        redactor.hide_in_text("abc"),
+        "abc",
+        "too short to be told from chance"
+    );
 }
 
 #[test]
@@ -116,8 +120,8 @@ fn messages_are_without_what_nobody_named_and_our_own_words_stay() {
     let redactor = Redactor::default();
     redactor.learn(SECRET);
     let text = format!("{SECRET} and api_key=A1b2C3");
-    assert_eq!(redactor.text(&text), "[redacted] and api_key=[redacted]");
-    assert_eq!(redactor.known(&text), "[redacted] and api_key=A1b2C3");
+    assert_eq!(redactor.hide_in_text(&text), "[redacted] and api_key=[redacted]");
+    assert_eq!(redactor.hide_known(&text), "[redacted] and api_key=A1b2C3");
 }
 
 #[tokio::test]
@@ -125,13 +129,13 @@ async fn errors_are_without_them_in_words_and_data() {
     let quoted = RawJson::from(SECRET);
     let error = ToolError::new(ErrorKind::Auth, format!("`{SECRET}` is not accepted"))
         .with_detail(RawJson::parse(format!("{{\"token\":{quoted}}}")).expect("JSON"));
-    // They go to logs, alerts and traces, so it does not matter what the tool's results may hold.
+    // Errors go to logs, alerts and traces, so the setting for results does not matter.
     for redaction in [
         RedactionMode::Secrets,
         RedactionMode::Credentials,
         RedactionMode::Off,
     ] {
-        let hidden = came(knowing().await, redaction, Step::Fail(error.clone()))
+        let hidden = came(knowing().await, redaction, ScriptStep::Fail(error.clone()))
             .await
             .expect_err("it fails");
         assert_eq!(
@@ -191,9 +195,9 @@ async fn what_is_known_is_bounded_and_new_values_count() {
     for index in 0..1_100 {
         redactor.learn(&format!("secret-{index:05}"));
     }
-    assert_eq!(redactor.text("secret-01099"), "[redacted]");
+    assert_eq!(redactor.hide_in_text("secret-01099"), "[redacted]");
     assert_eq!(
-        redactor.text("secret-00099"),
+        redactor.hide_in_text("secret-00099"),
         "secret-00099",
         "the oldest is forgotten"
     );
@@ -202,7 +206,7 @@ async fn what_is_known_is_bounded_and_new_values_count() {
 #[tokio::test]
 async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_errors() {
     let came = async |redaction, step| {
-        let script = Script::new([step]);
+        let script = ScriptedExecutor::new([step]);
         let mut tool = TestTool::new("t");
         tool.settings.redaction = redaction;
         tool.settings.redact = ["ssn".to_owned()].into();
@@ -214,12 +218,12 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
     };
     let raw = |text: &str| RawJson::parse(text.to_owned()).expect("JSON");
     for redaction in [RedactionMode::Off, RedactionMode::Secrets] {
-        let value = Step::Reply(Reply::value(raw(r#"{"ssn": 1, "n": 1e2}"#)));
+        let value = ScriptStep::Reply(Reply::value(raw(r#"{"ssn": 1, "n": 1e2}"#)));
         let result = raw(r#"{"structuredContent": {"ssn": 1}, "content": []}"#);
         for (step, expected) in [
             (value, r#"{"ssn": "[redacted]", "n": 1e2}"#),
             (
-                Step::Reply(Reply::result(result, false)),
+                ScriptStep::Reply(Reply::result(result, false)),
                 r#"{"structuredContent": {"ssn": "[redacted]"}, "content": []}"#,
             ),
         ] {
@@ -230,7 +234,9 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
             assert_eq!(reply.raw().as_str(), expected);
         }
         let error = ToolError::new(ErrorKind::UpstreamError, "no").with_detail(raw(r#"{"ssn":1}"#));
-        let error = came(redaction, Step::Fail(error)).await.expect_err("it fails");
+        let error = came(redaction, ScriptStep::Fail(error))
+            .await
+            .expect_err("it fails");
         assert_eq!(
             error.detail().map(RawJson::as_str),
             Some(r#"{"ssn":"[redacted]"}"#)
@@ -251,7 +257,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
             r#"{"SSN":"[redacted]","ssn ":"[redacted]"}"#,
         ),
     ] {
-        let script = Script::new([Step::Reply(Reply::value(raw(value)))]);
+        let script = ScriptedExecutor::new([ScriptStep::Reply(Reply::value(raw(value)))]);
         let mut tool = TestTool::new("t");
         tool.settings.redact = ["ssn".to_owned()].into();
         let mut cx = context(tool, &script, json!({}));
@@ -265,7 +271,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
         assert_eq!(reply.raw().as_str(), expected);
     }
     let error = ToolError::new(ErrorKind::UpstreamError, r#"refused: {"Ssn":"078-05-1120"}"#);
-    let script = Script::new([Step::Fail(error)]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(error)]);
     let mut tool = TestTool::new("t");
     tool.settings.redact = ["ssn".to_owned()].into();
     let mut cx = context(tool, &script, json!({}));
@@ -274,7 +280,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
     assert_eq!(error.message(), r#"refused: {"Ssn":"[redacted]"}"#);
 }
 
-/// Writes down what a client and whoever follows the progress are told.
+/// Records what a client and the receiver of progress receive.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 
@@ -316,7 +322,7 @@ impl Ask for Told {
     }
 }
 
-/// Tells the secret in every way there is while it runs.
+/// Sends the secret in every way that a running tool can.
 struct Talker;
 
 impl Invoke for Talker {
@@ -350,14 +356,14 @@ async fn what_a_tool_says_while_it_runs_is_without_them() {
         let told = Arc::new(Told::default());
         let mut tool = TestTool::new("t");
         tool.settings.redaction = redaction;
-        let mut cx = context(tool, &Script::new([]), json!({}));
+        let mut cx = context(tool, &ScriptedExecutor::new([]), json!({}));
         cx.origin.progress = Some(told.clone());
         let clock = cx.clock.clone();
         cx.origin.ask = Some(Asker::new(told.clone(), clock));
         let layer = RedactionLayer::new(redactor.clone()).layer(Talker);
         layer.invoke(&mut cx).await.expect("it is answered");
         assert_eq!(*told.0.lock().expect("no test panics with it"), [expected; 3]);
-        // Whoever stands further out talks to the client itself, and knows that it was asked.
+        // A layer further out uses the client itself, and knows that it was asked.
         let ask = cx.origin.ask.expect("there is a client");
         assert!(ask.has_asked());
         ask.client().log(&RawJson::from(json!({ "message": SECRET })));
@@ -420,7 +426,7 @@ async fn fields_are_hidden_in_questions_and_forms_keep_their_names() {
         let mut tool = TestTool::new("t");
         tool.settings.redaction = RedactionMode::Off;
         tool.settings.redact = vec!["ssn".to_owned()].into();
-        let mut cx = context(tool, &Script::new([]), json!({}));
+        let mut cx = context(tool, &ScriptedExecutor::new([]), json!({}));
         let clock = cx.clock.clone();
         cx.origin.ask = Some(Asker::new(told.clone(), clock));
         let layer = RedactionLayer::new(Redactor::default()).layer(Questioner(params.clone()));
@@ -437,7 +443,7 @@ async fn fields_are_hidden_in_questions_and_forms_keep_their_names() {
 #[tokio::test]
 async fn credentials_in_the_url_of_a_proxy_that_is_written_out_are_hidden() {
     let redactor = Redactor::default();
-    let secrets = redactor.watching(Arc::new(One));
+    let secrets = redactor.wrap_secrets(Arc::new(One));
     secrets.learn_written("https_proxy", "http://ada:pr%40xy-pass@proxy:3128");
     secrets.learn_written("npm_config_proxy", "http://proxy:3128");
     for text in [
@@ -446,19 +452,19 @@ async fn credentials_in_the_url_of_a_proxy_that_is_written_out_are_hidden() {
         "ada:pr@xy-pass",
         "YWRhOnByQHh5LXBhc3M=",
     ] {
-        assert_eq!(redactor.text(text), "[redacted]", "{text}");
+        assert_eq!(redactor.hide_in_text(text), "[redacted]", "{text}");
     }
-    assert_eq!(redactor.text("at proxy:3128"), "at proxy:3128");
+    assert_eq!(redactor.hide_in_text("at proxy:3128"), "at proxy:3128");
 }
 
 #[tokio::test]
 async fn what_is_written_under_the_name_of_a_secret_is_hidden() {
     let redactor = Redactor::default();
-    let secrets = redactor.watching(Arc::new(One));
+    let secrets = redactor.wrap_secrets(Arc::new(One));
     secrets.learn_written("API_TOKEN", "written-0815");
     secrets.learn_written("MODE", "another-4711");
     assert_eq!(
-        redactor.text("777269747465 written-0815 d3JpdHRlbi0wODE1 another-4711"),
+        redactor.hide_in_text("777269747465 written-0815 d3JpdHRlbi0wODE1 another-4711"),
         "777269747465 [redacted] [redacted] another-4711"
     );
 }

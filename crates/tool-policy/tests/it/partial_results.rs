@@ -1,4 +1,4 @@
-//! Answers in part: how a tool says so, and what is done.
+//! Partial results: how a tool declares them, and how they are handled.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tool_core::{ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError};
 use tool_policy::PartialResultsLayer;
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 async fn run(settings: Option<PartialSettings>, reply: Reply) -> Result<Outcome, ToolError> {
-    let script = Script::new([Step::Reply(reply)]);
+    let script = ScriptedExecutor::new([ScriptStep::Reply(reply)]);
     let mut tool = TestTool::new("search");
     tool.settings.partial = settings;
     let mut cx = call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()));
@@ -22,7 +22,7 @@ fn rule(rule: PartialRule, field: Option<&str>) -> Option<PartialSettings> {
     Some(PartialSettings { rule, field })
 }
 
-/// Whether the reply counts as a part, and what is said of it.
+/// Returns `true` if the reply is marked as partial, and its mark.
 fn told(result: Result<Outcome, ToolError>) -> (bool, Value) {
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("no reply: {result:?}");
@@ -55,7 +55,7 @@ async fn what_is_known_to_be_a_part_is_marked_by_itself_and_fails_where_all_is_w
         .await
         .expect_err("all of it");
     assert_eq!(error.kind(), ErrorKind::ResultInvalid);
-    assert!(error.message().contains("in part only, by its status"), "{error}");
+    assert!(error.message().contains("incomplete, by its status"), "{error}");
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_server_says_it_in_its_own_meta_which_goes_on_as_it_is() {
         assert_eq!(told(reply), (is_partial, Value::Null), "{mark}");
         let failed = run(rule(PartialRule::Fail, None), result(mark.clone())).await;
         assert_eq!(failed.is_err(), is_partial, "{mark}");
-        // Nobody asked.
+        // Without settings, the mark is ignored.
         assert!(!told(run(None, result(mark)).await).0);
     }
 }
@@ -124,7 +124,7 @@ async fn an_object_in_the_place_of_words_is_looked_into_and_words_are_not() {
         (json!([text("{\"page\": {\"truncated\": true}")]), false),
         (json!([text(&format!("Here it is: {cut}"))]), false),
         (json!([text(&format!("[{cut}]"))]), false),
-        // Of more than one part nobody knows which is the answer.
+        // With two texts, none of them is known to be the result.
         (json!([text(cut), text(cut)]), false),
         (json!([text("cut"), text(cut)]), false),
         (json!([{"type": "resource", "text": cut}]), false),
@@ -138,11 +138,11 @@ async fn an_object_in_the_place_of_words_is_looked_into_and_words_are_not() {
         assert_eq!(said, if is_partial { by } else { Value::Null }, "{content}");
         let failed = run(deep(PartialRule::Fail), reply()).await;
         assert_eq!(failed.is_err(), is_partial, "{content}");
-        // Nobody asked.
+        // Without settings, the field is ignored.
         assert!(!told(run(None, reply()).await).0);
         assert!(!told(run(rule(PartialRule::Fail, None), reply()).await).0);
     }
-    // The structured part is the answer where there is one.
+    // If there is a structured part, it is the result.
     let both = json!({"content": [text(cut)], "structuredContent": {"page": {"truncated": false}}});
     let reply = Reply::result(RawJson::from(both), false);
     assert!(!told(run(deep(PartialRule::Fail), reply).await).0);

@@ -1,4 +1,4 @@
-//! Calls that somebody must approve.
+//! Approval: calls that somebody must approve.
 
 use std::{
     sync::{
@@ -21,22 +21,22 @@ use tool_policy::{
     Rules, SharedRules,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const SOUND: &str = "no test panics with it";
 const JSON: &str = "a test writes JSON";
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The layer around a scripted tool, with everything that it reaches.
+/// The layer around a scripted tool, with everything that it uses.
 struct Bench {
-    stack: Approval<Script>,
-    script: Script,
+    stack: Approval<ScriptedExecutor>,
+    script: ScriptedExecutor,
     desk: ApprovalDesk,
     clock: Arc<dyn Clock>,
     news: Arc<News>,
 }
 
-/// What was told, in words.
+/// Texts of all notifications.
 #[derive(Default)]
 struct News(Mutex<Vec<String>>);
 
@@ -61,14 +61,18 @@ fn rules(change: impl FnOnce(&mut ApprovalRules)) -> Rules {
 
 impl Bench {
     fn new() -> Self {
-        Self::with(rules(|_| {}), Arc::new(MemoryApprovals::default()), [Step::Echo])
+        Self::with(
+            rules(|_| {}),
+            Arc::new(MemoryApprovals::default()),
+            [ScriptStep::Echo],
+        )
     }
 
-    fn with(rules: Rules, store: Arc<dyn Approvals>, steps: impl IntoIterator<Item = Step>) -> Self {
+    fn with(rules: Rules, store: Arc<dyn Approvals>, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let news = Arc::new(News::default());
         let desk = ApprovalDesk::new(store, [news.clone() as _], clock.clone());
-        let script = Script::new(steps);
+        let script = ScriptedExecutor::new(steps);
         Self {
             stack: ApprovalLayer::new(rules, desk.clone()).layer(script.clone()),
             script,
@@ -90,7 +94,7 @@ impl Bench {
         self.stack.invoke(cx).await
     }
 
-    /// Calls without a way to ask, and gives the handle of what is then pending.
+    /// Makes a call whose client cannot be asked, and returns the handle of the pending approval.
     async fn pending(&self, amount: u32) -> Arc<str> {
         let mut cx = self.context(&self.tool(), json!({ "amount": amount }));
         handle(&self.call(&mut cx).await)
@@ -136,7 +140,7 @@ async fn only_what_the_rules_or_settings_name_needs_approval() {
     for (tool, needs) in [
         (set("read", ApprovalRule::Never), false),
         (set("read", ApprovalRule::Required), true),
-        // A tool's own settings do not get it out of the policy's rules.
+        // A tool's own settings do not exempt it from the policy's rules.
         (set("pay", ApprovalRule::Never), true),
         (set("payments", ApprovalRule::Never), true),
     ] {
@@ -181,7 +185,7 @@ async fn who_repeats_the_call_unchanged_needs_no_handle() {
     let bench = Bench::new();
     let handle = bench.pending(5).await;
     bench.decide(&handle, ApprovalVerdict::Approve).await;
-    // Another spelling means the same.
+    // Another spelling of the same arguments.
     let mut cx = bench.context(&bench.tool(), json!({}));
     cx.arguments = Arc::new(tool_core::Arguments::parse(r#"{ "amount" : 5.0 }"#).unwrap());
     assert_eq!(kind(bench.call(&mut cx).await), None);
@@ -271,7 +275,7 @@ async fn an_approval_is_good_for_the_very_call_that_it_was_given_for() {
         let mut cx = with_handle(bench.context(&bench.tool(), json!({"amount": 5})), &handle);
         change(&bench, &mut cx);
         assert_eq!(kind(bench.call(&mut cx).await), Some(expected), "{what}");
-        // Without the handle, it is a call that nobody has approved.
+        // Without the handle, this call is not approved.
         let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
         change(&bench, &mut cx);
         assert!(
@@ -285,12 +289,12 @@ async fn an_approval_is_good_for_the_very_call_that_it_was_given_for() {
 #[tokio::test]
 async fn an_approval_from_before_the_policy_changed_is_good_for_nothing() {
     let store = Arc::new(MemoryApprovals::default());
-    let before = Bench::with(rules(|_| {}), store.clone(), [Step::Echo]);
+    let before = Bench::with(rules(|_| {}), store.clone(), [ScriptStep::Echo]);
     let handle = before.pending(5).await;
     before.decide(&handle, ApprovalVerdict::Approve).await;
     let mut changed = rules(|_| {});
     changed.blocklist = vec![Pattern::new("other")];
-    let after = Bench::with(changed, store, [Step::Echo]);
+    let after = Bench::with(changed, store, [ScriptStep::Echo]);
     let mut cx = with_handle(after.context(&after.tool(), json!({"amount": 5})), &handle);
     let error = after.call(&mut cx).await.expect_err("it is refused");
     assert_eq!(error.kind(), ErrorKind::Denied);
@@ -348,7 +352,7 @@ async fn whoever_asks_must_not_decide_where_another_must() {
     let bench = Bench::with(
         rules(|approval| approval.separate_approver = true),
         Arc::new(MemoryApprovals::default()),
-        [Step::Echo],
+        [ScriptStep::Echo],
     );
     let client = Arc::new(Client::that_says(
         r#"{"action":"accept","content":{"approve":true}}"#,
@@ -361,7 +365,7 @@ async fn whoever_asks_must_not_decide_where_another_must() {
         .decide(&handle, ApprovalVerdict::Approve, "local")
         .await;
     assert!(matches!(own, Err(DecideError::OwnCall { .. })), "{own:?}");
-    // Nor by an answer to a question that nobody asked.
+    // An answer to a question that was not asked approves nothing either.
     let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
     cx.extras.resume = Some(Arc::new(Resume {
         responses: RawJson::from(json!({"approval": {"action": "accept", "content": {"approve": true}}})),
@@ -374,7 +378,7 @@ async fn whoever_asks_must_not_decide_where_another_must() {
     assert_eq!(kind(bench.call(&mut client.context(&bench, 5)).await), None);
 }
 
-/// A client that answers every question with this.
+/// A client that gives this answer to every question.
 struct Client {
     answer: Result<RawJson, AskError>,
     capabilities: &'static str,
@@ -396,7 +400,7 @@ impl Client {
         self.asked.lock().expect(SOUND).len()
     }
 
-    /// A call of this client.
+    /// Makes a context for a call of this client.
     fn context(self: &Arc<Self>, bench: &Bench, amount: u32) -> CallContext {
         let mut cx = bench.context(&bench.tool(), json!({ "amount": amount }));
         cx.origin.ask = Some(Asker::new(self.clone(), bench.clock.clone()));
@@ -513,7 +517,7 @@ async fn who_cannot_be_asked_waits_for_the_desk() {
     for (capabilities, answer, arguments) in [
         ("{}", Ok(()), "{}".to_owned()),
         (r#"{"elicitation":{"url":{}}}"#, Ok(()), "{}".to_owned()),
-        // What cannot be shown whole is not approved on the spot.
+        // Arguments too large for a question are not approved through one.
         (
             r#"{"elicitation":{"form":{}}}"#,
             Ok(()),
@@ -548,7 +552,7 @@ async fn who_cannot_be_asked_waits_for_the_desk() {
     }
 }
 
-/// A tool that asks its caller for something twice and then answers.
+/// A tool that asks its caller for input twice and then answers.
 struct Rounds(AtomicUsize);
 
 impl Invoke for Rounds {
@@ -600,7 +604,7 @@ async fn a_client_that_takes_rounds_is_asked_once_for_all_of_them() {
     };
     let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
     assert!(asked.requests.get("approval").is_some(), "{asked:?}");
-    // An answer to nothing of it is no answer.
+    // A response to another question is no answer.
     let asked = needed(stack.invoke(&mut round(json!({"q": {}}), &asked.state)).await);
     let yes = json!({"approval": {"action": "accept", "content": {"approve": true}}});
     let first = needed(stack.invoke(&mut round(yes.clone(), &asked.state)).await);
@@ -608,7 +612,7 @@ async fn a_client_that_takes_rounds_is_asked_once_for_all_of_them() {
         first.requests.get("q").is_some(),
         "the tool's own question: {first:?}"
     );
-    // The answer again, and a round again: both are over.
+    // The same answer again, and the same round again: both are used up.
     let again = stack.invoke(&mut round(yes, &asked.state)).await;
     assert_eq!(kind(again), Some(ErrorKind::Denied));
     let second = needed(stack.invoke(&mut round(json!({"q": {}}), &first.state)).await);
@@ -635,7 +639,7 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
         cx
     };
     let yes = json!({"action": "accept", "content": {"approve": true}});
-    // They change while the tool's own question is open.
+    // The rules change while the tool's own question is open.
     let shared = SharedRules::new(rules(|_| {}));
     let stack = ApprovalLayer::new(shared.clone(), bench.desk.clone()).layer(Rounds(AtomicUsize::new(0)));
     let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
@@ -643,7 +647,7 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
     shared.store(&rules(|approval| approval.required.clear()));
     let second = needed(stack.invoke(&mut round(json!({}), &first.state)).await);
     assert_eq!(second.state.unwrap().as_str(), r#"{"n":2}"#);
-    // They change while ours is: whoever says no is heard all the same.
+    // The rules change while our question is open: a user who declines still prevents the call.
     for (answer, refused) in [
         (yes, None),
         (json!({"action": "decline"}), Some(ErrorKind::Denied)),
@@ -658,7 +662,7 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
     }
 }
 
-/// A tool that takes this long, and then asks for something.
+/// A tool that runs for this long, and then asks for input.
 struct AsksAfter(Duration);
 
 impl Invoke for AsksAfter {
@@ -697,7 +701,7 @@ async fn an_approval_is_kept_as_long_as_its_call_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_that_is_given_back_is_none_for_longer() {
-    let fails = Step::Fail(ToolError::new(ErrorKind::RateLimited, "it failed"));
+    let fails = ScriptStep::Fail(ToolError::new(ErrorKind::RateLimited, "it failed"));
     let bench = Bench::with(rules(|_| {}), Arc::new(MemoryApprovals::default()), [fails]);
     let handle = bench.pending(5).await;
     bench.decide(&handle, ApprovalVerdict::Approve).await;
@@ -712,13 +716,13 @@ async fn an_approval_that_is_given_back_is_none_for_longer() {
 async fn an_approval_is_given_back_only_when_nothing_was_begun() {
     let error = |kind| ToolError::new(kind, "it failed");
     for (step, is_back) in [
-        (Step::Fail(error(ErrorKind::RateLimited)), true),
-        (Step::FailSent(error(ErrorKind::Timeout)), false),
+        (ScriptStep::Fail(error(ErrorKind::RateLimited)), true),
+        (ScriptStep::FailSent(error(ErrorKind::Timeout)), false),
     ] {
         let bench = Bench::with(
             rules(|_| {}),
             Arc::new(MemoryApprovals::default()),
-            [step, Step::Echo],
+            [step, ScriptStep::Echo],
         );
         let handle = bench.pending(5).await;
         bench.decide(&handle, ApprovalVerdict::Approve).await;
@@ -734,7 +738,7 @@ async fn an_approval_of_a_call_that_was_dropped_is_gone() {
     let bench = Bench::with(
         rules(|_| {}),
         Arc::new(MemoryApprovals::default()),
-        [Step::Hang(true)],
+        [ScriptStep::Hang(true)],
     );
     let handle = bench.pending(5).await;
     bench.decide(&handle, ApprovalVerdict::Approve).await;
@@ -746,7 +750,7 @@ async fn an_approval_of_a_call_that_was_dropped_is_gone() {
     assert_ne!(bench.pending(5).await, handle);
 }
 
-/// A store that works no more.
+/// A store that always fails.
 struct Broken;
 
 impl Approvals for Broken {
@@ -774,7 +778,7 @@ impl Approvals for Broken {
 #[tokio::test(start_paused = true)]
 async fn where_nothing_can_be_kept_nothing_is_approved() {
     let full = || Arc::new(MemoryApprovals::new(3, 2)) as Arc<dyn Approvals>;
-    let bench = Bench::with(rules(|_| {}), full(), [Step::Echo]);
+    let bench = Bench::with(rules(|_| {}), full(), [ScriptStep::Echo]);
     let call = |principal: &'static str, amount: u32| {
         let mut cx = bench.context(&bench.tool(), json!({ "amount": amount }));
         cx.origin.caller = Arc::new(Caller::new(principal));
@@ -786,7 +790,7 @@ async fn where_nothing_can_be_kept_nothing_is_approved() {
         ("ann", 3, false),
         ("bob", 1, true),
         ("eve", 1, false),
-        // What is kept already needs no room.
+        // An approval that is stored already needs no room.
         ("ann", 2, true),
     ] {
         let result = bench.call(&mut call(principal, amount)).await;
@@ -805,7 +809,7 @@ async fn where_nothing_can_be_kept_nothing_is_approved() {
         "room again"
     );
 
-    let bench = Bench::with(rules(|_| {}), Arc::new(Broken), [Step::Echo]);
+    let bench = Bench::with(rules(|_| {}), Arc::new(Broken), [ScriptStep::Echo]);
     for mut cx in [
         bench.context(&bench.tool(), json!({})),
         with_handle(bench.context(&bench.tool(), json!({})), "h"),

@@ -1,4 +1,4 @@
-//! How many calls a turn and a conversation may make, and what they may cost.
+//! Quota: number and cost of the calls of a turn and a conversation.
 
 use std::{
     future::pending,
@@ -17,30 +17,30 @@ use tool_core::{
     HedgeSettings, InputRequest, Invoke, Layer, Metadata, Mode, Outcome, PendingCall, Reply, Settings,
     Target, ToolError, Trust,
 };
-use tool_policy::{CallLimits, Micros, Quota, QuotaLayer, Rules};
+use tool_policy::{MicroDollars, Quota, QuotaLayer, QuotaLimits, Rules};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// The layer around a scripted tool.
 struct Bench {
-    stack: Quota<Script>,
-    script: Script,
+    stack: Quota<ScriptedExecutor>,
+    script: ScriptedExecutor,
     clock: Arc<dyn Clock>,
 }
 
-fn limits(change: impl FnOnce(&mut CallLimits)) -> Rules {
+fn limits(change: impl FnOnce(&mut QuotaLimits)) -> Rules {
     let mut rules = Rules::default();
     change(&mut rules.limits);
     rules
 }
 
 impl Bench {
-    fn new(change: impl FnOnce(&mut CallLimits)) -> Self {
-        Self::with([Step::Echo], change)
+    fn new(change: impl FnOnce(&mut QuotaLimits)) -> Self {
+        Self::with([ScriptStep::Echo], change)
     }
 
-    fn with(steps: impl IntoIterator<Item = Step>, change: impl FnOnce(&mut CallLimits)) -> Self {
-        let script = Script::new(steps);
+    fn with(steps: impl IntoIterator<Item = ScriptStep>, change: impl FnOnce(&mut QuotaLimits)) -> Self {
+        let script = ScriptedExecutor::new(steps);
         Self {
             stack: QuotaLayer::new(limits(change)).layer(script.clone()),
             script,
@@ -60,7 +60,7 @@ impl Bench {
         result.err().map(|error| error.kind())
     }
 
-    /// How many of so many calls are made.
+    /// Makes this many calls, and returns how many of them run.
     async fn n_made(&self, n_calls: usize, meta: Value) -> usize {
         let mut n_made = 0;
         for _ in 0..n_calls {
@@ -84,10 +84,10 @@ async fn turns_and_conversations_have_their_limits() {
         (of("a", 1), 3),
         (of("a", 2), 2),
         (of("b", 1), 3),
-        // A text is another than a number, and calls without a turn are in none.
+        // A text differs from a number, and a call without a turn belongs to none.
         (of("b", "1"), 2),
         (json!({QuotaLayer::CONVERSATION: "c"}), 5),
-        // Without a conversation, all calls are of one.
+        // Without a conversation, all calls belong to one.
         (json!({}), 5),
         (json!({"other": 1}), 0),
     ] {
@@ -180,7 +180,7 @@ async fn the_same_call_is_made_no_more_often_than_is_said() {
     assert_eq!(call(r#"{ "n": 1.0, "q": "a" }"#, "x").await, None);
     assert_eq!(
         call(r#"{"q":"a","n":1}"#, "x").await.as_deref(),
-        Some("the same call was made 2 times in this conversation already")
+        Some("the same call was already made 2 times in this conversation")
     );
     assert_eq!(call(r#"{"q":"b","n":1}"#, "x").await, None);
     assert_eq!(call(r#"{"q":"a","n":1}"#, "y").await, None);
@@ -189,8 +189,8 @@ async fn the_same_call_is_made_no_more_often_than_is_said() {
 #[tokio::test]
 async fn what_calls_cost_is_summed_exactly() {
     let bench = Bench::new(|limits| {
-        limits.cost_per_turn = Some(Micros::from_dollars(0.3));
-        limits.cost_per_conversation = Some(Micros::from_dollars(0.5));
+        limits.cost_per_turn = Some(MicroDollars::from_dollars(0.3));
+        limits.cost_per_conversation = Some(MicroDollars::from_dollars(0.5));
     });
     let context = |cost: Option<f64>, trust: Trust, turn: u32| {
         let mut tool = TestTool::new("search").metadata(Metadata {
@@ -202,13 +202,13 @@ async fn what_calls_cost_is_summed_exactly() {
         cx.target = Target::Tool(tool.build(bench.script.clone()));
         cx
     };
-    // As sums of doubles, three tenths are more than 0.3.
+    // As a sum of floating-point numbers, three tenths are more than 0.3.
     for (cost, trust, turn, is_made) in [
         (Some(0.1), Trust::Operator, 1, true),
         (Some(0.1), Trust::Operator, 1, true),
         (Some(0.1), Trust::Operator, 1, true),
         (Some(0.000_001), Trust::Operator, 1, false),
-        // What is free can be called, and what a server says of itself is nothing.
+        // A free tool can always be called, and a cost that a server declares is ignored.
         (None, Trust::Operator, 1, true),
         (Some(9.0), Trust::Upstream, 1, true),
         (Some(0.15), Trust::Operator, 2, true),
@@ -241,16 +241,16 @@ fn dollars_become_whole_millionths() {
         (12.345, 12_345_000, "12.345"),
         (1e300, u64::MAX, "18446744073709.551615"),
     ] {
-        let amount = Micros::from_dollars(dollars);
+        let amount = MicroDollars::from_dollars(dollars);
         assert_eq!(
             (amount, amount.to_string().as_str()),
-            (Micros(micros), shown),
+            (MicroDollars(micros), shown),
             "{dollars}"
         );
     }
 }
 
-/// Ends as it is told.
+/// Ends with this result.
 struct Ends(Result<Outcome, ToolError>);
 
 impl Invoke for Ends {
@@ -275,7 +275,7 @@ async fn what_is_not_made_is_not_counted() {
         Ok(reply.into())
     };
     let cases: [(Result<Outcome, ToolError>, bool); 15] = [
-        // A fallback that answers counts itself.
+        // A fallback that answers counts as its own call.
         (kept(DegradedStep::Fallback), false),
         (kept(DegradedStep::Stale), true),
         (
@@ -301,7 +301,7 @@ async fn what_is_not_made_is_not_counted() {
         (error(ErrorKind::Unavailable, "begun: no connection"), true),
         (error(ErrorKind::RateLimited, "begun: a limit of ours"), false),
         (error(ErrorKind::Timeout, "begun: no answer"), true),
-        // No attempt began: held back by a breaker, switched off, or over while it waited for its turn.
+        // No attempt began: blocked by a breaker, disabled, or timed out in a queue.
         (error(ErrorKind::Unavailable, "held back"), false),
         (error(ErrorKind::Auth, "switched off"), false),
         (error(ErrorKind::Timeout, "sent"), true),
@@ -310,7 +310,7 @@ async fn what_is_not_made_is_not_counted() {
     for (ended, counts) in cases {
         let shown = format!("{ended:?}");
         let bench = Bench::new(|_| {});
-        let change = |limits: &mut CallLimits| {
+        let change = |limits: &mut QuotaLimits| {
             limits.calls_per_turn = Some(1);
             limits.identical_calls = Some(1);
             limits.calls_per_conversation = Some(1);
@@ -323,7 +323,7 @@ async fn what_is_not_made_is_not_counted() {
     }
 }
 
-/// Waits for its turn for ever, before its first attempt or in it.
+/// Waits forever, before its first attempt or within it.
 struct Waits {
     has_begun: bool,
 }
@@ -348,7 +348,7 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
     let cases: [(bool, Change, bool); 4] = [
         (false, |_| {}, false),
         (true, |_| {}, true),
-        // Others may run it.
+        // An attempt of another call may run it.
         (
             false,
             |settings| settings.cache = Some(CacheSettings::default()),
@@ -362,7 +362,7 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let mut tool = TestTool::new("search");
         change(&mut tool.settings);
-        let tool = tool.build(Script::new([Step::Echo]));
+        let tool = tool.build(ScriptedExecutor::new([ScriptStep::Echo]));
         let context = || {
             let mut cx = call(tool.clone(), json!({}), clock.clone());
             cx.extras.meta = Some(RawJson::from(of("a", 1)));

@@ -1,17 +1,18 @@
-//! What an approval is bound to, made from a call.
+//! Binding of an approval to one call, and the errors of calls without a valid approval.
 
 use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    ApprovalCall, CallContext, DataClassification, ErrorKind, Metadata, PiiHandling, Tool, ToolError, Trust,
+    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, DataClassification, ErrorKind,
+    Metadata, PiiHandling, Tool, ToolError, Trust,
 };
 
-/// How many bytes of arguments may be kept for somebody to look at.
+/// Maximum size of the arguments of a call that needs approval, in bytes.
 const MAX_ARGUMENTS: usize = 64 * 1024;
 
-/// Why a call is not approved: an error for the caller, and one of few words for traces.
+/// Refusal of a call without a valid approval: an error for the caller, and a fixed word for traces and metrics.
 #[derive(Debug)]
 pub(crate) struct Unapproved {
     pub(crate) error: ToolError,
@@ -23,10 +24,55 @@ impl Unapproved {
         let error = ToolError::new(ErrorKind::Denied, message);
         Self { error, reason }
     }
+
+    /// Refuses a call whose handle names no valid approval.
+    pub(crate) fn unknown(handle: &str) -> Self {
+        let message = format!(
+            "there is no approval `{handle}` for this call: it has expired, was used, or was never requested; call without it to request another"
+        );
+        Self::denied("unknown", message)
+    }
+
+    /// Refuses a call because of the state of its approval: denied, or used already.
+    pub(crate) fn by_state(approval: &ApprovalRecord) -> Self {
+        let ApprovalState::Denied { by, reason } = &approval.state else {
+            return Self::used(approval);
+        };
+        let reason = reason
+            .as_ref()
+            .map(|reason| format!(": {reason}"))
+            .unwrap_or_default();
+        Self::denied("denied", format!("`{by}` denied the call{reason}"))
+    }
+
+    /// Refuses a call whose approval was used by another one.
+    pub(crate) fn used(approval: &ApprovalRecord) -> Self {
+        let message = format!(
+            "the approval `{}` was used already; it is valid for one call",
+            approval.handle
+        );
+        Self::denied("used", message)
+    }
+
+    /// Refuses a call whose approval cannot be stored.
+    pub(crate) fn not_stored(error: ApprovalsError) -> Self {
+        let kind = match error {
+            ApprovalsError::Full { .. } => ErrorKind::Overloaded,
+            _ => ErrorKind::Unavailable,
+        };
+        let message = format!("the call needs approval, but {error}");
+        Self {
+            error: ToolError::new(kind, message).with_source(error),
+            reason: "not_kept",
+        }
+    }
 }
 
-/// The call as it is to be approved.
-pub(crate) fn of(
+/// Binds an approval to a call.
+///
+/// # Errors
+/// If the arguments are too large to be shown to a person.
+pub(crate) fn bind(
     cx: &CallContext,
     reason: String,
     policy_digest: [u8; 32],
@@ -36,7 +82,7 @@ pub(crate) fn of(
     let arguments = cx.arguments.raw();
     if arguments.len() > MAX_ARGUMENTS {
         let message = format!(
-            "the call needs approval, and its arguments have more than the {MAX_ARGUMENTS} bytes that somebody can look at"
+            "the call needs approval, and its arguments have more than the {MAX_ARGUMENTS} bytes that a person can review"
         );
         return Err(Unapproved::denied("large_arguments", message));
     }
@@ -59,17 +105,24 @@ pub(crate) fn of(
     })
 }
 
-/// What is no longer as it was approved, if anything: an error for whoever comes with the approval.
-pub(crate) fn check(approved: &ApprovalCall, now: &ApprovalCall, handle: &str) -> Result<(), Unapproved> {
+/// Checks that an approval is for this very call.
+///
+/// # Errors
+/// Names the first difference.
+pub(crate) fn check_binding(
+    approved: &ApprovalCall,
+    now: &ApprovalCall,
+    handle: &str,
+) -> Result<(), Unapproved> {
     let denied = |reason, what: &str| {
         Err(Unapproved::denied(
             reason,
             format!("the approval `{handle}` {what}"),
         ))
     };
-    // Of somebody else's approval, nothing is told.
+    // Nothing is revealed about the approval of another caller.
     if approved.principal != now.principal || approved.tenant != now.tenant {
-        return Err(unknown(handle));
+        return Err(Unapproved::unknown(handle));
     }
     if approved.tool != now.tool {
         return denied("other_tool", "is for another tool");
@@ -90,15 +143,8 @@ pub(crate) fn check(approved: &ApprovalCall, now: &ApprovalCall, handle: &str) -
     Ok(())
 }
 
-pub(crate) fn unknown(handle: &str) -> Unapproved {
-    let message = format!(
-        "there is no approval `{handle}` for this call: it has expired, was used, or was never asked for; call without it to ask for another"
-    );
-    Unapproved::denied("unknown", message)
-}
-
-/// What identifies a tool as somebody knows it who approves a call: its definition, and what runs it and where. A secret
-/// is not part of it, only the reference to one.
+/// Returns the digest of everything that an approver knows of a tool: its definition, its executor and its place. It covers
+/// references to secrets, but no secret.
 fn tool_digest(tool: &Arc<Tool>) -> [u8; 32] {
     let descriptor = tool.descriptor();
     let identity = json!([
@@ -112,7 +158,7 @@ fn tool_digest(tool: &Arc<Tool>) -> [u8; 32] {
     raw_json::digest(&RawJson::from(identity))
 }
 
-/// What the operator says of the tool. What a server says of its own tools is nothing to go by.
+/// Returns the risks that the operator declares for the tool. A server's statements about its own tools are not trusted.
 fn risks(tool: &Tool) -> Vec<String> {
     let descriptor = tool.descriptor();
     if descriptor.origin.trust != Trust::Operator {

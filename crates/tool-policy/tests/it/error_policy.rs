@@ -1,4 +1,4 @@
-//! What callers are told of errors.
+//! Error policy: errors as callers see them.
 
 use std::{
     error::Error as _,
@@ -13,14 +13,14 @@ use tool_core::{
 };
 use tool_policy::ErrorPolicyLayer;
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 fn told(message: &str) -> String {
     let error = ToolError::new(ErrorKind::UpstreamError, message);
-    ErrorPolicyLayer::default().told(error).message().to_owned()
+    ErrorPolicyLayer::default().for_caller(error).message().to_owned()
 }
 
-/// A model reads one line, in which nothing is hidden and no markup acts.
+/// A model reads one line without hidden text and without active markup.
 #[test]
 fn what_an_upstream_says_hides_nothing_from_people() {
     for (message, expected) in [
@@ -108,7 +108,7 @@ fn the_error_as_it_was_is_the_cause() {
     let error = ToolError::new(ErrorKind::Unavailable, "10.0.0.1 is down")
         .with_retry_after(std::time::Duration::from_secs(3))
         .with_detail(RawJson::from(json!({"host": "10.0.0.1:80"})));
-    let told = ErrorPolicyLayer::default().told(error);
+    let told = ErrorPolicyLayer::default().for_caller(error);
     assert_eq!(told.message(), "[internal address] is down");
     assert_eq!(
         told.source().map(ToString::to_string).as_deref(),
@@ -119,7 +119,7 @@ fn the_error_as_it_was_is_the_cause() {
     let pages = json!({"code": -32042, "data": {"elicitations": [{"url": "http://localhost:1/login"}]}});
     let error = ToolError::new(ErrorKind::UpstreamError, "visit").with_detail(RawJson::from(pages));
     assert!(
-        ErrorPolicyLayer::default().told(error).detail().is_some(),
+        ErrorPolicyLayer::default().for_caller(error).detail().is_some(),
         "a client needs these"
     );
 }
@@ -133,19 +133,19 @@ fn an_operator_has_other_words() {
     };
     let policy = Arc::new(ErrorPolicySettings::default().with(ErrorKind::Unavailable, rule));
     let surface = ErrorPolicyLayer::new(policy);
-    let told = surface.told(ToolError::new(ErrorKind::Unavailable, "down"));
+    let told = surface.for_caller(ToolError::new(ErrorKind::Unavailable, "down"));
     assert_eq!(
         (told.message(), told.advice()),
         ("the shop is closed", "ask for Ada")
     );
-    let told = surface.told(ToolError::new(ErrorKind::Timeout, "late"));
+    let told = surface.for_caller(ToolError::new(ErrorKind::Timeout, "late"));
     assert_eq!(
         (told.message(), told.advice()),
         ("late", ErrorKind::Timeout.advice())
     );
 }
 
-/// Counts alerts.
+/// Records alerts.
 #[derive(Default)]
 struct Alerts(Mutex<Vec<AlertKind>>);
 
@@ -173,7 +173,7 @@ async fn operators_are_told_of_what_should_not_happen_and_not_of_each() {
         (ErrorKind::Denied, 0),
     ] {
         let alerts = Arc::new(Alerts::default());
-        let script = Script::new([Step::Fail(ToolError::new(kind, "as scripted"))]);
+        let script = ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(kind, "as scripted"))]);
         let tool = TestTool::new("t").build(script.clone());
         let layer = surface.clone().layer(script);
         let clock = Arc::new(TokioClock::new());

@@ -1,4 +1,4 @@
-//! Refused credentials alone, on a paused clock.
+//! Credential refresh alone, on a paused clock.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use tool_testkit::{TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An upstream that accepts one credential, and what a tool has.
+/// An upstream that accepts one credential, and the credential that a tool has.
 #[derive(Clone, Default)]
 struct Locked(Arc<Inner>);
 
@@ -30,11 +30,11 @@ struct Inner {
     accepted: AtomicUsize,
     held: AtomicUsize,
     refused: AtomicUsize,
-    /// What a renewal gives.
+    /// Credential that the next refresh returns.
     next: AtomicUsize,
     n_calls: AtomicUsize,
     n_renewals: AtomicUsize,
-    /// Whether other credentials do not help.
+    /// `true` if new credentials do not help.
     is_final: bool,
 }
 
@@ -71,7 +71,7 @@ impl Backend for Locked {
     }
 }
 
-/// What observers are told of tools that are off and on.
+/// Alerts about disabled and enabled tools.
 #[derive(Default)]
 struct Seen(Mutex<Vec<AlertPhase>>);
 
@@ -135,7 +135,7 @@ async fn other_credentials_are_got_once_and_the_call_is_made_again() {
 
 #[tokio::test(start_paused = true)]
 async fn without_others_that_are_accepted_the_tool_is_switched_off() {
-    // None at all, three times in a row; or ones that are refused as well.
+    // No new credentials, three times in a row; or new ones that are refused as well.
     for (next, n_calls, n_renewals) in [(0, 3, 3), (7, 2, 1)] {
         let bench = Bench::of(expired(next));
         while bench.counts().0 < n_calls {
