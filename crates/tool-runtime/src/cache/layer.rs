@@ -3,132 +3,151 @@ use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
-    CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, DispatchHistory, ErrorKind,
-    Event, FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskMode, ToolError, format_duration,
+    CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, ErrorKind, Event, FailedStep,
+    Invoke, Layer, Outcome, Reply, Target, ToolError, format_duration,
 };
 use tracing::Instrument;
 
 use super::{
-    response_cache::{Answer, Answers, Key},
-    single_flight::{Boarding, Flights, Landed, Takeoff},
+    response_cache::{CacheKey, CachedReply, ResponseCache},
+    sharing::{bypass_reason, detached_context},
+    single_flight::{FlightResult, Join, Leader, SingleFlight},
 };
-use crate::{RetryLayer, fallback::mark_degraded, within::within};
+use crate::{degraded::mark_degraded, timeout::within};
 
-/// Keeps the answers of tools for later calls, and makes identical calls at the same time once, where the tool's
-/// [`CacheSettings`] say so.
+/// Caches the replies of tools (RFC 9111), and runs identical concurrent calls once (single flight), as the tool's
+/// [`CacheSettings`] say. Stale replies follow RFC 5861: stale-while-revalidate and stale-if-error.
 ///
-/// # Which calls are the same
-/// Those of one tenant and principal, to one tool of one version with one executor and its settings and credentials,
-/// with arguments that mean the same. The principal does not count where the tool's
-/// [`CacheScope`](tool_core::CacheScope) is shared.
+/// # Which calls are identical
+/// Calls of one tenant and principal to one tool of one version, with one executor and its settings and credentials, and with
+/// arguments of the same meaning. The principal does not matter if the tool's [`CacheScope`](tool_core::CacheScope) is shared.
 ///
-/// # What is made once belongs to no caller
-/// Its answer is for others as well, so it cannot depend on what one caller has beside the arguments. It is made without
-/// the caller's client: it can ask nobody, tells no one its log, and becomes no task. Of the caller's `_meta` it has the
-/// trace and [`RetryLayer::META_KEY`] alone. Its time is the tool's, not that of the caller who came first. Progress goes to
-/// all who wait, if the first of them wanted any.
+/// # Shared work belongs to no caller
+/// Its result is for other calls as well, so it must not depend on anything that one caller has besides the arguments. It runs
+/// without the caller's client: it can ask no question, sends no log messages, and becomes no task. Of the caller's `_meta`, it
+/// has only the trace context and [`RetryLayer::META_KEY`](crate::RetryLayer::META_KEY). Its time limit is the tool's, not that
+/// of the first caller. Its progress goes to all waiters, if the first of them wants progress.
 ///
-/// A call that needs more than that is made for itself: another round of a call, one that wants to be a task, one
-/// with an idempotency key, and one that says so in its `_meta` under [`CacheLayer::META_KEY`].
+/// A call that needs more bypasses the cache: one that continues an earlier round, requests a task or has an idempotency key,
+/// and one that says so in its `_meta` under [`CacheLayer::META_KEY`].
 ///
-/// # What is kept
-/// Answers, and nothing else: no errors, nothing in which the tool reports a failure, no part, nothing unfinished. A reply that was
-/// not made for its call says so under [`CacheLayer::META_KEY`], with its age. For how long answers are of use depends also on
-/// the tool's ladder, of which [`FallbackLayer`](crate::Degrade) takes the steps.
+/// # What is cached
+/// Complete replies only: no errors, no reply in which the tool reports a failure, no partial result, no unfinished task. A reply
+/// that was not made for its call says so under [`CacheLayer::META_KEY`], with its age. The longest useful age also depends on
+/// the tool's fallback ladder, of which [`FallbackLayer`](crate::FallbackLayer) takes the steps.
 ///
 /// # Cancellation
-/// The work runs in a task of its own. A caller who goes takes nothing away from those who wait with it; when the last one
-/// goes, the work is cancelled.
+/// Shared work runs in a task of its own. A caller who leaves does not affect the other waiters. When the last waiter leaves, the
+/// work is cancelled.
 ///
 /// # Order
-/// Inside admission, or a refused caller would read another's answer; outside retries, so that all who wait for a result
-/// share its attempts.
+/// Inside admission, or a refused caller would read another caller's result. Outside retries, so that all waiters share the
+/// attempts.
+///
+/// # Examples
+/// ```
+/// use tool_core::{Invoke, Layers};
+/// use tool_runtime::{CacheLayer, RetryLayer};
+///
+/// # fn stack<S: Invoke + 'static>(executor: S) {
+/// let cache = CacheLayer::new(64 << 20);
+/// let stack = Layers::outermost(cache.clone()).then(RetryLayer::default()).around(executor);
+/// assert_eq!(cache.n_running(), 0);
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct CacheLayer {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
 }
 
-/// The layer of [`CacheLayer`].
+/// Service of [`CacheLayer`].
 #[derive(Debug)]
 pub struct Cache<S> {
     settings: CacheLayer,
-    /// Shared with the work that goes on without its caller.
+    /// Shared with the work that outlives its caller.
     inner: Arc<S>,
 }
 
-/// What is known of earlier calls, and of those that run.
+/// Replies of earlier calls, and executions in flight.
 #[derive(Debug)]
-struct Desk {
-    answers: Answers,
-    flights: Arc<Flights>,
+struct Shared {
+    responses: ResponseCache,
+    flights: Arc<SingleFlight>,
 }
 
-/// What is done about a call.
-enum Plan {
-    /// It is made for itself.
-    Alone,
-    /// It is answered with this.
-    Kept(Reply),
-    /// It is made once for all who want the same.
-    Once(Box<Wanted>),
+/// Decision of the cache about a call.
+enum CachePlan {
+    /// The call is made for itself.
+    Bypass,
+    /// The call is answered with this reply.
+    Respond(Reply),
+    /// The call is made once for all identical ones.
+    Fetch(Box<Fetch>),
 }
 
-/// A call that is made once.
-struct Wanted {
-    key: Key,
+/// A call that is made once for all identical ones.
+struct Fetch {
+    key: CacheKey,
     settings: CacheSettings,
-    /// What is given if nothing better can be had.
-    spare: Option<Arc<Answer>>,
+    /// Stale reply that is used if the fetch fails (RFC 5861, stale-if-error).
+    stale: Option<Arc<CachedReply>>,
 }
+
+/// Context of shared work, with its result.
+type Finished = (CallContext, Result<Outcome, ToolError>);
 
 impl CacheLayer {
-    /// Where a reply says that it was not made for its call, and where a caller says that it wants none of those.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "cache";
+    /// Key in `_meta` under which a reply says that it was not made for its call, and under which a caller requests a bypass.
     pub const META_KEY: &'static str = "dev.toolplane/cache";
-    /// What a caller says there.
+    /// Value under that key with which a caller bypasses the cache.
     pub const BYPASS: &'static str = "bypass";
 
-    /// A layer that keeps answers in this many bytes.
+    /// Creates a layer with a cache of this many bytes.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
-        let desk = Desk {
-            answers: Answers::new(max_bytes),
+        let shared = Shared {
+            responses: ResponseCache::new(max_bytes),
             flights: Arc::default(),
         };
-        Self { desk: Arc::new(desk) }
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
-    /// The answer that is kept for a call, with its age, however long ago it was fresh.
+    /// Returns the cached reply for a call and its age, even if it is stale.
     ///
     /// # Errors
-    /// Why there is none: nothing is kept, it is older than `max_age`, or the call wants an answer of its own.
+    /// The reason, if the tool has no cache, the call bypasses it, or no reply of at most `max_age` is cached.
     pub(crate) fn stale(
         &self,
         cx: &CallContext,
         max_age: Duration,
     ) -> Result<(Reply, Duration), &'static str> {
         let settings = cx.tool().settings().cache.ok_or("the tool has no cache")?;
-        if let Some(why) = alone(cx) {
-            return Err(why);
+        if let Some(reason) = bypass_reason(cx) {
+            return Err(reason);
         }
-        let key = Key::of(cx, settings.scope);
-        let answer = self.desk.answers.find(&key).ok_or("nothing is kept")?;
-        let age = answer.age(cx.clock.now());
+        let key = CacheKey::for_call(cx, settings.scope);
+        let cached = self.shared.responses.get(&key).ok_or("nothing is cached")?;
+        let age = cached.age(cx.clock.now());
         if age > max_age {
-            return Err("what is kept is too old");
+            return Err("the cached reply is too old");
         }
-        Ok((answer.reply(), age))
+        Ok((cached.reply(), age))
     }
 
-    /// How many bytes the answers take that are kept, about.
+    /// Returns the approximate size of all cached replies, in bytes.
     #[must_use]
     pub fn n_bytes(&self) -> u64 {
-        self.desk.answers.n_bytes()
+        self.shared.responses.n_bytes()
     }
 
-    /// How many calls are running that others may join.
+    /// Returns the number of running executions that other calls may join.
     #[must_use]
     pub fn n_running(&self) -> usize {
-        self.desk.flights.n_aloft()
+        self.shared.flights.n_in_flight()
     }
 }
 
@@ -146,187 +165,176 @@ impl<S> Layer<S> for CacheLayer {
 impl<S: Invoke + 'static> Invoke for Cache<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         match self.plan(cx) {
-            Plan::Alone => self.inner.invoke(cx).await,
-            Plan::Kept(reply) => Ok(reply.into()),
-            // Boxed, so that calls which are answered at once do not carry the room for this.
-            Plan::Once(wanted) => Box::pin(self.once(cx, *wanted)).await,
+            CachePlan::Bypass => self.inner.invoke(cx).await,
+            CachePlan::Respond(reply) => Ok(reply.into()),
+            // Boxed, so that calls which are answered at once do not carry the size of its future.
+            CachePlan::Fetch(fetch) => Box::pin(self.fetch_or_stale(cx, *fetch)).await,
         }
     }
 }
 
 impl<S: Invoke + 'static> Cache<S> {
-    fn plan(&self, cx: &mut CallContext) -> Plan {
+    fn plan(&self, cx: &mut CallContext) -> CachePlan {
         let Some(settings) = cx.tool().settings().cache else {
-            return Plan::Alone;
+            return CachePlan::Bypass;
         };
-        let CacheLayer { desk } = &self.settings;
+        let CacheLayer { shared } = &self.settings;
         if !matches!(cx.target, Target::Tool(_)) {
-            return Plan::Alone;
+            return CachePlan::Bypass;
         }
         if cx.is_dry_run() {
-            cx.explain("cache", || "nothing is kept or given in a dry run".to_owned());
-            return Plan::Alone;
+            cx.explain(CacheLayer::NAME, || "not used in a dry run".to_owned());
+            return CachePlan::Bypass;
         }
-        if let Some(why) = alone(cx) {
-            cx.explain("cache", || format!("not looked at: {why}"));
-            tell(cx, CacheOutcome::Bypassed);
-            return Plan::Alone;
+        if let Some(reason) = bypass_reason(cx) {
+            cx.explain(CacheLayer::NAME, || format!("bypassed: {reason}"));
+            emit_use(cx, CacheOutcome::Bypassed);
+            return CachePlan::Bypass;
         }
-        let key = Key::of(cx, settings.scope);
-        let Some(answer) = desk.answers.find(&key) else {
-            return Plan::once(key, settings, None);
+        let key = CacheKey::for_call(cx, settings.scope);
+        let Some(cached) = shared.responses.get(&key) else {
+            return CachePlan::fetch(key, settings, None);
         };
-        let age = answer.age(cx.clock.now());
+        let age = cached.age(cx.clock.now());
         let ttl = settings.ttl_of(&cx.tool().descriptor().metadata);
         if age < ttl {
-            return Plan::Kept(kept(cx, &answer, CacheOutcome::Hit, ""));
+            return CachePlan::Respond(hit(cx, &cached, CacheOutcome::Hit, ""));
         }
         if age < ttl.saturating_add(settings.stale_while_revalidate) {
-            let is_first = self.refresh(cx, key, settings);
-            let why = if is_first {
-                ", and asked again in the background"
+            let is_first = self.revalidate(cx, key, settings);
+            let note = if is_first {
+                ", stale, and revalidated in the background"
             } else {
-                ", and being asked again"
+                ", stale, and being revalidated"
             };
-            return Plan::Kept(kept(cx, &answer, CacheOutcome::Stale, why));
+            return CachePlan::Respond(hit(cx, &cached, CacheOutcome::Stale, note));
         }
-        let is_spare = age < ttl.saturating_add(settings.stale_if_error);
-        Plan::once(key, settings, is_spare.then_some(answer))
+        let may_be_used = age < ttl.saturating_add(settings.stale_if_error);
+        CachePlan::fetch(key, settings, may_be_used.then_some(cached))
     }
 
-    /// Makes the call once for all who want the same now, or gives what is left if that fails.
-    async fn once(&self, cx: &mut CallContext, wanted: Wanted) -> Result<Outcome, ToolError> {
-        let Wanted { key, settings, spare } = wanted;
-        // What is left is given in time: a part of the time goes unused.
-        let patience = spare.as_ref().and_then(|_| cx.remaining());
-        let mut made = Box::pin(self.made(cx, key, settings));
-        let (outcome, result) = match patience.map(|left| left - left / 10) {
-            Some(limit) => within(limit, None, made.as_mut()).await.unwrap_or_else(|| {
+    /// Makes the call once for all identical ones, or returns the stale reply if that fails.
+    async fn fetch_or_stale(&self, cx: &mut CallContext, fetch: Fetch) -> Result<Outcome, ToolError> {
+        let Fetch { key, settings, stale } = fetch;
+        // A tenth of the time is reserved, so that the stale reply is sent before the deadline.
+        let limit = stale.as_ref().and_then(|_| cx.remaining());
+        let mut fetched = Box::pin(self.fetch(cx, key, settings));
+        let (outcome, result) = match limit.map(|left| left - left / 10) {
+            Some(limit) => within(limit, None, fetched.as_mut()).await.unwrap_or_else(|| {
                 let message = format!("no answer within {}", format_duration(limit));
                 (
                     CacheOutcome::Miss,
                     Err(ToolError::new(ErrorKind::Timeout, message)),
                 )
             }),
-            None => made.as_mut().await,
+            None => fetched.as_mut().await,
         };
-        drop(made);
-        // An attempt that nobody waits for may still come to something.
+        drop(fetched);
+        // An attempt without a waiter may still have an effect.
         let result = result.map_err(|error| match error.kind() {
             ErrorKind::Timeout => cx.unanswered(ErrorKind::Timeout, error.message()),
             _ => cx.mark(error),
         });
-        if let (Err(error), Some(answer)) = (&result, spare)
+        if let (Err(error), Some(cached)) = (&result, stale)
             && matches!(error.kind().category(), Category::Transient | Category::RateLimit)
             && !error.may_have_run()
         {
-            let (kind, age) = (error.kind(), answer.age(cx.clock.now()));
-            cx.explain("cache", || {
-                format!("answered {} ago, after `{kind}`", format_duration(age))
-            });
-            tell(cx, CacheOutcome::Stale);
-            let mut reply = marked(answer.reply(), CacheOutcome::Stale, age, Some(kind));
-            let mut degraded = Degraded::new(DegradedStep::Stale, "cache");
-            degraded.age = age;
-            degraded.errors = vec![FailedStep {
-                tool: Some(cx.tool().name().clone()),
-                kind,
-            }];
-            mark_degraded(cx, &mut reply, &degraded);
-            return Ok(reply.into());
+            return Ok(stale_if_error(cx, &cached, error.kind()).into());
         }
-        tell(cx, outcome);
+        emit_use(cx, outcome);
         result
     }
 
-    async fn made(
+    /// Joins the single flight of the call, or leads a new one.
+    async fn fetch(
         &self,
         cx: &mut CallContext,
-        key: Key,
+        key: CacheKey,
         settings: CacheSettings,
     ) -> (CacheOutcome, Result<Outcome, ToolError>) {
-        let Desk { answers, flights } = &*self.settings.desk;
-        let boarding = flights.board(&key, cx.origin.progress.as_ref(), || {
+        let Shared { responses, flights } = &*self.settings.shared;
+        let join = flights.join(&key, cx.origin.progress.as_ref(), || {
             let ttl = settings.ttl_of(&cx.tool().descriptor().metadata);
-            let answer = answers.find(&key)?;
-            (answer.age(cx.clock.now()) < ttl).then_some(answer)
+            let cached = responses.get(&key)?;
+            (cached.age(cx.clock.now()) < ttl).then_some(cached)
         });
-        match boarding {
-            Boarding::Kept(answer) => {
-                let age = answer.age(cx.clock.now());
-                cx.explain("cache", || "answered just now".to_owned());
-                let reply = marked(answer.reply(), CacheOutcome::Hit, age, None);
+        match join {
+            Join::Cached(cached) => {
+                let age = cached.age(cx.clock.now());
+                cx.explain(CacheLayer::NAME, || "hit: cached just now".to_owned());
+                let reply = with_cache_meta(cached.reply(), CacheOutcome::Hit, age, None);
                 (CacheOutcome::Hit, Ok(reply.into()))
             }
-            Boarding::Joined(_seat, landed, history) => {
+            Join::Follower(_waiter, result, history) => {
                 cx.follow(history);
-                cx.explain("cache", || {
-                    "waits for the same call, which runs already".to_owned()
+                cx.explain(CacheLayer::NAME, || {
+                    "joins the same call, which is in flight".to_owned()
                 });
-                match joined(landed).await {
-                    Landed::Result(result) => {
-                        let result = result
-                            .map(|reply| marked(reply, CacheOutcome::Shared, Duration::ZERO, None).into());
+                match wait_for_result(result).await {
+                    FlightResult::Shared(result) => {
+                        let result = result.map(|reply| {
+                            with_cache_meta(reply, CacheOutcome::Shared, Duration::ZERO, None).into()
+                        });
                         (CacheOutcome::Shared, result)
                     }
-                    Landed::Apart => (CacheOutcome::Bypassed, self.inner.invoke(cx).await),
+                    FlightResult::NotShareable => (CacheOutcome::Bypassed, self.inner.invoke(cx).await),
                 }
             }
-            Boarding::New(_seat, takeoff) => {
-                cx.follow(takeoff.history.clone());
-                cx.explain("cache", || "nothing is kept".to_owned());
-                let (sender, own) = oneshot::channel();
-                self.begin(cx, key, settings, takeoff, Some(sender));
-                let result = match own.await {
+            Join::Leader(_waiter, leader) => {
+                cx.follow(leader.history.clone());
+                cx.explain(CacheLayer::NAME, || "miss".to_owned());
+                let (sender, finished) = oneshot::channel();
+                self.spawn(cx, key, settings, leader, Some(sender));
+                let result = match finished.await {
                     Ok((work, result)) => {
                         cx.merge_fork(work);
                         result
                     }
-                    Err(_) => Err(lost()),
+                    Err(_) => Err(lost_result()),
                 };
                 (CacheOutcome::Miss, result)
             }
         }
     }
 
-    /// Has the answer fetched in the background; false if it is being fetched already.
-    fn refresh(&self, cx: &CallContext, key: Key, settings: CacheSettings) -> bool {
-        match self.settings.desk.flights.keep_up(&key) {
-            Some(takeoff) => {
-                self.begin(cx, key, settings, takeoff, None);
+    /// Fetches the result in the background. Returns `false` if it is being fetched already.
+    fn revalidate(&self, cx: &CallContext, key: CacheKey, settings: CacheSettings) -> bool {
+        match self.settings.shared.flights.lead_detached(&key) {
+            Some(leader) => {
+                self.spawn(cx, key, settings, leader, None);
                 true
             }
             None => false,
         }
     }
 
-    /// Begins the work in a task of its own, in the trace of the call that it is begun for.
-    fn begin(
+    /// Spawns the shared work in a task of its own, in the trace of the call that starts it.
+    fn spawn(
         &self,
         cx: &CallContext,
-        key: Key,
+        key: CacheKey,
         settings: CacheSettings,
-        takeoff: Takeoff,
-        own: Option<oneshot::Sender<Worked>>,
+        leader: Leader,
+        sender: Option<oneshot::Sender<Finished>>,
     ) {
-        let (inner, desk) = (self.inner.clone(), self.settings.desk.clone());
-        let mut work = of_nobody(cx, takeoff.history.clone());
-        let is_followed = own.is_some() && cx.origin.progress.is_some();
-        takeoff.begin(|landing, listeners| {
-            work.origin.progress = is_followed.then_some(listeners as _);
+        let (inner, shared) = (self.inner.clone(), self.settings.shared.clone());
+        let mut work = detached_context(cx, leader.history.clone());
+        let wants_progress = sender.is_some() && cx.origin.progress.is_some();
+        leader.spawn(|completion, listeners| {
+            work.origin.progress = wants_progress.then_some(listeners as _);
             let run = async move {
                 let result = run(&*inner, &mut work).await;
                 if let Ok(Outcome::Reply(reply)) = &result {
-                    keep(&desk.answers, key, settings, reply, &mut work);
+                    store(&shared.responses, key, settings, reply, &mut work);
                 }
-                landing.land(match &result {
-                    Ok(Outcome::Reply(reply)) => Landed::Result(Ok(reply.clone())),
-                    Ok(_) => Landed::Apart,
-                    Err(error) => Landed::Result(Err(error.clone())),
+                completion.complete(match &result {
+                    Ok(Outcome::Reply(reply)) => FlightResult::Shared(Ok(reply.clone())),
+                    Ok(_) => FlightResult::NotShareable,
+                    Err(error) => FlightResult::Shared(Err(error.clone())),
                 });
-                if let Some(own) = own {
-                    // Nobody may wait any more.
-                    let _ = own.send((work, result));
+                if let Some(sender) = sender {
+                    // The first caller may have left.
+                    let _ = sender.send((work, result));
                 }
             };
             run.in_current_span()
@@ -334,69 +342,45 @@ impl<S: Invoke + 'static> Cache<S> {
     }
 }
 
-fn tell(cx: &CallContext, outcome: CacheOutcome) {
+impl CachePlan {
+    fn fetch(key: CacheKey, settings: CacheSettings, stale: Option<Arc<CachedReply>>) -> Self {
+        Self::Fetch(Box::new(Fetch { key, settings, stale }))
+    }
+}
+
+fn emit_use(cx: &CallContext, outcome: CacheOutcome) {
     cx.observers.tell(&Event::CacheUsed { cx, outcome });
 }
 
-/// The work of a call, with how it ended.
-type Worked = (CallContext, Result<Outcome, ToolError>);
-
-/// The reply out of what is kept.
-fn kept(cx: &mut CallContext, answer: &Answer, outcome: CacheOutcome, why: &str) -> Reply {
-    let age = answer.age(cx.clock.now());
-    cx.explain("cache", || format!("answered {} ago{why}", format_duration(age)));
-    tell(cx, outcome);
-    marked(answer.reply(), outcome, age, None)
+/// Returns a cached reply for a call.
+fn hit(cx: &mut CallContext, cached: &CachedReply, outcome: CacheOutcome, note: &str) -> Reply {
+    let age = cached.age(cx.clock.now());
+    cx.explain(CacheLayer::NAME, || {
+        format!("hit: {} old{note}", format_duration(age))
+    });
+    emit_use(cx, outcome);
+    with_cache_meta(cached.reply(), outcome, age, None)
 }
 
-/// Why a call must be made for itself, if it must.
-fn alone(cx: &CallContext) -> Option<&'static str> {
-    if cx.extras.resume.is_some() {
-        return Some("this is another round of a call");
-    }
-    if matches!(cx.extras.task, Some(TaskMode::Requested(_))) {
-        return Some("the call is to be a task");
-    }
-    if cx.extras.idempotency_key.is_some() {
-        return Some("the call has a key of its own");
-    }
-    if cx.extras.extra_params.is_some() {
-        return Some("the call says more than its arguments");
-    }
-    let said = cx
-        .extras
-        .meta
-        .as_ref()
-        .and_then(|meta| meta.get(CacheLayer::META_KEY))?;
-    (said.string().as_deref() == Some(CacheLayer::BYPASS)).then_some("the caller wants an answer of its own")
+/// Returns a stale reply after a failed fetch, marked as degraded.
+fn stale_if_error(cx: &mut CallContext, cached: &CachedReply, kind: ErrorKind) -> Reply {
+    let age = cached.age(cx.clock.now());
+    cx.explain(CacheLayer::NAME, || {
+        format!("stale reply, {} old, after `{kind}`", format_duration(age))
+    });
+    emit_use(cx, CacheOutcome::Stale);
+    let mut reply = with_cache_meta(cached.reply(), CacheOutcome::Stale, age, Some(kind));
+    let mut degraded = Degraded::new(DegradedStep::Stale, "cache");
+    degraded.age = age;
+    degraded.errors = vec![FailedStep {
+        tool: Some(cx.tool().name().clone()),
+        kind,
+    }];
+    mark_degraded(cx, &mut reply, &degraded);
+    reply
 }
 
-/// The same call without what only its caller has.
-fn of_nobody(cx: &CallContext, history: Arc<DispatchHistory>) -> CallContext {
-    let mut work = cx.fork_detached(history);
-    work.extras.meta = cx.extras.meta.as_ref().and_then(common);
-    work.deadline = None;
-    work.origin.client = None;
-    work.origin.ask = None;
-    work.extras.task = None;
-    work
-}
-
-/// What of the caller's `_meta` does not change an answer.
-const COMMON: [&str; 3] = ["traceparent", "tracestate", RetryLayer::META_KEY];
-
-fn common(meta: &RawJson) -> Option<RawJson> {
-    let members = meta.members().filter(|(key, _)| COMMON.contains(&&**key));
-    let members: Vec<_> = members.collect();
-    let members: Vec<_> = members
-        .iter()
-        .map(|(key, value)| (&**key, value.clone()))
-        .collect();
-    let meta = RawJson::object().with_members(&members);
-    (!members.is_empty()).then(|| meta.expect("an empty object is an object"))
-}
-
-/// Runs the work within the tool's own time.
+/// Runs shared work within the tool's own time limit.
 async fn run(inner: &impl Invoke, work: &mut CallContext) -> Result<Outcome, ToolError> {
     let limit = work.tighten_deadline(work.tool().settings().call_timeout);
     let result = {
@@ -409,7 +393,14 @@ async fn run(inner: &impl Invoke, work: &mut CallContext) -> Result<Outcome, Too
     })
 }
 
-fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, work: &mut CallContext) {
+/// Stores a reply, unless it must not be cached or would never be used.
+fn store(
+    responses: &ResponseCache,
+    key: CacheKey,
+    settings: CacheSettings,
+    reply: &Reply,
+    work: &mut CallContext,
+) {
     let ttl = settings.ttl_of(&work.tool().descriptor().metadata);
     let longest = ttl
         .max(settings.stale_while_revalidate)
@@ -417,40 +408,46 @@ fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, wor
         .max(work.tool().settings().longest_stale().unwrap_or_default());
     let n_bytes = reply.raw().len();
     if reply.is_error {
-        work.explain("cache", || "not kept: the tool reports a failure".to_owned());
+        work.explain(CacheLayer::NAME, || {
+            "not stored: the tool reports a failure".to_owned()
+        });
     } else if reply.is_partial() {
-        work.explain("cache", || "not kept: it is not all of the answer".to_owned());
+        work.explain(CacheLayer::NAME, || {
+            "not stored: the result is incomplete".to_owned()
+        });
     } else if n_bytes > settings.max_bytes {
-        work.explain("cache", || {
-            format!("not kept: {n_bytes} bytes are more than {}", settings.max_bytes)
+        work.explain(CacheLayer::NAME, || {
+            format!("not stored: {n_bytes} bytes are more than {}", settings.max_bytes)
         });
     } else if !longest.is_zero() {
-        work.explain("cache", || {
-            format!("kept, and fresh for {}", format_duration(ttl))
+        work.explain(CacheLayer::NAME, || {
+            format!("stored, fresh for {}", format_duration(ttl))
         });
-        answers.keep(key, reply, work.clock.now());
+        responses.insert(key, reply, work.clock.now());
     }
 }
 
-/// What the flight came to.
-async fn joined(mut landed: watch::Receiver<Option<Landed>>) -> Landed {
-    let landed = landed.wait_for(Option::is_some).await;
-    match landed.as_deref() {
-        Ok(Some(landed)) => landed.clone(),
-        // It ended without a result: with a fault, or with the runtime.
-        _ => Landed::Result(Err(lost())),
+/// Waits for the result of an execution in flight.
+async fn wait_for_result(mut result: watch::Receiver<Option<FlightResult>>) -> FlightResult {
+    let result = result.wait_for(Option::is_some).await;
+    match result.as_deref() {
+        Ok(Some(result)) => result.clone(),
+        // It ended without a result: by a panic, or with the runtime.
+        _ => FlightResult::Shared(Err(lost_result())),
     }
 }
 
-fn lost() -> ToolError {
-    ToolError::new(
-        ErrorKind::Internal,
-        "the call that others waited for has ended without a result",
-    )
+fn lost_result() -> ToolError {
+    ToolError::new(ErrorKind::Internal, "the shared call ended without a result")
 }
 
-/// The reply with where it came from.
-fn marked(mut reply: Reply, outcome: CacheOutcome, age: Duration, error: Option<ErrorKind>) -> Reply {
+/// Adds the cache's record to the `_meta` of a reply.
+fn with_cache_meta(
+    mut reply: Reply,
+    outcome: CacheOutcome,
+    age: Duration,
+    error: Option<ErrorKind>,
+) -> Reply {
     let (status, age) = (outcome.as_str(), age.as_millis());
     let text = match error {
         Some(error) => format!(r#"{{"status":"{status}","age_ms":{age},"error":"{error}"}}"#),
@@ -463,16 +460,10 @@ fn marked(mut reply: Reply, outcome: CacheOutcome, age: Duration, error: Option<
     reply
 }
 
-impl Plan {
-    fn once(key: Key, settings: CacheSettings, spare: Option<Arc<Answer>>) -> Self {
-        Self::Once(Box::new(Wanted { key, settings, spare }))
-    }
-}
-
 impl fmt::Debug for CacheLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Share")
-            .field("desk", &self.desk)
-            .finish_non_exhaustive()
+        f.debug_struct("CacheLayer")
+            .field("shared", &self.shared)
+            .finish()
     }
 }

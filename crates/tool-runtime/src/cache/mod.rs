@@ -2,6 +2,7 @@
 
 mod layer;
 mod response_cache;
+mod sharing;
 mod single_flight;
 
 pub use self::layer::{Cache, CacheLayer};

@@ -3,37 +3,37 @@ use std::{fmt, sync::Arc, time::Duration};
 use moka::sync::Cache;
 use tool_core::{Body, CacheScope, CallContext, Instant, Reply};
 
-/// What makes two calls the same: one part for everything that their answer may depend on. Parts and not one digest of
-/// all, so that no two keys can be mistaken for each other.
+/// Cache key: everything that must be equal for two calls to share a result (RFC 9111, section 2). It has one field per part
+/// instead of one digest of all parts, so that two different keys are never equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct CacheKey {
     arguments: [u8; 32],
     fingerprint: [u8; 32],
     tool: Arc<str>,
     tenant: Arc<str>,
-    /// Nothing where principals share.
+    /// `None` if principals share results.
     principal: Option<Arc<str>>,
     credentials: u64,
     generation: u64,
 }
 
-/// An answer that is kept.
-pub(crate) struct Answer {
+/// Cached reply of an earlier call.
+pub(crate) struct CachedReply {
     reply: Reply,
     at: Instant,
 }
 
-/// Answers of earlier calls, as many as fit into a number of bytes.
+/// Replies of earlier calls, limited by their size in bytes.
 ///
-/// How old an answer may be is for whoever asks to say, by the clock of calls: what is kept here leaves to make room, or
-/// when it is replaced, not by time.
-pub(crate) struct Answers(Cache<Key, Arc<Answer>>);
+/// An entry leaves when it is evicted or replaced, never by its age. Readers compare its age with their own limit, by the clock
+/// of calls.
+pub(crate) struct ResponseCache(Cache<CacheKey, Arc<CachedReply>>);
 
-/// What an entry takes beside its text, about: keys, lists, counters.
+/// Approximate size of an entry without its text, in bytes: keys, lists and counters.
 const OVERHEAD: usize = 512;
 
-impl Key {
-    pub(crate) fn of(cx: &CallContext, scope: CacheScope) -> Self {
+impl CacheKey {
+    pub(crate) fn for_call(cx: &CallContext, scope: CacheScope) -> Self {
         let tool = cx.tool();
         let principal = match scope {
             CacheScope::Principal => Some(cx.origin.caller.principal.clone()),
@@ -51,8 +51,8 @@ impl Key {
     }
 }
 
-impl Answer {
-    /// The reply as it was given.
+impl CachedReply {
+    /// Returns the reply as the tool sent it.
     pub(crate) fn reply(&self) -> Reply {
         self.reply.clone()
     }
@@ -68,37 +68,37 @@ impl Answer {
     }
 }
 
-impl Answers {
-    /// None yet, and never more than fit into this many bytes.
+impl ResponseCache {
+    /// Creates an empty cache of at most this many bytes.
     pub(crate) fn new(max_bytes: u64) -> Self {
         let cache = Cache::builder()
             .max_capacity(max_bytes)
-            .weigher(|_, answer: &Arc<Answer>| u32::try_from(answer.weight()).unwrap_or(u32::MAX))
+            .weigher(|_, cached: &Arc<CachedReply>| u32::try_from(cached.weight()).unwrap_or(u32::MAX))
             .build();
         Self(cache)
     }
 
-    pub(crate) fn find(&self, key: &Key) -> Option<Arc<Answer>> {
+    pub(crate) fn get(&self, key: &CacheKey) -> Option<Arc<CachedReply>> {
         self.0.get(key)
     }
 
-    pub(crate) fn keep(&self, key: Key, reply: &Reply, at: Instant) {
+    pub(crate) fn insert(&self, key: CacheKey, reply: &Reply, at: Instant) {
         let mut reply = reply.clone();
-        // Not a part of the message that it came in, which would be kept as a whole.
+        // Detached from the message in which the reply arrived, which would otherwise be kept as a whole.
         let (Body::Value(raw) | Body::Result(raw)) = &mut reply.body;
         *raw = raw.detached();
-        self.0.insert(key, Arc::new(Answer { reply, at }));
+        self.0.insert(key, Arc::new(CachedReply { reply, at }));
     }
 
-    /// How many bytes the answers take, about.
+    /// Returns the approximate size of all entries, in bytes.
     pub(crate) fn n_bytes(&self) -> u64 {
         self.0.run_pending_tasks();
         self.0.weighted_size()
     }
 }
 
-impl fmt::Debug for Answers {
+impl fmt::Debug for ResponseCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} answers", self.0.entry_count())
+        write!(f, "{} replies", self.0.entry_count())
     }
 }

@@ -1,3 +1,5 @@
+//! Single flight: one execution for all calls that ask for the same result at a time (after Go's package `singleflight`).
+
 use std::{
     collections::HashMap,
     fmt,
@@ -8,148 +10,161 @@ use raw_json::RawJson;
 use tokio::sync::watch;
 use tool_core::{DispatchHistory, Progress, Reply, ToolError};
 
-use super::response_cache::{Answer, Key};
+use super::response_cache::{CacheKey, CachedReply};
 use crate::sync::{AbortHandle, Mutex, MutexGuard, spawn};
 
-/// The calls that others may join: at most one of each key.
+/// Executions in flight, at most one per key, which other calls may join.
 ///
 /// # Cancellation
-/// A flight is called off when the last call that waits for it has gone, unless it is kept up for its own sake.
+/// An execution is aborted when its last waiter leaves, unless it was started without a waiter.
 #[derive(Default)]
-pub(crate) struct Flights(Mutex<State>);
+pub(crate) struct SingleFlight(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     next_id: u64,
-    aloft: HashMap<Key, Aloft>,
+    in_flight: HashMap<CacheKey, InFlight>,
 }
 
-/// A flight as the others see it.
-struct Aloft {
+/// An execution in flight.
+struct InFlight {
     id: u64,
-    n_waiting: usize,
-    is_kept_up: bool,
-    listeners: Arc<Listeners>,
+    n_waiters: usize,
+    /// `true` if it was started without a waiter, to refresh a stale reply. It then runs to its end.
+    is_detached: bool,
+    listeners: Arc<ProgressListeners>,
     history: Arc<DispatchHistory>,
-    landed: watch::Receiver<Option<Landed>>,
-    /// Set as soon as the flight has begun: whoever begins it waits for it, so nobody calls it off before.
+    result: watch::Receiver<Option<FlightResult>>,
+    /// Set as soon as the task is spawned. Its leader waits for it, so nobody aborts it before.
     abort: Arc<OnceLock<AbortHandle>>,
 }
 
-/// What a flight came to, for all who wait.
+/// Result of an execution, for all of its waiters.
 #[derive(Clone)]
-pub(crate) enum Landed {
-    /// This, for each of them.
-    Result(Result<Reply, ToolError>),
-    /// Something that is for one of them alone: the others must make the call themselves.
-    Apart,
+pub(crate) enum FlightResult {
+    /// The same result for each of them.
+    Shared(Result<Reply, ToolError>),
+    /// A result that only one of them may have. The others must make the call themselves.
+    NotShareable,
 }
 
-/// What someone finds who wants a call made.
-pub(crate) enum Boarding {
-    /// An answer that came in the meantime.
-    Kept(Arc<Answer>),
-    /// A flight to join, with the marks of its attempts.
-    Joined(Seat, watch::Receiver<Option<Landed>>, Arc<DispatchHistory>),
-    /// A flight to begin.
-    New(Seat, Takeoff),
+/// Role of a call that joins a single flight.
+pub(crate) enum Join {
+    /// A reply that was cached in the meantime.
+    Cached(Arc<CachedReply>),
+    /// An execution to wait for, with the dispatch history of its attempts.
+    Follower(
+        FlightWaiter,
+        watch::Receiver<Option<FlightResult>>,
+        Arc<DispatchHistory>,
+    ),
+    /// A new execution, which this call leads.
+    Leader(FlightWaiter, Leader),
 }
 
-/// A flight that is to begin.
-pub(crate) struct Takeoff {
-    pub(crate) landing: Landing,
-    pub(crate) listeners: Arc<Listeners>,
-    /// The marks of its attempts, which all who wait for it see.
+/// Right and duty to start an execution.
+pub(crate) struct Leader {
+    pub(crate) completion: Completion,
+    pub(crate) listeners: Arc<ProgressListeners>,
+    /// Dispatch history of its attempts, which all waiters see.
     pub(crate) history: Arc<DispatchHistory>,
     abort: Arc<OnceLock<AbortHandle>>,
 }
 
-/// A place among those who wait for a flight; dropping it leaves them.
-pub(crate) struct Seat {
-    flights: Arc<Flights>,
-    key: Key,
+/// A call that waits for an execution. Dropping it leaves.
+pub(crate) struct FlightWaiter {
+    flights: Arc<SingleFlight>,
+    key: CacheKey,
     flight: u64,
     id: u64,
 }
 
-/// The end of a flight; dropping it without [`Landing::land`] ends it without a result.
-pub(crate) struct Landing {
-    flights: Arc<Flights>,
-    key: Key,
+/// Completion of an execution. Dropping it without [`Completion::complete`] ends the execution without a result.
+pub(crate) struct Completion {
+    flights: Arc<SingleFlight>,
+    key: CacheKey,
     flight: u64,
-    landed: watch::Sender<Option<Landed>>,
+    result: watch::Sender<Option<FlightResult>>,
 }
 
-/// Where the progress of a flight goes: to all who wait for it and want to know.
+/// Forwards the progress of an execution to all waiters that want it.
 #[derive(Default)]
-pub(crate) struct Listeners(Mutex<Vec<(u64, Arc<dyn Progress>)>>);
+pub(crate) struct ProgressListeners(Mutex<Vec<(u64, Arc<dyn Progress>)>>);
 
-impl Flights {
-    /// Joins the flight of this key, or takes the answer that a flight has left just before, or begins one.
-    pub(crate) fn board(
+impl SingleFlight {
+    /// Joins the execution of this key. If there is none, takes the reply that one has just cached, or starts a new one.
+    pub(crate) fn join(
         self: &Arc<Self>,
-        key: &Key,
+        key: &CacheKey,
         progress: Option<&Arc<dyn Progress>>,
-        kept: impl FnOnce() -> Option<Arc<Answer>>,
-    ) -> Boarding {
+        cached: impl FnOnce() -> Option<Arc<CachedReply>>,
+    ) -> Join {
         let mut state = self.lock();
         let id = state.next_id();
-        let seat = |flight| Seat {
+        let waiter = |flight| FlightWaiter {
             flights: self.clone(),
             key: key.clone(),
             flight,
             id,
         };
-        if let Some(aloft) = state.aloft.get_mut(key) {
-            aloft.n_waiting += 1;
-            aloft.listeners.add(id, progress);
-            return Boarding::Joined(seat(aloft.id), aloft.landed.clone(), aloft.history.clone());
+        if let Some(in_flight) = state.in_flight.get_mut(key) {
+            in_flight.n_waiters += 1;
+            in_flight.listeners.add(id, progress);
+            return Join::Follower(
+                waiter(in_flight.id),
+                in_flight.result.clone(),
+                in_flight.history.clone(),
+            );
         }
-        // Answers are kept before their flights are gone: what is in neither place has to be fetched.
-        if let Some(answer) = kept() {
-            return Boarding::Kept(answer);
+        // A reply is cached before its execution is removed: a result in neither place has to be fetched.
+        if let Some(cached) = cached() {
+            return Join::Cached(cached);
         }
-        let takeoff = state.begin(self, key, 1);
-        takeoff.listeners.add(id, progress);
-        Boarding::New(seat(takeoff.landing.flight), takeoff)
+        let leader = state.start(self, key, 1);
+        leader.listeners.add(id, progress);
+        Join::Leader(waiter(leader.completion.flight), leader)
     }
 
-    /// Begins a flight that nobody waits for, unless there is one already.
-    pub(crate) fn keep_up(self: &Arc<Self>, key: &Key) -> Option<Takeoff> {
+    /// Starts an execution without a waiter, unless there is one of this key already.
+    pub(crate) fn lead_detached(self: &Arc<Self>, key: &CacheKey) -> Option<Leader> {
         let mut state = self.lock();
-        (!state.aloft.contains_key(key)).then(|| state.begin(self, key, 0))
+        (!state.in_flight.contains_key(key)).then(|| state.start(self, key, 0))
     }
 
-    /// How many there are.
-    pub(crate) fn n_aloft(&self) -> usize {
-        self.lock().aloft.len()
+    /// Returns the number of executions in flight.
+    pub(crate) fn n_in_flight(&self) -> usize {
+        self.lock().in_flight.len()
     }
 
-    fn leave(&self, seat: &Seat) {
+    fn leave(&self, waiter: &FlightWaiter) {
         let mut state = self.lock();
-        let Some(aloft) = state
-            .aloft
-            .get_mut(&seat.key)
-            .filter(|aloft| aloft.id == seat.flight)
+        let Some(in_flight) = state
+            .in_flight
+            .get_mut(&waiter.key)
+            .filter(|in_flight| in_flight.id == waiter.flight)
         else {
             return;
         };
-        aloft.listeners.remove(seat.id);
-        aloft.n_waiting -= 1;
-        if aloft.n_waiting > 0 || aloft.is_kept_up {
+        in_flight.listeners.remove(waiter.id);
+        in_flight.n_waiters -= 1;
+        if in_flight.n_waiters > 0 || in_flight.is_detached {
             return;
         }
-        let gone = state.aloft.remove(&seat.key);
+        let abandoned = state.in_flight.remove(&waiter.key);
         drop(state);
-        if let Some(abort) = gone.and_then(|aloft| aloft.abort.get().cloned()) {
+        if let Some(abort) = abandoned.and_then(|in_flight| in_flight.abort.get().cloned()) {
             abort.abort();
         }
     }
 
-    fn remove(&self, key: &Key, flight: u64) {
+    fn remove(&self, key: &CacheKey, flight: u64) {
         let mut state = self.lock();
-        if state.aloft.get(key).is_some_and(|aloft| aloft.id == flight) {
-            state.aloft.remove(key);
+        if state
+            .in_flight
+            .get(key)
+            .is_some_and(|in_flight| in_flight.id == flight)
+        {
+            state.in_flight.remove(key);
         }
     }
 
@@ -164,28 +179,28 @@ impl State {
         self.next_id
     }
 
-    fn begin(&mut self, flights: &Arc<Flights>, key: &Key, n_waiting: usize) -> Takeoff {
-        let (sender, landed) = watch::channel(None);
-        let (listeners, abort) = (Arc::<Listeners>::default(), Arc::default());
+    fn start(&mut self, flights: &Arc<SingleFlight>, key: &CacheKey, n_waiters: usize) -> Leader {
+        let (sender, result) = watch::channel(None);
+        let (listeners, abort) = (Arc::<ProgressListeners>::default(), Arc::default());
         let history = Arc::<DispatchHistory>::default();
-        let aloft = Aloft {
+        let in_flight = InFlight {
             id: self.next_id(),
-            n_waiting,
-            is_kept_up: n_waiting == 0,
+            n_waiters,
+            is_detached: n_waiters == 0,
             listeners: Arc::clone(&listeners),
             history: Arc::clone(&history),
-            landed,
+            result,
             abort: Arc::clone(&abort),
         };
-        let landing = Landing {
+        let completion = Completion {
             flights: flights.clone(),
             key: key.clone(),
-            flight: aloft.id,
-            landed: sender,
+            flight: in_flight.id,
+            result: sender,
         };
-        self.aloft.insert(key.clone(), aloft);
-        Takeoff {
-            landing,
+        self.in_flight.insert(key.clone(), in_flight);
+        Leader {
+            completion,
             listeners,
             history,
             abort,
@@ -193,39 +208,39 @@ impl State {
     }
 }
 
-impl Takeoff {
-    /// Begins it. The work lands it with the [`Landing`], or drops that.
-    pub(crate) fn begin<F>(self, work: impl FnOnce(Landing, Arc<Listeners>) -> F)
+impl Leader {
+    /// Spawns the execution. `work` ends it with the [`Completion`], or drops that.
+    pub(crate) fn spawn<F>(self, work: impl FnOnce(Completion, Arc<ProgressListeners>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let task = spawn(work(self.landing, self.listeners));
+        let task = spawn(work(self.completion, self.listeners));
         let _ = self.abort.set(task.abort_handle());
     }
 }
 
-impl Landing {
-    /// Ends the flight with what it came to.
-    pub(crate) fn land(self, landed: Landed) {
-        // Whoever comes from now on does not wait for what is over.
+impl Completion {
+    /// Ends the execution with its result.
+    pub(crate) fn complete(self, result: FlightResult) {
+        // Removed first: a later call does not join a finished execution.
         self.flights.remove(&self.key, self.flight);
-        let _ = self.landed.send(Some(landed));
+        let _ = self.result.send(Some(result));
     }
 }
 
-impl Drop for Landing {
+impl Drop for Completion {
     fn drop(&mut self) {
         self.flights.remove(&self.key, self.flight);
     }
 }
 
-impl Drop for Seat {
+impl Drop for FlightWaiter {
     fn drop(&mut self) {
         self.flights.leave(self);
     }
 }
 
-impl Listeners {
+impl ProgressListeners {
     fn add(&self, id: u64, progress: Option<&Arc<dyn Progress>>) {
         if let Some(progress) = progress {
             self.lock().push((id, progress.clone()));
@@ -241,7 +256,7 @@ impl Listeners {
     }
 }
 
-impl Progress for Listeners {
+impl Progress for ProgressListeners {
     fn report(&self, report: RawJson) {
         let listeners = self.lock().clone();
         for (_, listener) in listeners {
@@ -250,8 +265,8 @@ impl Progress for Listeners {
     }
 }
 
-impl fmt::Debug for Flights {
+impl fmt::Debug for SingleFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} flights", self.n_aloft())
+        write!(f, "{} in flight", self.n_in_flight())
     }
 }

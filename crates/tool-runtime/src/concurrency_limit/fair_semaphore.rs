@@ -1,3 +1,6 @@
+//! Fair semaphore: permits for running attempts, in order of arrival, with a bounded queue. It differs from tokio's `Semaphore`
+//! in that each call brings the limit, and in that it estimates waiting times.
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
@@ -5,108 +8,110 @@ use tool_core::ConcurrencySettings;
 
 use crate::sync::Mutex;
 
-/// Lets in so many calls at once; more wait in the order in which they came, and those that find the queue full are
-/// told so.
+/// Semaphore with a bounded queue. Waiters receive permits in order of arrival; a call that finds the queue full is refused.
 ///
-/// How many is said by each call: a reload that changes the limit keeps the gate, and with it the count of what runs.
+/// Each call brings the limit. A reload that changes the limit thus keeps the semaphore, and with it the count of running
+/// attempts.
 #[derive(Default)]
-pub(crate) struct Gate(Mutex<State>);
+pub(crate) struct FairSemaphore(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     max: u32,
     n_running: u32,
     next_ticket: u64,
-    /// Those who wait, by their tickets: the smallest is next.
-    waiting: BTreeMap<u64, oneshot::Sender<Place>>,
-    /// How long a place was held lately; nothing before the first was given back.
-    hold: Option<Duration>,
+    /// Waiters by ticket. The smallest ticket is next.
+    waiters: BTreeMap<u64, oneshot::Sender<SemaphorePermit>>,
+    /// Moving average of the time for which a permit is held. `None` before the first release.
+    mean_hold: Option<Duration>,
 }
 
-/// What a call finds at a gate.
-pub(crate) enum Entry {
-    /// A place.
-    Place(Place),
-    /// Others, who were there before.
-    Queue(Waiting),
-    /// A queue that is full, and when it may be shorter.
+/// Result of [`FairSemaphore::acquire`].
+pub(crate) enum Acquire {
+    /// A permit.
+    Permit(SemaphorePermit),
+    /// A place in the queue.
+    Queued(Waiter),
+    /// The queue is full. Holds the time after which to retry.
     Full(Duration),
 }
 
-/// A call's place, which dropping gives to the next.
-pub(crate) struct Place {
-    gate: Arc<Gate>,
-    /// Nothing before its owner knows of it.
+/// Permit for one attempt. Dropping it passes it to the next waiter.
+pub(crate) struct SemaphorePermit {
+    semaphore: Arc<FairSemaphore>,
+    /// Time at which the owner received it. `None` before that.
     since: Option<Instant>,
 }
 
-/// A place in the queue, which dropping frees.
-pub(crate) struct Waiting {
-    gate: Arc<Gate>,
+/// Place in the queue. Dropping it leaves the queue.
+pub(crate) struct Waiter {
+    semaphore: Arc<FairSemaphore>,
     ticket: u64,
-    expected: Option<Duration>,
-    place: oneshot::Receiver<Place>,
+    expected_wait: Option<Duration>,
+    permit: oneshot::Receiver<SemaphorePermit>,
 }
 
-/// What is said to whoever asks when to come again while nothing is known, and the bounds of what is said then.
-const USUAL_HINT: Duration = Duration::from_secs(1);
+/// Retry hint while no permit was released yet.
+const DEFAULT_HINT: Duration = Duration::from_secs(1);
+/// Shortest estimated retry hint.
 const MIN_HINT: Duration = Duration::from_millis(100);
+/// Longest estimated retry hint.
 const MAX_HINT: Duration = Duration::from_secs(60);
 
-impl Gate {
-    /// Asks for a place.
-    pub(crate) fn enter(self: &Arc<Self>, limit: &ConcurrencySettings) -> Entry {
+impl FairSemaphore {
+    /// Takes a permit, or a place in the queue.
+    pub(crate) fn acquire(self: &Arc<Self>, limit: &ConcurrencySettings) -> Acquire {
         let mut state = self.0.lock();
         state.max = limit.max;
-        // There are some if the limit was raised since.
-        let next = state.next();
-        let entry = if state.n_running < limit.max {
+        // There are free permits for waiters if the limit was raised.
+        let next = state.next_waiters();
+        let acquired = if state.n_running < limit.max {
             state.n_running += 1;
-            Entry::Place(Place {
-                gate: self.clone(),
+            Acquire::Permit(SemaphorePermit {
+                semaphore: self.clone(),
                 since: Some(Instant::now()),
             })
-        } else if state.waiting.len() >= usize::try_from(limit.queue).unwrap_or(usize::MAX) {
-            Entry::Full(state.hint())
+        } else if state.waiters.len() >= usize::try_from(limit.queue).unwrap_or(usize::MAX) {
+            Acquire::Full(state.retry_hint())
         } else {
-            let (sender, place) = oneshot::channel();
+            let (sender, permit) = oneshot::channel();
             let ticket = state.next_ticket;
-            let expected = state.expected();
+            let expected_wait = state.expected_wait();
             state.next_ticket += 1;
-            state.waiting.insert(ticket, sender);
-            Entry::Queue(Waiting {
-                gate: self.clone(),
+            state.waiters.insert(ticket, sender);
+            Acquire::Queued(Waiter {
+                semaphore: self.clone(),
                 ticket,
-                expected,
-                place,
+                expected_wait,
+                permit,
             })
         };
         drop(state);
-        self.hand_out(next);
-        entry
+        self.grant(next);
+        acquired
     }
 
-    /// When someone who has waited in vain may come again.
-    pub(crate) fn hint(&self) -> Duration {
-        self.0.lock().hint()
+    /// Returns the time after which a refused call may retry.
+    pub(crate) fn retry_hint(&self) -> Duration {
+        self.0.lock().retry_hint()
     }
 
-    fn leave(self: &Arc<Self>, held: Option<Duration>) {
+    fn release(self: &Arc<Self>, held: Option<Duration>) {
         let mut state = self.0.lock();
         state.n_running -= 1;
         if let Some(held) = held {
-            state.hold = Some(state.hold.map_or(held, |hold| (hold * 7 + held) / 8));
+            state.mean_hold = Some(state.mean_hold.map_or(held, |mean| (mean * 7 + held) / 8));
         }
-        let next = state.next();
+        let next = state.next_waiters();
         drop(state);
-        self.hand_out(next);
+        self.grant(next);
     }
 
-    /// Gives places to these. Whoever has gone in the meantime drops the place, and it goes to the next.
-    fn hand_out(self: &Arc<Self>, next: Vec<oneshot::Sender<Place>>) {
+    /// Sends permits to these waiters. A waiter that left in the meantime drops its permit, which passes to the next one.
+    fn grant(self: &Arc<Self>, next: Vec<oneshot::Sender<SemaphorePermit>>) {
         for sender in next {
-            let _ = sender.send(Place {
-                gate: self.clone(),
+            let _ = sender.send(SemaphorePermit {
+                semaphore: self.clone(),
                 since: None,
             });
         }
@@ -114,11 +119,11 @@ impl Gate {
 }
 
 impl State {
-    /// Those for whom there is a place now, which is counted as theirs.
-    fn next(&mut self) -> Vec<oneshot::Sender<Place>> {
+    /// Removes the waiters for which there are permits, and counts these as taken.
+    fn next_waiters(&mut self) -> Vec<oneshot::Sender<SemaphorePermit>> {
         let mut next = Vec::new();
         while self.n_running < self.max
-            && let Some((_, sender)) = self.waiting.pop_first()
+            && let Some((_, sender)) = self.waiters.pop_first()
         {
             self.n_running += 1;
             next.push(sender);
@@ -126,59 +131,59 @@ impl State {
         next
     }
 
-    /// About how long it takes until all who wait, and one more, have had their turn; nothing if no place was ever given back.
-    fn turns(&self) -> Option<Duration> {
-        let n_turns = u32::try_from(self.waiting.len() + 1).unwrap_or(u32::MAX);
-        self.hold
+    /// Returns the approximate time until all waiters and one more call have had a permit, or `None` if no permit was ever
+    /// released.
+    fn drain_time(&self) -> Option<Duration> {
+        let n_turns = u32::try_from(self.waiters.len() + 1).unwrap_or(u32::MAX);
+        self.mean_hold
             .map(|hold| hold.saturating_mul(n_turns) / self.max.max(1))
     }
 
-    /// About how long someone waits at most who comes now and is not the first to wait: a quarter longer than on average,
-    /// since places are not held equally long. Of the first it is not said: the call before it may end at any time.
-    fn expected(&self) -> Option<Duration> {
-        let turns = self.turns().filter(|_| !self.waiting.is_empty())?;
-        Some(turns.saturating_add(turns / 4))
+    /// Returns the approximate maximum wait of a new waiter: a quarter more than the average, since permits are not held equally
+    /// long. Returns `None` for the first waiter, since a running call may end at any time.
+    fn expected_wait(&self) -> Option<Duration> {
+        let drain_time = self.drain_time().filter(|_| !self.waiters.is_empty())?;
+        Some(drain_time.saturating_add(drain_time / 4))
     }
 
-    /// What is said to whoever asks when to come again.
-    fn hint(&self) -> Duration {
-        let hint = self.turns();
-        let hint = hint.map_or(USUAL_HINT, |hint| hint.clamp(MIN_HINT, MAX_HINT));
+    fn retry_hint(&self) -> Duration {
+        let hint = self.drain_time();
+        let hint = hint.map_or(DEFAULT_HINT, |hint| hint.clamp(MIN_HINT, MAX_HINT));
         Duration::from_millis(u64::try_from(hint.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
-impl Waiting {
-    /// About how long it will be, if that can be said.
-    pub(crate) fn expected(&self) -> Option<Duration> {
-        self.expected
+impl Waiter {
+    /// Returns the approximate maximum wait, or `None` if it is unknown.
+    pub(crate) fn expected_wait(&self) -> Option<Duration> {
+        self.expected_wait
     }
 
-    /// Waits for the place.
+    /// Waits for the permit.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the queue; a place that was given at the same moment goes to the next.
-    pub(crate) async fn place(&mut self) -> Place {
-        match (&mut self.place).await {
-            Ok(mut place) => {
-                place.since = Some(Instant::now());
-                place
+    /// Dropping the future leaves the queue. A permit that was sent at the same moment passes to the next waiter.
+    pub(crate) async fn permit(&mut self) -> SemaphorePermit {
+        match (&mut self.permit).await {
+            Ok(mut permit) => {
+                permit.since = Some(Instant::now());
+                permit
             }
-            // The sender is in the gate, which `self` keeps, until it sends.
+            // The sender is in the semaphore, which `self` keeps alive, until it sends.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Waiter {
     fn drop(&mut self) {
-        let ours = self.gate.0.lock().waiting.remove(&self.ticket);
-        drop(ours);
+        let own = self.semaphore.0.lock().waiters.remove(&self.ticket);
+        drop(own);
     }
 }
 
-impl Drop for Place {
+impl Drop for SemaphorePermit {
     fn drop(&mut self) {
-        self.gate.leave(self.since.map(|since| since.elapsed()));
+        self.semaphore.release(self.since.map(|since| since.elapsed()));
     }
 }

@@ -7,78 +7,87 @@ use tool_core::{
     format_duration,
 };
 
-use super::fair_semaphore::{Entry, Gate, Place};
-use crate::within::within;
+use super::fair_semaphore::{Acquire, FairSemaphore, SemaphorePermit};
+use crate::timeout::within;
 
-/// Bounds how many attempts run at once, by the tool's [`Limits`](tool_core::Limits). More wait for their turn in bounded
-/// queues, first come first served, and what finds a queue full is refused at once as
-/// [`Overloaded`](ErrorKind::Overloaded) with a hint when to come again.
+/// Limits the attempts that run at once, by the tool's [`Limits`](tool_core::Limits). Further attempts wait in bounded queues, in
+/// order of arrival. An attempt that finds a queue full is refused at once as [`Overloaded`](ErrorKind::Overloaded), with a
+/// hint when to retry.
 ///
-/// An attempt takes up to four places: its principal's, the tool's, that of the tool's upstream and that of all tools, in
-/// this order, the narrowest first. What waits for a tool that hangs holds no place that other tools need, and a
-/// principal that waits for its own places holds none of a tool.
+/// An attempt takes up to four permits: its principal's, the tool's, that of the tool's upstream and that of all tools, in this
+/// order, the narrowest first. An attempt that waits for a hanging tool thus holds no permit that other tools need, and a
+/// principal that waits for its own permits holds none of a tool.
 ///
 /// # How long an attempt waits
-/// As long as the limit says, or else a quarter of the time that the call has left: one that gets its turn still has
-/// the time to run. Then it is refused as overloaded; if its deadline comes first, as timed out. Nothing was sent then.
+/// As long as the limit allows, or by default a quarter of the call's remaining time, so that it still has time to run. Then it
+/// is refused as overloaded, or as timed out if its deadline comes first. Nothing was sent in either case.
 ///
-/// One that would wait in vain is refused at once: if those before it will take longer than that, by how long attempts took
-/// lately. Under a load that lasts, calls are thus answered or refused, and do not pass their time in a queue.
+/// An attempt is refused at once if its expected wait is longer than that, by the time for which permits were held lately. Under
+/// sustained load, calls are thus answered or refused, and do not spend their time in a queue.
 ///
-/// An attempt beside another one ([`CallContext::is_hedge`]) does not wait at all.
+/// A hedge ([`CallContext::is_hedge`]) does not wait at all.
 ///
 /// # Cancellation
-/// An attempt that is dropped while it waits leaves the queue, and one that is dropped while it runs gives its places
-/// to the next.
+/// An attempt that is dropped while it waits leaves the queue. One that is dropped while it runs passes its permits to the next
+/// waiters.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layer;
+/// use tool_runtime::ConcurrencyLimitLayer;
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = ConcurrencyLimitLayer::new().layer(executor);
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct ConcurrencyLimitLayer {
     shared: Arc<Shared>,
 }
 
-/// The layer of [`ConcurrencyLimitLayer`].
+/// Service of [`ConcurrencyLimitLayer`].
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimit<S> {
     settings: ConcurrencyLimitLayer,
     inner: S,
 }
 
-/// What belongs to no tool.
+/// Semaphores that belong to no tool.
 #[derive(Default)]
 struct Shared {
-    total: Arc<Gate>,
+    total: Arc<FairSemaphore>,
     principals: Mutex<Principals>,
 }
 
-/// A gate for each principal that has calls.
+/// One semaphore for each principal with calls.
 #[derive(Default)]
 struct Principals {
-    gates: HashMap<(Arc<str>, Arc<str>), Arc<Gate>>,
+    semaphores: HashMap<(Arc<str>, Arc<str>), Arc<FairSemaphore>>,
     sweep_at: usize,
 }
 
-/// The places that an attempt holds.
+/// Permits of one attempt.
 #[derive(Default)]
-struct Places {
-    held: [Option<Place>; 4],
+struct Permits {
+    held: [Option<SemaphorePermit>; 4],
     waited: Duration,
 }
 
-/// The turn that an attempt waits for. Observers are told when it begins to, and when it no longer does: also if its
-/// future is dropped.
-struct Turn<'a> {
+/// An attempt in a queue. Notifies observers when it enters and when it leaves, also if its future is dropped.
+struct QueueGuard<'a> {
     cx: &'a CallContext,
     start: Instant,
 }
 
-impl<'a> Turn<'a> {
-    fn await_from_now(cx: &'a CallContext) -> Self {
+impl<'a> QueueGuard<'a> {
+    fn enter(cx: &'a CallContext) -> Self {
         cx.observers.tell(&Event::Queueing { cx });
         let start = Instant::now();
         Self { cx, start }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let (cx, waited) = (self.cx, self.start.elapsed());
         cx.observers.tell(&Event::Queued { cx, waited });
@@ -86,14 +95,17 @@ impl Drop for Turn<'_> {
 }
 
 impl ConcurrencyLimitLayer {
-    /// A layer in which nothing runs yet.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "concurrency limit";
+
+    /// Creates a layer in which nothing runs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes all places that an attempt needs.
-    async fn enter(&self, cx: &CallContext) -> Result<Places, ToolError> {
+    /// Takes all permits that an attempt needs.
+    async fn acquire_all(&self, cx: &CallContext) -> Result<Permits, ToolError> {
         let limits = &cx.tool().settings().limits.concurrency;
         let wanted = [
             (Scope::Principal, limits.principal),
@@ -101,146 +113,152 @@ impl ConcurrencyLimitLayer {
             (Scope::Upstream, limits.upstream),
             (Scope::Total, limits.total),
         ];
-        let mut places = Places::default();
+        let mut permits = Permits::default();
         for (slot, (scope, limit)) in wanted.into_iter().enumerate() {
             if let Some(limit) = limit
-                && let Some(gate) = self.gate(scope, cx)
+                && let Some(semaphore) = self.semaphore(scope, cx)
             {
-                let place = match gate.enter(&limit) {
-                    Entry::Place(place) => place,
-                    Entry::Full(hint) => {
+                let permit = match semaphore.acquire(&limit) {
+                    Acquire::Permit(permit) => permit,
+                    Acquire::Full(hint) => {
                         cx.observers.tell(&Event::Shed { cx, scope });
-                        return Err(full(scope, cx, &limit, hint));
+                        return Err(queue_full(scope, cx, &limit, hint));
                     }
-                    Entry::Queue(_) if cx.is_hedge => {
-                        let message = format!("no place is free for a hedge of {}", whose(scope, cx));
+                    Acquire::Queued(_) if cx.is_hedge => {
+                        let message = format!("no permit is free for a hedge of {}", owner(scope, cx));
                         return Err(ToolError::new(ErrorKind::Overloaded, message));
                     }
-                    Entry::Queue(mut waiting) => {
-                        let patience = Patience::of(cx, &limit, places.waited);
-                        if let Some(expected) = waiting.expected()
-                            && patience.limit.is_some_and(|limit| expected > limit)
+                    Acquire::Queued(mut waiter) => {
+                        let limit = WaitLimit::for_call(cx, &limit, permits.waited);
+                        if let Some(expected) = waiter.expected_wait()
+                            && limit.wait.is_some_and(|wait| expected > wait)
                         {
-                            drop(waiting);
+                            drop(waiter);
                             cx.observers.tell(&Event::Shed { cx, scope });
-                            let error = patience.in_vain(scope, cx, expected);
-                            return Err(error.with_retry_after(gate.hint()));
+                            let error = limit.too_short(scope, cx, expected);
+                            return Err(error.with_retry_after(semaphore.retry_hint()));
                         }
-                        let turn = Turn::await_from_now(cx);
-                        // Out of the way of the calls that need not wait.
-                        let place = Box::pin(patience.wait(waiting.place())).await;
-                        places.waited += turn.start.elapsed();
-                        drop(turn);
-                        place.ok_or_else(|| patience.over(scope, cx, &gate))?
+                        let guard = QueueGuard::enter(cx);
+                        // Boxed, so that calls which need not wait do not carry the size of its future.
+                        let permit = Box::pin(limit.wait_for(waiter.permit())).await;
+                        permits.waited += guard.start.elapsed();
+                        drop(guard);
+                        permit.ok_or_else(|| limit.expired(scope, cx, &semaphore))?
                     }
                 };
-                places.held[slot] = Some(place);
+                permits.held[slot] = Some(permit);
             }
         }
-        Ok(places)
+        Ok(permits)
     }
 
-    fn gate(&self, scope: Scope, cx: &CallContext) -> Option<Arc<Gate>> {
+    fn semaphore(&self, scope: Scope, cx: &CallContext) -> Option<Arc<FairSemaphore>> {
         let tool = cx.tool();
         match scope {
-            Scope::Principal => Some(self.shared.gate_of(&cx.origin.caller)),
-            Scope::Tool => Some(tool.state().get_or_init(Gate::default)),
+            Scope::Principal => Some(self.shared.semaphore_of(&cx.origin.caller)),
+            Scope::Tool => Some(tool.state().get_or_init(FairSemaphore::default)),
             Scope::Upstream => tool
                 .state()
                 .upstream()
-                .map(|upstream| upstream.get_or_init(Gate::default)),
+                .map(|upstream| upstream.get_or_init(FairSemaphore::default)),
             Scope::Total => Some(self.shared.total.clone()),
         }
     }
 }
 
-/// How many principals are kept at least before those without calls are forgotten.
+/// Minimum number of principals before those without calls are dropped.
 const MIN_SWEEP: usize = 1024;
 
 impl Shared {
-    fn gate_of(&self, caller: &Caller) -> Arc<Gate> {
+    fn semaphore_of(&self, caller: &Caller) -> Arc<FairSemaphore> {
         let mut principals = self.principals.lock();
-        if principals.gates.len() >= principals.sweep_at.max(MIN_SWEEP) {
-            // A call holds its gate: a gate that nobody else holds has none.
-            principals.gates.retain(|_, gate| Arc::strong_count(gate) > 1);
-            principals.sweep_at = principals.gates.len() * 2;
+        if principals.semaphores.len() >= principals.sweep_at.max(MIN_SWEEP) {
+            // A call holds its semaphore: one without other owners has no calls.
+            principals
+                .semaphores
+                .retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+            principals.sweep_at = principals.semaphores.len() * 2;
         }
         let key = (caller.tenant.clone(), caller.principal.clone());
-        principals.gates.entry(key).or_default().clone()
+        principals.semaphores.entry(key).or_default().clone()
     }
 }
 
-/// How long an attempt waits for a place.
+/// Maximum wait of an attempt for a permit.
 #[derive(Debug, Clone, Copy)]
-struct Patience {
-    /// Nothing if it may wait for ever.
-    limit: Option<Duration>,
-    /// Whether it is the call's deadline that ends it.
+struct WaitLimit {
+    /// `None` if it may wait forever.
+    wait: Option<Duration>,
+    /// `true` if the wait ends at the call's deadline.
     is_deadline: bool,
 }
 
-impl Patience {
-    fn of(cx: &CallContext, limit: &ConcurrencySettings, waited: Duration) -> Self {
+impl WaitLimit {
+    fn for_call(cx: &CallContext, limit: &ConcurrencySettings, waited: Duration) -> Self {
         let left = cx.remaining();
         let quarter = left.map(|left| ((left + waited) / 4).saturating_sub(waited));
         match (limit.wait.or(quarter), left) {
             (Some(wait), Some(left)) => Self {
-                limit: Some(wait.min(left)),
+                wait: Some(wait.min(left)),
                 is_deadline: left <= wait,
             },
             (wait, _) => Self {
-                limit: wait,
+                wait,
                 is_deadline: false,
             },
         }
     }
 
-    async fn wait(self, place: impl Future<Output = Place>) -> Option<Place> {
-        match self.limit {
-            Some(limit) => within(limit, None, pin!(place)).await,
-            None => Some(place.await),
+    async fn wait_for(self, permit: impl Future<Output = SemaphorePermit>) -> Option<SemaphorePermit> {
+        match self.wait {
+            Some(wait) => within(wait, None, pin!(permit)).await,
+            None => Some(permit.await),
         }
     }
 
-    /// What is said where it would not do.
-    fn in_vain(self, scope: Scope, cx: &CallContext, expected: Duration) -> ToolError {
+    /// Error of an attempt whose expected wait exceeds the limit.
+    fn too_short(self, scope: Scope, cx: &CallContext, expected: Duration) -> ToolError {
         let message = format!(
-            "too many calls of {} at once: the turn of another would come in about {}, and it may wait for {}",
-            whose(scope, cx),
+            "too many calls of {} at once: the expected wait is about {}, and the call may wait for {}",
+            owner(scope, cx),
             format_duration(expected),
-            format_duration(self.limit.unwrap_or_default())
+            format_duration(self.wait.unwrap_or_default())
         );
         ToolError::new(ErrorKind::Overloaded, message)
     }
 
-    /// What is said when it is over.
-    fn over(self, scope: Scope, cx: &CallContext, gate: &Gate) -> ToolError {
-        let waited = format_duration(self.limit.unwrap_or_default());
-        let message = format!("no place for another call of {} in {waited}", whose(scope, cx));
+    /// Error of an attempt that has waited for the whole limit.
+    fn expired(self, scope: Scope, cx: &CallContext, semaphore: &FairSemaphore) -> ToolError {
+        let waited = format_duration(self.wait.unwrap_or_default());
+        let message = format!(
+            "no permit for another call of {} within {waited}",
+            owner(scope, cx)
+        );
         if self.is_deadline {
             return ToolError::new(ErrorKind::Timeout, message);
         }
         cx.observers.tell(&Event::Shed { cx, scope });
-        ToolError::new(ErrorKind::Overloaded, message).with_retry_after(gate.hint())
+        ToolError::new(ErrorKind::Overloaded, message).with_retry_after(semaphore.retry_hint())
     }
 }
 
-fn full(scope: Scope, cx: &CallContext, limit: &ConcurrencySettings, hint: Duration) -> ToolError {
+fn queue_full(scope: Scope, cx: &CallContext, limit: &ConcurrencySettings, hint: Duration) -> ToolError {
     let message = format!(
         "too many calls of {} at once: {} are running and {} are waiting",
-        whose(scope, cx),
+        owner(scope, cx),
         limit.max,
         limit.queue
     );
     ToolError::new(ErrorKind::Overloaded, message).with_retry_after(hint)
 }
 
-fn whose(scope: Scope, cx: &CallContext) -> String {
+/// Describes the owner of a limit.
+fn owner(scope: Scope, cx: &CallContext) -> String {
     match scope {
         Scope::Principal => "this caller".to_owned(),
         Scope::Tool => format!("`{}`", cx.tool().name()),
-        // Not by its name, which may be an internal address.
-        Scope::Upstream => format!("what runs `{}`", cx.tool().name()),
+        // Not the upstream's name, which may be an internal address.
+        Scope::Upstream => format!("the backend of `{}`", cx.tool().name()),
         Scope::Total => "all tools".to_owned(),
     }
 }
@@ -262,28 +280,30 @@ impl<S: Invoke> Invoke for ConcurrencyLimit<S> {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {
-            cx.explain("concurrency", || "no place is taken in a dry run".to_owned());
+            cx.explain(ConcurrencyLimitLayer::NAME, || {
+                "no permit is taken in a dry run".to_owned()
+            });
             return self.inner.invoke(cx).await;
         }
-        let places = match self.settings.enter(cx).await {
-            Ok(places) => places,
+        let permits = match self.settings.acquire_all(cx).await {
+            Ok(permits) => permits,
             Err(error) => {
-                cx.explain("concurrency", || format!("refused: {error}"));
+                cx.explain(ConcurrencyLimitLayer::NAME, || format!("refused: {error}"));
                 return Err(error);
             }
         };
-        cx.explain("concurrency", || match places.waited {
-            Duration::ZERO => "a place at once".to_owned(),
-            waited => format!("a place after {}", format_duration(waited)),
+        cx.explain(ConcurrencyLimitLayer::NAME, || match permits.waited {
+            Duration::ZERO => "a permit at once".to_owned(),
+            waited => format!("a permit after {}", format_duration(waited)),
         });
         let result = self.inner.invoke(cx).await;
-        drop(places);
+        drop(permits);
         result
     }
 }
 
 impl fmt::Debug for ConcurrencyLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Concurrency").finish_non_exhaustive()
+        f.debug_struct("ConcurrencyLimitLayer").finish_non_exhaustive()
     }
 }

@@ -16,112 +16,127 @@ use tool_core::{
 
 use crate::{
     RetryBudget,
-    retry::{budget, is_repeated, mark},
+    retry::{budget_of, is_repeated, mark_repeated},
 };
 
-/// Gives an attempt that is slow company, where the tool's [`HedgeSettings`] say so: a second attempt at the same call. The
-/// first answer counts, and the others are cancelled. Few slow attempts then make few slow calls, for a little more load
-/// (Dean and Barroso, "The Tail at Scale", 2013).
+/// Sends a second, hedged attempt if the first is slow, as the tool's [`HedgeSettings`] say. The first reply counts, and the other
+/// attempts are cancelled. Few slow attempts then cause few slow calls, for a little more load (Dean and Barroso, "The Tail at
+/// Scale", 2013).
 ///
 /// # Which calls
-/// Those of tools that may run twice by their operator's word ([`CallContext::may_run_twice`]), whatever the settings say.
-/// An attempt that is itself a repeated one gets no company, nor another round of a call, a call that is to be a task, or
-/// one in which the caller was asked for something.
+/// Calls of tools that may run twice by their operator's declaration ([`CallContext::may_run_twice`]), whatever the settings say.
+/// The layer does not hedge a repeated attempt, a call that continues an earlier round or requests a task, or a call in which
+/// the caller was asked a question.
 ///
-/// # What it may cost
-/// A hedge is spent from the upstream's [`RetryBudget`], as a retry is: both together are a tenth of its calls, or one a
-/// second. It waits for nothing that is scarce: where there is no place for it at once, it is not sent. So an upstream that
-/// is slow because it has too much to do is not given more.
+/// # Cost
+/// A hedge is spent from the upstream's [`RetryBudget`], as a retry is: both together are a tenth of its calls, or one a second. It
+/// waits for no permit: if none is free, it is not sent. An upstream that is slow because of its load thus gets no more load.
 ///
 /// # What ends a call
-/// An answer, whoever has it, also one in which the tool reports a failure. A failed hedge is forgotten. When the first
-/// attempt fails, those beside it have their time if the failure may pass; when all have failed, the first one's failure
-/// counts. A hedge can ask the caller nothing and shows no progress.
+/// A reply of any attempt, even if the tool reports a failure in it. The failure of a hedge is dropped. If the first attempt
+/// fails with a transient error, its hedges may still finish; if all of them fail, the first attempt's failure counts. A hedge
+/// can ask the caller no question and reports no progress.
 ///
 /// # Cancellation
 /// Dropping the call drops all of its attempts.
 ///
 /// # Order
-/// Inside retries, so that a hedged attempt is tried again as one; outside all that guards a single attempt, since a hedge is
-/// an attempt with a place, a breaker and a time limit of its own.
+/// Inside retries, so that a hedged attempt is retried as one. Outside the layers that guard a single attempt, since a hedge is an
+/// attempt with a permit, a breaker and a time limit of its own.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use tool_core::{Health, Layers};
+/// use tool_runtime::{HedgeLayer, RetryLayer};
+///
+/// # fn stack<S>(health: Arc<dyn Health>, executor: S) {
+/// let stack = Layers::outermost(RetryLayer::default())
+///     .then(HedgeLayer::new(health))
+///     .around(executor);
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct HedgeLayer {
     health: Option<Arc<dyn Health>>,
 }
 
-/// The layer of [`HedgeLayer`].
+/// Service of [`HedgeLayer`].
 #[derive(Debug, Clone)]
 pub struct Hedge<S> {
     settings: HedgeLayer,
     inner: S,
 }
 
-/// How long attempts of a tool usually take, as it was read a moment ago.
+/// Cached percentile of a tool's attempt durations, with the time at which it was read.
 #[derive(Default)]
-struct Usual(Mutex<Option<(Instant, Option<Duration>)>>);
+struct CachedPercentile(Mutex<Option<(Instant, Option<Duration>)>>);
 
-/// How a hedged attempt is made.
-struct Plan {
+/// Settings and state of one hedged attempt.
+struct HedgePlan {
     settings: HedgeSettings,
-    after: Duration,
+    delay: Duration,
     budget: Arc<RetryBudget>,
     asker: Option<Asker>,
 }
 
-/// What became of a hedged attempt.
-struct Ended {
+/// Result of a race between the first attempt and its hedges.
+struct RaceResult {
     result: Result<Outcome, ToolError>,
-    /// Which of those beside the first has answered.
+    /// Index of the hedge that answered first.
     winner: Option<usize>,
     n_hedges: usize,
-    /// Why there were no more.
+    /// Reason for which no further hedge was sent.
     stop: Option<&'static str>,
 }
 
-/// For how long a percentile is taken to be what it was.
-const READ_EVERY: Duration = Duration::from_secs(1);
-/// How many attempts must be known for a percentile to mean something.
+/// Time for which a percentile is cached.
+const PERCENTILE_TTL: Duration = Duration::from_secs(1);
+/// Minimum number of attempts for a meaningful percentile.
 const MIN_CALLS: u64 = 20;
-/// Earlier than this there is no hedge, whatever the percentile: it would come with the answer.
-const MIN_AFTER: Duration = Duration::from_millis(1);
+/// Minimum delay of a hedge, whatever the percentile: an earlier one would be sent just before the reply.
+const MIN_DELAY: Duration = Duration::from_millis(1);
 
 impl HedgeLayer {
-    /// A layer that asks this how long tools usually take. Without it, percentiles are taken to be unknown.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "hedge";
+
+    /// Creates a layer that reads percentiles from this. The default layer knows no percentiles.
     #[must_use]
     pub fn new(health: Arc<dyn Health>) -> Self {
         Self { health: Some(health) }
     }
 
-    /// How long the first attempt is alone.
-    fn after(&self, cx: &CallContext, settings: HedgeSettings) -> Duration {
+    /// Returns the delay before a hedge.
+    fn delay(&self, cx: &CallContext, settings: HedgeSettings) -> Duration {
         match settings.after {
             HedgeAfter::Time(after) => after,
-            HedgeAfter::Percentile { percent, at_first } => self.usual(cx, percent).unwrap_or(at_first),
+            HedgeAfter::Percentile { percent, at_first } => self.percentile(cx, percent).unwrap_or(at_first),
             _ => HedgeSettings::AT_FIRST,
         }
     }
 
-    /// How long so many of the tool's attempts took lately; nothing while too few are known.
-    fn usual(&self, cx: &CallContext, percent: HedgePercent) -> Option<Duration> {
+    /// Returns the percentile of the tool's recent attempt durations, or `None` while too few are known.
+    fn percentile(&self, cx: &CallContext, percent: HedgePercent) -> Option<Duration> {
         let health = self.health.as_ref()?;
-        let usual = cx.tool().state().get_or_init(Usual::default);
+        let cell = cx.tool().state().get_or_init(CachedPercentile::default);
         let now = cx.clock.now();
-        let mut known = usual.0.lock();
-        if let Some((at, usual)) = *known
-            && now.since(at) < READ_EVERY
+        let mut cached = cell.0.lock();
+        if let Some((at, percentile)) = *cached
+            && now.since(at) < PERCENTILE_TTL
         {
-            return usual;
+            return percentile;
         }
         let report = health.tool(cx.tool().name());
         let took = match percent {
             HedgePercent::P95 => report.p95,
             HedgePercent::P99 => report.p99,
         };
-        // An estimate, and where all attempts take the same time it must not be below that.
-        let after = (took + took / 10).max(MIN_AFTER);
-        let usual = (report.n_calls >= MIN_CALLS).then_some(after);
-        *known = Some((now, usual));
-        usual
+        // The percentile is an estimate. If all attempts take equally long, the delay must not be shorter.
+        let delay = (took + took / 10).max(MIN_DELAY);
+        let percentile = (report.n_calls >= MIN_CALLS).then_some(delay);
+        *cached = Some((now, percentile));
+        percentile
     }
 }
 
@@ -141,89 +156,93 @@ impl<S: Invoke> Invoke for Hedge<S> {
         let Some(settings) = cx.tool().settings().hedge else {
             return self.inner.invoke(cx).await;
         };
-        if let Some(why) = alone(cx) {
-            cx.explain("hedge", || format!("not hedged: {why}"));
+        if let Some(reason) = skip_reason(cx) {
+            cx.explain(HedgeLayer::NAME, || format!("not hedged: {reason}"));
             return self.inner.invoke(cx).await;
         }
-        // Boxed, so that the calls of other tools do not carry the room for this.
-        Box::pin(self.hedged(cx, settings)).await
+        // Boxed, so that calls without hedges do not carry the size of its future.
+        Box::pin(self.invoke_hedged(cx, settings)).await
     }
 }
 
 impl<S: Invoke> Hedge<S> {
-    async fn hedged(&self, cx: &mut CallContext, settings: HedgeSettings) -> Result<Outcome, ToolError> {
+    async fn invoke_hedged(
+        &self,
+        cx: &mut CallContext,
+        settings: HedgeSettings,
+    ) -> Result<Outcome, ToolError> {
         if cx.attempt == 0 {
             cx.next_attempt();
         }
-        let plan = Plan {
-            after: self.settings.after(cx, settings),
+        let plan = HedgePlan {
+            delay: self.settings.delay(cx, settings),
             settings,
-            budget: budget(cx),
+            budget: budget_of(cx),
             asker: cx.origin.ask.clone(),
         };
         if cx.tool().settings().retry.is_none() {
-            // Otherwise retries have taken note of it.
+            // Otherwise the retry layer has recorded the call.
             plan.budget.deposit(cx.clock.now());
         }
-        // Made before the first attempt has the context to itself.
-        let mut beside: Vec<_> = (1..=settings.max).map(|number| copy(cx, number)).collect();
-        let ended = self.race(cx, &mut beside, &plan).await;
-        beside.truncate(ended.n_hedges);
-        let winner = ended.winner.map(|winner| beside.swap_remove(winner));
-        for loser in beside {
+        // Forked before the first attempt borrows the context.
+        let mut hedges: Vec<_> = (1..=settings.max).map(|number| fork_hedge(cx, number)).collect();
+        let race = self.race(cx, &mut hedges, &plan).await;
+        hedges.truncate(race.n_hedges);
+        let winner = race.winner.map(|winner| hedges.swap_remove(winner));
+        for loser in hedges {
             cx.merge_hedge(loser);
         }
         if let Some(winner) = winner {
             cx.merge_fork(winner);
             cx.observers.tell(&Event::HedgeWon { cx });
         }
-        cx.explain("hedge", || ended.text(plan.after));
-        ended.result
+        cx.explain(HedgeLayer::NAME, || race.describe(plan.delay));
+        race.result
     }
 
-    /// The first attempt, and after a while others beside it, until there is an answer or all have failed.
-    async fn race(&self, cx: &mut CallContext, beside: &mut [CallContext], plan: &Plan) -> Ended {
+    /// Runs the first attempt, and its hedges after the delay, until one of them has a reply or all have failed.
+    async fn race(&self, cx: &mut CallContext, hedges: &mut [CallContext], plan: &HedgePlan) -> RaceResult {
         let clock = cx.clock.clone();
         let mut first = pin!(self.inner.invoke(cx));
         let mut failure = None;
-        let mut spare = beside.iter_mut();
-        let mut others = Vec::new();
+        let mut unsent = hedges.iter_mut();
+        let mut running = Vec::new();
         let (mut n_hedges, mut stop) = (0, None);
-        let mut timer = pin!(sleep(plan.after));
+        let mut timer = pin!(sleep(plan.delay));
         let (winner, result) = loop {
-            let is_first_alone = others.is_empty();
+            let has_no_hedge = running.is_empty();
             tokio::select! {
                 biased;
                 result = &mut first, if failure.is_none() => match result {
-                    Err(error) if error.kind().is_retryable() && !is_first_alone => failure = Some(error),
+                    Err(error) if error.kind().is_retryable() && !has_no_hedge => failure = Some(error),
                     result => break (None, result),
                 },
-                (number, result) = any(&mut others), if !is_first_alone => match result {
+                (number, result) = first_ready(&mut running), if !has_no_hedge => match result {
                     Ok(outcome @ Outcome::Reply(_)) => break (Some(number), Ok(outcome)),
-                    _ if others.is_empty() => if let Some(error) = failure.take() {
+                    _ if running.is_empty() => if let Some(error) = failure.take() {
                         break (None, Err(error));
                     },
                     _ => {}
                 },
                 () = &mut timer, if failure.is_none() && stop.is_none() => {
-                    stop = plan.stop(&clock.now());
-                    match spare.next().filter(|_| stop.is_none()) {
+                    stop = plan.stop_reason(&clock.now());
+                    match unsent.next().filter(|_| stop.is_none()) {
                         Some(cx) => {
-                            let after = plan.after.saturating_mul(n_hedges + 1);
+                            let after = plan.delay.saturating_mul(n_hedges + 1);
                             cx.observers.tell(&Event::Hedged { cx, after });
-                            others.push((n_hedges as usize, Box::pin(self.inner.invoke(cx))));
+                            running.push((n_hedges as usize, Box::pin(self.inner.invoke(cx))));
                             n_hedges += 1;
                             if n_hedges == plan.settings.max {
-                                stop = Some("there are as many as there may be");
+                                stop = Some("the maximum number of hedges is reached");
                             }
-                            timer.as_mut().reset(Timer::now() + plan.after);
+                            timer.as_mut().reset(Timer::now() + plan.delay);
                         }
-                        None => stop = stop.or(Some("there are as many as there may be")),
+                        None => stop = stop.or(Some("the maximum number of hedges is reached")),
                     }
                 }
             }
         };
-        Ended {
+        RaceResult {
             result,
             winner,
             n_hedges: n_hedges as usize,
@@ -232,14 +251,14 @@ impl<S: Invoke> Hedge<S> {
     }
 }
 
-/// The end of any of these, which is taken from among them.
-async fn any<F: Future>(futures: &mut Vec<(usize, Pin<Box<F>>)>) -> (usize, F::Output) {
+/// Waits for the first of these futures that ends, and removes it.
+async fn first_ready<F: Future>(futures: &mut Vec<(usize, Pin<Box<F>>)>) -> (usize, F::Output) {
     poll_fn(|context| {
-        for place in 0..futures.len() {
-            let (number, future) = &mut futures[place];
+        for index in 0..futures.len() {
+            let (number, future) = &mut futures[index];
             if let Poll::Ready(output) = future.as_mut().poll(context) {
                 let number = *number;
-                drop(futures.remove(place));
+                drop(futures.remove(index));
                 return Poll::Ready((number, output));
             }
         }
@@ -248,10 +267,10 @@ async fn any<F: Future>(futures: &mut Vec<(usize, Pin<Box<F>>)>) -> (usize, F::O
     .await
 }
 
-/// Why a call is not hedged, if it is not.
-fn alone(cx: &CallContext) -> Option<&'static str> {
+/// Returns the reason for which a call is not hedged, or `None` if it may be.
+fn skip_reason(cx: &CallContext) -> Option<&'static str> {
     if !matches!(cx.target, Target::Tool(_)) {
-        return Some("it is no call of a tool");
+        return Some("the target is not a tool");
     }
     if !cx.may_run_twice() {
         return Some("the tool is not declared `idempotent` or `read_only`");
@@ -260,52 +279,52 @@ fn alone(cx: &CallContext) -> Option<&'static str> {
         return Some("this is a repeated attempt");
     }
     if cx.extras.resume.is_some() {
-        return Some("this is another round of a call");
+        return Some("the call continues an earlier round");
     }
     if matches!(cx.extras.task, Some(TaskMode::Requested(_))) {
-        return Some("the call is to be a task");
+        return Some("the call requests a task");
     }
     None
 }
 
-/// The same call, for an attempt beside the first.
-fn copy(cx: &CallContext, number: u32) -> CallContext {
-    let mut copy = cx.fork();
-    copy.is_hedge = true;
-    copy.attempt += number;
-    copy.origin.ask = None;
-    copy.origin.progress = None;
-    copy.extras.task = None;
-    // What runs the tool may be a gateway, which should neither try this again nor hedge it.
-    mark(&mut copy, number);
-    copy
+/// Forks the context of a call for a hedge.
+fn fork_hedge(cx: &CallContext, number: u32) -> CallContext {
+    let mut hedge = cx.fork();
+    hedge.is_hedge = true;
+    hedge.attempt += number;
+    hedge.origin.ask = None;
+    hedge.origin.progress = None;
+    hedge.extras.task = None;
+    // The backend may be a gateway, which should neither retry nor hedge this attempt.
+    mark_repeated(&mut hedge, number);
+    hedge
 }
 
-impl Plan {
-    /// Why there is no other attempt now, if there is none.
-    fn stop(&self, now: &Instant) -> Option<&'static str> {
+impl HedgePlan {
+    /// Returns the reason for which no further hedge is sent, or `None` if one may be.
+    fn stop_reason(&self, now: &Instant) -> Option<&'static str> {
         if self.asker.as_ref().is_some_and(Asker::has_asked) {
-            return Some("the caller was asked for something");
+            return Some("the caller was asked a question");
         }
-        (!self.budget.withdraw(*now, Duration::ZERO)).then_some("the upstream's share of retries is used up")
+        (!self.budget.withdraw(*now, Duration::ZERO)).then_some("the upstream's retry budget is used up")
     }
 }
 
-impl Ended {
-    fn text(&self, after: Duration) -> String {
-        let after = format_duration(after);
+impl RaceResult {
+    fn describe(&self, delay: Duration) -> String {
+        let delay = format_duration(delay);
         match (self.n_hedges, self.winner, self.stop) {
-            (0, _, Some(why)) => format!("no second attempt after {after}: {why}"),
-            (0, ..) => format!("ended before {after}"),
-            (_, Some(_), _) => format!("a second attempt after {after}, which answered first"),
-            (_, None, _) => format!("a second attempt after {after}, which did not answer first"),
+            (0, _, Some(reason)) => format!("no second attempt after {delay}: {reason}"),
+            (0, ..) => format!("ended before {delay}"),
+            (_, Some(_), _) => format!("a second attempt after {delay}, which answered first"),
+            (_, None, _) => format!("a second attempt after {delay}, which did not answer first"),
         }
     }
 }
 
 impl fmt::Debug for HedgeLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hedge")
+        f.debug_struct("HedgeLayer")
             .field("knows_health", &self.health.is_some())
             .finish()
     }

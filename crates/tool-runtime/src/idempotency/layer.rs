@@ -2,37 +2,48 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Claim, Claimed, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry, LedgerState, Outcome,
-    Settled, Target, ToolError,
+    CallContext, Claim, Claimed, CorrelationId, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry,
+    LedgerState, Outcome, Settled, Target, ToolError,
 };
 
-/// Makes a caller's idempotency key have its effect once, and remembers the calls of which nobody knows whether they
-/// had one. What is remembered is in a [`Ledger`].
+/// Runs a tool once for all calls with one idempotency key (IETF draft, `Idempotency-Key` header), and records the calls whose
+/// outcome is unknown. The records are in a [`Ledger`].
 ///
-/// # What a call with a key comes to
-/// If it is the first with its key, it is made. A call with the same key, tool and arguments that comes while that one
-/// runs waits for it, within its own deadline; one that comes later gets the stored answer, marked with
-/// [`IdempotencyLayer::META_KEY`]. The same key for another tool or with other arguments is refused. Keys belong to
-/// principals: two of them may use the same one.
+/// # Calls with a key
+/// The first call with a key is made. A call with the same key, tool and arguments that arrives while the first one runs waits for
+/// it, within its own deadline. One that arrives later gets the stored reply, marked with [`IdempotencyLayer::META_KEY`]. The
+/// same key with another tool or with other arguments is refused. Keys belong to principals: two of them may use the same key.
 ///
-/// A failure frees the key if the tool cannot have run, or may run again; otherwise the same failure is told again. If
-/// nobody knows whether the tool ran, every call with the key is told so again, under the same id, and makes nothing run,
-/// unless the tool may be called again: see [`CallContext::may_be_repeated`].
+/// A failure frees the key if the tool cannot have run, or may run again; otherwise the same failure is returned again. If it is
+/// unknown whether the tool ran, every call with the key gets this error again, under the same id, and nothing runs, unless the
+/// tool may be called again: see [`CallContext::may_be_repeated`].
 ///
-/// A call that needs input or a decision first holds the key until it goes on; another round counts nothing twice.
+/// A call that waits for input or a decision holds the key until it continues. Another round counts nothing twice.
 ///
 /// # Calls without a key
-/// They are remembered only if nobody knows whether the tool ran, and pay for nothing else. What comes of a tool that
-/// stands in for another is remembered with that one's call.
+/// They are recorded only if it is unknown whether the tool ran, and cost nothing otherwise. The outcome of a fallback tool is
+/// recorded with the call that it answers.
 ///
 /// # Cancellation
-/// A call whose future is dropped frees the key, unless it was sent off: then nobody knows whether the tool ran.
+/// A dropped call frees the key, unless it was sent: then it is unknown whether the tool ran.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use tool_core::Layer;
+/// use tool_runtime::{IdempotencyLayer, LedgerLimits, MemoryLedger, TokioClock};
+///
+/// # fn stack<S>(executor: S) {
+/// let ledger = MemoryLedger::new(LedgerLimits::default(), Arc::new(TokioClock::new()));
+/// let stack = IdempotencyLayer::new(Arc::new(ledger)).layer(executor);
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct IdempotencyLayer {
     ledger: Arc<dyn Ledger>,
 }
 
-/// The layer of [`IdempotencyLayer`].
+/// Service of [`IdempotencyLayer`].
 #[derive(Clone)]
 pub struct Idempotency<S> {
     settings: IdempotencyLayer,
@@ -40,10 +51,12 @@ pub struct Idempotency<S> {
 }
 
 impl IdempotencyLayer {
-    /// Where an answer that was stored says so: the id of its entry.
+    /// Name of the layer in `--explain`, and in events and metrics of refused calls.
+    pub const NAME: &'static str = "idempotency";
+    /// Key in `_meta` of a stored reply. Its value is the id of the ledger entry.
     pub const META_KEY: &'static str = "dev.toolplane/replayed";
 
-    /// A layer that remembers calls in this ledger.
+    /// Creates a layer that records calls in this ledger.
     #[must_use]
     pub fn new(ledger: Arc<dyn Ledger>) -> Self {
         Self { ledger }
@@ -64,37 +77,37 @@ impl<S> Layer<S> for IdempotencyLayer {
 impl<S: Invoke> Invoke for Idempotency<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let IdempotencyLayer { ledger } = &self.settings;
-        // What is no tool is read or asked, as often as one likes.
+        // Targets other than tools have no effect, so they may be used any number of times.
         if cx.is_dry_run() || !matches!(cx.target, Target::Tool(_)) {
-            check(cx)?;
+            check_key(cx)?;
             return self.inner.invoke(cx).await;
         }
-        // What came of a stand-in is remembered with the call that it is made for, under whose id it runs.
+        // The outcome of a fallback is recorded with the call that it answers, whose id it has.
         if cx.fallback_of.is_some() {
             return self.inner.invoke(cx).await;
         }
         if cx.extras.idempotency_key.is_some() {
-            check(cx)?;
+            check_key(cx)?;
             if let Some(entry) = claim(&**ledger, cx).await? {
                 cx.observers.tell(&Event::Replayed { cx });
                 return replay(cx, *entry);
             }
         }
-        let call = Call {
-            is_granted: cx.extras.ledger_entry_id.is_some(),
+        let guard = CallGuard {
+            holds_key: cx.extras.ledger_entry_id.is_some(),
             cx,
             ledger: &**ledger,
-            is_over: false,
+            is_finished: false,
         };
-        let result = self.inner.invoke(call.cx).await;
-        call.end(result)
+        let result = self.inner.invoke(guard.cx).await;
+        guard.finish(result)
     }
 }
 
-fn check(cx: &CallContext) -> Result<(), ToolError> {
+fn check_key(cx: &CallContext) -> Result<(), ToolError> {
     match cx.extras.idempotency_key.as_deref().map(Claim::check_key) {
         Some(Err(problem)) => {
-            cx.emit_refused("idempotency", "key");
+            cx.emit_refused(IdempotencyLayer::NAME, "key");
             let message = format!("the idempotency key {problem}");
             Err(ToolError::new(ErrorKind::InvalidArguments, message))
         }
@@ -102,39 +115,43 @@ fn check(cx: &CallContext) -> Result<(), ToolError> {
     }
 }
 
-/// Takes the call's key for it, or gives what came of the call with that key.
+/// Claims the key for a call. Returns the entry of the earlier call with that key, if there is one.
 async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<LedgerEntry>>, ToolError> {
     let claim = Claim::of(cx);
     loop {
         match ledger.claim(&claim).await? {
             Claimed::Granted(id) => {
                 cx.extras.ledger_entry_id = Some(id);
-                cx.explain("idempotency", || "the key is this call's".to_owned());
+                cx.explain(IdempotencyLayer::NAME, || "claimed the key".to_owned());
                 return Ok(None);
             }
             Claimed::Running(end) => {
-                cx.explain("idempotency", || "waits for a call with the same key".to_owned());
+                cx.explain(IdempotencyLayer::NAME, || {
+                    "waits for a running call with the same key".to_owned()
+                });
                 end.await;
             }
             Claimed::Settled(entry) => return Ok(Some(entry)),
             Claimed::Conflict => {
-                cx.explain("idempotency", || "refused: the key is another call's".to_owned());
-                cx.emit_refused("idempotency", "conflict");
+                cx.explain(IdempotencyLayer::NAME, || {
+                    "refused: the key belongs to another call".to_owned()
+                });
+                cx.emit_refused(IdempotencyLayer::NAME, "conflict");
                 let message = "the idempotency key was used for a call of another tool or with other \
-                               arguments; take a new one";
+                               arguments; use a new key";
                 return Err(ToolError::new(ErrorKind::InvalidArguments, message));
             }
         }
     }
 }
 
-/// What came of the call with the same key.
+/// Returns the outcome of the earlier call with the same key.
 fn replay(cx: &mut CallContext, entry: LedgerEntry) -> Result<Outcome, ToolError> {
     let id = entry.id;
     cx.extras.ledger_entry_id = Some(id);
-    cx.explain("idempotency", || {
+    cx.explain(IdempotencyLayer::NAME, || {
         format!(
-            "as of the call {id} with the same key, which is {}",
+            "replays the call {id} with the same key, which is {}",
             entry.state.as_str()
         )
     });
@@ -144,67 +161,68 @@ fn replay(cx: &mut CallContext, entry: LedgerEntry) -> Result<Outcome, ToolError
             Ok(reply.into())
         }
         LedgerState::Failed(error) | LedgerState::Unknown(error) => Err(error),
-        LedgerState::Answered(None) => Err(lost(
+        LedgerState::Answered(None) => Err(unknown_outcome(
             id,
-            "a call with this idempotency key has run already, and its answer is not kept",
+            "a call with this idempotency key has run already, and its reply is not stored",
         )),
-        // A ledger tells of nothing else as settled.
-        _ => Err(lost(
+        // A ledger returns no other state as settled.
+        _ => Err(unknown_outcome(
             id,
-            "what came of the call with this idempotency key is not known",
+            "the outcome of the call with this idempotency key is unknown",
         )),
     }
 }
 
-fn lost(id: tool_core::CorrelationId, message: &str) -> ToolError {
+fn unknown_outcome(id: CorrelationId, message: &str) -> ToolError {
     ToolError::new(ErrorKind::OutcomeUnknown, message).with_ledger_id(id)
 }
 
-/// A call under way, of which is remembered what came of it, also when its future is dropped.
-struct Call<'a> {
+/// A running call. Records its outcome in the ledger, also when its future is dropped.
+struct CallGuard<'a> {
     cx: &'a mut CallContext,
     ledger: &'a dyn Ledger,
-    is_granted: bool,
-    is_over: bool,
+    /// `true` if the call has claimed its key.
+    holds_key: bool,
+    is_finished: bool,
 }
 
-impl Call<'_> {
-    fn end(mut self, result: Result<Outcome, ToolError>) -> Result<Outcome, ToolError> {
-        self.is_over = true;
+impl CallGuard<'_> {
+    fn finish(mut self, result: Result<Outcome, ToolError>) -> Result<Outcome, ToolError> {
+        self.is_finished = true;
         let result = result.map_err(|error| match error.kind() {
             ErrorKind::OutcomeUnknown => error.with_ledger_id(self.cx.ledger_id()),
             _ => error,
         });
         let is_unknown = |error: &ToolError| error.kind() == ErrorKind::OutcomeUnknown;
-        if self.is_granted || result.as_ref().is_err_and(is_unknown) {
-            self.settle(ended(self.cx, &result));
+        if self.holds_key || result.as_ref().is_err_and(is_unknown) {
+            self.settle(settlement(self.cx, &result));
         }
         result
     }
 
     fn settle(&self, end: Settled) {
         match end {
-            // Another tool may have run in the place of this one, and must not again, whatever this one may.
-            Settled::Unknown(error) if self.is_granted && self.cx.side_effect_by_fallback() => {
+            // A fallback tool may have run, and must not run again, even if this tool may.
+            Settled::Unknown(error) if self.holds_key && self.cx.side_effect_by_fallback() => {
                 self.ledger.settle(self.cx.ledger_id(), Settled::Failed(error));
             }
-            end if self.is_granted => self.ledger.settle(self.cx.ledger_id(), end),
+            end if self.holds_key => self.ledger.settle(self.cx.ledger_id(), end),
             Settled::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
             _ => {}
         }
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.settle(withdrawn(self.cx));
+        if !self.is_finished {
+            self.settle(settlement_of_cancelled(self.cx));
         }
     }
 }
 
-/// What a call came to that has ended so.
-fn ended(cx: &CallContext, result: &Result<Outcome, ToolError>) -> Settled {
+/// Returns the settlement of a call that ended with this result.
+fn settlement(cx: &CallContext, result: &Result<Outcome, ToolError>) -> Settled {
     match result {
         Ok(Outcome::Reply(reply)) => Settled::Answered(Some(reply.clone())),
         Ok(Outcome::Task(_)) => Settled::Answered(None),
@@ -215,24 +233,24 @@ fn ended(cx: &CallContext, result: &Result<Outcome, ToolError>) -> Settled {
     }
 }
 
-/// What a call came to that nobody waited for any longer. An answer that nobody took note of is none.
-fn withdrawn(cx: &CallContext) -> Settled {
+/// Returns the settlement of a cancelled call. A reply that was not received does not count.
+fn settlement_of_cancelled(cx: &CallContext) -> Settled {
     if !cx.may_have_run() {
         return Settled::Free;
     }
-    let message = "the call was withdrawn before it was answered; whether the tool ran is not known";
-    Settled::Unknown(lost(cx.ledger_id(), message))
+    let message = "the call was cancelled before it was answered; whether the tool ran is not known";
+    Settled::Unknown(unknown_outcome(cx.ledger_id(), message))
 }
 
 impl fmt::Debug for IdempotencyLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idempotency").finish_non_exhaustive()
+        f.debug_struct("IdempotencyLayer").finish_non_exhaustive()
     }
 }
 
 impl<S: fmt::Debug> fmt::Debug for Idempotency<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idempotent")
+        f.debug_struct("Idempotency")
             .field("settings", &self.settings)
             .field("inner", &self.inner)
             .finish()

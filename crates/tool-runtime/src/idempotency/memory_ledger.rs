@@ -16,25 +16,25 @@ use tool_core::{
     Reply, Settled, ToolError,
 };
 
-/// A [`Ledger`] in memory, which forgets everything with the process and holds no more than its [`LedgerLimits`].
+/// A [`Ledger`] in memory. It ends with the process, and holds at most its [`LedgerLimits`].
 ///
-/// # What is given up
-/// Entries whose time is over, and beyond the limits those of whoever has the most, so that nobody can get rid of what is
-/// remembered of others' calls; of each principal, and where all have as many, those whose time is over first. Answers, and
-/// what failures say as data, are given up before entries: a call of which only the answer is gone is still not made twice.
-/// What is under way is never given up; when there is nothing else left, calls with a key are refused as overloaded.
+/// # Eviction
+/// Expired entries are evicted first. Beyond the limits, entries of the principal with the most entries are evicted, so that nobody
+/// can evict the records of others; of each principal, and among principals with equally many, those that expire first. Replies,
+/// and the data of failures, are dropped before whole entries: a call of which only the reply is evicted is still not made twice.
+/// Running calls are never evicted. If there is nothing else, calls with a key are refused as overloaded.
 pub struct MemoryLedger {
     limits: LedgerLimits,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
-/// How much a [`MemoryLedger`] holds.
+/// Limits of a [`MemoryLedger`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerLimits {
-    /// How many calls.
+    /// Maximum number of calls. Default: 10,000.
     pub max_entries: usize,
-    /// How many bytes, answers and all.
+    /// Maximum size of all entries with their replies, in bytes. Default: 64 MiB.
     pub max_bytes: usize,
 }
 
@@ -50,35 +50,35 @@ impl Default for LedgerLimits {
 #[derive(Default)]
 struct State {
     entries: HashMap<CorrelationId, Entry>,
-    by_key: HashMap<Key, CorrelationId>,
-    /// What may be given up, that whose time is over first before the rest.
-    settled: BTreeMap<Place, CorrelationId>,
-    /// Those of them that can do with less: see [`lessened`].
-    large: BTreeMap<Place, CorrelationId>,
+    by_key: HashMap<OwnedKey, CorrelationId>,
+    /// Entries that may be evicted, in order of expiry.
+    settled: BTreeMap<ExpiryOrder, CorrelationId>,
+    /// Those of them owner payload can be dropped: see [`without_payload`].
+    with_payload: BTreeMap<ExpiryOrder, CorrelationId>,
     n_bytes: usize,
     next_number: u64,
 }
 
-/// Whose key, and which.
-type Key = (Arc<str>, Arc<str>, Arc<str>);
-/// When an entry's time is over, and its number among those of the same time.
-type Place = (Instant, u64);
+/// Tenant, principal and idempotency key.
+type OwnedKey = (Arc<str>, Arc<str>, Arc<str>);
+/// Expiry of an entry, and its number among those with the same expiry.
+type ExpiryOrder = (Instant, u64);
 
 struct Entry {
     claim: Claim,
     begun: SystemTime,
-    progress: Progress,
+    status: EntryStatus,
     n_bytes: usize,
 }
 
-enum Progress {
-    /// Dropping the sender wakes those who wait.
+enum EntryStatus {
+    /// The call runs. Dropping the sender wakes the waiters.
     Running(watch::Sender<()>),
-    Settled(LedgerState, Place),
+    Settled(LedgerState, ExpiryOrder),
 }
 
 impl MemoryLedger {
-    /// An empty ledger, whose entries expire by this clock.
+    /// Creates an empty ledger owner entries expire by this clock.
     #[must_use]
     pub fn new(limits: LedgerLimits, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -88,76 +88,76 @@ impl MemoryLedger {
         }
     }
 
-    /// How many calls are remembered now.
+    /// Returns the number of entries.
     #[must_use]
     pub fn n_entries(&self) -> usize {
         self.state.lock().entries.len()
     }
 
-    /// About how many bytes that takes.
+    /// Returns the approximate size of all entries, in bytes.
     #[must_use]
     pub fn n_bytes(&self) -> usize {
         self.state.lock().n_bytes
     }
 
-    fn take(&self, claim: &Claim) -> Result<Claimed, ToolError> {
+    fn claim_now(&self, claim: &Claim) -> Result<Claimed, ToolError> {
         let mut state = self.state.lock();
         state.expire(self.clock.now());
         let known = key(claim).and_then(|key| state.by_key.get(&key).copied());
         let Some(id) = known else {
             state.make_room(&self.limits)?;
-            let running = Progress::Running(watch::Sender::new(()));
+            let running = EntryStatus::Running(watch::Sender::new(()));
             state.insert(claim.clone(), self.clock.wall(), running);
             return Ok(Claimed::Granted(claim.id));
         };
         let Some(entry) = state.entries.get_mut(&id) else {
-            return Err(broken());
+            return Err(missing_entry());
         };
         if entry.claim.tool != claim.tool || entry.claim.arguments != claim.arguments {
             return Ok(Claimed::Conflict);
         }
-        match &entry.progress {
-            Progress::Running(sender) => {
+        match &entry.status {
+            EntryStatus::Running(sender) => {
                 let mut end = sender.subscribe();
                 Ok(Claimed::Running(Box::pin(async move {
                     let _ = end.changed().await;
                 })))
             }
-            Progress::Settled(LedgerState::Open, _) => Ok(state.resume(id)),
-            Progress::Settled(LedgerState::Unknown(_), _) if claim.may_repeat => Ok(state.resume(id)),
-            Progress::Settled(..) => Ok(Claimed::Settled(Box::new(entry.view()))),
+            EntryStatus::Settled(LedgerState::Open, _) => Ok(state.resume(id)),
+            EntryStatus::Settled(LedgerState::Unknown(_), _) if claim.may_repeat => Ok(state.resume(id)),
+            EntryStatus::Settled(..) => Ok(Claimed::Settled(Box::new(entry.view()))),
         }
     }
 }
 
 impl State {
-    fn insert(&mut self, claim: Claim, begun: SystemTime, progress: Progress) {
-        // Two calls with the same id cannot be told apart by it; the later one is the one to find.
+    fn insert(&mut self, claim: Claim, begun: SystemTime, status: EntryStatus) {
+        // Of two calls with the same id, only the later one can be found.
         self.remove(claim.id);
         if let Some(key) = key(&claim) {
             self.by_key.insert(key, claim.id);
         }
-        let (id, n_bytes) = (claim.id, size_of::<Entry>() * 2 + texts(&claim));
+        let (id, n_bytes) = (claim.id, size_of::<Entry>() * 2 + text_size(&claim));
         self.n_bytes += n_bytes;
         let entry = Entry {
             claim,
             begun,
-            progress,
+            status,
             n_bytes,
         };
         self.entries.insert(id, entry);
     }
 
-    /// Lets an entry's call run again.
+    /// Lets the call of an entry run again.
     fn resume(&mut self, id: CorrelationId) -> Claimed {
         if let Some(entry) = self.entries.get_mut(&id) {
-            let running = Progress::Running(watch::Sender::new(()));
-            if let Progress::Settled(state, place) = std::mem::replace(&mut entry.progress, running) {
-                let n_bytes = size(&state);
+            let running = EntryStatus::Running(watch::Sender::new(()));
+            if let EntryStatus::Settled(state, expiry) = std::mem::replace(&mut entry.status, running) {
+                let n_bytes = payload_size(&state);
                 entry.n_bytes -= n_bytes;
                 self.n_bytes -= n_bytes;
-                self.settled.remove(&place);
-                self.large.remove(&place);
+                self.settled.remove(&expiry);
+                self.with_payload.remove(&expiry);
             }
         }
         Claimed::Granted(id)
@@ -167,16 +167,16 @@ impl State {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        let place = (now + entry.claim.ttl, self.next_number);
+        let expiry = (now + entry.claim.ttl, self.next_number);
         self.next_number += 1;
-        let n_bytes = size(&end);
+        let n_bytes = payload_size(&end);
         entry.n_bytes += n_bytes;
         self.n_bytes += n_bytes;
-        if is_large(&end) {
-            self.large.insert(place, id);
+        if has_payload(&end) {
+            self.with_payload.insert(expiry, id);
         }
-        self.settled.insert(place, id);
-        entry.progress = Progress::Settled(end, place);
+        self.settled.insert(expiry, id);
+        entry.status = EntryStatus::Settled(end, expiry);
     }
 
     fn remove(&mut self, id: CorrelationId) {
@@ -187,80 +187,80 @@ impl State {
         if let Some(key) = key(&entry.claim) {
             self.by_key.remove(&key);
         }
-        if let Progress::Settled(_, place) = entry.progress {
-            self.settled.remove(&place);
-            self.large.remove(&place);
+        if let EntryStatus::Settled(_, expiry) = entry.status {
+            self.settled.remove(&expiry);
+            self.with_payload.remove(&expiry);
         }
     }
 
     fn expire(&mut self, now: Instant) {
-        while let Some((place, id)) = self.settled.first_key_value().map(|(place, id)| (*place, *id))
-            && place.0 <= now
+        while let Some((expiry, id)) = self.settled.first_key_value().map(|(expiry, id)| (*expiry, *id))
+            && expiry.0 <= now
         {
             self.remove(id);
         }
     }
 
-    /// Makes room for one more.
+    /// Makes room for one more entry.
     fn make_room(&mut self, limits: &LedgerLimits) -> Result<(), ToolError> {
         while self.entries.len() >= limits.max_entries.max(1) {
             if self.settled.is_empty() {
-                let message = "too many calls with an idempotency key are under way";
+                let message = "too many calls with an idempotency key are running";
                 return Err(ToolError::new(ErrorKind::Overloaded, message));
             }
-            self.give_up();
+            self.evict();
         }
         Ok(())
     }
 
-    /// Gives up answers, and then entries, until what is left fits.
+    /// Drops payloads, and then entries, until the rest is within the limits.
     fn shrink(&mut self, limits: &LedgerLimits) {
         while self.n_bytes > limits.max_bytes {
-            if let Some((_, id)) = self.large.pop_first() {
-                self.lessen(id);
+            if let Some((_, id)) = self.with_payload.pop_first() {
+                self.drop_payload(id);
             } else if self.settled.is_empty() {
                 return;
             } else {
-                self.give_up();
+                self.evict();
             }
         }
     }
 
-    fn lessen(&mut self, id: CorrelationId) {
+    fn drop_payload(&mut self, id: CorrelationId) {
         if let Some(entry) = self.entries.get_mut(&id)
-            && let Progress::Settled(state, _) = &mut entry.progress
+            && let EntryStatus::Settled(state, _) = &mut entry.status
         {
-            let before = size(state);
-            *state = lessened(state);
-            let n_bytes = before - size(state);
+            let before = payload_size(state);
+            *state = without_payload(state);
+            let n_bytes = before - payload_size(state);
             entry.n_bytes -= n_bytes;
             self.n_bytes -= n_bytes;
         }
     }
 
-    /// Gives up a part of what may be: a part, so that the entries need not be counted for each new one.
-    fn give_up(&mut self) {
-        let n_gone = (self.settled.len() / 16).max(1);
+    /// Evicts a sixteenth of the settled entries, so that they need not be counted for each new one.
+    fn evict(&mut self) {
+        let n_evicted = (self.settled.len() / 16).max(1);
         let settled = || {
             let entries = self.settled.values().filter_map(|id| self.entries.get(id));
             entries.map(|entry| &entry.claim)
         };
         let mut counts: HashMap<_, usize> = HashMap::new();
         for claim in settled() {
-            *counts.entry(whose(claim)).or_default() += 1;
+            *counts.entry(owner(claim)).or_default() += 1;
         }
-        let share = fair_share(counts.values().copied().collect(), self.settled.len() - n_gone);
-        let mut gone = Vec::with_capacity(n_gone);
+        let share = fair_share(counts.values().copied().collect(), self.settled.len() - n_evicted);
+        let mut evicted = Vec::with_capacity(n_evicted);
         for claim in settled() {
-            if let Some(count) = counts.get_mut(&whose(claim))
+            if let Some(count) = counts.get_mut(&owner(claim))
                 && *count > share
-                && gone.len() < n_gone
+                && evicted.len() < n_evicted
             {
                 *count -= 1;
-                gone.push(claim.id);
+                evicted.push(claim.id);
             }
         }
-        for id in gone {
+        for id in evicted {
             self.remove(id);
         }
     }
@@ -268,13 +268,13 @@ impl State {
 
 impl Entry {
     fn is_unknown(&self) -> bool {
-        matches!(self.progress, Progress::Settled(LedgerState::Unknown(_), _))
+        matches!(self.status, EntryStatus::Settled(LedgerState::Unknown(_), _))
     }
 
     fn view(&self) -> LedgerEntry {
-        let state = match &self.progress {
-            Progress::Running(_) => LedgerState::Running,
-            Progress::Settled(state, _) => state.clone(),
+        let state = match &self.status {
+            EntryStatus::Running(_) => LedgerState::Running,
+            EntryStatus::Settled(state, _) => state.clone(),
         };
         LedgerEntry::new(&self.claim, self.begun, state)
     }
@@ -282,7 +282,7 @@ impl Entry {
 
 impl Ledger for MemoryLedger {
     fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Claimed, ToolError>> {
-        Box::pin(ready(self.take(claim)))
+        Box::pin(ready(self.claim_now(claim)))
     }
 
     fn settle(&self, id: CorrelationId, end: Settled) {
@@ -305,11 +305,11 @@ impl Ledger for MemoryLedger {
         let mut state = self.state.lock();
         let now = self.clock.now();
         state.expire(now);
-        // Where everything is under way there is no place for this one.
+        // If all entries are running, there is no room for this one.
         if state.make_room(&self.limits).is_ok() {
             let id = claim.id;
             let claim = Claim::unkeyed(claim);
-            let running = Progress::Running(watch::Sender::new(()));
+            let running = EntryStatus::Running(watch::Sender::new(()));
             state.insert(claim, self.clock.wall(), running);
             state.settle(id, LedgerState::Unknown(unknown), now);
             state.shrink(&self.limits);
@@ -333,17 +333,17 @@ impl Ledger for MemoryLedger {
     }
 }
 
-fn key(claim: &Claim) -> Option<Key> {
+fn key(claim: &Claim) -> Option<OwnedKey> {
     let key = claim.key.clone()?;
     Some((claim.tenant.clone(), claim.principal.clone(), key))
 }
 
-fn whose(claim: &Claim) -> (&str, &str) {
+fn owner(claim: &Claim) -> (&str, &str) {
     (&claim.tenant, &claim.principal)
 }
 
-/// How much each may keep of what they have, so that together they keep no more than there is room for, and only those who
-/// have the most give something up.
+/// Returns the maximum number of entries per owner, so that all together fit into `room` and only the owners with the most entries
+/// lose some (max-min fairness).
 fn fair_share(mut counts: Vec<usize>, mut room: usize) -> usize {
     counts.sort_unstable();
     let n_owners = counts.len();
@@ -357,13 +357,13 @@ fn fair_share(mut counts: Vec<usize>, mut room: usize) -> usize {
     usize::MAX
 }
 
-fn texts(claim: &Claim) -> usize {
+fn text_size(claim: &Claim) -> usize {
     let key = claim.key.as_ref().map_or(0, |key| key.len());
     claim.tenant.len() + claim.principal.len() + key
 }
 
-/// What an end takes beside its entry.
-fn size(state: &LedgerState) -> usize {
+/// Returns the size of a state's payload, in bytes.
+fn payload_size(state: &LedgerState) -> usize {
     match state {
         LedgerState::Answered(Some(reply)) => reply.raw().len(),
         LedgerState::Failed(error) | LedgerState::Unknown(error) => {
@@ -373,7 +373,7 @@ fn size(state: &LedgerState) -> usize {
     }
 }
 
-fn is_large(state: &LedgerState) -> bool {
+fn has_payload(state: &LedgerState) -> bool {
     match state {
         LedgerState::Answered(reply) => reply.is_some(),
         LedgerState::Failed(error) | LedgerState::Unknown(error) => error.detail().is_some(),
@@ -381,8 +381,8 @@ fn is_large(state: &LedgerState) -> bool {
     }
 }
 
-/// An end without its answer, or without what a failure says as data: all that is needed to not make the call again.
-fn lessened(state: &LedgerState) -> LedgerState {
+/// Returns a state without its reply or error data. It still prevents another call with the same key.
+fn without_payload(state: &LedgerState) -> LedgerState {
     match state {
         LedgerState::Answered(_) => LedgerState::Answered(None),
         LedgerState::Failed(error) => LedgerState::Failed(error.clone().without_detail()),
@@ -391,14 +391,14 @@ fn lessened(state: &LedgerState) -> LedgerState {
     }
 }
 
-/// The reply without the message that it was cut out of.
+/// Detaches a reply from the message in which it arrived.
 fn detached(mut reply: Reply) -> Reply {
     reply.detach();
     reply
 }
 
-fn broken() -> ToolError {
-    ToolError::new(ErrorKind::Internal, "the ledger knows a key without its call")
+fn missing_entry() -> ToolError {
+    ToolError::new(ErrorKind::Internal, "the ledger has a key without an entry")
 }
 
 impl fmt::Debug for MemoryLedger {

@@ -2,25 +2,35 @@ use std::time::Duration;
 
 use tool_core::{Category, ErrorKind, Jitter, RetrySettings, ToolError};
 
-/// How pauses grow from one attempt to the next.
+/// Growth of the pauses between attempts (backoff).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backoff {
-    /// There is no further attempt.
+    /// No further attempt.
     Never,
-    /// Any time up to a limit that doubles ("full jitter"): those who failed together come back spread out.
+    /// A random time up to a limit that doubles (AWS, "Exponential Backoff and Jitter", full jitter). Calls that failed at the
+    /// same time retry at different times.
     Exponential,
-    /// Each pause is longer than the one before by the same step.
+    /// Pauses that grow by the same step, with jitter in their second half.
     Linear,
 }
 
-/// What a rate limit that does not say how long it lasts is taken to last at least.
+/// Minimum step after a rate limit without a retry hint.
 const RATE_LIMIT_STEP: Duration = Duration::from_secs(1);
 
 impl Backoff {
-    /// The table of what is tried again. A failure that may pass is waited out in an exponential way, a rate limit in a
-    /// linear one; other credentials, other arguments or a person are needed for everything else.
+    /// Returns the backoff for a kind of error: exponential for transient failures, linear for rate limits. All other kinds need
+    /// other credentials, other arguments or a person, so they are never retried.
+    ///
+    /// # Examples
+    /// ```
+    /// use tool_core::ErrorKind;
+    /// use tool_runtime::Backoff;
+    ///
+    /// assert_eq!(Backoff::for_kind(ErrorKind::Unavailable), Backoff::Exponential);
+    /// assert_eq!(Backoff::for_kind(ErrorKind::Denied), Backoff::Never);
+    /// ```
     #[must_use]
-    pub const fn of(kind: ErrorKind) -> Self {
+    pub const fn for_kind(kind: ErrorKind) -> Self {
         if !kind.is_retryable() {
             return Self::Never;
         }
@@ -31,9 +41,9 @@ impl Backoff {
         }
     }
 
-    /// The pause after this many attempts; nothing if there is no further one. Where the upstream said how long to
-    /// wait, it is that, and at most a tenth more. One that need not be waited for has a pause all the same: those whom it
-    /// told so together come back spread out.
+    /// Returns the pause after this many attempts, or `None` if there is no further attempt. A retry hint of the upstream
+    /// replaces the computed pause, with up to a tenth more as jitter. A hint of zero is ignored, so that calls which failed at
+    /// the same time retry at different times.
     #[must_use]
     pub fn pause(
         self,
@@ -42,7 +52,7 @@ impl Backoff {
         settings: &RetrySettings,
         jitter: &Jitter,
     ) -> Option<Duration> {
-        let own = match self {
+        let computed = match self {
             Self::Never => return None,
             Self::Exponential => {
                 let doublings = n_attempts.saturating_sub(1).min(31);
@@ -55,9 +65,9 @@ impl Backoff {
                 half + jitter.up_to(half)
             }
         };
-        Some(match error.retry_after().filter(|told| !told.is_zero()) {
-            Some(told) => told.saturating_add(jitter.up_to(told / 10)).max(told),
-            None => own,
+        Some(match error.retry_after().filter(|hint| !hint.is_zero()) {
+            Some(hint) => hint.saturating_add(jitter.up_to(hint / 10)).max(hint),
+            None => computed,
         })
     }
 }

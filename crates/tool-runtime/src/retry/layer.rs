@@ -9,55 +9,66 @@ use tool_core::{
 
 use super::{Backoff, RetryBudget};
 
-/// Tries failed calls again, where the tool's [`RetrySettings`] say so and it is safe.
+/// Re-attempts failed calls, where the tool's [`RetrySettings`] allow it and it is safe.
 ///
-/// # When a call is tried again
-/// All of this must hold: the failure is of a kind that may pass ([`Backoff::of`]); the tool cannot have run, or the
-/// operator declared that it may run twice, or what runs it is told the call's idempotency key
-/// ([`CallContext::may_be_sent_again`]); the caller was not asked for anything; the
-/// pause ends before the deadline; and the upstream's [`RetryBudget`] has something left. An answer is never tried
-/// again, also not one in which the tool reports a failure.
+/// # When a call is attempted again
+/// All of this must hold: the failure is of a transient kind ([`Backoff::for_kind`]); the tool cannot have run, or the operator
+/// declared that it may run twice, or the backend receives the call's idempotency key ([`CallContext::may_be_sent_again`]); the
+/// caller was asked no question; the pause ends before the deadline; and the upstream's [`RetryBudget`] has a retry left. A
+/// reply is never attempted again, even if the tool reports a failure in it.
 ///
-/// # What is not known
-/// Where nobody knows whether the tool ran, only an answer of a later attempt says so. The failure of one that was not
-/// sent, or was refused, does not, and the call ends as [`ErrorKind::OutcomeUnknown`] all the same.
+/// # Unknown outcomes
+/// If it is unknown whether the tool ran, only a reply to a later attempt settles it. A later attempt that was not sent or was
+/// refused does not, and the call still ends as [`ErrorKind::OutcomeUnknown`].
 ///
 /// # Retries of retries
-/// A second attempt says that it is one, in the call's `_meta` under [`RetryLayer::META_KEY`]. A call that arrives with that is
-/// not tried again here, so that attempts do not multiply where one gateway stands before another.
+/// A repeated attempt says that it is one, in the call's `_meta` under [`RetryLayer::META_KEY`]. A call that arrives with this key
+/// is not retried here, so that attempts do not multiply along a chain of gateways.
 ///
 /// # Order
-/// Inside whatever shares or replaces results, outside what guards a single attempt.
+/// Inside the layers that share or replace results, outside those that guard a single attempt.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layers;
+/// use tool_runtime::{RetryLayer, TimeoutLayer};
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = Layers::outermost(RetryLayer::default()).then(TimeoutLayer).around(executor);
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct RetryLayer {
     jitter: Arc<Jitter>,
 }
 
-/// The layer of [`RetryLayer`].
+/// Service of [`RetryLayer`].
 #[derive(Debug, Clone)]
 pub struct Retry<S> {
     jitter: Arc<Jitter>,
     inner: S,
 }
 
-/// Why a failed call is not tried again.
+/// Reason for which a failed call is not attempted again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    AllUsed,
-    Hopeless,
-    Refused,
+    AttemptsExhausted,
+    NotTransient,
+    UpstreamForbids,
     WasSent,
-    Declared,
-    Asked,
-    TooLate(Duration),
-    NoBudget,
+    DeclaredNotRetryable,
+    CallerWasAsked,
+    AfterDeadline(Duration),
+    BudgetExhausted,
 }
 
 impl RetryLayer {
-    /// Where a repeated attempt says that it is one: the number of attempts before it.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "retry";
+    /// Key in `_meta` of a repeated attempt. Its value is the number of attempts before it.
     pub const META_KEY: &'static str = "dev.toolplane/retry-attempt";
 
-    /// A layer whose pauses are a sequence that can be repeated.
+    /// Creates a layer whose pauses have this jitter, such as a seeded one for reproducible tests.
     #[must_use]
     pub fn with_jitter(jitter: Jitter) -> Self {
         Self {
@@ -82,7 +93,7 @@ impl<S: Invoke> Invoke for Retry<S> {
         let settings = cx.tool().settings().retry;
         // A dry run makes no attempt, so it earns no retries for others either.
         let settings = settings.filter(|_| !cx.is_dry_run() && !is_repeated(cx));
-        let plan = settings.map(|settings| (settings, budget(cx)));
+        let plan = settings.map(|settings| (settings, budget_of(cx)));
         if let Some((_, budget)) = &plan {
             budget.deposit(cx.clock.now());
         }
@@ -98,27 +109,27 @@ impl<S: Invoke> Invoke for Retry<S> {
             n_attempts += 1;
             match decide(cx, error, n_attempts, settings, budget, &self.jitter) {
                 Ok(pause) => {
-                    cx.explain("retry", || {
+                    cx.explain(RetryLayer::NAME, || {
                         format!("again in {}, after `{}`", format_duration(pause), error.kind())
                     });
                     cx.observers.tell(&Event::Retried { cx, error, pause });
                     sleep(pause).await;
-                    mark(cx, n_attempts);
+                    mark_repeated(cx, n_attempts);
                     if error.kind() == ErrorKind::OutcomeUnknown {
                         unknown = result.err();
                     }
                 }
                 Err(stop) => {
-                    cx.explain("retry", || format!("not again: {stop}"));
-                    return result.map_err(|error| told(error, unknown));
+                    cx.explain(RetryLayer::NAME, || format!("not again: {stop}"));
+                    return result.map_err(|error| final_error(error, unknown));
                 }
             }
         }
     }
 }
 
-/// The last error, unless an attempt before it may have run: that one's then, with what became of the others.
-fn told(error: ToolError, unknown: Option<ToolError>) -> ToolError {
+/// Returns the last error, or that of an earlier attempt which may have run, extended by the last one.
+fn final_error(error: ToolError, unknown: Option<ToolError>) -> ToolError {
     match unknown.filter(|_| error.kind() != ErrorKind::OutcomeUnknown) {
         Some(unknown) => {
             let message = format!("{unknown} (and when tried again, {error})");
@@ -128,7 +139,7 @@ fn told(error: ToolError, unknown: Option<ToolError>) -> ToolError {
     }
 }
 
-/// The pause before the next attempt, or why there is none.
+/// Decides whether a failed call is attempted again, and after which pause.
 fn decide(
     cx: &CallContext,
     error: &ToolError,
@@ -139,42 +150,42 @@ fn decide(
 ) -> Result<Duration, Stop> {
     let descriptor = cx.tool().descriptor();
     let backoff = match error.kind() {
-        // What runs the tool knows the key, and does once what it is told twice.
+        // The backend knows the idempotency key, and runs a repeated call once.
         ErrorKind::OutcomeUnknown if cx.may_be_repeated() && !cx.may_run_twice() => Backoff::Exponential,
-        kind => Backoff::of(kind),
+        kind => Backoff::for_kind(kind),
     };
     if n_attempts >= settings.max_attempts {
-        return Err(Stop::AllUsed);
+        return Err(Stop::AttemptsExhausted);
     }
     if backoff == Backoff::Never {
-        return Err(Stop::Hopeless);
+        return Err(Stop::NotTransient);
     }
     if !error.allows_retry() {
-        return Err(Stop::Refused);
+        return Err(Stop::UpstreamForbids);
     }
     if !cx.may_be_sent_again() {
         return Err(Stop::WasSent);
     }
     if descriptor.origin.trust == Trust::Operator && descriptor.metadata.retryable == Some(false) {
-        return Err(Stop::Declared);
+        return Err(Stop::DeclaredNotRetryable);
     }
     if cx.origin.ask.as_ref().is_some_and(Asker::has_asked) {
-        return Err(Stop::Asked);
+        return Err(Stop::CallerWasAsked);
     }
     let pause = backoff
         .pause(n_attempts, error, settings, jitter)
-        .ok_or(Stop::Hopeless)?;
+        .ok_or(Stop::NotTransient)?;
     if cx.remaining().is_some_and(|left| pause >= left) {
-        return Err(Stop::TooLate(pause));
+        return Err(Stop::AfterDeadline(pause));
     }
     if !budget.withdraw(cx.clock.now(), pause) {
-        return Err(Stop::NoBudget);
+        return Err(Stop::BudgetExhausted);
     }
     Ok(pause)
 }
 
-/// That of the tool's upstream, or its own where it stands for itself.
-pub(crate) fn budget(cx: &CallContext) -> Arc<RetryBudget> {
+/// Returns the budget of the tool's upstream, or the tool's own if it has none.
+pub(crate) fn budget_of(cx: &CallContext) -> Arc<RetryBudget> {
     let state = cx.tool().state();
     match state.upstream() {
         Some(upstream) => upstream.get_or_init(RetryBudget::default),
@@ -182,7 +193,7 @@ pub(crate) fn budget(cx: &CallContext) -> Arc<RetryBudget> {
     }
 }
 
-/// Whether the call is one that is repeated already, here or by its caller.
+/// Returns `true` if the call is a repeated attempt already, of this layer or of its caller.
 pub(crate) fn is_repeated(cx: &CallContext) -> bool {
     cx.extras
         .meta
@@ -190,11 +201,11 @@ pub(crate) fn is_repeated(cx: &CallContext) -> bool {
         .is_some_and(|meta| meta.get(RetryLayer::META_KEY).is_some())
 }
 
-/// Says that what follows is a repeated attempt.
-pub(crate) fn mark(cx: &mut CallContext, n_attempts: u32) {
+/// Marks the next attempt as a repeated one.
+pub(crate) fn mark_repeated(cx: &mut CallContext, n_attempts: u32) {
     let before = RawJson::from(serde_json::Value::from(n_attempts));
     let meta = cx.extras.meta.take().unwrap_or_else(RawJson::object);
-    // What is no object cannot say it, and stays as it is.
+    // A `_meta` that is not an object cannot hold the mark, and stays unchanged.
     cx.extras.meta = Some(
         meta.with_members(&[(RetryLayer::META_KEY, before)])
             .unwrap_or(meta),
@@ -204,20 +215,20 @@ pub(crate) fn mark(cx: &mut CallContext, n_attempts: u32) {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AllUsed => f.write_str("this was the last attempt that the settings allow"),
-            Self::Hopeless => f.write_str("this does not pass by itself"),
-            Self::Refused => f.write_str("it is said not to help now"),
+            Self::AttemptsExhausted => f.write_str("this was the last attempt that the settings allow"),
+            Self::NotTransient => f.write_str("not a transient failure"),
+            Self::UpstreamForbids => f.write_str("the upstream asked not to retry"),
             Self::WasSent => f.write_str(
-                "it was sent, and the tool is neither declared `idempotent` or `read_only` nor told an idempotency key",
+                "it was sent, the tool is not declared `idempotent` or `read_only`, and its backend receives no idempotency key",
             ),
-            Self::Declared => f.write_str("the tool is declared not `retryable`"),
-            Self::Asked => f.write_str("the caller would be asked twice"),
-            Self::TooLate(pause) => write!(
+            Self::DeclaredNotRetryable => f.write_str("the tool is declared not `retryable`"),
+            Self::CallerWasAsked => f.write_str("the caller would be asked twice"),
+            Self::AfterDeadline(pause) => write!(
                 f,
-                "the deadline comes before the pause of {} is over",
+                "the deadline comes before the pause of {} ends",
                 format_duration(*pause)
             ),
-            Self::NoBudget => f.write_str("the upstream's share of retries is used up"),
+            Self::BudgetExhausted => f.write_str("the upstream's retry budget is used up"),
         }
     }
 }

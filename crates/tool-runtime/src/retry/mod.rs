@@ -4,7 +4,7 @@ mod backoff;
 mod budget;
 mod layer;
 
-pub(crate) use self::layer::{budget, is_repeated, mark};
+pub(crate) use self::layer::{budget_of, is_repeated, mark_repeated};
 pub use self::{
     backoff::Backoff,
     budget::RetryBudget,

@@ -1,4 +1,4 @@
-//! Idempotency keys alone, around a scripted executor, on a paused clock.
+//! Idempotency alone, around a scripted executor, on a paused clock.
 
 use std::{
     ops::Range,
@@ -29,7 +29,7 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A layer around a script, and what it remembers.
+/// A layer around a script, with its ledger.
 struct Bench {
     ledger: Arc<MemoryLedger>,
     script: ScriptedExecutor,
@@ -391,7 +391,7 @@ async fn those_who_wait_for_a_call_that_comes_to_nothing_take_its_place() {
     assert_eq!((n_failed, bench.script.n_calls()), (1, 3));
 }
 
-/// A tool that asks first, and then does something.
+/// A tool that asks first, and then has an effect.
 struct AsksFirst(ScriptedExecutor);
 
 impl Invoke for AsksFirst {
@@ -434,7 +434,7 @@ async fn another_round_goes_on_with_the_key() {
     assert_eq!(kind(layer.invoke(&mut cx).await), ErrorKind::InvalidArguments);
 }
 
-/// A tool that gives what it is told to.
+/// A tool that returns this outcome.
 struct Gives(fn() -> Outcome);
 
 impl Invoke for Gives {
@@ -500,7 +500,7 @@ async fn a_key_that_is_passed_on_makes_a_retry_safe() {
     }
 }
 
-/// Begins each attempt, as the layer does that watches them.
+/// Starts attempts, as the layer that observes them does.
 struct Attempts(ScriptedExecutor);
 
 impl Invoke for Attempts {
@@ -518,7 +518,7 @@ async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
         ("not reached", fail(ErrorKind::Unavailable), 3),
         ("held back", fail(ErrorKind::RateLimited), 3),
         ("not let in", fail(ErrorKind::Auth), 2),
-        // Such as status 409: the upstream works on the first attempt.
+        // Such as status 409: the upstream still runs the first attempt.
         ("refused", busy, 2),
         ("not in time", ScriptStep::Hang(false), 2),
     ] {
@@ -641,7 +641,7 @@ async fn the_ledger_holds_no_more_than_it_may_and_keeps_what_runs() {
     assert_eq!(full.ledger.n_entries(), 0, "all were withdrawn");
 }
 
-/// Makes these calls with keys of this principal's own, and gives how many of them were made.
+/// Makes these calls with keys of this principal, and returns how many of them ran.
 async fn make(bench: &Bench, principal: &str, numbers: Range<usize>) -> usize {
     let (tool, before) = (bench.tool("pay"), bench.script.n_calls());
     for number in numbers {
@@ -667,7 +667,7 @@ async fn whose_calls_are_the_most_makes_room_for_others() {
         assert_eq!(make(&bench, principal, numbers).await, 0, "{principal}");
     }
     assert!(bench.ledger.n_entries() <= 64);
-    // Where all have as many, those go first whose time is over first.
+    // Among principals with equally many entries, those that expire first are evicted.
     let bench = Bench::within(limits, []);
     for number in 0..65 {
         assert_eq!(make(&bench, &number.to_string(), 0..1).await, 1);

@@ -1,16 +1,16 @@
 //! Each execution layer alone, around a scripted executor, on a paused clock.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod concurrency;
-pub(crate) mod degrade;
-mod degrade_fallbacks;
+mod cache;
+mod cache_cancellation;
+mod cache_keys;
+mod concurrency_limit;
+pub(crate) mod fallback;
+mod fallback_tools;
 mod hedge;
 mod idempotency;
 mod may_have_run;
 mod retry;
-mod share;
-mod share_cancel;
-mod share_keys;
 
 use std::{sync::Arc, time::Duration};
 
@@ -148,7 +148,7 @@ impl Ask for Slow {
     fn log(&self, _: &RawJson) {}
 }
 
-/// A tool that works, asks so many questions at once, and works on.
+/// A tool that works, asks this many questions at once, and works on.
 struct Asking {
     works: Duration,
     n_questions: usize,
@@ -171,7 +171,7 @@ impl Invoke for Asking {
     }
 }
 
-/// A call of a tool that may work for 5 s in all, by a client that takes a minute for an answer.
+/// Calls a tool that may run for 5 s in all, with a client that takes a minute for an answer.
 async fn ask(works: Duration, n_questions: usize) -> (Result<Outcome, ToolError>, Duration) {
     let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("asks").limits(6 * SECOND, 5 * SECOND));
@@ -207,7 +207,7 @@ impl Progress for Reports {
     }
 }
 
-/// A tool that tells of its progress after each of these times, and asks a question of a minute before the last one.
+/// A tool that reports progress after each of these times, and asks a question of a minute before the last one.
 struct Working {
     every: Duration,
     n_reports: usize,
@@ -235,8 +235,8 @@ impl Invoke for Working {
     }
 }
 
-/// A call of 10 s with attempts of 3 s, for a caller that wants to know of progress or not: what came of it, how long it
-/// took, and how many reports there were.
+/// Makes a call of 10 s with attempts of 3 s, for a caller that wants progress or not. Returns its result, its
+/// duration and the number of reports.
 async fn work(tool: Working, wants_progress: bool) -> (Result<Outcome, ToolError>, Duration, usize) {
     let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("works").limits(10 * SECOND, 3 * SECOND));
@@ -260,15 +260,15 @@ async fn progress_puts_the_end_of_an_attempt_off_and_not_that_of_the_call() {
         n_reports,
         asks: false,
     };
-    // It tells of its progress after 2, 4 and 6 seconds.
+    // Reports progress after 2, 4 and 6 seconds.
     let (result, took, n_reports) = work(working(3), true).await;
     assert!(is_reply(&result), "{result:?}");
     assert_eq!((took, n_reports), (8 * SECOND, 3));
-    // Nobody who wants to know, nobody who is told.
+    // Without a receiver of progress, there are no reports.
     let (result, took, _) = work(working(3), false).await;
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!(took, 3 * SECOND);
-    // It tells without end.
+    // Reports progress without end.
     let (result, took, _) = work(working(1000), true).await;
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!(took, 10 * SECOND);

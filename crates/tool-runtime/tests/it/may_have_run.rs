@@ -1,4 +1,4 @@
-//! What may follow a failure, by how far the attempt got and what the operator declared.
+//! What may follow a failure, by the dispatch state of the attempt and the operator's declarations.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use tool_core::{
 use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, RetryLayer, TimeoutLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
-use crate::degrade::{Others, ROOM, SECOND, given};
+use crate::fallback::{Others, ROOM, SECOND, given};
 
-/// What is done after a failure.
+/// Layer that reacts to a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follows {
     Retry,
@@ -38,7 +38,8 @@ fn declared(idempotent: Option<bool>, read_only: Option<bool>) -> Metadata {
     }
 }
 
-/// Answers once, then does this; tells what came of the second call and whether the failure was followed by anything.
+/// Answers once, then takes this step. Returns the result of the second call, and `true` if the layer reacted to the
+/// failure.
 async fn run(follows: Follows, metadata: Metadata, step: &ScriptStep) -> (Result<Outcome, ToolError>, bool) {
     let script = ScriptedExecutor::new([
         ScriptStep::Value(json!("kept")),
@@ -65,7 +66,7 @@ async fn run(follows: Follows, metadata: Metadata, step: &ScriptStep) -> (Result
     let others = Arc::new(Others::default().with("other", ScriptStep::Value(json!("other"))));
     let share = CacheLayer::new(ROOM);
     let stack = Layers::outermost(DeadlineLayer)
-        .then(FallbackLayer::new(share.clone()).gate(others))
+        .then(FallbackLayer::new(share.clone()).with_reentry(others))
         .then(share)
         .then(RetryLayer::default())
         .then(TimeoutLayer)
@@ -88,7 +89,7 @@ fn fail(kind: ErrorKind) -> ToolError {
 
 #[tokio::test(start_paused = true)]
 async fn one_rule_decides_what_may_follow_a_failure() {
-    // The step, whether it was sent, and whether the tool may have run then.
+    // The step, `true` if it was sent, and `true` if the tool may have run.
     let steps = [
         (ScriptStep::Fail(fail(ErrorKind::Unavailable)), false, false),
         (ScriptStep::Fail(fail(ErrorKind::RateLimited)), false, false),
@@ -125,7 +126,7 @@ async fn one_rule_decides_what_may_follow_a_failure() {
                 let shown = format!("{follows:?} {metadata:?} {step:?}");
                 let (result, is_followed) = run(follows, metadata.clone(), step).await;
                 let may_follow = match follows {
-                    // Stricter: after a byte has left, an answer does not make it safe.
+                    // Stricter: after the request was sent, an answer does not make a retry safe.
                     Follows::Retry => !was_sent,
                     _ => !may_have_run,
                 };
@@ -164,7 +165,7 @@ async fn who_waits_for_the_same_work_knows_that_the_tool_may_have_run() {
     }
 }
 
-/// The layer alone, without anything that watches attempts.
+/// The layer alone, without a layer that observes attempts.
 #[tokio::test(start_paused = true)]
 async fn retries_count_their_attempts_themselves() {
     use tool_core::{CallContext, DispatchState};

@@ -45,7 +45,7 @@ fn error(kind: ErrorKind) -> ToolError {
     ToolError::new(kind, "as scripted")
 }
 
-/// Runs a tool by a script and tells how it ended, how often it was called and how long it took.
+/// Runs a tool by a script. Returns its result, the number of attempts and the duration.
 async fn run(tool: TestTool, steps: &[ScriptStep]) -> (Result<Outcome, ToolError>, usize, Duration) {
     let script = ScriptedExecutor::new(steps.to_vec());
     let mut cx = context(&tool.build(script.clone()));
@@ -54,7 +54,7 @@ async fn run(tool: TestTool, steps: &[ScriptStep]) -> (Result<Outcome, ToolError
     (result, script.n_calls(), start.elapsed())
 }
 
-/// Calls earn the retries of others; those that are not made earn none.
+/// Calls earn retries for others; calls that are not made earn none.
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_earns_no_retries() {
     for (mode, earns) in [(Mode::Live, true), (Mode::DryRun, false)] {
@@ -62,7 +62,7 @@ async fn a_dry_run_earns_no_retries() {
         let tool = retrying("t").build(script.clone());
         let budget: Arc<RetryBudget> = tool.state().get_or_init(RetryBudget::default);
         let now = TokioClock::new().now();
-        // What there is from the start.
+        // The retries that are available from the start.
         while budget.withdraw(now, Duration::ZERO) {}
         let stack = retry().layer(script);
         for _ in 0..1000 {
@@ -82,7 +82,7 @@ fn the_table_of_what_is_tried_again() {
             ErrorKind::RateLimited | ErrorKind::Overloaded => Backoff::Linear,
             _ => Backoff::Never,
         };
-        assert_eq!(Backoff::of(kind), expected, "{kind}");
+        assert_eq!(Backoff::for_kind(kind), expected, "{kind}");
     }
 }
 
@@ -216,7 +216,7 @@ fn pauses_are_spread_and_bounded() {
         (100, 20_000),
     ] {
         let mut buckets = vec![0_u32; (limit / 100) as usize];
-        // Enough for every bucket to have some, so that it is not chance that fills one.
+        // Enough for every bucket to have several, so that no bucket is empty by chance.
         for _ in 0..20_000 {
             let pause = Backoff::Exponential
                 .pause(n_attempts, &unavailable, &settings, &jitter)
@@ -238,7 +238,7 @@ fn who_may_come_again_at_once_comes_as_if_nothing_was_said() {
     for kind in [ErrorKind::RateLimited, ErrorKind::Unavailable] {
         let (silent, zero) = (error(kind), error(kind).with_retry_after(Duration::ZERO));
         for n_attempts in 1..=10 {
-            let backoff = Backoff::of(kind);
+            let backoff = Backoff::for_kind(kind);
             assert_eq!(
                 backoff.pause(n_attempts, &zero, &settings, &jitter),
                 backoff.pause(n_attempts, &silent, &settings, &same),
@@ -248,7 +248,7 @@ fn who_may_come_again_at_once_comes_as_if_nothing_was_said() {
     }
 }
 
-/// Notes when each call arrives, and fails.
+/// Records the arrival of each call, and fails.
 struct Down(Arc<Mutex<Vec<Duration>>>, Instant);
 
 impl Invoke for Down {
@@ -326,7 +326,7 @@ fn a_budget_has_a_floor_and_forgets() {
     assert_eq!(spend(3), 0, "a clock that goes back gives nothing");
 }
 
-/// A server that names one moment for all is not met there by all that was ever refused.
+/// Retries that a server moves to one moment are charged to that moment.
 #[test]
 fn a_budget_counts_what_waits_for_the_same_moment() {
     let budget = RetryBudget::default();
@@ -408,7 +408,7 @@ async fn a_retry_says_so_and_is_not_retried_again() {
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
-/// A client that answers whatever it is asked.
+/// A client that answers every question.
 struct Answers;
 
 impl Ask for Answers {

@@ -1,5 +1,5 @@
-//! Calls at a gate, and calls that share a flight, in every order: the source of both, compiled with locks and tasks whose
-//! scheduler tries all interleavings of two calls at a gate, and thousands of all others.
+//! Models of the fair semaphore and of the single flight: compile the source of both with mutexes and tasks whose
+//! scheduler tries all interleavings of two calls at a semaphore, and thousands of all others.
 
 #[expect(dead_code, reason = "the model needs a part of it")]
 #[path = "../../src/concurrency_limit/fair_semaphore.rs"]
@@ -19,7 +19,7 @@ mod sync {
         sync::MutexGuard,
     };
 
-    /// A lock of shuttle with the interface of `parking_lot`.
+    /// Mutex of shuttle with the interface of `parking_lot`.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
@@ -30,20 +30,20 @@ mod sync {
     }
 }
 
-mod places;
-mod shared;
+mod flights;
+mod permits;
 
 use shuttle::{
     Config, Runner,
     scheduler::{DfsScheduler, RandomScheduler, Scheduler},
 };
 
-/// Tries all interleavings, and says how many there are. What waits for ever in one of them fails it.
+/// Tries all interleavings, and returns their number. An interleaving that waits forever fails the test.
 fn every_order(scenario: impl Fn() + Send + Sync + 'static) -> usize {
     run(DfsScheduler::new(None, false), scenario)
 }
 
-/// Tries some of them, the same ones each time.
+/// Tries a part of the interleavings, the same ones each time.
 fn many_orders(scenario: impl Fn() + Send + Sync + 'static) -> usize {
     run(RandomScheduler::new_from_seed(11, 1000), scenario)
 }

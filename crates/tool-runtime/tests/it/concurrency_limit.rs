@@ -1,4 +1,4 @@
-//! How many calls run at once, who waits, and who is refused.
+//! Concurrency limit: running, waiting and refused calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ fn context(tool: &Arc<Tool>, principal: &str) -> CallContext {
 
 type Called = JoinHandle<Result<Outcome, ToolError>>;
 
-/// Begins a call and lets it go as far as it can.
+/// Starts a call, and lets it run until it waits.
 async fn begin(layer: &ConcurrencyLimitLayer, script: &ScriptedExecutor, mut cx: CallContext) -> Called {
     let stack = layer.clone().layer(script.clone());
     let called = tokio::spawn(async move { stack.invoke(&mut cx).await });
@@ -185,7 +185,7 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
         let stack = Layers::outermost(DeadlineLayer)
             .then(layer)
             .around(script.clone());
-        let error = stack.invoke(&mut cx).await.expect_err("no place becomes free");
+        let error = stack.invoke(&mut cx).await.expect_err("no permit becomes free");
         assert_eq!((error.kind(), start.elapsed()), (kind, expected), "{wait:?}");
         assert_eq!(script.n_calls(), 1, "the second was not sent");
         running.abort();
@@ -201,13 +201,13 @@ async fn one_that_would_wait_in_vain_is_refused_at_once() {
         cx.deadline = Some(cx.clock.now() + left);
         cx
     };
-    // How long calls take is not known yet: each waits as long as it may.
+    // The duration of calls is unknown at first: each waits for as long as it may.
     let mut calls = Vec::new();
     for _ in 0..3 {
         calls.push(begin(&layer, &script, call(40 * SECOND)).await);
     }
     calls.remove(0).await.expect("no panic").expect("has its turn");
-    // One is running, one waits: the next would have its turn in two seconds, or a little later.
+    // One call runs and one waits: the expected wait of the next is two seconds or a little more.
     for (left, expected) in [(9 * SECOND, Some(ErrorKind::Overloaded)), (11 * SECOND, None)] {
         let start = Instant::now();
         let called = begin(&layer, &script, call(left)).await;
@@ -217,7 +217,7 @@ async fn one_that_would_wait_in_vain_is_refused_at_once() {
             assert_eq!((Some(error.kind()), start.elapsed()), (expected, Duration::ZERO));
             assert_eq!(
                 error.message(),
-                "too many calls of `slow` at once: the turn of another would come in about 2.5 s, and it may wait for 2.25 s"
+                "too many calls of `slow` at once: the expected wait is about 2.5 s, and the call may wait for 2.25 s"
             );
             assert_eq!(error.retry_after(), Some(2 * SECOND));
         } else {
@@ -227,7 +227,7 @@ async fn one_that_would_wait_in_vain_is_refused_at_once() {
     for called in calls {
         called.await.expect("no panic").expect("has its turn");
     }
-    // The first who waits does so in any case: the call before it may end at any time.
+    // The first waiter waits in any case: the running call may end at any time.
     let running = begin(&layer, &script, call(40 * SECOND)).await;
     let first = begin(&layer, &script, call(SECOND)).await;
     assert!(!first.is_finished());

@@ -1,4 +1,4 @@
-//! What is kept, for how long, and what a call that is made once for many has and has not.
+//! Cache: replies that are cached, their ages, and the context of shared work.
 
 use std::{
     sync::{Arc, Mutex},
@@ -20,7 +20,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 const ROOM: u64 = 1 << 20;
 
-/// A tool whose answers are kept like this.
+/// Makes a tool with these cache settings.
 pub(crate) fn tool(settings: CacheSettings) -> TestTool {
     let mut tool = TestTool::new("search");
     tool.settings.cache = Some(settings);
@@ -31,7 +31,7 @@ fn plain() -> TestTool {
     tool(CacheSettings::default())
 }
 
-/// A clock is a part of a call, and ages are told by it: calls of one test share theirs.
+/// Calls that share one clock, by which ages are measured.
 struct Calls {
     tool: TestTool,
     clock: Arc<TokioClock>,
@@ -60,7 +60,7 @@ impl Calls {
     }
 }
 
-/// The value of the answer, and what the reply says of where it comes from.
+/// Returns the value of a reply, and its record of the cache.
 fn told(result: Result<Outcome, ToolError>) -> (Value, Value) {
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("no reply: {result:?}");
@@ -352,7 +352,7 @@ async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room()
     assert!((1500..=20_000).contains(&n_bytes), "{n_bytes}");
 }
 
-/// Keeps what the last call had, and answers.
+/// Records the context of the last call, and answers.
 #[derive(Clone, Default)]
 struct Looked(Arc<Mutex<Option<CallContext>>>);
 
@@ -420,7 +420,7 @@ async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
     assert_eq!(notes, ["cache", "looked", "cache"], "the work's are the caller's");
 }
 
-/// Tells its progress, and answers after a second.
+/// Reports progress, and answers after a second.
 struct Reporting;
 
 impl Invoke for Reporting {

@@ -1,4 +1,4 @@
-//! Places of a gate: never too many, none lost.
+//! Permits of a semaphore: never too many, and none is lost.
 
 use std::sync::{
     Arc,
@@ -10,33 +10,38 @@ use tool_core::ConcurrencySettings;
 
 use crate::{
     every_order,
-    fair_semaphore::{Entry, Gate},
+    fair_semaphore::{Acquire, FairSemaphore},
     many_orders,
 };
 
-/// What a call came to that nobody has given up.
+/// Result of a call that was not cancelled.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    HadAPlace,
+    HadAPermit,
     WasRefused,
 }
 
-/// A call at the gate, which finds that no more are running than `most`.
-async fn call(gate: Arc<Gate>, limit: ConcurrencySettings, most: u32, n_running: Arc<AtomicU32>) -> End {
-    let place = match gate.enter(&limit) {
-        Entry::Place(place) => place,
-        Entry::Queue(mut waiting) => waiting.place().await,
-        Entry::Full(_) => return End::WasRefused,
+/// A call at the semaphore. Checks that no more than `most` calls run.
+async fn call(
+    semaphore: Arc<FairSemaphore>,
+    limit: ConcurrencySettings,
+    most: u32,
+    n_running: Arc<AtomicU32>,
+) -> End {
+    let permit = match semaphore.acquire(&limit) {
+        Acquire::Permit(permit) => permit,
+        Acquire::Queued(mut waiter) => waiter.permit().await,
+        Acquire::Full(_) => return End::WasRefused,
     };
     let running = Running::begin(n_running);
     assert!(
         running.0.load(Relaxed) <= most,
-        "more are running than there are places"
+        "more are running than there are permits"
     );
     yield_now().await;
     drop(running);
-    drop(place);
-    End::HadAPlace
+    drop(permit);
+    End::HadAPermit
 }
 
 struct Running(Arc<AtomicU32>);
@@ -54,11 +59,12 @@ impl Drop for Running {
     }
 }
 
-/// So many calls at once, of which the first ones are given up at some time; the last is made by the model's own thread. All
-/// that are not given up have a place in the end, unless the queue was full; and then all places are free.
+/// Makes this many calls at once, of which the first ones are cancelled at some time; the model's own thread makes
+/// the last one. All calls that are not cancelled get a permit in the end, unless the queue was full; then all
+/// permits are free.
 fn crowd(limit: ConcurrencySettings, n_calls: u32, n_given_up: u32) {
-    let (gate, n_running) = (Arc::<Gate>::default(), Arc::<AtomicU32>::default());
-    let begin = || call(gate.clone(), limit, limit.max, n_running.clone());
+    let (semaphore, n_running) = (Arc::<FairSemaphore>::default(), Arc::<AtomicU32>::default());
+    let begin = || call(semaphore.clone(), limit, limit.max, n_running.clone());
     let others: Vec<_> = (1..n_calls).map(|_| spawn(begin())).collect();
     for given_up in others.iter().take(n_given_up as usize) {
         given_up.abort();
@@ -73,10 +79,10 @@ fn crowd(limit: ConcurrencySettings, n_calls: u32, n_given_up: u32) {
     let n_refused = ends.iter().filter(|end| **end == End::WasRefused).count() as u32;
     let n_too_many = n_calls.saturating_sub(limit.max + limit.queue);
     assert!(n_refused <= n_too_many, "there was room for more");
-    let places: Vec<_> = (0..limit.max).map(|_| gate.enter(&limit)).collect();
+    let permits: Vec<_> = (0..limit.max).map(|_| semaphore.acquire(&limit)).collect();
     assert!(
-        places.iter().all(|place| matches!(place, Entry::Place(_))),
-        "a place is lost"
+        permits.iter().all(|permit| matches!(permit, Acquire::Permit(_))),
+        "a permit is lost"
     );
 }
 
@@ -89,7 +95,7 @@ const fn limit(max: u32, queue: u32) -> ConcurrencySettings {
 }
 
 #[test]
-fn every_order_of_two_calls_leaves_all_places_free() {
+fn every_order_of_two_calls_leaves_all_permits_free() {
     for (limit, n_given_up) in [(limit(1, 1), 0), (limit(1, 1), 1), (limit(1, 0), 1)] {
         let n_orders = every_order(move || crowd(limit, 2, n_given_up));
         assert!(n_orders > 10, "{n_orders}");
@@ -97,7 +103,7 @@ fn every_order_of_two_calls_leaves_all_places_free() {
 }
 
 #[test]
-fn thousands_of_orders_of_six_calls_leave_all_places_free() {
+fn thousands_of_orders_of_six_calls_leave_all_permits_free() {
     for (limit, n_given_up) in [
         (limit(1, 6), 2),
         (limit(2, 6), 3),
@@ -111,10 +117,10 @@ fn thousands_of_orders_of_six_calls_leave_all_places_free() {
 #[test]
 fn a_limit_that_is_raised_lets_in_those_who_wait_in_any_order() {
     many_orders(|| {
-        let (gate, n_running) = (Arc::<Gate>::default(), Arc::<AtomicU32>::default());
-        let begin = |max| spawn(call(gate.clone(), limit(max, 2), 2, n_running.clone()));
+        let (semaphore, n_running) = (Arc::<FairSemaphore>::default(), Arc::<AtomicU32>::default());
+        let begin = |max| spawn(call(semaphore.clone(), limit(max, 2), 2, n_running.clone()));
         for call in [begin(1), begin(1), begin(2)] {
-            assert_eq!(block_on(call).expect("nobody gives it up"), End::HadAPlace);
+            assert_eq!(block_on(call).expect("nobody gives it up"), End::HadAPermit);
         }
     });
 }

@@ -2,8 +2,8 @@ use raw_json::{JsonKind, RawJson};
 use serde_json::Value;
 use tool_core::{Body, Reply};
 
-/// Takes half of an answer away: the second half of an object's members, of a list's items, of a text's characters; of
-/// an MCP result, of its content and of its structured content.
+/// Removes half of a reply: the second half of an object's members, of a list's items or of a text's characters. In an MCP result,
+/// it removes half of the content and half of the structured content.
 pub(crate) fn halve(reply: &mut Reply) {
     match &mut reply.body {
         Body::Value(value) => *value = half(value),
@@ -43,7 +43,7 @@ fn half(value: &RawJson) -> RawJson {
             let kept = text.chars().count() / 2;
             RawJson::from(Value::from(text.chars().take(kept).collect::<String>()))
         }
-        // A number or truth value has no half.
+        // A number or a boolean has no half.
         _ => RawJson::default(),
     }
 }

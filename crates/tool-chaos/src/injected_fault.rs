@@ -1,29 +1,29 @@
 use std::fmt;
 
-/// What may go wrong with an attempt.
+/// A fault that is injected into an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InjectedFault {
-    /// The attempt is sent, and that no answer came is known at once. The tool does not run.
+    /// The attempt is sent, and fails at once as unanswered. The tool does not run.
     Timeout,
-    /// The attempt is sent, and no answer ever comes: its own limit ends it. The tool does not run.
+    /// The attempt is sent and never answered, until its time limit ends it. The tool does not run.
     Hang,
-    /// Nobody can be reached, and nothing is sent.
+    /// The network is unreachable, and nothing is sent.
     Network,
     /// The credentials are refused.
     Auth,
-    /// The upstream asks to wait for a second.
+    /// The upstream limits the rate, with a retry hint of one second.
     RateLimit,
-    /// The upstream answers that it is at fault itself.
+    /// The upstream reports an error of its own.
     ServerError,
-    /// The tool runs, and its answer is lost.
+    /// The tool runs, and its reply is lost.
     UnknownOutcome,
-    /// The tool runs, and half of its answer is lost.
+    /// The tool runs, and half of its reply is lost.
     Partial,
 }
 
 impl InjectedFault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 8] = [
         Self::Timeout,
         Self::Hang,
@@ -35,7 +35,7 @@ impl InjectedFault {
         Self::Partial,
     ];
 
-    /// Those that a rule without a choice of its own takes: the usual ones, which leave no doubt.
+    /// Faults of a rule that names none: the common ones, after which the outcome is known.
     pub const USUAL: [Self; 5] = [
         Self::Timeout,
         Self::Network,
@@ -44,7 +44,7 @@ impl InjectedFault {
         Self::ServerError,
     ];
 
-    /// The word for it in plans and logs.
+    /// Returns the name of the fault in plans and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

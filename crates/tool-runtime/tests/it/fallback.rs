@@ -1,4 +1,4 @@
-//! What is given when a call fails, and when nothing is.
+//! Fallback: replies after a failed call, and failures without a fallback.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const ROOM: u64 = 1 << 20;
 
-/// A tool with these steps.
+/// Makes a tool with these steps.
 pub(crate) fn tool(steps: &[FailureStep]) -> TestTool {
     let mut tool = TestTool::new("search");
     tool.settings.on_failure = (!steps.is_empty()).then(|| steps.into());
@@ -45,7 +45,7 @@ pub(crate) fn repeatable() -> Metadata {
     }
 }
 
-/// The value of an answer, and what is said of how it was found.
+/// Returns the value of a reply, and its record of the fallback.
 pub(crate) fn told(result: Result<Outcome, ToolError>) -> (Value, Value) {
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("no reply: {result:?}");
@@ -59,14 +59,14 @@ pub(crate) fn kind(result: Result<Outcome, ToolError>) -> ErrorKind {
     result.expect_err("nothing is given").kind()
 }
 
-/// Other tools, and how their calls arrived.
+/// Other tools, and the calls that they received.
 #[derive(Default)]
 pub(crate) struct Others {
     tools: HashMap<String, (Arc<Tool>, ScriptedExecutor)>,
     pub(crate) calls: Mutex<Vec<Arrived>>,
 }
 
-/// How a call of a stand-in arrived.
+/// A call that a fallback tool received.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrived {
     pub(crate) tool: String,
@@ -118,7 +118,7 @@ impl Reentry for Others {
     }
 }
 
-/// Names of what is unhealthy.
+/// Health report with these names as unhealthy.
 pub(crate) struct Ill(pub(crate) &'static [&'static str]);
 
 impl Health for Ill {
@@ -136,10 +136,10 @@ impl Health for Ill {
 }
 
 pub(crate) fn layer(others: &Arc<Others>) -> FallbackLayer {
-    FallbackLayer::new(CacheLayer::new(ROOM)).gate(others.clone())
+    FallbackLayer::new(CacheLayer::new(ROOM)).with_reentry(others.clone())
 }
 
-/// Makes a call of a tool that does this.
+/// Calls a tool that takes this step.
 pub(crate) async fn run(
     degrade: FallbackLayer,
     tool: TestTool,
@@ -254,7 +254,7 @@ async fn a_kept_answer_is_given_up_to_its_age() {
     let share = CacheLayer::new(ROOM);
     let stack = FallbackLayer::new(share.clone()).layer(share.layer(script.clone()));
     let mut tool = tool(&[FailureStep::Stale(3600 * SECOND)]);
-    // Kept for the ladder alone.
+    // Cached only for the fallback ladder.
     tool.settings.cache = Some(CacheSettings {
         ttl: Some(Duration::ZERO),
         ..CacheSettings::default()
@@ -276,7 +276,7 @@ async fn a_kept_answer_is_given_up_to_its_age() {
         "errors": [{"tool": "search", "error": "unavailable"}],
     });
     assert_eq!(told(stack.invoke(&mut next("ann")).await), (json!("kept"), said));
-    // It is nobody else's.
+    // The cached reply belongs to another principal.
     assert_eq!(kind(stack.invoke(&mut next("ben")).await), ErrorKind::Unavailable);
     let mut own = next("ann");
     own.extras.meta = Some(RawJson::from(json!({"dev.toolplane/cache": "bypass"})));
@@ -345,6 +345,6 @@ async fn a_dry_run_says_what_would_be_done() {
     assert_eq!(others.names().len(), 0);
     assert_eq!(
         cx.decisions()[0].decision,
-        "if it fails: `other`, then an answer no older than 1 h, then what the configuration gives"
+        "if it fails: `other`, then a stale reply of at most 1 h, then the default of the configuration"
     );
 }

@@ -11,59 +11,74 @@ use std::{
 use tokio::time::sleep;
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Target, ToolError, format_duration};
 
-use crate::{ChaosPlan, InjectedFault, partial::halve};
+use crate::{ChaosPlan, InjectedFault, partial_reply::halve};
 
-/// What an upstream asks to wait that says that it is called too often.
+/// Retry hint of an injected rate limit.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Has attempts fail on purpose, as a [`ChaosPlan`] says. Cloning shares it. Without a plan, which is the default, it
+/// Makes attempts fail on purpose, as a [`ChaosPlan`] says. Clones share the plan. Without a plan, which is the default, the layer
 /// does nothing.
 ///
-/// Whatever it does is logged, noted for who has the call explained, and said in the error: `injected fault: …`.
+/// Each injection is logged, appears in `--explain`, and is named in the error: `injected fault: …`.
 ///
 /// # Order
-/// Innermost, in the place of the world: every other layer meets its faults as it would meet real ones. Questions about
-/// tasks pass untouched.
+/// Innermost, instead of the backend: every other layer sees an injected fault as it would see a real one. Requests about tasks
+/// pass unchanged.
+///
+/// # Examples
+/// ```
+/// use tool_chaos::{ChaosLayer, ChaosPlan, ChaosRule};
+/// use tool_core::Layer;
+///
+/// # fn stack<S>(executor: S) {
+/// let chaos = ChaosLayer::new(ChaosPlan::new(42, [ChaosRule::default()]));
+/// let stack = chaos.clone().layer(executor);
+/// chaos.stop();
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct ChaosLayer(Option<Arc<Inner>>);
 
 struct Inner {
     plan: ChaosPlan,
-    is_over: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
-/// The layer of [`ChaosLayer`].
+/// Service of [`ChaosLayer`].
 #[derive(Debug, Clone)]
 pub struct Chaos<S> {
     chaos: ChaosLayer,
     inner: S,
 }
 
-/// How many attempts of a tool there were.
+/// Number of attempts of a tool so far.
 #[derive(Debug, Default)]
-struct Attempts(AtomicU64);
+struct AttemptCounter(AtomicU64);
 
 impl ChaosLayer {
-    /// Chaos by this plan.
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "chaos";
+
+    /// Creates a layer that follows this plan.
     #[must_use]
     pub fn new(plan: ChaosPlan) -> Self {
         Self(Some(Arc::new(Inner {
             plan,
-            is_over: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
         })))
     }
 
-    /// The plan, if there is one and it was not stopped.
+    /// Returns the plan, or `None` if there is none or the layer was stopped.
     #[must_use]
     pub fn plan(&self) -> Option<&ChaosPlan> {
         let inner = self.0.as_ref()?;
-        (!inner.is_over.load(Ordering::Relaxed)).then_some(&inner.plan)
+        (!inner.is_stopped.load(Ordering::Relaxed)).then_some(&inner.plan)
     }
 
-    /// Ends it: from now on, nothing goes wrong on purpose.
+    /// Stops the layer: it injects no further faults.
     pub fn stop(&self) {
         if let Some(inner) = &self.0 {
-            inner.is_over.store(true, Ordering::Relaxed);
+            inner.is_stopped.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -85,17 +100,21 @@ impl<S: Invoke> Invoke for Chaos<S> {
         let Some(plan) = plan else {
             return self.inner.invoke(cx).await;
         };
-        let attempts = cx.tool().state().get_or_init(Attempts::default);
+        let attempts = cx.tool().state().get_or_init(AttemptCounter::default);
         let number = attempts.0.fetch_add(1, Ordering::Relaxed);
-        let fate = plan.fate(&cx.target.name(), number);
-        if !fate.delay.is_zero() {
-            tell(cx, number, &format!("a delay of {}", format_duration(fate.delay)));
-            sleep(fate.delay).await;
+        let injection = plan.injection(&cx.target.name(), number);
+        if !injection.delay.is_zero() {
+            report(
+                cx,
+                number,
+                &format!("a delay of {}", format_duration(injection.delay)),
+            );
+            sleep(injection.delay).await;
         }
-        match fate.fault {
+        match injection.fault {
             None => self.inner.invoke(cx).await,
             Some(fault) => {
-                tell(cx, number, &format!("`{fault}`"));
+                report(cx, number, &format!("`{fault}`"));
                 self.inject(fault, cx).await
             }
         }
@@ -115,16 +134,16 @@ impl<S: Invoke> Chaos<S> {
         };
         match fault {
             InjectedFault::Network => {
-                let message = "injected fault: nobody can be reached";
+                let message = "injected fault: the network is unreachable";
                 Err(ToolError::new(ErrorKind::Unavailable, message))
             }
             InjectedFault::Auth => not_taken(ErrorKind::Auth, "the credentials are refused"),
-            InjectedFault::RateLimit => not_taken(ErrorKind::RateLimited, "it is called too often")
+            InjectedFault::RateLimit => not_taken(ErrorKind::RateLimited, "too many requests")
                 .map_err(|error| error.with_retry_after(RETRY_AFTER)),
-            InjectedFault::ServerError => answered(ErrorKind::UpstreamError, "the upstream is at fault"),
+            InjectedFault::ServerError => answered(ErrorKind::UpstreamError, "the upstream failed"),
             InjectedFault::Timeout => {
                 cx.dispatch().sent();
-                Err(cx.unanswered(ErrorKind::Timeout, "injected fault: no answer came"))
+                Err(cx.unanswered(ErrorKind::Timeout, "injected fault: no answer"))
             }
             InjectedFault::Hang => {
                 cx.dispatch().sent();
@@ -132,7 +151,7 @@ impl<S: Invoke> Chaos<S> {
             }
             InjectedFault::UnknownOutcome => {
                 cx.dispatch().sent();
-                // With marks of its own: as far as anyone knows, there was no answer.
+                // A detached fork has its own dispatch marks: this call does not learn of the answer.
                 let _ = self.inner.invoke(&mut cx.fork_detached(Arc::default())).await;
                 Err(cx.unanswered(ErrorKind::Unavailable, "injected fault: the answer is lost"))
             }
@@ -147,17 +166,17 @@ impl<S: Invoke> Chaos<S> {
     }
 }
 
-/// Says what is done to an attempt, so that nobody takes it for the world's doing.
-fn tell(cx: &mut CallContext, number: u64, what: &str) {
+/// Logs and explains an injection, so that nobody takes it for a real fault.
+fn report(cx: &mut CallContext, number: u64, injected: &str) {
     let tool = cx.target.name().into_owned();
-    tracing::info!(tool, attempt = number, "chaos injects {what}");
-    cx.explain("chaos", || {
-        format!("injects {what} into attempt {number} of the tool")
+    tracing::info!(tool, attempt = number, "chaos injects {injected}");
+    cx.explain(ChaosLayer::NAME, || {
+        format!("injects {injected} into attempt {number} of the tool")
     });
 }
 
 impl fmt::Debug for ChaosLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Chaos").field(&self.plan()).finish()
+        f.debug_tuple("ChaosLayer").field(&self.plan()).finish()
     }
 }

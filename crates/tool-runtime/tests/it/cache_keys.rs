@@ -1,4 +1,4 @@
-//! Which calls are the same: what differs in anything that an answer may depend on never is.
+//! Cache keys: calls that differ in anything that a result may depend on share no result.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tool_core::{
 use tool_runtime::{CacheLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 
-/// Everything that makes a call what it is.
+/// All parts of a call that a result may depend on.
 #[derive(Debug, Clone, PartialEq)]
 struct Call {
     tenant: &'static str,
@@ -28,7 +28,7 @@ fn one_of<T: std::fmt::Debug + Clone + 'static>(choices: &[T]) -> impl Strategy<
     proptest::sample::select(choices.to_vec())
 }
 
-/// Few values of each part, among them such as look alike when they are put next to each other.
+/// Few values of each part, among them values that look equal when they are concatenated.
 fn calls() -> impl Strategy<Value = Call> {
     let names = ["a", "ab", "b", ""];
     let values = [
@@ -85,7 +85,7 @@ fn context(of: &Call, scope: CacheScope, clock: &Arc<TokioClock>) -> CallContext
     )
 }
 
-/// Whether the second call is answered with the first one's answer.
+/// Returns `true` if the second call is answered with the first one's reply.
 fn is_shared(first: &Call, second: &Call, scope: CacheScope) -> bool {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {

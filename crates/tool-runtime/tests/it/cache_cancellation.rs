@@ -1,4 +1,4 @@
-//! Calls at the same time: who makes them, who waits, and what happens when one of them goes.
+//! Single flight: concurrent calls, their leader and waiters, and cancellation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use tool_core::{
 use tool_runtime::{CacheLayer, DeadlineLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, call};
 
-use crate::share::{MINUTE, SECOND, tool};
+use crate::cache::{MINUTE, SECOND, tool};
 
 const ROOM: u64 = 1 << 20;
 
@@ -39,7 +39,7 @@ impl Calls {
         call(self.tool.clone(), json!({"q": 1}), self.clock.clone())
     }
 
-    /// Begins a call and lets it go as far as it can.
+    /// Starts a call, and lets it run until it waits.
     async fn begin(&self, mut cx: CallContext) -> JoinHandle<Result<Outcome, ToolError>> {
         let stack = Layers::outermost(DeadlineLayer)
             .then(self.share.clone())
@@ -169,7 +169,7 @@ async fn the_work_ends_with_the_tools_own_time() {
     assert_eq!((calls.script.n_running(), calls.share.n_running()), (0, 0));
 }
 
-/// Fails as no tool should.
+/// A tool that panics.
 struct Panicking;
 
 impl Invoke for Panicking {

@@ -1,4 +1,4 @@
-//! Calls that share a flight: made once, and for all who wait.
+//! Single flight: identical calls run once, and all waiters get the result.
 
 use std::sync::{
     Arc,
@@ -15,16 +15,16 @@ use tool_testkit::{ScriptedExecutor, TestTool, call};
 
 use crate::{
     many_orders,
-    response_cache::{Answers, Key},
-    single_flight::{Boarding, Flights, Landed, Takeoff},
+    response_cache::{CacheKey, ResponseCache},
+    single_flight::{FlightResult, Join, Leader, SingleFlight},
 };
 
-/// A tool whose answers are shared, and how often it was called.
+/// A tool whose results are shared, and the number of its executions.
 #[derive(Clone)]
 struct World {
-    flights: Arc<Flights>,
-    answers: Arc<Answers>,
-    key: Key,
+    flights: Arc<SingleFlight>,
+    responses: Arc<ResponseCache>,
+    key: CacheKey,
     fails: bool,
     n_begun: Arc<AtomicUsize>,
     n_done: Arc<AtomicUsize>,
@@ -36,52 +36,52 @@ impl World {
         let cx = call(tool, json!({}), Arc::new(TokioClock::new()));
         Self {
             flights: Arc::default(),
-            answers: Arc::new(Answers::new(1 << 20)),
-            key: Key::of(&cx, CacheScope::Principal),
+            responses: Arc::new(ResponseCache::new(1 << 20)),
+            key: CacheKey::for_call(&cx, CacheScope::Principal),
             fails,
             n_begun: Arc::default(),
             n_done: Arc::default(),
         }
     }
 
-    /// A call as the layer makes it; the output tells whether it was answered.
+    /// Makes a call as the layer does. Returns `true` if it was answered.
     async fn call(self) -> bool {
-        let boarding = self
+        let join = self
             .flights
-            .board(&self.key, None, || self.answers.find(&self.key));
-        match boarding {
-            Boarding::Kept(answer) => answer.age(Instant::default()).is_zero(),
-            Boarding::Joined(_seat, mut landed, _) => {
-                let landed = landed.wait_for(Option::is_some).await;
-                matches!(landed.as_deref(), Ok(Some(Landed::Result(Ok(_)))))
+            .join(&self.key, None, || self.responses.get(&self.key));
+        match join {
+            Join::Cached(cached) => cached.age(Instant::default()).is_zero(),
+            Join::Follower(_waiter, mut result, _) => {
+                let result = result.wait_for(Option::is_some).await;
+                matches!(result.as_deref(), Ok(Some(FlightResult::Shared(Ok(_)))))
             }
-            Boarding::New(_seat, takeoff) => {
+            Join::Leader(_waiter, leader) => {
                 let (sender, own) = oneshot::channel();
-                self.begin(takeoff, Some(sender));
+                self.spawn(leader, Some(sender));
                 own.await
                     .expect("the work is not given up while it is waited for")
             }
         }
     }
 
-    /// Has the answer fetched though nobody waits for it.
+    /// Starts an execution without a waiter.
     fn refresh(&self) {
-        if let Some(takeoff) = self.flights.keep_up(&self.key) {
-            self.begin(takeoff, None);
+        if let Some(leader) = self.flights.lead_detached(&self.key) {
+            self.spawn(leader, None);
         }
     }
 
-    fn begin(&self, takeoff: Takeoff, own: Option<oneshot::Sender<bool>>) {
+    fn spawn(&self, leader: Leader, own: Option<oneshot::Sender<bool>>) {
         let world = self.clone();
-        takeoff.begin(|landing, _| async move {
+        leader.spawn(|completion, _| async move {
             world.n_begun.fetch_add(1, Relaxed);
             yield_now().await;
             let result = world.result();
             let is_answered = result.is_ok();
             world.n_done.fetch_add(1, Relaxed);
-            landing.land(Landed::Result(result));
+            completion.complete(FlightResult::Shared(result));
             if let Some(own) = own {
-                // It may have been given up.
+                // The call may have been cancelled.
                 let _ = own.send(is_answered);
             }
         });
@@ -92,11 +92,13 @@ impl World {
             return Err(ToolError::new(ErrorKind::Unavailable, "it fails"));
         }
         let reply = Reply::value(RawJson::object());
-        self.answers.keep(self.key.clone(), &reply, Instant::default());
+        self.responses
+            .insert(self.key.clone(), &reply, Instant::default());
         Ok(reply)
     }
 
-    /// So many calls at once, of which the first ones are given up at some time. All others have what came of the work.
+    /// Makes this many calls at once, of which the first ones are cancelled at some time. All others get the result
+    /// of the work.
     fn crowd(&self, n_calls: usize, n_given_up: usize) {
         let calls: Vec<_> = (0..n_calls).map(|_| spawn(self.clone().call())).collect();
         for given_up in &calls[..n_given_up] {
@@ -109,18 +111,18 @@ impl World {
     }
 }
 
-/// Calls that are made once, though they come before, while and after the work is done.
+/// Calls before, during and after the execution: it happens once.
 fn once(n_calls: usize) {
     let world = World::new(false);
     world.crowd(n_calls, 0);
-    assert_eq!((world.n_begun.load(Relaxed), world.flights.n_aloft()), (1, 0));
+    assert_eq!((world.n_begun.load(Relaxed), world.flights.n_in_flight()), (1, 0));
 }
 
-/// Calls of which some are given up: the work goes on for the others, and for nobody it does not.
+/// Calls of which some are cancelled: the execution continues for the others, and ends without them.
 fn given_up(n_calls: usize, n_given_up: usize) {
     let world = World::new(false);
     world.crowd(n_calls, n_given_up);
-    assert_eq!(world.flights.n_aloft(), 0);
+    assert_eq!(world.flights.n_in_flight(), 0);
     assert!(n_given_up == n_calls || world.n_done.load(Relaxed) >= 1);
 }
 
@@ -157,7 +159,7 @@ fn what_is_fetched_for_its_own_sake_is_not_given_up_in_any_order() {
         let world = World::new(false);
         world.refresh();
         world.crowd(4, 4);
-        while world.flights.n_aloft() > 0 {
+        while world.flights.n_in_flight() > 0 {
             block_on(yield_now());
         }
         assert_eq!((world.n_begun.load(Relaxed), world.n_done.load(Relaxed)), (1, 1));

@@ -1,4 +1,4 @@
-//! Other tools in the place of one that fails: which, in which order, and for how long.
+//! Fallback tools: which are called, in which order, and for how long.
 
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use tool_core::{CallContext, ErrorKind, FallbackOf, Invoke, Layer, Layers, Reply
 use tool_runtime::{DeadlineLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
-use crate::degrade::{Ill, Others, SECOND, fails, fallback, given, kind, layer, repeatable, run, told, tool};
+use crate::fallback::{
+    Ill, Others, SECOND, fails, fallback, given, kind, layer, repeatable, run, told, tool,
+};
 
 #[tokio::test(start_paused = true)]
 async fn the_first_that_answers_stands_in_and_the_reply_says_so() {
@@ -49,8 +51,8 @@ async fn unhealthy_ones_are_tried_after_the_others_of_their_run() {
     let others = Arc::new(others);
     let stale = tool_core::FailureStep::Stale(SECOND);
     let steps = [fallback("a"), fallback("b"), fallback("c"), stale, fallback("d")];
-    let degrade = layer(&others).health(Arc::new(Ill(&["a", "d"])));
-    let result = run(degrade, tool(&steps), fails(ErrorKind::Unavailable)).await;
+    let layer_with_health = layer(&others).with_health(Arc::new(Ill(&["a", "d"])));
+    let result = run(layer_with_health, tool(&steps), fails(ErrorKind::Unavailable)).await;
     assert_eq!(kind(result), ErrorKind::Unavailable);
     assert_eq!(others.names(), ["b", "c", "a", "d"]);
 }
@@ -83,7 +85,7 @@ async fn everything_fits_into_one_deadline() {
     }
 }
 
-/// The context of a call, after it.
+/// Returns the context of a call after its end.
 async fn context(others: &Arc<Others>, steps: &[&str], step: ScriptStep) -> (CallContext, ErrorKind) {
     let steps: Vec<_> = steps.iter().copied().map(fallback).collect();
     let script = ScriptedExecutor::new([step]);
@@ -112,7 +114,7 @@ async fn one_of_which_nobody_knows_whether_it_ran_ends_everything() {
         assert_eq!((kind, others.names()), (expected, vec!["pay".to_owned()]));
         assert!(!cx.may_run_twice(), "the call must not be made again");
     }
-    // One that may run twice has done no harm.
+    // A fallback that may run twice does no harm.
     let others = Others::default()
         .with_tool(
             TestTool::new("look").metadata(repeatable()),
