@@ -50,9 +50,9 @@ fn approval(spec: &ApprovalSpec) -> ApprovalRules {
 }
 
 /// Those whom edges call for unless they know better.
-pub(crate) fn callers(configuration: &Configuration) -> Callers {
+pub(crate) fn callers(configuration: &Configuration) -> DefaultCallers {
     let policy = &configuration.policy;
-    Callers {
+    DefaultCallers {
         local: Arc::new(caller(policy, Caller::local())),
         anonymous: Arc::new(caller(policy, Caller::anonymous())),
     }

@@ -13,19 +13,19 @@ use tool_registry::RegistryParts;
 use crate::{
     BuildError, Toolplane,
     builder::Own,
-    executors::{self, KeptIn, LetGo, Running},
+    executors::{self, ListCache, RetiredServers, LiveParts},
     policies::{callers, rules},
 };
 
 /// What a reload needs of what was there from the start.
-pub(crate) struct Reloading {
-    own: Own,
+pub(crate) struct ReloadState {
+    own: HostExtensions,
     shared: Arc<SharedSecrets>,
     /// The same, with every secret known to whoever hides them.
     secrets: Arc<dyn Secrets>,
     /// Held while a configuration is put in the place of another: one at a time.
-    let_go: Mutex<LetGo>,
-    kept_in: KeptIn,
+    let_go: Mutex<RetiredServers>,
+    kept_in: ListCache,
 }
 
 /// The present values of references. Servers that stay keep asking here, whichever configuration they came with.
@@ -35,8 +35,8 @@ struct SharedSecrets {
     turns: Mutex<HashMap<Reference, Arc<AsyncMutex<()>>>>,
 }
 
-impl Reloading {
-    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>, redactor: &Redactor, kept_in: KeptIn) -> Self {
+impl ReloadState {
+    pub(crate) fn new(own: HostExtensions, secrets: Arc<dyn Secrets>, redactor: &Redactor, kept_in: ListCache) -> Self {
         let shared = Arc::new(SharedSecrets {
             present: ArcSwap::from_pointee(secrets),
             turns: Mutex::default(),
@@ -59,8 +59,8 @@ impl Reloading {
     pub(crate) fn parts(
         &self,
         configuration: &Configuration,
-        before: &Running,
-    ) -> Result<(RegistryParts, Running), BuildError> {
+        before: &LiveParts,
+    ) -> Result<(RegistryParts, LiveParts), BuildError> {
         executors::check(configuration)?;
         BuildError::of_protection(configuration.tools.iter().chain(&self.own.tools))?;
         let primitives = executors::primitives(configuration, &self.secrets(), before);
@@ -69,7 +69,7 @@ impl Reloading {
     }
 
     /// Ends all servers: those that run for the present configuration and those that were let go.
-    pub(crate) async fn shutdown(&self, running: &Running) {
+    pub(crate) async fn shutdown(&self, running: &LiveParts) {
         let let_go = std::mem::take(&mut *self.let_go.lock());
         futures_util::future::join(running.servers.shutdown(), let_go.shutdown()).await;
     }
@@ -121,8 +121,8 @@ impl Toolplane {
         inner
             .surface
             .reconfigure(Arc::new(configuration.policy.errors.clone()));
-        inner.hooks.adopt(hooks);
-        inner.watch.adopt(configuration);
+        inner.hooks.reconfigure(hooks);
+        inner.watch.reconfigure(configuration);
         let off = self.switched_off();
         inner.registry.replace(parts, lists_changed);
         for (tool, _) in off {

@@ -63,7 +63,7 @@ impl Inner {
     fn switched(&self, tool: &str, is_on: bool, reason: Option<&str>) {
         self.registry.lists_changed();
         self.views.clear();
-        self.observers.tell(&Event::Switched { tool, is_on, reason });
+        self.observers.emit(&Event::Switched { tool, is_on, reason });
     }
 
     fn knows(&self, tool: &str) -> bool {

@@ -116,7 +116,7 @@ pub enum Denial {
     },
     /// An operator disabled the tool.
     #[error("`{tool}` is switched off: {disabled}")]
-    Disabled {
+    DisabledTool {
         /// The tool.
         tool: String,
         /// Reason and time.

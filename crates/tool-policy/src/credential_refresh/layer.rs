@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use tool_core::{
-    Alert, AlertKind, AlertPhase, AlertSubject, Asker, CallContext, Disabled, DispatchState, ErrorKind,
+    Alert, AlertKind, AlertPhase, AlertSubject, Asker, CallContext, DisabledTool, DispatchState, ErrorKind,
     Event, Invoke, Layer, Observers, Outcome, Refresh, Tool, ToolError, format_duration,
 };
 
@@ -57,7 +57,7 @@ impl CredentialRefreshLayer {
 fn emit_alert(tool: &Tool, phase: AlertPhase, message: String, observers: &Observers, at: SystemTime) {
     let subject = AlertSubject::Tool(tool.name().clone());
     let alert = Alert::new(AlertKind::Disabled, phase, subject, message, at);
-    observers.tell(&Event::Alert { alert: &alert });
+    observers.emit(&Event::Alert { alert: &alert });
 }
 
 impl<S> Layer<S> for CredentialRefreshLayer {
@@ -113,7 +113,7 @@ impl<S: Invoke> Invoke for CredentialRefresh<S> {
 }
 
 /// Decides whether a call of a disabled tool may pass: with new credentials, or as a trial call.
-async fn check_disabled(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
+async fn check_disabled(cx: &mut CallContext, disabled: &DisabledTool) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
     if tool.executor().refresh_credentials_boxed(Refresh::Peek).await {
         cx.explain(CredentialRefreshLayer::NAME, || {
@@ -157,7 +157,7 @@ fn disable_tool(cx: &mut CallContext) {
     }
     // The table of error kinds holds the hint for callers.
     let reason = "its credentials are refused";
-    let is_new = tool.state().disable(Disabled {
+    let is_new = tool.state().disable(DisabledTool {
         reason: reason.to_owned(),
         since: cx.clock.wall(),
         until: cx.clock.now() + pause,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use tool_core::{
-    Adapted, ArgumentHandling, Arguments, CallContext, Change, CheckError, ErrorKind, Event, Invoke, Layer,
+    AdaptedArguments, ArgumentHandling, Arguments, CallContext, Change, CheckError, ErrorKind, Event, Invoke, Layer,
     Outcome, Target, ToolError,
 };
 
@@ -98,7 +98,7 @@ fn check_arguments(cx: &CallContext, arguments: &Arguments) -> Result<(), CheckE
 }
 
 /// Coerces the arguments, fills in defaults, and puts the result into the call. Returns `None` if the arguments stay unchanged.
-fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adapted>, ToolError> {
+fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<AdaptedArguments>, ToolError> {
     let tool = cx.tool().clone();
     // Coercion changes only arguments that do not satisfy the schema; sanitizing also removes members from those that do.
     let is_unchanged = match handling {
@@ -145,8 +145,8 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
 }
 
 /// Replaces the arguments of a call, and notifies observers of the changes.
-fn replace_arguments(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> Adapted {
-    let adapted = Adapted {
+fn replace_arguments(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> AdaptedArguments {
+    let adapted = AdaptedArguments {
         arguments: arguments.raw().clone(),
         changes,
     };
@@ -155,7 +155,7 @@ fn replace_arguments(cx: &mut CallContext, arguments: Arguments, changes: Vec<Ch
         cx,
         adapted: &adapted,
     };
-    cx.observers.tell(&event);
+    cx.observers.emit(&event);
     cx.arguments = Arc::new(arguments);
     adapted
 }

@@ -349,7 +349,7 @@ impl CachePlan {
 }
 
 fn emit_use(cx: &CallContext, outcome: CacheOutcome) {
-    cx.observers.tell(&Event::CacheUsed { cx, outcome });
+    cx.observers.emit(&Event::CacheUsed { cx, outcome });
 }
 
 /// Returns a cached reply for a call.

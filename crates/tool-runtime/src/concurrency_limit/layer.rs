@@ -81,7 +81,7 @@ struct QueueGuard<'a> {
 
 impl<'a> QueueGuard<'a> {
     fn enter(cx: &'a CallContext) -> Self {
-        cx.observers.tell(&Event::Queueing { cx });
+        cx.observers.emit(&Event::Queueing { cx });
         let start = Instant::now();
         Self { cx, start }
     }
@@ -90,7 +90,7 @@ impl<'a> QueueGuard<'a> {
 impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let (cx, waited) = (self.cx, self.start.elapsed());
-        cx.observers.tell(&Event::Queued { cx, waited });
+        cx.observers.emit(&Event::Queued { cx, waited });
     }
 }
 
@@ -121,7 +121,7 @@ impl ConcurrencyLimitLayer {
                 let permit = match semaphore.acquire(&limit) {
                     Acquire::Permit(permit) => permit,
                     Acquire::Full(hint) => {
-                        cx.observers.tell(&Event::Shed { cx, scope });
+                        cx.observers.emit(&Event::Shed { cx, scope });
                         return Err(queue_full(scope, cx, &limit, hint));
                     }
                     Acquire::Queued(_) if cx.is_hedge => {
@@ -134,7 +134,7 @@ impl ConcurrencyLimitLayer {
                             && limit.wait.is_some_and(|wait| expected > wait)
                         {
                             drop(waiter);
-                            cx.observers.tell(&Event::Shed { cx, scope });
+                            cx.observers.emit(&Event::Shed { cx, scope });
                             let error = limit.too_short(scope, cx, expected);
                             return Err(error.with_retry_after(semaphore.retry_hint()));
                         }
@@ -237,7 +237,7 @@ impl WaitLimit {
         if self.is_deadline {
             return ToolError::new(ErrorKind::Timeout, message);
         }
-        cx.observers.tell(&Event::Shed { cx, scope });
+        cx.observers.emit(&Event::Shed { cx, scope });
         ToolError::new(ErrorKind::Overloaded, message).with_retry_after(semaphore.retry_hint())
     }
 }

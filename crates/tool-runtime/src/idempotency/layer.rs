@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Claim, Claimed, CorrelationId, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry,
-    LedgerState, Outcome, Settled, Target, ToolError,
+    CallContext, Claim, ClaimResult, CorrelationId, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry,
+    LedgerState, Outcome, CallEnd, Target, ToolError,
 };
 
 /// Runs a tool once for all calls with one idempotency key (IETF draft, `Idempotency-Key` header), and records the calls whose
@@ -89,7 +89,7 @@ impl<S: Invoke> Invoke for Idempotency<S> {
         if cx.extras.idempotency_key.is_some() {
             check_key(cx)?;
             if let Some(entry) = claim(&**ledger, cx).await? {
-                cx.observers.tell(&Event::Replayed { cx });
+                cx.observers.emit(&Event::Replayed { cx });
                 return replay(cx, *entry);
             }
         }
@@ -120,19 +120,19 @@ async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<L
     let claim = Claim::of(cx);
     loop {
         match ledger.claim(&claim).await? {
-            Claimed::Granted(id) => {
+            ClaimResult::Granted(id) => {
                 cx.extras.ledger_entry_id = Some(id);
                 cx.explain(IdempotencyLayer::NAME, || "claimed the key".to_owned());
                 return Ok(None);
             }
-            Claimed::Running(end) => {
+            ClaimResult::Running(end) => {
                 cx.explain(IdempotencyLayer::NAME, || {
                     "waits for a running call with the same key".to_owned()
                 });
                 end.await;
             }
-            Claimed::Settled(entry) => return Ok(Some(entry)),
-            Claimed::Conflict => {
+            ClaimResult::Ended(entry) => return Ok(Some(entry)),
+            ClaimResult::Conflict => {
                 cx.explain(IdempotencyLayer::NAME, || {
                     "refused: the key belongs to another call".to_owned()
                 });
@@ -200,14 +200,14 @@ impl CallGuard<'_> {
         result
     }
 
-    fn settle(&self, end: Settled) {
+    fn settle(&self, end: CallEnd) {
         match end {
             // A fallback tool may have run, and must not run again, even if this tool may.
-            Settled::Unknown(error) if self.holds_key && self.cx.side_effect_by_fallback() => {
-                self.ledger.settle(self.cx.ledger_id(), Settled::Failed(error));
+            CallEnd::Unknown(error) if self.holds_key && self.cx.side_effect_by_fallback() => {
+                self.ledger.settle(self.cx.ledger_id(), CallEnd::Failed(error));
             }
             end if self.holds_key => self.ledger.settle(self.cx.ledger_id(), end),
-            Settled::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
+            CallEnd::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
             _ => {}
         }
     }
@@ -222,24 +222,24 @@ impl Drop for CallGuard<'_> {
 }
 
 /// Returns the settlement of a call that ended with this result.
-fn settlement(cx: &CallContext, result: &Result<Outcome, ToolError>) -> Settled {
+fn settlement(cx: &CallContext, result: &Result<Outcome, ToolError>) -> CallEnd {
     match result {
-        Ok(Outcome::Reply(reply)) => Settled::Answered(Some(reply.clone())),
-        Ok(Outcome::Task(_)) => Settled::Answered(None),
-        Ok(_) => Settled::Open,
-        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Settled::Unknown(error.clone()),
-        Err(_) if !cx.may_have_run() || cx.may_be_repeated() => Settled::Free,
-        Err(error) => Settled::Failed(error.clone()),
+        Ok(Outcome::Reply(reply)) => CallEnd::Answered(Some(reply.clone())),
+        Ok(Outcome::Task(_)) => CallEnd::Answered(None),
+        Ok(_) => CallEnd::Open,
+        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => CallEnd::Unknown(error.clone()),
+        Err(_) if !cx.may_have_run() || cx.may_be_repeated() => CallEnd::Free,
+        Err(error) => CallEnd::Failed(error.clone()),
     }
 }
 
 /// Returns the settlement of a cancelled call. A reply that was not received does not count.
-fn settlement_of_cancelled(cx: &CallContext) -> Settled {
+fn settlement_of_cancelled(cx: &CallContext) -> CallEnd {
     if !cx.may_have_run() {
-        return Settled::Free;
+        return CallEnd::Free;
     }
     let message = "the call was cancelled before it was answered; whether the tool ran is not known";
-    Settled::Unknown(unknown_outcome(cx.ledger_id(), message))
+    CallEnd::Unknown(unknown_outcome(cx.ledger_id(), message))
 }
 
 impl fmt::Debug for IdempotencyLayer {

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::watch;
 use tool_core::{
-    BoxFuture, Claim, Claimed, Clock, CorrelationId, ErrorKind, Instant, Ledger, LedgerEntry, LedgerState,
-    Reply, Settled, ToolError,
+    BoxFuture, Claim, ClaimResult, Clock, CorrelationId, ErrorKind, Instant, Ledger, LedgerEntry, LedgerState,
+    Reply, CallEnd, ToolError,
 };
 
 /// A [`Ledger`] in memory. It ends with the process, and holds at most its [`LedgerLimits`].
@@ -21,7 +21,7 @@ use tool_core::{
 /// # Eviction
 /// Expired entries are evicted first. Beyond the limits, entries of the principal with the most entries are evicted, so that nobody
 /// can evict the records of others; of each principal, and among principals with equally many, those that expire first. Replies,
-/// and the data of failures, are dropped before whole entries: a call of which only the reply is evicted is still not made twice.
+/// and the data of failures, are dropped before whole entries: a call of which only the reply is gone is still not made twice.
 /// Running calls are never evicted. If there is nothing else, calls with a key are refused as overloaded.
 pub struct MemoryLedger {
     limits: LedgerLimits,
@@ -53,7 +53,7 @@ struct State {
     by_key: HashMap<OwnedKey, CorrelationId>,
     /// Entries that may be evicted, in order of expiry.
     settled: BTreeMap<ExpiryOrder, CorrelationId>,
-    /// Those of them owner payload can be dropped: see [`without_payload`].
+    /// Those of them whose payload can be dropped: see [`without_payload`].
     with_payload: BTreeMap<ExpiryOrder, CorrelationId>,
     n_bytes: usize,
     next_number: u64,
@@ -78,7 +78,7 @@ enum EntryStatus {
 }
 
 impl MemoryLedger {
-    /// Creates an empty ledger owner entries expire by this clock.
+    /// Creates an empty ledger whose entries expire by this clock.
     #[must_use]
     pub fn new(limits: LedgerLimits, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl MemoryLedger {
         self.state.lock().n_bytes
     }
 
-    fn claim_now(&self, claim: &Claim) -> Result<Claimed, ToolError> {
+    fn claim_now(&self, claim: &Claim) -> Result<ClaimResult, ToolError> {
         let mut state = self.state.lock();
         state.expire(self.clock.now());
         let known = key(claim).and_then(|key| state.by_key.get(&key).copied());
@@ -108,24 +108,24 @@ impl MemoryLedger {
             state.make_room(&self.limits)?;
             let running = EntryStatus::Running(watch::Sender::new(()));
             state.insert(claim.clone(), self.clock.wall(), running);
-            return Ok(Claimed::Granted(claim.id));
+            return Ok(ClaimResult::Granted(claim.id));
         };
         let Some(entry) = state.entries.get_mut(&id) else {
             return Err(missing_entry());
         };
         if entry.claim.tool != claim.tool || entry.claim.arguments != claim.arguments {
-            return Ok(Claimed::Conflict);
+            return Ok(ClaimResult::Conflict);
         }
         match &entry.status {
             EntryStatus::Running(sender) => {
                 let mut end = sender.subscribe();
-                Ok(Claimed::Running(Box::pin(async move {
+                Ok(ClaimResult::Running(Box::pin(async move {
                     let _ = end.changed().await;
                 })))
             }
             EntryStatus::Settled(LedgerState::Open, _) => Ok(state.resume(id)),
             EntryStatus::Settled(LedgerState::Unknown(_), _) if claim.may_repeat => Ok(state.resume(id)),
-            EntryStatus::Settled(..) => Ok(Claimed::Settled(Box::new(entry.view()))),
+            EntryStatus::Settled(..) => Ok(ClaimResult::Ended(Box::new(entry.view()))),
         }
     }
 }
@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Lets the call of an entry run again.
-    fn resume(&mut self, id: CorrelationId) -> Claimed {
+    fn resume(&mut self, id: CorrelationId) -> ClaimResult {
         if let Some(entry) = self.entries.get_mut(&id) {
             let running = EntryStatus::Running(watch::Sender::new(()));
             if let EntryStatus::Settled(state, expiry) = std::mem::replace(&mut entry.status, running) {
@@ -160,7 +160,7 @@ impl State {
                 self.with_payload.remove(&expiry);
             }
         }
-        Claimed::Granted(id)
+        ClaimResult::Granted(id)
     }
 
     fn settle(&mut self, id: CorrelationId, end: LedgerState, now: Instant) {
@@ -281,20 +281,20 @@ impl Entry {
 }
 
 impl Ledger for MemoryLedger {
-    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Claimed, ToolError>> {
+    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<ClaimResult, ToolError>> {
         Box::pin(ready(self.claim_now(claim)))
     }
 
-    fn settle(&self, id: CorrelationId, end: Settled) {
+    fn settle(&self, id: CorrelationId, end: CallEnd) {
         let end = match end {
-            Settled::Free => {
+            CallEnd::Free => {
                 self.state.lock().remove(id);
                 return;
             }
-            Settled::Open => LedgerState::Open,
-            Settled::Answered(reply) => LedgerState::Answered(reply.map(detached)),
-            Settled::Failed(error) => LedgerState::Failed(error),
-            Settled::Unknown(error) => LedgerState::Unknown(error),
+            CallEnd::Open => LedgerState::Open,
+            CallEnd::Answered(reply) => LedgerState::Answered(reply.map(detached)),
+            CallEnd::Failed(error) => LedgerState::Failed(error),
+            CallEnd::Unknown(error) => LedgerState::Unknown(error),
         };
         let mut state = self.state.lock();
         state.settle(id, end, self.clock.now());
