@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Misbehaviour,
+    Misbehavior,
     delivery::{Delivery, Framing, Piece},
     plan::{Intake, Plan, Plans, instead_of_listening},
     service::MockService,
@@ -129,7 +129,7 @@ fn deafness(plan: &Plan) -> Duration {
         .misbehaviours()
         .iter()
         .map(|misbehaviour| match misbehaviour {
-            Misbehaviour::Deaf(time) => *time,
+            Misbehavior::Deaf(time) => *time,
             _ => Duration::ZERO,
         });
     times.sum()

@@ -1,25 +1,27 @@
-//! Faults on purpose. [`ChaosLayer`] is a layer that stands right before what runs a tool and has attempts fail, wait or
-//! come back with half an answer, as a [`ChaosPlan`] says: to see what becomes of calls before the world does it.
+//! Chaos engineering: faults on purpose. [`ChaosLayer`] stands right before a tool's backend. It delays attempts, makes them fail
+//! or cuts their replies in half, as a [`ChaosPlan`] says, so that one sees how calls behave before a real fault occurs.
 //!
-//! The same plan gives the same faults: what happens to the n-th attempt of a tool depends on the seed, the tool's name
-//! and n alone, not on threads or time.
+//! The same plan injects the same faults: the injection for the n-th attempt of a tool depends only on the seed, the tool's name
+//! and n, not on threads or time.
 //!
+//! # Examples
 //! ```
-//! use tool_chaos::{Chaos, ChaosPlan, ChaosRule};
+//! use tool_chaos::{ChaosLayer, ChaosPlan, ChaosRule};
 //!
 //! let mut rule = ChaosRule::default();
 //! rule.failure_rate = 0.2;
-//! let chaos = Chaos::new(ChaosPlan::new(42, [rule]));
-//! assert_eq!(chaos.plan().unwrap().fate("weather", 7), chaos.plan().unwrap().fate("weather", 7));
+//! let chaos = ChaosLayer::new(ChaosPlan::new(42, [rule]));
+//! let plan = chaos.plan().unwrap();
+//! assert_eq!(plan.injection("weather", 7), plan.injection("weather", 7));
 //! ```
 
-mod chaos;
-mod fault;
-mod partial;
+mod injected_fault;
+mod layer;
+mod partial_reply;
 mod plan;
 
 pub use self::{
-    chaos::{Chaos, ChaosLayer},
-    fault::InjectedFault,
-    plan::{ChaosPlan, ChaosRule, Fate, Latency},
+    injected_fault::InjectedFault,
+    layer::{Chaos, ChaosLayer},
+    plan::{ChaosPlan, ChaosRule, InjectedLatency, Injection},
 };

@@ -4,51 +4,51 @@ use tool_core::Pattern;
 
 use crate::InjectedFault;
 
-/// Which faults there are to be.
+/// Plan of the faults to inject.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ChaosPlan {
-    /// What all chance begins with: the same seed gives the same faults.
+    /// Seed of the random numbers: the same seed gives the same faults.
     pub seed: u64,
-    /// What happens to which tools; of each tool, the first rule counts that it fits.
+    /// Rules. For each tool, the first one that matches applies.
     pub rules: Vec<ChaosRule>,
 }
 
-/// What happens to some tools.
+/// Faults of some tools.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChaosRule {
-    /// Which tools, by the names that agents see, and which resources, by their server's prefix and their URI; all if
-    /// there are none.
+    /// Patterns of the tools, by the names that agents see, and of the resources, by their server's prefix and their URI. An empty
+    /// list matches all.
     pub tools: Vec<Pattern>,
-    /// The share of attempts that fail, from 0 to 1.
+    /// Share of attempts that fail, from 0 to 1.
     pub failure_rate: f64,
-    /// What they fail with, each as likely; one that stands here twice is twice as likely.
+    /// Faults, equally likely. A fault that is listed twice is twice as likely.
     pub faults: Vec<InjectedFault>,
-    /// How attempts are delayed.
-    pub latency: Option<Latency>,
+    /// Delays of attempts.
+    pub latency: Option<InjectedLatency>,
 }
 
-/// How attempts are delayed, before anything is sent.
+/// Delays of attempts, before anything is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Latency {
-    /// The share of attempts that are, from 0 to 1.
+pub struct InjectedLatency {
+    /// Share of attempts that are delayed, from 0 to 1.
     pub rate: f64,
-    /// The longest delay; each shorter one is as likely.
+    /// Maximum delay. Delays are uniformly distributed up to it.
     pub max: Duration,
 }
 
-/// What happens to one attempt.
+/// Delay and fault of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Fate {
-    /// How long it is delayed.
+pub struct Injection {
+    /// Delay before the attempt.
     pub delay: Duration,
-    /// What goes wrong, if anything does.
+    /// Fault, or `None` if the attempt is passed on.
     pub fault: Option<InjectedFault>,
 }
 
 impl Default for ChaosRule {
-    /// For all tools, with the usual faults, and none of them yet.
+    /// Creates a rule for all tools with the usual faults and a failure rate of zero.
     fn default() -> Self {
         Self {
             tools: Vec::new(),
@@ -60,7 +60,7 @@ impl Default for ChaosRule {
 }
 
 impl ChaosPlan {
-    /// A plan of these rules.
+    /// Creates a plan with these rules.
     #[must_use]
     pub fn new(seed: u64, rules: impl IntoIterator<Item = ChaosRule>) -> Self {
         Self {
@@ -69,56 +69,56 @@ impl ChaosPlan {
         }
     }
 
-    /// The rule that counts for what has this name.
+    /// Returns the rule for a tool or resource of this name.
     pub(crate) fn rule(&self, name: &str) -> Option<&ChaosRule> {
-        let fits = |rule: &&ChaosRule| {
+        let matches = |rule: &&ChaosRule| {
             rule.tools.is_empty() || rule.tools.iter().any(|pattern| pattern.matches(name))
         };
-        self.rules.iter().find(fits)
+        self.rules.iter().find(matches)
     }
 
-    /// What happens to the attempt of this number, from 0, to call what has this name.
+    /// Returns the injection for an attempt of this tool or resource. Attempts are numbered from 0.
     #[must_use]
-    pub fn fate(&self, name: &str, attempt: u64) -> Fate {
+    pub fn injection(&self, name: &str, attempt: u64) -> Injection {
         let Some(rule) = self.rule(name) else {
-            return Fate::default();
+            return Injection::default();
         };
-        let mut chance = Chance::new(self.seed, name, attempt);
-        // All of it is drawn, whatever comes of it: other delays are no other failures.
-        let (delayed, delay) = (chance.fraction(), chance.fraction());
-        let (fails, fault) = (chance.fraction(), chance.fraction());
+        let mut random = AttemptRandom::new(self.seed, name, attempt);
+        // All numbers are drawn in any case, so that a change of the delays does not change the faults.
+        let (delayed, delay) = (random.fraction(), random.fraction());
+        let (fails, fault) = (random.fraction(), random.fraction());
         let delay = rule
             .latency
             .filter(|latency| delayed < latency.rate)
             .map_or(Duration::ZERO, |latency| latency.max.mul_f64(delay));
         let chosen = (fault * rule.faults.len() as f64) as usize;
         let fault = rule.faults.get(chosen).filter(|_| fails < rule.failure_rate);
-        Fate {
+        Injection {
             delay,
             fault: fault.copied(),
         }
     }
 }
 
-/// The chance of one attempt: `SplitMix64`, begun with a hash of what the attempt is.
-struct Chance(u64);
+/// Random numbers of one attempt: `SplitMix64` (Steele, Lea and Flood), seeded with a hash of the attempt.
+struct AttemptRandom(u64);
 
-impl Chance {
+impl AttemptRandom {
     fn new(seed: u64, name: &str, attempt: u64) -> Self {
-        // FNV-1a, which stays the same in every version of everything.
+        // FNV-1a, which is the same in every version of Rust.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        let mut chance = Self(seed);
+        let mut random = Self(seed);
         for part in [hash, attempt] {
-            chance.0 = chance.next() ^ part;
+            random.0 = random.next() ^ part;
         }
-        chance
+        random
     }
 
-    /// A number from 0 up to but not including 1.
+    /// Returns a number from 0 to 1, exclusive.
     fn fraction(&mut self) -> f64 {
-        // 53 bits are what a float between 0 and 1 holds exactly.
+        // A double between 0 and 1 holds 53 bits exactly.
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 

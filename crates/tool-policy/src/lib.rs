@@ -1,62 +1,60 @@
-//! The policy layers of a governed call: [`AdmissionLayer`] decides whether this caller may call this tool, [`ValidationLayer`]
-//! whether the arguments fit its schema, [`ResultValidationLayer`] whether the answer does; [`ApprovalLayer`] has somebody decide on
-//! calls that need it; [`RateLimitLayer`] bounds how often tools are called, [`BreakerLayer`] holds them back after failures, and
-//! [`CredentialRefreshLayer`] gets others when an upstream refuses a tool's; [`PartialResultsLayer`] says what becomes of answers in part; [`ErrorPolicyLayer`] puts errors into the words that callers get.
-//! Each works alone around anything that implements
-//! [`tool_core::Invoke`].
+//! Policy layers of a governed call: who may call which tool, with what, and how often.
 //!
+//! - [`ErrorPolicyLayer`] rewords errors for callers and raises alerts.
+//! - [`AdmissionLayer`] refuses callers without permission, and blocked tools.
+//! - [`ValidationLayer`] checks arguments, and [`ResultValidationLayer`] checks results.
+//! - [`QuotaLayer`] limits the calls of a conversation or a turn.
+//! - [`ApprovalLayer`] holds calls until a person allows them.
+//! - [`CredentialRefreshLayer`] renews credentials that an upstream refused.
+//! - [`RateLimitLayer`] limits attempts by time.
+//! - [`BreakerLayer`] and [`BreakerPeekLayer`] stop attempts to a backend that keeps failing.
+//! - [`RedactionLayer`] hides secrets in what a tool returns.
+//! - [`PartialResultsLayer`] marks or refuses incomplete results.
+//!
+//! Each layer works alone around anything that implements [`tool_core::Invoke`].
+//!
+//! # Examples
 //! ```
-//! use std::sync::Arc;
-//! use tool_core::{Layer, Pattern};
-//! use tool_policy::{Admit, Rules, Validate};
+//! use tool_core::{Layers, Pattern};
+//! use tool_policy::{AdmissionLayer, Rules, ValidationLayer};
 //!
 //! # fn stack<S>(executor: S) {
 //! let rules = Rules { blocklist: vec![Pattern::new("files__delete_*")], ..Rules::default() };
-//! let stack = Admit::new(Arc::new(rules)).layer(Validate.layer(executor));
+//! let stack = Layers::outermost(AdmissionLayer::new(rules))
+//!     .then(ValidationLayer)
+//!     .around(executor);
 //! # }
 //! ```
 
-mod admit;
-mod allowance;
-mod approval_call;
-mod approval_desk;
-mod approval_text;
-mod approve;
+mod admission;
+mod approval;
 mod breaker;
-mod circuit;
-mod credentials;
-mod ledger;
-mod limiter;
-mod memory_approvals;
-mod partial;
+mod credential_refresh;
+mod error_policy;
+mod partial_results;
+mod quota;
 mod rate_limit;
-mod redact;
-mod redactor;
-mod rules;
-mod shared_rules;
-mod surface;
+mod redaction;
 mod sync;
-mod validate;
-mod words;
-mod written;
+mod validation;
 
-pub use self::words::text_for_caller;
 pub use self::{
-    admit::{Admission, AdmissionLayer},
-    allowance::{QuotaLimits, MicroDollars, Quota, QuotaLayer},
-    approval_desk::{ApprovalDesk, ApprovalVerdict, DecideError},
-    approval_text::{approval_json, harmless_text, readable_json},
-    approve::{Approval, ApprovalLayer},
-    breaker::{Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer},
-    circuit::{Circuit, HeldBack, Permit, Verdict},
-    credentials::{CredentialRefresh, CredentialRefreshLayer},
-    memory_approvals::MemoryApprovals,
-    partial::{PartialResults, PartialResultsLayer},
+    admission::{
+        Admission, AdmissionLayer, ApprovalRules, Denial, DisabledTool, Rules, SharedRules, ToolChoice,
+    },
+    approval::{
+        Approval, ApprovalDesk, ApprovalLayer, ApprovalVerdict, DecideError, MemoryApprovals, approval_json,
+        harmless_text, readable_json,
+    },
+    breaker::{
+        Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer, Circuit, CircuitOpen, CircuitOutcome,
+        CircuitPermit,
+    },
+    credential_refresh::{CredentialRefresh, CredentialRefreshLayer},
+    error_policy::{ErrorPolicy, ErrorPolicyLayer, text_for_caller},
+    partial_results::{PartialResults, PartialResultsLayer},
+    quota::{MicroDollars, Quota, QuotaLayer, QuotaLimits},
     rate_limit::{RateLimit, RateLimitLayer},
-    redact::{Redaction, RedactionLayer},
-    redactor::Redactor,
-    rules::{ApprovalRules, Denial, Rules, SwitchedOff, ToolChoice},
-    shared_rules::SharedRules,
-    surface::{ErrorPolicy, ErrorPolicyLayer},
-    validate::{ResultValidation, ResultValidationLayer, Validation, ValidationLayer},
+    redaction::{Redaction, RedactionLayer, Redactor},
+    validation::{ResultValidation, ResultValidationLayer, Validation, ValidationLayer},
 };

@@ -1,4 +1,4 @@
-//! The lock of a circuit, in a module of its own: the model of the breaker (`tests/model`) compiles the same source with a
-//! lock whose scheduler tries every interleaving.
+//! Mutex of a circuit. It is a module of its own, so that the model tests (`tests/model`) can compile the same source with a
+//! mutex whose scheduler tries every interleaving.
 
 pub(crate) use parking_lot::Mutex;

@@ -3,14 +3,14 @@ use std::time::SystemTime;
 use tokio::time::Instant as TokioInstant;
 use tool_core::{Clock, Instant};
 
-/// The clock of tokio's runtime: it stands still where a test has paused that.
+/// Clock of tokio's runtime. It stands still while a test has paused tokio's time.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     start: TokioInstant,
 }
 
 impl TokioClock {
-    /// A clock that starts now.
+    /// Creates a clock that starts now.
     #[must_use]
     pub fn new() -> Self {
         Self {

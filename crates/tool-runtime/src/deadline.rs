@@ -2,19 +2,34 @@ use std::pin::pin;
 
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError, format_duration};
 
-use crate::within::within;
+use crate::timeout::within;
 
-/// Bounds a whole call: queueing, every attempt and every fallback.
+/// Ends a call at its deadline, which covers queueing, every attempt and every fallback.
 ///
-/// The earlier of the caller's deadline and the tool's call limit counts. It is set once, as an absolute point in
-/// [`CallContext::deadline`], so that whatever runs below can see how much is left.
+/// The deadline is the earlier of the caller's deadline and the tool's call timeout. It is set once, as an absolute point in time
+/// in [`CallContext::deadline`], so that all inner layers see the remaining time.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layer;
+/// use tool_runtime::DeadlineLayer;
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = DeadlineLayer.layer(executor);
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeadlineLayer;
 
-/// The layer of [`DeadlineLayer`].
+/// Service of [`DeadlineLayer`].
 #[derive(Debug, Clone)]
 pub struct Deadline<S> {
     inner: S,
+}
+
+impl DeadlineLayer {
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "deadline";
 }
 
 impl<S> Layer<S> for DeadlineLayer {
@@ -28,7 +43,9 @@ impl<S> Layer<S> for DeadlineLayer {
 impl<S: Invoke> Invoke for Deadline<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let left = cx.tighten_deadline(cx.tool().settings().call_timeout);
-        cx.explain("deadline", || format!("{} for everything", format_duration(left)));
+        cx.explain(DeadlineLayer::NAME, || {
+            format!("{} for the whole call", format_duration(left))
+        });
         if left.is_zero() {
             return Err(ToolError::new(
                 ErrorKind::Timeout,

@@ -1,47 +1,49 @@
-//! The execution layers of a governed call: [`DeadlineLayer`] bounds the whole of it, [`IdempotencyLayer`] makes a key have its
-//! effect once, [`FallbackLayer`] finds something else when a call fails, [`CacheLayer`] keeps answers and makes identical calls
-//! once, [`RetryLayer`] tries again what failed, [`HedgeLayer`] gives slow attempts company, [`ConcurrencyLimitLayer`] bounds how many
-//! attempts run at once, [`TimeoutLayer`] one attempt. Each works alone around anything that implements
-//! [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
+//! Execution layers of a governed call: how long it may take, and how often and where it is attempted.
 //!
+//! - [`DeadlineLayer`] ends a call at its deadline.
+//! - [`IdempotencyLayer`] runs a tool once for all calls with one idempotency key.
+//! - [`FallbackLayer`] answers in place of a tool that failed.
+//! - [`CacheLayer`] caches results, and runs identical concurrent calls once (single flight).
+//! - [`RetryLayer`] re-attempts failed calls, within a budget.
+//! - [`HedgeLayer`] sends a second attempt when the first is slow.
+//! - [`ConcurrencyLimitLayer`] limits the attempts that run at once, with a fair semaphore.
+//! - [`TimeoutLayer`] ends one attempt.
+//!
+//! Each layer works alone around anything that implements [`tool_core::Invoke`]. [`TokioClock`] is the clock of their calls.
+//!
+//! # Examples
 //! ```
-//! use tool_core::Layer;
-//! use tool_runtime::{Deadline, Retry, Timeout};
+//! use tool_core::Layers;
+//! use tool_runtime::{DeadlineLayer, RetryLayer, TimeoutLayer};
 //!
 //! # fn stack<S>(executor: S) {
-//! let stack = Deadline.layer(Retry::default().layer(Timeout.layer(executor)));
+//! let stack = Layers::outermost(DeadlineLayer)
+//!     .then(RetryLayer::default())
+//!     .then(TimeoutLayer)
+//!     .around(executor);
 //! # }
 //! ```
 
-mod answers;
-mod backoff;
-mod budget;
+mod cache;
 mod clock;
-mod concurrency;
+mod concurrency_limit;
 mod deadline;
-mod degrade;
-mod flights;
-mod gate;
+mod degraded;
+mod fallback;
 mod hedge;
 mod idempotency;
-mod memory_ledger;
 mod retry;
-mod share;
 mod sync;
 mod timeout;
-mod within;
 
 pub use self::{
-    backoff::Backoff,
-    budget::RetryBudget,
+    cache::{Cache, CacheLayer},
     clock::TokioClock,
-    concurrency::{ConcurrencyLimit, ConcurrencyLimitLayer},
+    concurrency_limit::{ConcurrencyLimit, ConcurrencyLimitLayer},
     deadline::{Deadline, DeadlineLayer},
-    degrade::{Fallback, FallbackLayer},
+    fallback::{Fallback, FallbackLayer},
     hedge::{Hedge, HedgeLayer},
-    idempotency::{Idempotency, IdempotencyLayer},
-    memory_ledger::{LedgerLimits, MemoryLedger},
-    retry::{Retry, RetryLayer},
-    share::{Cache, CacheLayer},
+    idempotency::{Idempotency, IdempotencyLayer, LedgerLimits, MemoryLedger},
+    retry::{Backoff, Retry, RetryBudget, RetryLayer},
     timeout::{Timeout, TimeoutLayer},
 };

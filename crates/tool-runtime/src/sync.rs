@@ -1,5 +1,5 @@
-//! The locks of semaphores and single flights and the spawn function of flights, in a module of its own: the model
-//! (`tests/model`) compiles the same source with locks and tasks whose scheduler tries every interleaving.
+//! Mutex of semaphores and single flights, and spawn function of flights. They are a module of their own, so that the model tests
+//! (`tests/model`) can compile the same source with a mutex and tasks whose scheduler tries every interleaving.
 
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 

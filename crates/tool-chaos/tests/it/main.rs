@@ -1,16 +1,16 @@
-//! What chaos does to attempts, and that it does it again.
+//! Chaos: injected faults, and their reproducibility.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
-use tool_chaos::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, Latency};
+use tool_chaos::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, InjectedLatency};
 use tool_core::{
     CallContext, DispatchState, ErrorKind, Invoke, Layer, Metadata, Outcome, Reply, Tool, ToolError,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 fn always(fault: InjectedFault) -> ChaosPlan {
     let mut rule = ChaosRule::default();
@@ -23,11 +23,11 @@ fn tool(name: &str) -> TestTool {
     TestTool::new(name)
 }
 
-/// Makes one attempt under this chaos.
+/// Makes one attempt through this layer.
 async fn attempt(
     chaos: &ChaosLayer,
     tool: &Arc<Tool>,
-    script: &Script,
+    script: &ScriptedExecutor,
 ) -> (Result<Outcome, ToolError>, CallContext) {
     let mut cx = call(tool.clone(), json!({}), Arc::new(TokioClock::new()));
     cx.record_decisions();
@@ -47,7 +47,10 @@ async fn each_fault_looks_like_the_real_one() {
         (InjectedFault::ServerError, ErrorKind::UpstreamError, Answered, 0),
         (InjectedFault::UnknownOutcome, ErrorKind::OutcomeUnknown, Sent, 1),
     ] {
-        let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+        let (script, tool) = (
+            ScriptedExecutor::new([]),
+            tool("t").build(ScriptedExecutor::new([])),
+        );
         let (result, cx) = attempt(&ChaosLayer::new(always(fault)), &tool, &script).await;
         let error = result.unwrap_err();
         assert_eq!((error.kind(), cx.dispatch().state()), (kind, dispatch), "{fault}");
@@ -58,7 +61,10 @@ async fn each_fault_looks_like_the_real_one() {
             format!("injects `{fault}` into attempt 0 of the tool")
         );
     }
-    let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+    let (script, tool) = (
+        ScriptedExecutor::new([]),
+        tool("t").build(ScriptedExecutor::new([])),
+    );
     let chaos = ChaosLayer::new(always(InjectedFault::Hang));
     let hangs = attempt(&chaos, &tool, &script);
     timeout(Duration::from_secs(3600), hangs).await.unwrap_err();
@@ -70,19 +76,19 @@ async fn what_may_run_twice_is_told_as_what_happened() {
         idempotent: Some(true),
         ..Metadata::default()
     };
-    let tool = tool("t").metadata(metadata).build(Script::new([]));
+    let tool = tool("t").metadata(metadata).build(ScriptedExecutor::new([]));
     for (fault, kind) in [
         (InjectedFault::Timeout, ErrorKind::Timeout),
         (InjectedFault::UnknownOutcome, ErrorKind::Unavailable),
     ] {
-        let (result, _) = attempt(&ChaosLayer::new(always(fault)), &tool, &Script::new([])).await;
+        let (result, _) = attempt(&ChaosLayer::new(always(fault)), &tool, &ScriptedExecutor::new([])).await;
         assert_eq!(result.unwrap_err().kind(), kind);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn half_of_an_answer_is_lost() {
-    let tool = tool("t").build(Script::new([]));
+    let tool = tool("t").build(ScriptedExecutor::new([]));
     let chaos = ChaosLayer::new(always(InjectedFault::Partial));
     for (answer, expected) in [
         (json!({"a": 1, "b": 2, "c": 3, "d": 4}), r#"{"a":1,"b":2}"#),
@@ -90,7 +96,7 @@ async fn half_of_an_answer_is_lost() {
         (json!("wörter"), r#""wör""#),
         (json!(7), "null"),
     ] {
-        let script = Script::new([Step::Value(answer)]);
+        let script = ScriptedExecutor::new([ScriptStep::Value(answer)]);
         let (result, _) = attempt(&chaos, &tool, &script).await;
         let Ok(Outcome::Reply(reply)) = result else {
             panic!("{result:?}")
@@ -99,7 +105,10 @@ async fn half_of_an_answer_is_lost() {
     }
     let result =
         r#"{"content":[{"type":"text"},{"type":"image"}],"structuredContent":{"a":1,"b":2},"x":1e2}"#;
-    let script = Script::new([Step::Reply(Reply::result(RawJson::parse(result).unwrap(), false))]);
+    let script = ScriptedExecutor::new([ScriptStep::Reply(Reply::result(
+        RawJson::parse(result).unwrap(),
+        false,
+    ))]);
     let (result, _) = attempt(&chaos, &tool, &script).await;
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("{result:?}")
@@ -114,7 +123,7 @@ async fn half_of_an_answer_is_lost() {
 fn stormy(seed: u64) -> ChaosPlan {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 0.2;
-    rule.latency = Some(Latency {
+    rule.latency = Some(InjectedLatency {
         rate: 0.3,
         max: Duration::from_secs(5),
     });
@@ -123,14 +132,14 @@ fn stormy(seed: u64) -> ChaosPlan {
 
 #[test]
 fn the_same_seed_gives_the_same_faults_for_ever() {
-    let fates = |plan: &ChaosPlan, tool| (0..1000).map(|n| plan.fate(tool, n)).collect::<Vec<_>>();
+    let injections = |plan: &ChaosPlan, tool| (0..1000).map(|n| plan.injection(tool, n)).collect::<Vec<_>>();
     let plan = stormy(42);
-    assert_eq!(fates(&plan, "weather"), fates(&stormy(42), "weather"));
-    assert_ne!(fates(&plan, "weather"), fates(&stormy(43), "weather"));
-    assert_ne!(fates(&plan, "weather"), fates(&plan, "news"));
-    // Written down: another release gives the same faults, or says so.
+    assert_eq!(injections(&plan, "weather"), injections(&stormy(42), "weather"));
+    assert_ne!(injections(&plan, "weather"), injections(&stormy(43), "weather"));
+    assert_ne!(injections(&plan, "weather"), injections(&plan, "news"));
+    // Recorded here, so that another release injects the same faults or this test fails.
     let first: Vec<_> = (0..200)
-        .filter_map(|n| Some((n, plan.fate("weather", n).fault?.as_str())))
+        .filter_map(|n| Some((n, plan.injection("weather", n).fault?.as_str())))
         .take(6)
         .collect();
     assert_eq!(first, WRITTEN_DOWN);
@@ -149,17 +158,29 @@ const WRITTEN_DOWN: [(u64, &str); 6] = [
 fn shares_are_as_planned() {
     let plan = stormy(7);
     let n = 100_000;
-    let fates: Vec<_> = (0..n).map(|number| plan.fate("weather", number)).collect();
+    let injections: Vec<_> = (0..n).map(|number| plan.injection("weather", number)).collect();
     let share = |count: usize| count as f64 / f64::from(n as u32);
-    let failed = share(fates.iter().filter(|fate| fate.fault.is_some()).count());
+    let failed = share(
+        injections
+            .iter()
+            .filter(|injection| injection.fault.is_some())
+            .count(),
+    );
     assert!((failed - 0.2).abs() < 0.01, "{failed}");
-    let delayed: Vec<_> = fates.iter().filter(|fate| !fate.delay.is_zero()).collect();
-    assert!((share(delayed.len()) - 0.3).abs() < 0.01);
-    assert!(delayed.iter().all(|fate| fate.delay <= Duration::from_secs(5)));
-    let mut by_fault: HashMap<_, usize> = HashMap::new();
-    fates
+    let delayed: Vec<_> = injections
         .iter()
-        .filter_map(|fate| fate.fault)
+        .filter(|injection| !injection.delay.is_zero())
+        .collect();
+    assert!((share(delayed.len()) - 0.3).abs() < 0.01);
+    assert!(
+        delayed
+            .iter()
+            .all(|injection| injection.delay <= Duration::from_secs(5))
+    );
+    let mut by_fault: HashMap<_, usize> = HashMap::new();
+    injections
+        .iter()
+        .filter_map(|injection| injection.fault)
         .for_each(|fault| *by_fault.entry(fault).or_default() += 1);
     assert_eq!(by_fault.len(), InjectedFault::USUAL.len());
     assert!(
@@ -168,10 +189,12 @@ fn shares_are_as_planned() {
             .all(|count| (share(*count) - 0.04).abs() < 0.005),
         "{by_fault:?}"
     );
-    // Other delays are no other failures.
+    // A change of the delays does not change the faults.
     let mut calm = plan.clone();
     calm.rules[0].latency = None;
-    assert!((0..1000).all(|number| calm.fate("weather", number).fault == fates[number as usize].fault));
+    assert!(
+        (0..1000).all(|number| calm.injection("weather", number).fault == injections[number as usize].fault)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,31 +218,37 @@ async fn the_first_rule_that_fits_counts() {
         ("weather", Some(InjectedFault::Auth)),
         ("news", None),
     ] {
-        assert_eq!(plan.fate(tool, 0).fault, expected);
+        assert_eq!(plan.injection(tool, 0).fault, expected);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_are_delayed_before_they_are_sent() {
     let mut rule = ChaosRule::default();
-    rule.latency = Some(Latency {
+    rule.latency = Some(InjectedLatency {
         rate: 1.0,
         max: Duration::from_secs(5),
     });
     let plan = ChaosPlan::new(3, [rule]);
-    let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+    let (script, tool) = (
+        ScriptedExecutor::new([]),
+        tool("t").build(ScriptedExecutor::new([])),
+    );
     let start = Instant::now();
     let (result, _) = attempt(&ChaosLayer::new(plan.clone()), &tool, &script).await;
     result.unwrap();
-    let expected = plan.fate("t", 0).delay;
+    let expected = plan.injection("t", 0).delay;
     assert!(!expected.is_zero() && start.elapsed().abs_diff(expected) <= Duration::from_millis(1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn threads_change_nothing() {
-    // Without delays, which would be real here.
+    // Without delays, which would be real time here.
     let calm = async |chaos: ChaosLayer| {
-        let (tool, script) = (tool("weather").build(Script::new([])), Script::new([]));
+        let (tool, script) = (
+            tool("weather").build(ScriptedExecutor::new([])),
+            ScriptedExecutor::new([]),
+        );
         let calls: Vec<_> = (0..500)
             .map(|_| {
                 let (tool, script, chaos) = (tool.clone(), script.clone(), chaos.clone());
@@ -248,7 +277,10 @@ async fn threads_change_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn it_can_be_stopped_and_does_nothing_without_a_plan() {
-    let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+    let (script, tool) = (
+        ScriptedExecutor::new([]),
+        tool("t").build(ScriptedExecutor::new([])),
+    );
     let chaos = ChaosLayer::new(always(InjectedFault::Network));
     attempt(&chaos, &tool, &script).await.0.unwrap_err();
     chaos.stop();

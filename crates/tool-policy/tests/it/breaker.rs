@@ -1,4 +1,4 @@
-//! The circuit breaker: its machine alone, and its layers around a scripted executor on a paused clock.
+//! Circuit breaker: the state machine alone, and the layers around a scripted executor on a paused clock.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -11,9 +11,9 @@ use tool_core::{
     BreakerScope, BreakerSettings, CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
     PendingCall, Reply, Tool, ToolError, UpstreamState,
 };
-use tool_policy::{BreakerLayer, BreakerPeekLayer, Circuit, Verdict};
+use tool_policy::{BreakerLayer, BreakerPeekLayer, Circuit, CircuitOutcome};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SETTINGS: BreakerSettings = BreakerSettings {
@@ -31,15 +31,15 @@ fn at(seconds: f64) -> Instant {
     Instant::since_start(Duration::from_secs_f64(seconds))
 }
 
-fn report(circuit: &Circuit, verdict: Verdict, now: Instant) {
+fn report(circuit: &Circuit, verdict: CircuitOutcome, now: Instant) {
     let permit = circuit.acquire(now).expect("it lets calls pass");
     circuit.report(permit, verdict, now, &SETTINGS, &Jitter::seeded(1));
 }
 
-/// Opens it, and tells for how long.
+/// Opens the circuit, and returns the length of the pause.
 fn open(circuit: &Circuit, now: Instant) -> Duration {
     while circuit.peek(now).is_ok() {
-        report(circuit, Verdict::Ill, now);
+        report(circuit, CircuitOutcome::Failure, now);
     }
     let held = circuit.peek(now).expect_err("it is open");
     held.retry_after.expect("no probe is under way")
@@ -48,20 +48,20 @@ fn open(circuit: &Circuit, now: Instant) -> Duration {
 #[test]
 fn failures_in_a_row_open_it() {
     for (beside, opens) in [
-        (Verdict::Ill, true),
-        (Verdict::Alive, true),
-        (Verdict::Unknown, true),
-        (Verdict::Healthy, false),
+        (CircuitOutcome::Failure, true),
+        (CircuitOutcome::Reachable, true),
+        (CircuitOutcome::Unknown, true),
+        (CircuitOutcome::Success, false),
     ] {
         let circuit = Circuit::default();
         for _ in 0..4 {
             assert_eq!(circuit.peek(at(0.0)), Ok(()));
-            report(&circuit, Verdict::Ill, at(0.0));
+            report(&circuit, CircuitOutcome::Failure, at(0.0));
         }
-        // A success breaks the row, and what does not count leaves it as it is.
+        // A success ends the row; an outcome that does not count leaves it unchanged.
         report(&circuit, beside, at(0.0));
-        if beside != Verdict::Ill {
-            report(&circuit, Verdict::Ill, at(0.0));
+        if beside != CircuitOutcome::Failure {
+            report(&circuit, CircuitOutcome::Failure, at(0.0));
         }
         let held = circuit.acquire(at(0.0)).err();
         assert_eq!(held.is_some(), opens, "{beside:?}");
@@ -76,9 +76,9 @@ fn half_of_ten_calls_within_the_window_open_it() {
         let circuit = Circuit::default();
         let open = (0..n_calls).position(|i| {
             let verdict = if i % 2 == 0 {
-                Verdict::Healthy
+                CircuitOutcome::Success
             } else {
-                Verdict::Ill
+                CircuitOutcome::Failure
             };
             report(&circuit, verdict, at(i as f64 * apart));
             circuit.peek(at(i as f64 * apart)).is_err()
@@ -106,7 +106,7 @@ fn the_pause_doubles_up_to_its_end_and_begins_anew() {
         );
         now = now + pause;
     }
-    report(&circuit, Verdict::Healthy, now);
+    report(&circuit, CircuitOutcome::Success, now);
     assert!(open(&circuit, now) <= SECOND * 6 / 5);
 }
 
@@ -117,10 +117,10 @@ fn a_probe_that_comes_to_nothing_leaves_its_place_to_the_next() {
     for _ in 0..3 {
         let probe = circuit.acquire(now).expect("the pause is over");
         assert!(circuit.acquire(now).is_err(), "one is enough");
-        circuit.report(probe, Verdict::Unknown, now, &SETTINGS, &Jitter::seeded(1));
+        circuit.report(probe, CircuitOutcome::Unknown, now, &SETTINGS, &Jitter::seeded(1));
     }
-    report(&circuit, Verdict::Alive, now);
-    report(&circuit, Verdict::Ill, now);
+    report(&circuit, CircuitOutcome::Reachable, now);
+    report(&circuit, CircuitOutcome::Failure, now);
     assert_eq!(circuit.peek(now), Ok(()), "one failure does not open it again");
 }
 
@@ -131,16 +131,23 @@ fn what_began_before_it_opened_is_not_counted_after() {
     let later = late.split_off(3);
     let now = at(0.0) + open(&circuit, at(0.0));
     let probe = circuit.acquire(now).unwrap();
-    for (permit, verdict) in late
-        .into_iter()
-        .zip([Verdict::Ill, Verdict::Healthy, Verdict::Unknown])
-    {
+    for (permit, verdict) in late.into_iter().zip([
+        CircuitOutcome::Failure,
+        CircuitOutcome::Success,
+        CircuitOutcome::Unknown,
+    ]) {
         circuit.report(permit, verdict, now, &SETTINGS, &Jitter::seeded(1));
         assert!(circuit.acquire(now).is_err(), "the probe is still the only one");
     }
-    circuit.report(probe, Verdict::Healthy, now, &SETTINGS, &Jitter::seeded(1));
+    circuit.report(probe, CircuitOutcome::Success, now, &SETTINGS, &Jitter::seeded(1));
     for permit in later {
-        circuit.report(permit, Verdict::Ill, now, &SETTINGS, &Jitter::seeded(1));
+        circuit.report(
+            permit,
+            CircuitOutcome::Failure,
+            now,
+            &SETTINGS,
+            &Jitter::seeded(1),
+        );
     }
     assert_eq!(circuit.peek(now), Ok(()), "nor once it is closed again");
 }
@@ -179,9 +186,9 @@ fn stack<S: Invoke + 'static>(inner: S) -> impl Invoke + 'static {
         .around(inner)
 }
 
-/// Calls a tool whose every call fails so, and tells how many arrived of 20.
-async fn arrivals(tool: TestTool, step: Step) -> usize {
-    let script = Script::new([step]);
+/// Calls a tool whose calls all fail like this, and returns how many of 20 arrive.
+async fn arrivals(tool: TestTool, step: ScriptStep) -> usize {
+    let script = ScriptedExecutor::new([step]);
     let (tool, clock) = (tool.build(script.clone()), TokioClock::new());
     let stack = stack(script.clone());
     for _ in 0..20 {
@@ -202,19 +209,19 @@ async fn only_signs_of_illness_count() {
             | ErrorKind::OutcomeUnknown => 5,
             _ => 20,
         };
-        for step in [Step::Fail(error(kind)), Step::FailSent(error(kind))] {
+        for step in [ScriptStep::Fail(error(kind)), ScriptStep::FailSent(error(kind))] {
             assert_eq!(arrivals(guarded("t"), step).await, expected, "{kind}");
         }
-        let fails = Step::Fail(error(kind));
+        let fails = ScriptStep::Fail(error(kind));
         assert_eq!(arrivals(TestTool::new("t"), fails).await, 20, "not configured");
     }
     let failure = Reply::result(raw_json::RawJson::object(), true);
-    assert_eq!(arrivals(guarded("t"), Step::Reply(failure)).await, 20);
+    assert_eq!(arrivals(guarded("t"), ScriptStep::Reply(failure)).await, 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
-    let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);
     let (tool, clock) = (guarded("weather").build(script.clone()), TokioClock::new());
     let stack = stack(script);
     for _ in 0..5 {
@@ -225,12 +232,12 @@ async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
     }
     let mut cx = context(&tool, clock);
     cx.record_decisions();
-    let refused = stack.invoke(&mut cx).await.expect_err("it is held back");
+    let refused = stack.invoke(&mut cx).await.expect_err("it is blocked");
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(
         refused
             .message()
-            .starts_with("`weather` is held back for another 1."),
+            .starts_with("`weather` is blocked by its circuit breaker for another 1."),
         "{refused}"
     );
     assert!(refused.retry_after() >= Some(SECOND) && !refused.allows_retry());
@@ -239,9 +246,9 @@ async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
 
 #[tokio::test(start_paused = true)]
 async fn one_probe_of_ten_thousand_calls_is_sent() {
-    let mut steps = vec![Step::Fail(error(ErrorKind::Unavailable)); 5];
-    steps.extend([Step::After(10 * SECOND, json!(1)), Step::Echo]);
-    let script = Script::new(steps);
+    let mut steps = vec![ScriptStep::Fail(error(ErrorKind::Unavailable)); 5];
+    steps.extend([ScriptStep::After(10 * SECOND, json!(1)), ScriptStep::Echo]);
+    let script = ScriptedExecutor::new(steps);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     let stack = Arc::new(stack(script.clone()));
     for _ in 0..5 {
@@ -264,14 +271,21 @@ async fn one_probe_of_ten_thousand_calls_is_sent() {
     );
 }
 
-/// Probes that fail, are given up, hang for all of their time and succeed, each with ten thousand calls beside it.
+/// Probes that fail, are cancelled, hang for their whole time limit, and succeed, each among ten thousand other
+/// calls.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_calls_send_one_probe_in_every_round() {
-    let failure = Step::Fail(error(ErrorKind::Unavailable));
+    let failure = ScriptStep::Fail(error(ErrorKind::Unavailable));
     let mut steps = vec![failure.clone(); 5];
-    let answers = Step::After(SECOND / 2, json!(1));
-    steps.extend([failure, Step::Hang(true), Step::Hang(true), answers, Step::Echo]);
-    let script = Script::new(steps);
+    let answers = ScriptStep::After(SECOND / 2, json!(1));
+    steps.extend([
+        failure,
+        ScriptStep::Hang(true),
+        ScriptStep::Hang(true),
+        answers,
+        ScriptStep::Echo,
+    ]);
+    let script = ScriptedExecutor::new(steps);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     let stack = Arc::new(stack(script.clone()));
     let round = async |patience: Duration| {
@@ -289,7 +303,7 @@ async fn ten_thousand_calls_send_one_probe_in_every_round() {
             .await
             .expect_err("it fails");
     }
-    // How many probes there were, how long after the round before, and for how long callers wait.
+    // Number of probes, time since the previous round, and time that callers wait.
     for (n_probes, pause, patience, n_ok) in [
         (1, 2 * SECOND, SECOND, 0),
         (2, 3 * SECOND, SECOND, 0),
@@ -313,9 +327,9 @@ async fn ten_thousand_calls_send_one_probe_in_every_round() {
 
 #[tokio::test(start_paused = true)]
 async fn a_withdrawn_probe_frees_its_place() {
-    let mut steps = vec![Step::Fail(error(ErrorKind::Unavailable)); 5];
-    steps.extend([Step::Hang(true), Step::Echo]);
-    let script = Script::new(steps);
+    let mut steps = vec![ScriptStep::Fail(error(ErrorKind::Unavailable)); 5];
+    steps.extend([ScriptStep::Hang(true), ScriptStep::Echo]);
+    let script = ScriptedExecutor::new(steps);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     let stack = stack(script.clone());
     for _ in 0..5 {
@@ -334,7 +348,7 @@ async fn a_withdrawn_probe_frees_its_place() {
 #[tokio::test(start_paused = true)]
 async fn an_impatient_caller_does_not_count_and_a_hung_tool_does() {
     for (patience, expected) in [(SECOND, 20), (20 * SECOND, 20), (30 * SECOND, 5)] {
-        let script = Script::new([Step::Hang(true)]);
+        let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
         let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
         let stack = stack(script.clone());
         for _ in 0..20 {
@@ -360,10 +374,10 @@ async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_n
     ] {
         let (upstream, clock) = (Arc::new(UpstreamState::new("files")), TokioClock::new());
         let (broken, sound) = (
-            Script::new([Step::FailSent(error(kind))]),
-            Script::new([Step::Echo]),
+            ScriptedExecutor::new([ScriptStep::FailSent(error(kind))]),
+            ScriptedExecutor::new([ScriptStep::Echo]),
         );
-        let tool = |name: &str, script: &Script| {
+        let tool = |name: &str, script: &ScriptedExecutor| {
             let mut tool = guarded(name).upstream(&upstream);
             tool.settings.upstream_breaker.per = BreakerScope::Upstream;
             tool.build(script.clone())
@@ -376,7 +390,9 @@ async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_n
         assert_eq!(sound.n_calls(), expected, "{kind}");
         if let Err(error) = result {
             assert!(
-                error.message().starts_with("what runs `files__b` is held back"),
+                error
+                    .message()
+                    .starts_with("the backend of `files__b` is blocked by its circuit breaker"),
                 "{error}"
             );
         }
@@ -395,7 +411,7 @@ async fn what_waits_for_a_person_closes_nothing() {
             })))
         }
     }
-    let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     for _ in 0..5 {
         let _ = stack(script.clone()).invoke(&mut context(&tool, clock)).await;
@@ -408,10 +424,14 @@ async fn what_waits_for_a_person_closes_nothing() {
     assert_eq!(script.n_calls(), 6);
 }
 
-/// Two tools of one upstream, guarded with these settings of their own.
-fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&Script; 2]) -> [Arc<Tool>; 2] {
+/// Two tools of one upstream, with breaker settings of their own.
+fn siblings(
+    first: BreakerSettings,
+    second: BreakerSettings,
+    scripts: [&ScriptedExecutor; 2],
+) -> [Arc<Tool>; 2] {
     let upstream = Arc::new(UpstreamState::new("files"));
-    let tool = |name: &str, settings, script: &Script| {
+    let tool = |name: &str, settings, script: &ScriptedExecutor| {
         let mut tool = guarded(name).upstream(&upstream);
         tool.settings.breaker = Some(settings);
         tool.settings.upstream_breaker.per = BreakerScope::Upstream;
@@ -423,12 +443,12 @@ fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&Script; 
     ]
 }
 
-/// The window of an upstream is its own: what tools with others report does not clear it.
+/// The sliding window of an upstream is its own: a report of a tool with another window does not clear it.
 #[tokio::test(start_paused = true)]
 async fn tools_with_different_windows_share_the_counts_of_their_upstream() {
     let (well, ill) = (
-        Script::new([Step::Echo]),
-        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
+        ScriptedExecutor::new([ScriptStep::Echo]),
+        ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
     );
     let settings = |seconds| BreakerSettings {
         max_failures: 100,
@@ -447,7 +467,9 @@ async fn tools_with_different_windows_share_the_counts_of_their_upstream() {
     let refused = stack(well.clone()).invoke(&mut context(&first, clock)).await;
     let refused = refused.expect_err("half of ten calls failed");
     assert!(
-        refused.message().starts_with("what runs `files__a` is held back"),
+        refused
+            .message()
+            .starts_with("the backend of `files__a` is blocked by its circuit breaker"),
         "{refused}"
     );
     assert_eq!(well.n_calls(), 5);
@@ -456,8 +478,8 @@ async fn tools_with_different_windows_share_the_counts_of_their_upstream() {
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_sets_for_itself_closes_off_no_other() {
     let (well, ill) = (
-        Script::new([Step::Echo]),
-        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
+        ScriptedExecutor::new([ScriptStep::Echo]),
+        ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
     );
     let once = BreakerSettings {
         max_failures: 1,
@@ -477,10 +499,10 @@ async fn what_a_tool_sets_for_itself_closes_off_no_other() {
 async fn an_upstream_may_have_no_breaker() {
     let (upstream, clock) = (Arc::new(UpstreamState::new("files")), TokioClock::new());
     let (ill, well) = (
-        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
-        Script::new([Step::Echo]),
+        ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
+        ScriptedExecutor::new([ScriptStep::Echo]),
     );
-    let tool = |name: &str, script: &Script| {
+    let tool = |name: &str, script: &ScriptedExecutor| {
         let mut tool = guarded(name).upstream(&upstream);
         tool.settings.upstream_breaker.disabled = true;
         tool.build(script.clone())
@@ -494,7 +516,7 @@ async fn an_upstream_may_have_no_breaker() {
     assert!(done.is_ok(), "{done:?}");
 }
 
-/// Unless the operator asks for more, only a connection that cannot be made counts for the upstream.
+/// By default, only a failed connection counts for the upstream.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_fails_holds_back_no_other_and_a_dead_upstream_holds_back_all() {
     let kinds = [
@@ -504,11 +526,11 @@ async fn a_tool_that_fails_holds_back_no_other_and_a_dead_upstream_holds_back_al
         ErrorKind::OutcomeUnknown,
     ];
     let steps = kinds.map(|kind| {
-        let answered = Step::FailAnswered(error(kind));
+        let answered = ScriptStep::FailAnswered(error(kind));
         [
             (answered, false),
-            (Step::FailSent(error(kind)), false),
-            (Step::Fail(error(kind)), true),
+            (ScriptStep::FailSent(error(kind)), false),
+            (ScriptStep::Fail(error(kind)), true),
         ]
     });
     for (step, is_dead) in steps.into_iter().flatten() {
@@ -516,7 +538,10 @@ async fn a_tool_that_fails_holds_back_no_other_and_a_dead_upstream_holds_back_al
             Arc::new(UpstreamState::new("https://a.example")),
             TokioClock::new(),
         );
-        let (bad, good) = (Script::new([step.clone()]), Script::new([Step::Echo]));
+        let (bad, good) = (
+            ScriptedExecutor::new([step.clone()]),
+            ScriptedExecutor::new([ScriptStep::Echo]),
+        );
         let first = guarded("bad").upstream(&upstream).build(bad.clone());
         let second = guarded("good").upstream(&upstream).build(good.clone());
         for _ in 0..20 {
@@ -541,9 +566,9 @@ async fn a_change_says_from_what_to_what_why_and_for_how_long() {
         }
     }
     let (told, clock) = (Arc::new(Told::default()), TokioClock::new());
-    let mut steps = vec![Step::FailAnswered(error(ErrorKind::UpstreamError)); 6];
-    steps.push(Step::Echo);
-    let script = Script::new(steps);
+    let mut steps = vec![ScriptStep::FailAnswered(error(ErrorKind::UpstreamError)); 6];
+    steps.push(ScriptStep::Echo);
+    let script = ScriptedExecutor::new(steps);
     let tool = guarded("t").build(script.clone());
     let run = async || {
         let mut cx = context(&tool, clock);
@@ -580,20 +605,15 @@ async fn a_change_says_from_what_to_what_why_and_for_how_long() {
                 "5 failures in a row, the last as `upstream_error`",
                 true
             ),
-            ("open", "half_open", "a call tries it out", false),
+            ("open", "half_open", "a probe is sent", false),
             (
                 "half_open",
                 "open",
-                "the call that tried it out failed, the last as `upstream_error`",
+                "the probe failed, the last as `upstream_error`",
                 true
             ),
-            ("open", "half_open", "a call tries it out", false),
-            (
-                "half_open",
-                "closed",
-                "the call that tried it out was answered",
-                false
-            ),
+            ("open", "half_open", "a probe is sent", false),
+            ("half_open", "closed", "the probe was answered", false),
         ]
     );
 }

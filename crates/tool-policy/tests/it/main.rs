@@ -1,15 +1,15 @@
 //! Each policy layer alone, around a scripted executor.
 
-mod allowance;
-mod approve;
-mod arguments;
+mod approval;
 mod breaker;
-mod credentials;
-mod partial;
+mod credential_refresh;
+mod error_policy;
+mod partial_results;
+mod quota;
 mod rate_limit;
-mod redact;
+mod redaction;
 mod resource_rules;
-mod surface;
+mod validation;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,14 +21,14 @@ use tool_core::{
 };
 use tool_policy::{AdmissionLayer, ApprovalRules, ResultValidationLayer, Rules, ValidationLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
-fn context(tool: TestTool, script: &Script, arguments: Value) -> CallContext {
+fn context(tool: TestTool, script: &ScriptedExecutor, arguments: Value) -> CallContext {
     call(tool.build(script.clone()), arguments, Arc::new(TokioClock::new()))
 }
 
 async fn admit(rules: Rules, name: &str, required: &[&str], granted: &[&str]) -> Result<Outcome, ToolError> {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let required = required.iter().map(ToString::to_string).collect();
     let tool = TestTool::new(name).metadata(Metadata {
         required_permissions: required,
@@ -66,7 +66,7 @@ async fn rules_admit_and_refuse() {
         allowlist: Some(patterns(names)),
         ..Rules::default()
     };
-    /// Rules, a tool, what it requires, what the caller has, and the refusal.
+    /// Rules, a tool, its required permissions, the caller's permissions, and the denial.
     type Case = (
         Rules,
         &'static str,
@@ -128,12 +128,12 @@ async fn rules_admit_and_refuse() {
     }
 }
 
-/// A renamed tool of a server: the rules may speak of it by any of its names.
+/// A server's tool that was renamed: rules match it by any of its names.
 #[test]
 fn a_rule_is_about_the_tool_by_each_of_its_names() {
     let mut tool = TestTool::new("wipe");
     tool.provenance.names = vec!["files__cleanup".into(), "files__delete_file".into()];
-    let tool = tool.build(Script::new([]));
+    let tool = tool.build(ScriptedExecutor::new([]));
     let target = Target::Tool(tool.clone());
     for name in ["wipe", "files__cleanup", "files__delete_*"] {
         let rules = Rules {
@@ -154,10 +154,10 @@ fn a_rule_is_about_the_tool_by_each_of_its_names() {
             ..Rules::default()
         };
         let lacks = rules.admit(&tool, &Caller::local()).unwrap_err();
-        assert_eq!(lacks.word(), "permission", "{name}: {lacks}");
-        assert!(rules.approval_of(&target).is_some(), "{name}");
+        assert_eq!(lacks.code(), "permission", "{name}: {lacks}");
+        assert!(rules.approval_reason(&target).is_some(), "{name}");
     }
-    // What is allowed under another name may be another tool.
+    // An allow-list that names another name may mean another tool.
     for (name, is_allowed) in [("wipe", true), ("files__cleanup", false), ("files__*", false)] {
         let rules = Rules {
             allowlist: Some(patterns(&[name])),
@@ -177,7 +177,7 @@ async fn arguments_that_do_not_fit_reach_nothing() {
         (json!({"n": "1"}), false),
         (json!({}), false),
     ] {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         let mut cx = context(
             TestTool::new("count").input(schema.clone()),
             &script,
@@ -218,7 +218,7 @@ async fn results_that_do_not_fit_are_refused_without_their_values() {
         ),
     ];
     for (reply, fits) in cases {
-        let script = Script::new([Step::Reply(reply.clone())]);
+        let script = ScriptedExecutor::new([ScriptStep::Reply(reply.clone())]);
         let mut cx = context(
             TestTool::new("measure").output(schema.clone()),
             &script,
@@ -235,23 +235,23 @@ async fn results_that_do_not_fit_are_refused_without_their_values() {
 
 #[tokio::test]
 async fn a_tool_without_an_output_schema_may_answer_anything() {
-    let script = Script::new([Step::Value(json!([1, 2]))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!([1, 2]))]);
     let mut cx = context(TestTool::new("free"), &script, json!({}));
     assert!(ResultValidationLayer.layer(script).invoke(&mut cx).await.is_ok());
 }
 
-/// A resource that a template stands for.
+/// Makes a resource of a template.
 fn resource(template: &str, uri: &str) -> Target {
     let mut tool = TestTool::new(&format!("files__{template}"));
     tool.descriptor.feature = Feature::ResourceTemplate;
     tool.descriptor.uri = Some(template.into());
     Target::Resource {
-        resource: tool.build(Script::new([])),
+        resource: tool.build(ScriptedExecutor::new([])),
         uri: uri.into(),
     }
 }
 
-/// Whether the rules let a resource be read that a template stands for.
+/// Returns `true` if the rules admit reading a resource of a template.
 fn may_read(rules: &Rules, template: &str, uri: &str) -> bool {
     let ann = Caller::new("ann");
     rules.admit_call(&resource(template, uri), &ann).is_ok()
@@ -289,7 +289,7 @@ fn a_resource_is_known_by_its_own_name_however_it_is_written() {
         assert_eq!(may_read(&blocked, template, uri), past_blocklist, "{uri}");
         assert_eq!(may_read(&allowed, template, uri), past_allowlist, "{uri}");
         assert_eq!(may_read(&guarded, template, uri), past_blocklist, "{uri}");
-        let is_open = guarded.is_open(&resource(template, uri));
+        let is_open = guarded.needs_no_permission(&resource(template, uri));
         assert_eq!(is_open, past_blocklist, "{uri}");
         assert!(!may_read(&whole, template, uri), "{uri}");
         assert!(may_read(&Rules::default(), template, uri), "{uri}");

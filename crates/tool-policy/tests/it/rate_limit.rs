@@ -1,4 +1,4 @@
-//! How often tools may be called.
+//! Rate limit of tools.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use tool_core::{
 };
 use tool_policy::{RateLimit, RateLimitLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -23,16 +23,16 @@ fn per_minute(requests: u32) -> Limit {
     }
 }
 
-/// A stack around an executor that answers at once, and the clock of its calls.
+/// The layer around an executor that answers at once, and the clock of its calls.
 struct Bench {
-    stack: RateLimit<Script>,
-    script: Script,
+    stack: RateLimit<ScriptedExecutor>,
+    script: ScriptedExecutor,
     clock: Arc<dyn Clock>,
 }
 
 impl Bench {
     fn new(layer: RateLimitLayer) -> Self {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         Self {
             stack: layer.layer(script.clone()),
             script,
@@ -52,7 +52,7 @@ impl Bench {
         cx
     }
 
-    /// How long to wait for the next, if it was refused.
+    /// Makes a call. Returns the time to wait if it is refused.
     async fn call(&self, tool: &Arc<Tool>, principal: &str) -> Result<(), Duration> {
         match self.stack.invoke(&mut self.context(tool, principal)).await {
             Ok(_) => Ok(()),
@@ -63,7 +63,7 @@ impl Bench {
         }
     }
 
-    /// How many of so many calls pass.
+    /// Makes this many calls, and returns how many pass.
     async fn n_passed(&self, tool: &Arc<Tool>, principal: &str, n_calls: usize) -> usize {
         let mut n_passed = 0;
         for _ in 0..n_calls {
@@ -113,7 +113,7 @@ async fn a_principals_share_leaves_the_rest_to_others() {
         ..per_minute(10)
     };
     let tool = bench.tool(|limits| limits.rate.tool = Some(limit));
-    // What ann is refused takes nothing away from the others.
+    // Refused calls of ann take nothing from the others.
     for (principal, expected) in [("ann", 4), ("bob", 4), ("eve", 2)] {
         assert_eq!(
             bench.n_passed(&tool, principal, 100).await,
@@ -156,7 +156,7 @@ async fn tools_of_one_upstream_share_its_limit_and_all_tools_the_total() {
     let message = refused.expect_err("the limit is reached").message().to_owned();
     assert_eq!(
         message,
-        "the rate limit of what runs `search` is reached, which is 5 calls in 60 s: wait 12 s"
+        "the rate limit of the backend of `search` is reached, which is 5 calls in 60 s: wait 12 s"
     );
     assert_eq!(bench.n_passed(&tools[2], "ann", 9).await, 3, "the total");
 }

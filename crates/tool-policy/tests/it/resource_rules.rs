@@ -1,4 +1,4 @@
-//! Rules about resources hold however a URI is spelled.
+//! Rules about resources: they hold for every spelling of a URI.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use tool_core::{Body, Caller, Feature, Invoke, Layer, Outcome, Pattern, Reply, Target};
 use tool_policy::{AdmissionLayer, ApprovalRules, Rules};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call, file_readers, file_spelling};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call, file_readers, file_spelling};
 
-/// A resource of the server `files`: one of a template, or a listed one.
+/// Makes a resource of the server `files`: one of a template, or a listed one.
 fn resource(feature: Feature, listed: &str, uri: &str) -> Target {
     let mut tool = TestTool::new(&format!("files__{listed}"));
     tool.descriptor.feature = feature;
     tool.descriptor.uri = Some(listed.into());
     Target::Resource {
-        resource: tool.build(Script::new([])),
+        resource: tool.build(ScriptedExecutor::new([])),
         uri: uri.into(),
     }
 }
@@ -47,7 +47,7 @@ fn may_read(rules: &Rules, uri: &str) -> bool {
     rules.admit_call(&of_template(uri), &Caller::new("ann")).is_ok()
 }
 
-/// Asserts that no kind of rule about this pattern lets the URI through.
+/// Asserts that every kind of rule with this pattern refuses the URI.
 fn assert_refused(pattern: &str, uri: &str) {
     assert!(!may_read(&blocked(pattern), uri), "blocklist: {uri:?}");
     let guarded = Rules {
@@ -55,7 +55,10 @@ fn assert_refused(pattern: &str, uri: &str) {
         ..Rules::default()
     };
     assert!(!may_read(&guarded, uri), "permission: {uri:?}");
-    assert!(!guarded.is_open(&of_template(uri)), "is_open: {uri:?}");
+    assert!(
+        !guarded.needs_no_permission(&of_template(uri)),
+        "is_open: {uri:?}"
+    );
     let approval = ApprovalRules {
         required: rule(pattern),
         ..ApprovalRules::default()
@@ -65,7 +68,7 @@ fn assert_refused(pattern: &str, uri: &str) {
         ..Rules::default()
     };
     assert!(
-        asking.approval_of(&of_template(uri)).is_some(),
+        asking.approval_reason(&of_template(uri)).is_some(),
         "approval: {uri:?}"
     );
 }
@@ -218,10 +221,10 @@ fn a_list_hides_what_a_server_spells_in_another_way() {
     }
 }
 
-/// The values that a client gets of those with which a server completes `{+path}` of this template.
+/// Returns the values that a client receives when a server completes `{+path}` of this template with these values.
 fn completed(rules: &Rules, template: &str, values: &[&str]) -> Value {
     let result = json!({"completion": {"values": values, "total": values.len(), "hasMore": false}});
-    let script = Script::new([Step::Reply(Reply::result(RawJson::from(result), false))]);
+    let script = ScriptedExecutor::new([ScriptStep::Reply(Reply::result(RawJson::from(result), false))]);
     let mut tool = TestTool::new(&format!("files__{template}"));
     tool.descriptor.feature = Feature::ResourceTemplate;
     tool.descriptor.uri = Some(template.into());

@@ -1,26 +1,24 @@
-//! Calls at a breaker in every order: the source of the circuit and of its layers, compiled with locks whose scheduler tries
-//! all interleavings of two callers of a circuit, and thousands of those of up to five calls through the layers.
+//! Model of the breaker: compiles the source of the circuit and its layers with mutexes whose scheduler tries all
+//! interleavings of two callers of a circuit, and thousands of interleavings of up to five calls through the layers.
 
-#[expect(unreachable_pub, reason = "it is public where it ships")]
-#[path = "../../src/breaker.rs"]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "the model uses a part of it"
+)]
+#[path = "../../src/breaker/mod.rs"]
 mod breaker;
-#[expect(unreachable_pub, reason = "it is public where it ships")]
-#[path = "../../src/circuit.rs"]
-mod circuit;
 
 /// Replaces `src/sync.rs`.
 mod sync {
     use shuttle::sync::{MutexGuard, PoisonError};
 
-    /// A lock of shuttle with the interface of `parking_lot`.
+    /// Mutex of shuttle with the interface of `parking_lot`.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(shuttle::sync::Mutex::new(value))
-        }
-
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
@@ -46,20 +44,20 @@ use shuttle::{
 use tool_core::Jitter;
 
 use self::{
-    circuit::{Circuit, HeldBack, Verdict},
+    breaker::{Circuit, CircuitOpen, CircuitOutcome},
     world::{Fate, SETTINGS, World, at},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What a tool of the model has for one attempt.
+/// Time limit of one attempt.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Tries all interleavings, and says how many there are.
+/// Tries all interleavings, and returns their number.
 fn every_order(scenario: impl Fn() + Send + Sync + 'static) -> usize {
     run(DfsScheduler::new(None, false), scenario)
 }
 
-/// Tries some of them, the same ones each time.
+/// Tries a part of the interleavings, the same ones each time.
 fn many_orders(scenario: impl Fn() + Send + Sync + 'static) -> usize {
     run(RandomScheduler::new_from_seed(11, 500), scenario)
 }
@@ -70,9 +68,9 @@ fn run(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 
     Runner::new(scheduler, config).run(scenario)
 }
 
-/// Calls of these fates meet a breaker that may be tried out; those that hang are given up after `patience`.
+/// Sends calls with these fates to a breaker that allows a probe. Calls that hang are cancelled after `patience`.
 ///
-/// What the calls come to is checked while they run: see [`World::call`].
+/// [`World::call`] checks the invariants while they run.
 fn race(world: &World, fates: &[Fate], patience: Duration) {
     let calls: Vec<_> = fates
         .iter()
@@ -86,22 +84,22 @@ fn race(world: &World, fates: &[Fate], patience: Duration) {
         call.abort();
     }
     for call in calls {
-        // One that was given up has no end.
+        // A cancelled call has no result.
         let _ = block_on(call);
     }
     assert_eq!(world.n_running(), 0);
 }
 
-/// The same, with what must hold in the end: the breaker is open if its one probe failed, for twice the time; otherwise calls
-/// pass; and in any case it is closed again by one that succeeds. With patience, nothing may fail but what hangs: time moves
-/// on, and there may be a second probe.
+/// Runs a [`race`], and checks the end. If the only probe failed, the breaker is open for twice the time; otherwise
+/// calls pass. In any case, a call that succeeds closes it again. With patience, only hanging calls may fail: time
+/// passes, and there may be a second probe.
 fn try_out(n_tools: usize, fates: &[Fate], patience: Duration) {
-    let world = World::held_back(n_tools);
+    let world = World::opened_breaker(n_tools);
     world.pass(2 * SECOND);
     race(&world, fates, patience);
     match world.peek() {
         Ok(()) => assert!(!world.has_failed(), "a probe that fails opens it"),
-        Err(HeldBack { retry_after }) => {
+        Err(CircuitOpen { retry_after }) => {
             let pause = retry_after.expect("no probe is under way");
             assert!(world.has_failed() || !patience.is_zero(), "nothing has failed");
             assert!(is_doubled(pause), "one failure is counted: {pause:?}");
@@ -115,24 +113,30 @@ fn try_out(n_tools: usize, fates: &[Fate], patience: Duration) {
     }
 }
 
-/// Whether this is the pause after a probe that failed: twice the first one, and up to a fifth more.
+/// Returns `true` if this is the pause after a failed probe: twice the first pause, and up to a fifth more.
 fn is_doubled(pause: Duration) -> bool {
     (2 * SECOND..=SECOND * 12 / 5).contains(&pause)
 }
 
-/// A circuit that has opened at the beginning and may be tried out at this time.
+/// Returns a circuit that opened at the beginning, and the time at which it allows a probe.
 fn opened() -> (Arc<Circuit>, tool_core::Instant) {
     let circuit = Arc::new(Circuit::default());
     for _ in 0..5 {
         let permit = circuit.acquire(at(0)).expect("it is closed");
-        circuit.report(permit, Verdict::Ill, at(0), &SETTINGS, &Jitter::seeded(1));
+        circuit.report(
+            permit,
+            CircuitOutcome::Failure,
+            at(0),
+            &SETTINGS,
+            &Jitter::seeded(1),
+        );
     }
     circuit.acquire(at(0)).expect_err("it is open");
     (circuit, at(2))
 }
 
-/// A caller of a circuit, which finds that no other has leave while it is not known that all is well.
-fn caller(circuit: &Circuit, verdict: Verdict, probes: &Probes) {
+/// Calls through the circuit. Checks that no other call has a permit before a success is known.
+fn caller(circuit: &Circuit, verdict: CircuitOutcome, probes: &Probes) {
     let Ok(permit) = circuit.acquire(at(2)) else {
         return;
     };
@@ -140,9 +144,9 @@ fn caller(circuit: &Circuit, verdict: Verdict, probes: &Probes) {
     let is_well = probes.n_healthy.load(Ordering::Relaxed) > 0;
     assert!(n_others == 0 || is_well, "there are two probes");
     thread::yield_now();
-    if verdict == Verdict::Healthy {
+    if verdict == CircuitOutcome::Success {
         probes.n_healthy.fetch_add(1, Ordering::Relaxed);
-    } else if verdict == Verdict::Ill && probes.n_healthy.load(Ordering::Relaxed) == 0 {
+    } else if verdict == CircuitOutcome::Failure && probes.n_healthy.load(Ordering::Relaxed) == 0 {
         probes.n_failed.fetch_add(1, Ordering::Relaxed);
     }
     probes.n_running.fetch_sub(1, Ordering::Relaxed);
@@ -158,14 +162,14 @@ struct Probes {
 
 #[test]
 fn of_two_callers_one_has_the_probe_in_every_order() {
-    use Verdict::{Alive, Healthy, Ill, Unknown};
+    use CircuitOutcome::{Failure, Reachable, Success, Unknown};
     for verdicts in [
-        [Healthy, Healthy],
-        [Healthy, Ill],
-        [Ill, Ill],
-        [Unknown, Ill],
+        [Success, Success],
+        [Success, Failure],
+        [Failure, Failure],
+        [Unknown, Failure],
         [Unknown, Unknown],
-        [Alive, Unknown],
+        [Reachable, Unknown],
     ] {
         let n_orders = every_order(move || {
             let (circuit, now) = opened();
@@ -176,11 +180,11 @@ fn of_two_callers_one_has_the_probe_in_every_order() {
             });
             caller(&circuit, verdicts[1], &probes);
             other.join().unwrap();
-            // One failure of the one probe, and twice the pause; or else calls pass.
+            // One failure of the only probe doubles the pause; otherwise calls pass.
             let n_failed = probes.n_failed.load(Ordering::Relaxed);
             match circuit.peek(now) {
                 Ok(()) => assert_eq!(n_failed, 0, "a probe that fails opens it"),
-                Err(HeldBack { retry_after }) => {
+                Err(CircuitOpen { retry_after }) => {
                     assert_eq!(n_failed, 1, "there was one probe");
                     assert!(is_doubled(retry_after.expect("no probe is under way")));
                 }
@@ -234,7 +238,7 @@ fn a_probe_that_hangs_for_all_its_time_has_failed_and_one_that_is_given_up_befor
         let n_opened = Arc::new(AtomicUsize::new(0));
         let counted = n_opened.clone();
         many_orders(move || {
-            let world = World::held_back(1);
+            let world = World::opened_breaker(1);
             world.pass(2 * SECOND);
             race(&world, &[Fate::Hangs], patience);
             counted.fetch_add(usize::from(world.peek().is_err()), Ordering::Relaxed);
@@ -246,16 +250,22 @@ fn a_probe_that_hangs_for_all_its_time_has_failed_and_one_that_is_given_up_befor
 #[test]
 fn what_began_before_it_opened_changes_nothing_in_any_order() {
     for (late, probe) in [
-        (Verdict::Healthy, Verdict::Ill),
-        (Verdict::Ill, Verdict::Healthy),
-        (Verdict::Unknown, Verdict::Ill),
+        (CircuitOutcome::Success, CircuitOutcome::Failure),
+        (CircuitOutcome::Failure, CircuitOutcome::Success),
+        (CircuitOutcome::Unknown, CircuitOutcome::Failure),
     ] {
         every_order(move || {
             let circuit = Arc::new(Circuit::default());
             let permit = circuit.acquire(at(0)).expect("it is closed");
             for _ in 0..5 {
                 let failed = circuit.acquire(at(0)).expect("it is closed");
-                circuit.report(failed, Verdict::Ill, at(0), &SETTINGS, &Jitter::seeded(1));
+                circuit.report(
+                    failed,
+                    CircuitOutcome::Failure,
+                    at(0),
+                    &SETTINGS,
+                    &Jitter::seeded(1),
+                );
             }
             let old = thread::spawn({
                 let circuit = circuit.clone();
@@ -264,7 +274,11 @@ fn what_began_before_it_opened_changes_nothing_in_any_order() {
             let probes = Probes::default();
             caller(&circuit, probe, &probes);
             assert_eq!(old.join().unwrap(), None, "{late:?} is not counted");
-            assert_eq!(circuit.peek(at(2)).is_err(), probe == Verdict::Ill, "{late:?}");
+            assert_eq!(
+                circuit.peek(at(2)).is_err(),
+                probe == CircuitOutcome::Failure,
+                "{late:?}"
+            );
         });
     }
 }

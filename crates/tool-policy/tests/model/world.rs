@@ -13,12 +13,9 @@ use tool_core::{
     BreakerScope, BreakerSettings, CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
     Reply, Tool, ToolError, UpstreamState,
 };
-use tool_testkit::{Script, TestTool, call};
+use tool_testkit::{ScriptedExecutor, TestTool, call};
 
-use crate::{
-    breaker::{BreakerLayer, BreakerPeekLayer},
-    circuit::{Circuit, HeldBack},
-};
+use crate::breaker::{BreakerLayer, BreakerPeekLayer, Circuit, CircuitOpen};
 
 pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
     per: BreakerScope::Upstream,
@@ -31,7 +28,7 @@ pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
     max_pause: Duration::from_secs(60),
 };
 
-/// Tools with breakers, and what has become of their calls. More than one of them have an upstream in common.
+/// Tools with breakers, and the history of their calls. Several tools share an upstream.
 pub(crate) struct World {
     tools: Vec<Arc<Tool>>,
     upstream: Option<Arc<UpstreamState>>,
@@ -39,7 +36,7 @@ pub(crate) struct World {
     seen: Arc<Seen>,
 }
 
-/// What becomes of a call that is let through.
+/// Fate of a call that passes the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Answers,
@@ -48,7 +45,7 @@ pub(crate) enum Fate {
     Hangs,
 }
 
-/// What arrived. Not the model's own counters: looking at them is no step of the calls.
+/// History of the calls. It does not use the model's own atomics: reading it is not a step of the calls.
 #[derive(Default)]
 struct Seen {
     n_running: AtomicUsize,
@@ -56,34 +53,34 @@ struct Seen {
     has_failed: AtomicBool,
 }
 
-/// What runs the tool in one call.
+/// Backend of the tool for one call.
 struct Runner {
     seen: Arc<Seen>,
     fate: Fate,
 }
 
-/// A clock that is moved by hand, in milliseconds.
+/// Clock that is set by hand, in milliseconds.
 #[derive(Default)]
 struct Hands(AtomicU64);
 
-/// A call under way, also when it is given up.
+/// A running call. Dropping it ends it, also when the call is cancelled.
 struct Running(Arc<Seen>);
 
-/// A time of the world, in seconds.
+/// Returns a time of the world, in seconds.
 pub(crate) fn at(seconds: u64) -> Instant {
     Instant::since_start(Duration::from_secs(seconds))
 }
 
 impl World {
-    /// One whose breaker is open: that of the tool, or of the upstream.
-    pub(crate) fn held_back(n_tools: usize) -> Self {
+    /// Creates a world whose breaker is open: that of the tool, or of the upstream.
+    pub(crate) fn opened_breaker(n_tools: usize) -> Self {
         let upstream = (n_tools > 1).then(|| Arc::new(UpstreamState::new("files")));
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
             tool.settings.breaker = Some(SETTINGS);
             tool.settings.upstream_breaker.per = BreakerScope::Upstream;
             tool.upstream = upstream.clone();
-            tool.build(Script::new([]))
+            tool.build(ScriptedExecutor::new([]))
         });
         let world = Self {
             tools: tools.collect(),
@@ -100,9 +97,9 @@ impl World {
         world
     }
 
-    /// A call of the tool of this number; the output tells whether it was answered.
+    /// Calls the tool of this number. Returns `true` if the call was answered.
     ///
-    /// While it is not known that the tools are well again, it must be the only one that was let through.
+    /// Until a tool is known to work again, this must be the only call that passes.
     pub(crate) fn call(&self, number: usize, fate: Fate) -> impl Future<Output = bool> + Send + 'static {
         let tool = self.tools[number % self.tools.len()].clone();
         let mut cx = call(tool, json!({}), self.clock.clone());
@@ -113,8 +110,8 @@ impl World {
         async move { stack.invoke(&mut cx).await.is_ok() }
     }
 
-    /// Whether calls would pass the breaker: that of the upstream, or of the only tool.
-    pub(crate) fn peek(&self) -> Result<(), HeldBack> {
+    /// Checks that calls would pass the breaker: that of the upstream, or of the only tool.
+    pub(crate) fn peek(&self) -> Result<(), CircuitOpen> {
         self.circuit().peek(self.clock.now())
     }
 
@@ -133,7 +130,7 @@ impl World {
         self.seen.n_running.load(Relaxed)
     }
 
-    /// Whether a call has failed before any was answered.
+    /// Returns `true` if a call failed before any was answered.
     pub(crate) fn has_failed(&self) -> bool {
         self.seen.has_failed.load(Relaxed)
     }

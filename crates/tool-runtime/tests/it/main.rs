@@ -1,16 +1,16 @@
 //! Each execution layer alone, around a scripted executor, on a paused clock.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod concurrency;
-pub(crate) mod degrade;
-mod degrade_fallbacks;
+mod cache;
+mod cache_cancellation;
+mod cache_keys;
+mod concurrency_limit;
+pub(crate) mod fallback;
+mod fallback_tools;
 mod hedge;
 mod idempotency;
 mod may_have_run;
 mod retry;
-mod share;
-mod share_cancel;
-mod share_keys;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,11 +22,11 @@ use tool_core::{
     Metadata, Outcome, Progress, Question, Reply, ToolError,
 };
 use tool_runtime::{DeadlineLayer, TimeoutLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn context(script: &Script, tool: TestTool) -> CallContext {
+fn context(script: &ScriptedExecutor, tool: TestTool) -> CallContext {
     call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()))
 }
 
@@ -36,7 +36,7 @@ fn is_reply(result: &Result<Outcome, ToolError>) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_ends_a_call_that_never_answers() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow").limits(7 * SECOND, 30 * SECOND));
     let start = Instant::now();
     let error = DeadlineLayer
@@ -59,7 +59,7 @@ async fn a_call_that_was_sent_ends_unknown_unless_declared_repeatable() {
         (Metadata::default(), ErrorKind::OutcomeUnknown),
         (repeatable, ErrorKind::Timeout),
     ] {
-        let script = Script::new([Step::Hang(true)]);
+        let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
         let mut cx = context(&script, TestTool::new("slow").metadata(metadata));
         let error = TimeoutLayer
             .layer(script)
@@ -72,7 +72,7 @@ async fn a_call_that_was_sent_ends_unknown_unless_declared_repeatable() {
 
 #[tokio::test(start_paused = true)]
 async fn the_callers_deadline_counts_if_it_is_earlier() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow"));
     cx.deadline = Some(cx.clock.now() + 2 * SECOND);
     let start = Instant::now();
@@ -83,7 +83,7 @@ async fn the_callers_deadline_counts_if_it_is_earlier() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_in_the_past_sends_nothing() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(&script, TestTool::new("late"));
     cx.deadline = Some(cx.clock.now() + SECOND);
     advance(2 * SECOND).await;
@@ -97,7 +97,7 @@ async fn a_deadline_in_the_past_sends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_in_time_passes_both_limits() {
-    let script = Script::new([Step::After(4 * SECOND, json!({"ok": true}))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(4 * SECOND, json!({"ok": true}))]);
     let mut cx = context(&script, TestTool::new("slow").limits(6 * SECOND, 5 * SECOND));
     let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(script);
     assert!(is_reply(&stack.invoke(&mut cx).await));
@@ -105,7 +105,7 @@ async fn an_answer_in_time_passes_both_limits() {
 
 #[tokio::test(start_paused = true)]
 async fn the_attempt_ends_before_the_call_does() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow").limits(60 * SECOND, 5 * SECOND));
     let start = Instant::now();
     let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(script);
@@ -148,7 +148,7 @@ impl Ask for Slow {
     fn log(&self, _: &RawJson) {}
 }
 
-/// A tool that works, asks so many questions at once, and works on.
+/// A tool that works, asks this many questions at once, and works on.
 struct Asking {
     works: Duration,
     n_questions: usize,
@@ -171,9 +171,9 @@ impl Invoke for Asking {
     }
 }
 
-/// A call of a tool that may work for 5 s in all, by a client that takes a minute for an answer.
+/// Calls a tool that may run for 5 s in all, with a client that takes a minute for an answer.
 async fn ask(works: Duration, n_questions: usize) -> (Result<Outcome, ToolError>, Duration) {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("asks").limits(6 * SECOND, 5 * SECOND));
     cx.origin.ask = Some(Asker::new(Arc::new(Slow(60 * SECOND)), cx.clock.clone()));
     let start = Instant::now();
@@ -207,7 +207,7 @@ impl Progress for Reports {
     }
 }
 
-/// A tool that tells of its progress after each of these times, and asks a question of a minute before the last one.
+/// A tool that reports progress after each of these times, and asks a question of a minute before the last one.
 struct Working {
     every: Duration,
     n_reports: usize,
@@ -235,10 +235,10 @@ impl Invoke for Working {
     }
 }
 
-/// A call of 10 s with attempts of 3 s, for a caller that wants to know of progress or not: what came of it, how long it
-/// took, and how many reports there were.
+/// Makes a call of 10 s with attempts of 3 s, for a caller that wants progress or not. Returns its result, its
+/// duration and the number of reports.
 async fn work(tool: Working, wants_progress: bool) -> (Result<Outcome, ToolError>, Duration, usize) {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("works").limits(10 * SECOND, 3 * SECOND));
     let reports: Arc<Reports> = Arc::default();
     cx.origin.progress = wants_progress.then(|| reports.clone() as Arc<dyn Progress>);
@@ -260,15 +260,15 @@ async fn progress_puts_the_end_of_an_attempt_off_and_not_that_of_the_call() {
         n_reports,
         asks: false,
     };
-    // It tells of its progress after 2, 4 and 6 seconds.
+    // Reports progress after 2, 4 and 6 seconds.
     let (result, took, n_reports) = work(working(3), true).await;
     assert!(is_reply(&result), "{result:?}");
     assert_eq!((took, n_reports), (8 * SECOND, 3));
-    // Nobody who wants to know, nobody who is told.
+    // Without a receiver of progress, there are no reports.
     let (result, took, _) = work(working(3), false).await;
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!(took, 3 * SECOND);
-    // It tells without end.
+    // Reports progress without end.
     let (result, took, _) = work(working(1000), true).await;
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!(took, 10 * SECOND);
@@ -276,7 +276,7 @@ async fn progress_puts_the_end_of_an_attempt_off_and_not_that_of_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_stops_telling_ends_its_limit_after_its_last_report() {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("stops").limits(10 * SECOND, 3 * SECOND));
     cx.origin.progress = Some(Arc::new(Reports::default()));
     let once = |cx: &CallContext| cx.origin.progress.clone().unwrap().report(RawJson::object());

@@ -1,15 +1,15 @@
-//! Calls at a gate, and calls that share a flight, in every order: the source of both, compiled with locks and tasks whose
-//! scheduler tries all interleavings of two calls at a gate, and thousands of all others.
+//! Models of the fair semaphore and of the single flight: compile the source of both with mutexes and tasks whose
+//! scheduler tries all interleavings of two calls at a semaphore, and thousands of all others.
 
 #[expect(dead_code, reason = "the model needs a part of it")]
-#[path = "../../src/answers.rs"]
-mod answers;
+#[path = "../../src/concurrency_limit/fair_semaphore.rs"]
+mod fair_semaphore;
 #[expect(dead_code, reason = "the model needs a part of it")]
-#[path = "../../src/flights.rs"]
-mod flights;
+#[path = "../../src/cache/response_cache.rs"]
+mod response_cache;
 #[expect(dead_code, reason = "the model needs a part of it")]
-#[path = "../../src/gate.rs"]
-mod gate;
+#[path = "../../src/cache/single_flight.rs"]
+mod single_flight;
 
 /// Replaces `src/sync.rs`.
 mod sync {
@@ -19,35 +19,31 @@ mod sync {
         sync::MutexGuard,
     };
 
-    /// A lock of shuttle with the interface of `parking_lot`.
+    /// Mutex of shuttle with the interface of `parking_lot`.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(shuttle::sync::Mutex::new(value))
-        }
-
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }
 }
 
-mod places;
-mod shared;
+mod flights;
+mod permits;
 
 use shuttle::{
     Config, Runner,
     scheduler::{DfsScheduler, RandomScheduler, Scheduler},
 };
 
-/// Tries all interleavings, and says how many there are. What waits for ever in one of them fails it.
+/// Tries all interleavings, and returns their number. An interleaving that waits forever fails the test.
 fn every_order(scenario: impl Fn() + Send + Sync + 'static) -> usize {
     run(DfsScheduler::new(None, false), scenario)
 }
 
-/// Tries some of them, the same ones each time.
+/// Tries a part of the interleavings, the same ones each time.
 fn many_orders(scenario: impl Fn() + Send + Sync + 'static) -> usize {
     run(RandomScheduler::new_from_seed(11, 1000), scenario)
 }

@@ -1,0 +1,357 @@
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use tool_core::{ApprovalRule, Caller, ErrorKind, Feature, Pattern, ResourceUri, Target, Tool, ToolError};
+
+use crate::QuotaLimits;
+
+/// The operator's rules about who may see and call tools, prompts and resources.
+///
+/// The same rules apply to lists and to calls, and always to the resolved tool, whatever name a caller used. A rule that
+/// forbids or requires something matches a tool by any of its [names](Tool::names): a server's tool that was renamed, or that a
+/// manifest offers under another name, is still that tool. The allow-list matches only the name that agents see, since
+/// another tool may have one of the other names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Policy for tool use: whether tools may be called at all, and whether a model must call one.
+    pub tool_choice: ToolChoice,
+    /// Tools that nobody may call.
+    pub blocklist: Vec<Pattern>,
+    /// The only tools that may be called. `None` allows all of them.
+    pub allowlist: Option<Vec<Pattern>>,
+    /// Permissions that tools require in addition to those in their metadata. Every rule whose pattern matches applies.
+    pub required_permissions: Vec<(Pattern, Vec<String>)>,
+    /// Quota of a turn and of a conversation.
+    pub limits: QuotaLimits,
+    /// Rules about calls that somebody must approve.
+    pub approval: ApprovalRules,
+    /// Tools that operators disabled, by name. This is not part of the configuration: a reload keeps it.
+    pub disabled: BTreeMap<String, DisabledTool>,
+}
+
+/// A tool that an operator disabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisabledTool {
+    /// The operator's reason. Callers see it.
+    pub reason: Option<String>,
+    /// Time at which the tool was disabled.
+    pub since: SystemTime,
+}
+
+impl fmt::Display for DisabledTool {
+    /// Writes the reason as a sentence without a period.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an operator switched it off")?;
+        match &self.reason {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Policy for tool use: a model may, must or must not call tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ToolChoice {
+    /// The model may call tools.
+    #[default]
+    Auto,
+    /// The model must call a tool in each turn. A single call cannot violate this: the agent's loop checks it at the end of a
+    /// turn.
+    Required,
+    /// The model must not call tools: no tool is listed, and none can be called.
+    None,
+}
+
+/// Rules about approvals: calls that need one in addition to those of tools whose own settings require it, and how it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRules {
+    /// Tools, prompts and resources that need approval, whatever their own settings say.
+    pub required: Vec<Pattern>,
+    /// `true` if somebody other than the caller must decide. The caller's own client is then not asked.
+    pub separate_approver: bool,
+    /// Time for which a requested approval can be given and used. Default: 10 min.
+    pub expires_after: Duration,
+}
+
+impl Default for ApprovalRules {
+    fn default() -> Self {
+        Self {
+            required: Vec::new(),
+            separate_approver: false,
+            expires_after: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+/// Reason for which a caller may not call a tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Denial {
+    /// No tool may be called.
+    #[error("the policy forbids calling tools: its `tool_choice` is `none`")]
+    NoTools,
+    /// The tool is on the blocklist.
+    #[error("`{tool}` is blocked by the policy rule `{rule}`")]
+    Blocked {
+        /// The tool.
+        tool: String,
+        /// The rule that matches it.
+        rule: String,
+    },
+    /// There is an allow-list, and the tool is not on it.
+    #[error("`{tool}` is not on the policy's allow-list")]
+    NotAllowed {
+        /// The tool.
+        tool: String,
+    },
+    /// The URI of the resource is encoded so many times that the matching rules are unknown.
+    #[error("`{resource}` is percent-encoded too many times, so the policy cannot tell which rules match it")]
+    Unclear {
+        /// The resource.
+        resource: String,
+    },
+    /// An operator disabled the tool.
+    #[error("`{tool}` is switched off: {disabled}")]
+    DisabledTool {
+        /// The tool.
+        tool: String,
+        /// Reason and time.
+        disabled: DisabledTool,
+    },
+    /// The tool requires a permission that the caller does not have.
+    #[error("`{principal}` lacks the permission `{permission}` that `{tool}` requires")]
+    Lacks {
+        /// The tool.
+        tool: String,
+        /// The caller.
+        principal: String,
+        /// The first permission that is missing.
+        permission: String,
+    },
+}
+
+impl Denial {
+    /// Returns a fixed word for traces and metrics. It holds no data of the caller or the tool.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoTools => "tool_choice",
+            Self::Blocked { .. } => "blocklist",
+            Self::NotAllowed { .. } => "allowlist",
+            Self::Unclear { .. } => "unclear_uri",
+            Self::Disabled { .. } => "switched_off",
+            Self::Lacks { .. } => "permission",
+        }
+    }
+}
+
+impl From<Denial> for ToolError {
+    /// Converts a disabled tool to [`ErrorKind::Unavailable`], and every other denial to [`ErrorKind::Denied`].
+    fn from(denial: Denial) -> Self {
+        match denial {
+            Denial::Disabled { .. } => Self::new(ErrorKind::Unavailable, denial.to_string()).with_no_retry(),
+            _ => Self::new(ErrorKind::Denied, denial.to_string()),
+        }
+    }
+}
+
+impl Rules {
+    /// Decides whether a caller may see and call a tool, or see a resource or template.
+    ///
+    /// # Errors
+    /// Returns the first denial, in this order: tool choice, blocklist, allow-list, permissions, disabled by an operator.
+    pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
+        if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
+            return Err(Denial::NoTools);
+        }
+        // Last: a caller who may not see a tool does not learn either that it is disabled.
+        self.admit_enabled(tool, caller)?;
+        self.check_enabled(tool)
+    }
+
+    fn admit_enabled(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
+        let subject = self.subject(tool.name(), tool, uri_of(tool))?;
+        self.check_blocklist(&subject)?;
+        self.check_allowlist(&subject)?;
+        self.check_permissions(&subject, caller)
+    }
+
+    fn check_enabled(&self, tool: &Tool) -> Result<(), Denial> {
+        if self.disabled.is_empty() || tool.feature() != Feature::Tool {
+            return Ok(());
+        }
+        match tool.names().find_map(|name| self.disabled.get(name)) {
+            Some(disabled) => Err(Denial::Disabled {
+                tool: tool.name().to_string(),
+                disabled: disabled.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Decides whether a caller may call this target. A resource must be admitted by its own name, in every
+    /// [reading](ResourceUri) of its URI. No rule may forbid its template either.
+    ///
+    /// # Errors
+    /// Returns the first denial, as [`Rules::admit`] does.
+    pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Denial> {
+        let tool = target.tool();
+        let uri = match target {
+            Target::Resource { uri, .. } => uri,
+            // A task that was started may finish and may be queried, even if its tool was disabled meanwhile.
+            Target::Task { .. } if self.tool_choice != ToolChoice::None => {
+                return self.admit_enabled(tool, caller);
+            }
+            _ => return self.admit(tool, caller),
+        };
+        let name = target.name();
+        if *name != **tool.name() {
+            let listed = self.subject(tool.name(), tool, uri_of(tool))?;
+            self.check_blocklist(&listed)?;
+            self.check_permissions(&listed, caller)?;
+        }
+        let subject = self.subject(&name, tool, Some(uri))?;
+        self.check_blocklist(&subject)?;
+        self.check_allowlist(&subject)?;
+        self.check_permissions(&subject, caller)
+    }
+
+    /// Returns the reason for which a call of this target needs approval, in words that follow "because", or `None` if it needs
+    /// none. Completions, and requests about a task that was approved, need no approval.
+    #[must_use]
+    pub fn approval_reason(&self, target: &Target) -> Option<Cow<'static, str>> {
+        let tool = target.tool();
+        if matches!(target, Target::Completion(_) | Target::Task { .. }) {
+            return None;
+        }
+        // Before any name is built: most tools need no approval.
+        let is_set = tool.settings().approval == ApprovalRule::Required && tool.feature() == Feature::Tool;
+        if is_set {
+            return Some("the tool's settings require it".into());
+        }
+        if self.approval.required.is_empty() {
+            return None;
+        }
+        let name = target.name();
+        let uri = match target {
+            Target::Resource { uri, .. } => Some(&**uri),
+            _ => None,
+        };
+        let Ok(subject) = Subject::new(&name, tool, uri) else {
+            return Some("the rules that match its name are unknown".into());
+        };
+        let rules = &self.approval.required;
+        let rule = rules.iter().find(|rule| subject.could_match(rule))?;
+        Some(format!("of the policy rule `{}`", rule.as_str()).into())
+    }
+
+    /// Returns `true` if callers need no permission to call this target.
+    #[must_use]
+    pub fn needs_no_permission(&self, target: &Target) -> bool {
+        let nobody = Caller::new("nobody");
+        !matches!(
+            self.admit_call(target, &nobody),
+            Err(Denial::Lacks { .. } | Denial::Unclear { .. })
+        )
+    }
+
+    /// Returns `true` if no rule refers to names.
+    fn has_no_name_rules(&self) -> bool {
+        self.blocklist.is_empty() && self.allowlist.is_none() && self.required_permissions.is_empty()
+    }
+
+    /// Describes a tool, or a resource with this URI, for matching.
+    fn subject<'a>(&self, name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Subject<'a>, Denial> {
+        let uri = uri.filter(|_| !self.has_no_name_rules());
+        Subject::new(name, tool, uri)
+    }
+
+    /// Returns the permissions that a call of this subject requires, beginning with those in the tool's metadata.
+    fn required_permissions<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a String> {
+        let rules = self.required_permissions.iter();
+        let matching = rules.filter(|(rule, _)| subject.could_match(rule));
+        let own = &subject.tool.descriptor().metadata.required_permissions;
+        own.iter()
+            .chain(matching.flat_map(|(_, permissions)| permissions))
+    }
+
+    fn check_permissions(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), Denial> {
+        let is_missing = |permission: &&String| !caller.permissions.contains(permission.as_str());
+        match self.required_permissions(subject).find(is_missing) {
+            Some(permission) => Err(Denial::Lacks {
+                tool: subject.name.to_owned(),
+                principal: caller.principal.to_string(),
+                permission: permission.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_blocklist(&self, subject: &Subject<'_>) -> Result<(), Denial> {
+        match self.blocklist.iter().find(|rule| subject.could_match(rule)) {
+            Some(rule) => Err(Denial::Blocked {
+                tool: subject.name.to_owned(),
+                rule: rule.as_str().to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_allowlist(&self, subject: &Subject<'_>) -> Result<(), Denial> {
+        match &self.allowlist {
+            Some(rules) if !subject.is_within(rules) => Err(Denial::NotAllowed {
+                tool: subject.name.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A tool, prompt or resource, as rules match it.
+struct Subject<'a> {
+    /// Name under which it is called or listed.
+    name: &'a str,
+    tool: &'a Tool,
+    /// Parsed name of a resource or template.
+    resource: Option<ResourceUri<'a>>,
+}
+
+impl<'a> Subject<'a> {
+    fn new(name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Self, Denial> {
+        let read = |uri| {
+            let prefix = name.strip_suffix(uri).unwrap_or_default();
+            let unclear = || Denial::Unclear {
+                resource: name.to_owned(),
+            };
+            ResourceUri::new(prefix, uri).ok_or_else(unclear)
+        };
+        let resource = uri.map(read).transpose()?;
+        Ok(Self { name, tool, resource })
+    }
+
+    /// Returns `true` if a rule that forbids or requires something may match this, under any of its names.
+    fn could_match(&self, rule: &Pattern) -> bool {
+        let others = self.tool.provenance().names.iter().map(|name| &**name);
+        let mut names = std::iter::once(self.name).chain(others);
+        names.any(|name| rule.matches(name))
+            || self.resource.as_ref().is_some_and(|uri| uri.could_match(rule))
+    }
+
+    /// Returns `true` if one of these allowing rules matches this.
+    fn is_within(&self, rules: &[Pattern]) -> bool {
+        match &self.resource {
+            Some(uri) => uri.is_within(rules),
+            None => rules.iter().any(|rule| rule.matches(self.name)),
+        }
+    }
+}
+
+/// Returns the URI of a resource or of a template.
+fn uri_of(tool: &Tool) -> Option<&str> {
+    let is_resource = matches!(tool.feature(), Feature::Resource | Feature::ResourceTemplate);
+    tool.descriptor().uri.as_deref().filter(|_| is_resource)
+}

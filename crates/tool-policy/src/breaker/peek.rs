@@ -1,0 +1,48 @@
+use tool_core::{CallContext, Invoke, Layer, Outcome, Scope, ToolError};
+
+use super::{BreakerLayer, permits::Circuits};
+
+/// Refuses calls at once while a circuit is open, before they enter a queue. It takes no permit and counts nothing.
+///
+/// # Order
+/// Outside the queues; [`BreakerLayer`] stands inside them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BreakerPeekLayer;
+
+/// Service of [`BreakerPeekLayer`].
+#[derive(Debug, Clone)]
+pub struct BreakerPeek<S> {
+    inner: S,
+}
+
+impl BreakerPeekLayer {
+    /// Name of the layer in `--explain`, which it shares with [`BreakerLayer`].
+    pub const NAME: &'static str = BreakerLayer::NAME;
+}
+
+impl<S> Layer<S> for BreakerPeekLayer {
+    type Invoke = BreakerPeek<S>;
+
+    fn layer(self, inner: S) -> BreakerPeek<S> {
+        BreakerPeek { inner }
+    }
+}
+
+impl<S: Invoke> Invoke for BreakerPeek<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if cx.tool().settings().breaker.is_some() {
+            let circuits = Circuits::for_call(cx);
+            let now = cx.clock.now();
+            circuits
+                .tool
+                .peek(now)
+                .map_err(|open| open.refuse(cx, Scope::Tool))?;
+            if let Some(upstream) = &circuits.upstream {
+                upstream
+                    .peek(now)
+                    .map_err(|open| open.refuse(cx, Scope::Upstream))?;
+            }
+        }
+        self.inner.invoke(cx).await
+    }
+}

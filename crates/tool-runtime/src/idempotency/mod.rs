@@ -1,0 +1,9 @@
+//! Idempotency: runs a tool once for all calls with one idempotency key.
+
+mod layer;
+mod memory_ledger;
+
+pub use self::{
+    layer::{Idempotency, IdempotencyLayer},
+    memory_ledger::{LedgerLimits, MemoryLedger},
+};

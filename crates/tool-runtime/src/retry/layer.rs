@@ -1,0 +1,234 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use tokio::time::sleep;
+use tool_core::{
+    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
+    format_duration,
+};
+
+use super::{Backoff, RetryBudget};
+
+/// Re-attempts failed calls, where the tool's [`RetrySettings`] allow it and it is safe.
+///
+/// # When a call is attempted again
+/// All of this must hold: the failure is of a transient kind ([`Backoff::for_kind`]); the tool cannot have run, or the operator
+/// declared that it may run twice, or the backend receives the call's idempotency key ([`CallContext::may_be_sent_again`]); the
+/// caller was asked no question; the pause ends before the deadline; and the upstream's [`RetryBudget`] has a retry left. A
+/// reply is never attempted again, even if the tool reports a failure in it.
+///
+/// # Unknown outcomes
+/// If it is unknown whether the tool ran, only a reply to a later attempt settles it. A later attempt that was not sent or was
+/// refused does not, and the call still ends as [`ErrorKind::OutcomeUnknown`].
+///
+/// # Retries of retries
+/// A repeated attempt says that it is one, in the call's `_meta` under [`RetryLayer::META_KEY`]. A call that arrives with this key
+/// is not retried here, so that attempts do not multiply along a chain of gateways.
+///
+/// # Order
+/// Inside the layers that share or replace results, outside those that guard a single attempt.
+///
+/// # Examples
+/// ```
+/// use tool_core::Layers;
+/// use tool_runtime::{RetryLayer, TimeoutLayer};
+///
+/// # fn stack<S>(executor: S) {
+/// let stack = Layers::outermost(RetryLayer::default()).then(TimeoutLayer).around(executor);
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct RetryLayer {
+    jitter: Arc<Jitter>,
+}
+
+/// Service of [`RetryLayer`].
+#[derive(Debug, Clone)]
+pub struct Retry<S> {
+    jitter: Arc<Jitter>,
+    inner: S,
+}
+
+/// Reason for which a failed call is not attempted again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    AttemptsExhausted,
+    NotTransient,
+    UpstreamForbids,
+    WasSent,
+    DeclaredNotRetryable,
+    CallerWasAsked,
+    AfterDeadline(Duration),
+    BudgetExhausted,
+}
+
+impl RetryLayer {
+    /// Name of the layer in `--explain`.
+    pub const NAME: &'static str = "retry";
+    /// Key in `_meta` of a repeated attempt. Its value is the number of attempts before it.
+    pub const META_KEY: &'static str = "dev.toolplane/retry-attempt";
+
+    /// Creates a layer whose pauses have this jitter, such as a seeded one for reproducible tests.
+    #[must_use]
+    pub fn with_jitter(jitter: Jitter) -> Self {
+        Self {
+            jitter: Arc::new(jitter),
+        }
+    }
+}
+
+impl<S> Layer<S> for RetryLayer {
+    type Invoke = Retry<S>;
+
+    fn layer(self, inner: S) -> Retry<S> {
+        Retry {
+            jitter: self.jitter,
+            inner,
+        }
+    }
+}
+
+impl<S: Invoke> Invoke for Retry<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let settings = cx.tool().settings().retry;
+        // A dry run makes no attempt, so it earns no retries for others either.
+        let settings = settings.filter(|_| !cx.is_dry_run() && !is_repeated(cx));
+        let plan = settings.map(|settings| (settings, budget_of(cx)));
+        if let Some((_, budget)) = &plan {
+            budget.deposit(cx.clock.now());
+        }
+        let mut n_attempts = 0;
+        let mut unknown = None;
+        loop {
+            cx.next_attempt();
+            let result = self.inner.invoke(cx).await;
+            let result = result.map_err(|error| cx.mark(error));
+            let (Some((settings, budget)), Err(error)) = (&plan, &result) else {
+                return result;
+            };
+            n_attempts += 1;
+            match decide(cx, error, n_attempts, settings, budget, &self.jitter) {
+                Ok(pause) => {
+                    cx.explain(RetryLayer::NAME, || {
+                        format!("again in {}, after `{}`", format_duration(pause), error.kind())
+                    });
+                    cx.observers.emit(&Event::Retried { cx, error, pause });
+                    sleep(pause).await;
+                    mark_repeated(cx, n_attempts);
+                    if error.kind() == ErrorKind::OutcomeUnknown {
+                        unknown = result.err();
+                    }
+                }
+                Err(stop) => {
+                    cx.explain(RetryLayer::NAME, || format!("not again: {stop}"));
+                    return result.map_err(|error| final_error(error, unknown));
+                }
+            }
+        }
+    }
+}
+
+/// Returns the last error, or that of an earlier attempt which may have run, extended by the last one.
+fn final_error(error: ToolError, unknown: Option<ToolError>) -> ToolError {
+    match unknown.filter(|_| error.kind() != ErrorKind::OutcomeUnknown) {
+        Some(unknown) => {
+            let message = format!("{unknown} (and when tried again, {error})");
+            unknown.with_message(message)
+        }
+        None => error,
+    }
+}
+
+/// Decides whether a failed call is attempted again, and after which pause.
+fn decide(
+    cx: &CallContext,
+    error: &ToolError,
+    n_attempts: u32,
+    settings: &RetrySettings,
+    budget: &RetryBudget,
+    jitter: &Jitter,
+) -> Result<Duration, Stop> {
+    let descriptor = cx.tool().descriptor();
+    let backoff = match error.kind() {
+        // The backend knows the idempotency key, and runs a repeated call once.
+        ErrorKind::OutcomeUnknown if cx.may_be_repeated() && !cx.may_run_twice() => Backoff::Exponential,
+        kind => Backoff::for_kind(kind),
+    };
+    if n_attempts >= settings.max_attempts {
+        return Err(Stop::AttemptsExhausted);
+    }
+    if backoff == Backoff::Never {
+        return Err(Stop::NotTransient);
+    }
+    if !error.allows_retry() {
+        return Err(Stop::UpstreamForbids);
+    }
+    if !cx.may_be_sent_again() {
+        return Err(Stop::WasSent);
+    }
+    if descriptor.origin.trust == Trust::Operator && descriptor.metadata.retryable == Some(false) {
+        return Err(Stop::DeclaredNotRetryable);
+    }
+    if cx.origin.ask.as_ref().is_some_and(Asker::has_asked) {
+        return Err(Stop::CallerWasAsked);
+    }
+    let pause = backoff
+        .pause(n_attempts, error, settings, jitter)
+        .ok_or(Stop::NotTransient)?;
+    if cx.remaining().is_some_and(|left| pause >= left) {
+        return Err(Stop::AfterDeadline(pause));
+    }
+    if !budget.withdraw(cx.clock.now(), pause) {
+        return Err(Stop::BudgetExhausted);
+    }
+    Ok(pause)
+}
+
+/// Returns the budget of the tool's upstream, or the tool's own if it has none.
+pub(crate) fn budget_of(cx: &CallContext) -> Arc<RetryBudget> {
+    let state = cx.tool().state();
+    match state.upstream() {
+        Some(upstream) => upstream.get_or_init(RetryBudget::default),
+        None => state.get_or_init(RetryBudget::default),
+    }
+}
+
+/// Returns `true` if the call is a repeated attempt already, of this layer or of its caller.
+pub(crate) fn is_repeated(cx: &CallContext) -> bool {
+    cx.extras
+        .meta
+        .as_ref()
+        .is_some_and(|meta| meta.get(RetryLayer::META_KEY).is_some())
+}
+
+/// Marks the next attempt as a repeated one.
+pub(crate) fn mark_repeated(cx: &mut CallContext, n_attempts: u32) {
+    let before = RawJson::from(serde_json::Value::from(n_attempts));
+    let meta = cx.extras.meta.take().unwrap_or_else(RawJson::object);
+    // A `_meta` that is not an object cannot hold the mark, and stays unchanged.
+    cx.extras.meta = Some(
+        meta.with_members(&[(RetryLayer::META_KEY, before)])
+            .unwrap_or(meta),
+    );
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AttemptsExhausted => f.write_str("this was the last attempt that the settings allow"),
+            Self::NotTransient => f.write_str("not a transient failure"),
+            Self::UpstreamForbids => f.write_str("the upstream asked not to retry"),
+            Self::WasSent => f.write_str(
+                "it was sent, the tool is not declared `idempotent` or `read_only`, and its backend receives no idempotency key",
+            ),
+            Self::DeclaredNotRetryable => f.write_str("the tool is declared not `retryable`"),
+            Self::CallerWasAsked => f.write_str("the caller would be asked twice"),
+            Self::AfterDeadline(pause) => write!(
+                f,
+                "the deadline comes before the pause of {} ends",
+                format_duration(*pause)
+            ),
+            Self::BudgetExhausted => f.write_str("the upstream's retry budget is used up"),
+        }
+    }
+}
