@@ -148,25 +148,25 @@ impl McpServer {
     }
 
     /// Takes note that the roots of a client have changed: the server is told, if it knows them.
-    pub fn roots_changed(&self, client: &ClientKey) {
+    pub fn notify_roots_changed(&self, client: &ClientKey) {
         self.connections.roots_changed(client);
     }
 
     /// Takes note that a client is gone: connections that were kept for it are closed unless something still runs
     /// there.
-    pub fn client_gone(&self, client: &ClientKey) {
+    pub fn release_client(&self, client: &ClientKey) {
         self.connections.client_gone(client);
     }
 
     /// How many connections are kept for single clients now.
     #[must_use]
-    pub fn n_own_connections(&self) -> usize {
+    pub fn n_dedicated_connections(&self) -> usize {
         self.connections.n_own()
     }
 
     /// How many of them are in use.
     #[must_use]
-    pub fn n_own_connections_used(&self) -> usize {
+    pub fn n_dedicated_connections_in_use(&self) -> usize {
         self.connections.n_own_used()
     }
 
@@ -198,7 +198,7 @@ impl McpServer {
     /// The server's own names of tools and prompts, and the URIs of resources and templates, also of those that the
     /// configuration leaves out. `None` unless all of its lists were read, in this run or an earlier one.
     #[must_use]
-    pub fn own_names(&self) -> Option<Vec<(Feature, String)>> {
+    pub fn upstream_names(&self) -> Option<Vec<(Feature, String)>> {
         let known = self.own_names.lock();
         let of = |feature| {
             let names = known.get(&feature)?.iter();

@@ -93,8 +93,8 @@ pub struct ServerSettings {
     /// How often its lists are read again of whose changes it does not tell, where it does not say how long they stay as
     /// they are.
     pub refresh_interval: Duration,
-    /// Whether its lists are kept between runs, where there is a [`ListStore`](crate::ListStore).
-    pub keeps_lists: bool,
+    /// Whether its lists are kept between runs, where there is a [`ListCache`](crate::ListStore).
+    pub keep_lists: bool,
     /// Whether it is left alone until somebody needs it, where its lists are known.
     pub is_lazy: bool,
     /// How long it may be unused before it is stopped, until somebody needs it again; never if absent. It is not stopped while
@@ -206,7 +206,7 @@ impl ServerSettings {
             check_at_start: false,
             check_interval: None,
             refresh_interval: Duration::from_secs(300),
-            keeps_lists: true,
+            keep_lists: true,
             is_lazy: true,
             idle_timeout: None,
             key_place: None,

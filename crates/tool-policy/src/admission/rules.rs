@@ -30,19 +30,19 @@ pub struct Rules {
     /// Rules about calls that somebody must approve.
     pub approval: ApprovalRules,
     /// Tools that operators disabled, by name. This is not part of the configuration: a reload keeps it.
-    pub disabled: BTreeMap<String, DisabledTool>,
+    pub disabled: BTreeMap<String, DisabledByOperator>,
 }
 
 /// A tool that an operator disabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DisabledTool {
+pub struct DisabledByOperator {
     /// The operator's reason. Callers see it.
     pub reason: Option<String>,
     /// Time at which the tool was disabled.
     pub since: SystemTime,
 }
 
-impl fmt::Display for DisabledTool {
+impl fmt::Display for DisabledByOperator {
     /// Writes the reason as a sentence without a period.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an operator switched it off")?;
@@ -116,11 +116,11 @@ pub enum Denial {
     },
     /// An operator disabled the tool.
     #[error("`{tool}` is switched off: {disabled}")]
-    DisabledTool {
+    Disabled {
         /// The tool.
         tool: String,
         /// Reason and time.
-        disabled: DisabledTool,
+        disabled: DisabledByOperator,
     },
     /// The tool requires a permission that the caller does not have.
     #[error("`{principal}` lacks the permission `{permission}` that `{tool}` requires")]

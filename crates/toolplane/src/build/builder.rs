@@ -150,7 +150,7 @@ impl Builder {
     /// Sets the store that caches the lists of servers between runs, so that they are offered before the servers
     /// start. Default: each run reads the lists from the servers. The store receives lists without known secrets.
     #[cfg(feature = "exec-mcp")]
-    pub fn list_store(mut self, store: Arc<dyn tool_exec_mcp::ListStore>) -> Self {
+    pub fn list_cache(mut self, store: Arc<dyn tool_exec_mcp::ListCache>) -> Self {
         self.list_cache.store = Some(store);
         self
     }
