@@ -5,13 +5,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{Descriptor, DynBackend, Executor, Feature, PrepareError, Provenance};
 
-use crate::{KeyPlace, McpServer, call::McpCall};
+use crate::{KeyPlace, McpServer, calls::McpCall, settings::EXECUTOR_KIND};
 
 /// Runs what MCP servers offer.
 pub struct McpExecutor {
     servers: HashMap<String, Arc<McpServer>>,
     /// Digests of where they are, for the provenance of tools.
-    places: HashMap<String, [u8; 32]>,
+    target_digests: HashMap<String, [u8; 32]>,
 }
 
 /// Which tool of which server to call.
@@ -59,14 +59,14 @@ struct ResourceSettings {
 }
 
 /// What settings say, of whatever kind.
-struct Address {
+struct ExecutorTarget {
     server: String,
     own: String,
     is_task: bool,
     key: Option<KeySettings>,
 }
 
-impl Address {
+impl ExecutorTarget {
     fn read(descriptor: &Descriptor) -> Result<Self, serde_json::Error> {
         let config = &descriptor.executor.config;
         let (server, own, is_task, key) = match descriptor.feature {
@@ -123,7 +123,7 @@ fn key_place(
 
 impl McpExecutor {
     /// What descriptors name it by.
-    pub const KIND: &'static str = "mcp";
+    pub const KIND: &'static str = EXECUTOR_KIND;
 
     /// An executor for what these servers offer.
     #[must_use]
@@ -132,9 +132,9 @@ impl McpExecutor {
             .into_iter()
             .map(|server| (server.settings().name.clone(), server))
             .collect();
-        let places = servers.iter();
+        let target_digests = servers.iter();
         Self {
-            places: places
+            target_digests: target_digests
                 .map(|(name, server)| (name.clone(), server.target_digest()))
                 .collect(),
             servers,
@@ -148,8 +148,8 @@ impl Executor for McpExecutor {
     }
 
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
-        let address =
-            Address::read(descriptor).map_err(|error| vec![PrepareError::at("", error.to_string())])?;
+        let address = ExecutorTarget::read(descriptor)
+            .map_err(|error| vec![PrepareError::at("", error.to_string())])?;
         let Some(server) = self.servers.get(&address.server) else {
             let mut known: Vec<_> = self.servers.keys().map(|name| format!("`{name}`")).collect();
             known.sort();
@@ -170,12 +170,12 @@ impl Executor for McpExecutor {
     }
 
     fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
-        let address = Address::read(descriptor).ok()?;
+        let address = ExecutorTarget::read(descriptor).ok()?;
         Some(address.server.into())
     }
 
     fn provenance(&self, descriptor: &Descriptor) -> Provenance {
-        let address = Address::read(descriptor).ok();
+        let address = ExecutorTarget::read(descriptor).ok();
         let Some((address, server)) = address.and_then(|address| {
             let server = self.servers.get(&address.server)?;
             Some((address, server))
@@ -183,12 +183,14 @@ impl Executor for McpExecutor {
             return Provenance::default();
         };
         let names = match descriptor.feature {
-            Feature::Tool => server.settings().other_names(&address.own, &descriptor.name),
+            Feature::Tool => server
+                .settings()
+                .alternative_names(&address.own, &descriptor.name),
             _ => Vec::new(),
         };
         Provenance {
             names,
-            place: self.places.get(&address.server).copied(),
+            place: self.target_digests.get(&address.server).copied(),
         }
     }
 
@@ -198,7 +200,7 @@ impl Executor for McpExecutor {
     }
 
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
-        let Ok(address) = Address::read(descriptor) else {
+        let Ok(address) = ExecutorTarget::read(descriptor) else {
             return false;
         };
         let server = self.servers.get(&address.server);

@@ -10,7 +10,7 @@
 //! Resources and templates keep their URIs. What the configuration includes and excludes goes by own names and URIs.
 //!
 //! # Kept lists
-//! With a [`ListStore`], the last lists of each server are kept between runs ([`McpServer::keep_lists`]) and offered before
+//! With a [`ListCache`], the last lists of each server are kept between runs ([`McpServer::cache_lists`]) and offered before
 //! the server runs. The lists of a server that was started replace them.
 //!
 //! # Tasks
@@ -20,46 +20,22 @@
 //! follows tasks itself gets [`Outcome::Task`](tool_core::Outcome::Task) where the server makes one, and asks about it
 //! on the connection that it was made on.
 
-mod addressees;
-mod asking;
-mod call;
 mod calls;
-mod connections;
-mod definitions;
-mod describe;
-mod drive;
+mod connection;
+mod errors;
 mod executor;
-mod fault;
-mod freshness;
-mod idle;
-mod kept;
-mod kept_lists;
-mod life;
-mod line;
-mod list_store;
-mod list_warnings;
 mod listing;
-mod own_connections;
-mod own_listing;
-mod own_lists;
-mod own_subscriptions;
-mod pace;
-mod place;
-mod pool;
-mod preview;
-mod queue;
+mod notifications;
 mod server;
 mod settings;
-mod subscriptions;
-mod task;
-mod task_progress;
-mod updates;
+mod tasks;
+mod timer;
 
 pub use mcp_client::{EraChoice, HealthCheck, ServerInfo, StartLimit};
 
 pub use self::{
     executor::McpExecutor,
-    list_store::{FileListStore, KeptLists, ListKey, ListStore, MemoryListStore},
+    listing::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache},
     server::McpServer,
     settings::{HttpTransport, Isolation, KeyPlace, NETWORK_VARIABLES, ServerSettings, ServerTarget},
 };

@@ -56,6 +56,9 @@ pub const NETWORK_VARIABLES: [&str; 31] = [
     "all_proxy",
 ];
 
+/// The kind of executor that runs what MCP servers offer.
+pub(crate) const EXECUTOR_KIND: &str = "mcp";
+
 /// An MCP server, as configured.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -93,8 +96,8 @@ pub struct ServerSettings {
     /// How often its lists are read again of whose changes it does not tell, where it does not say how long they stay as
     /// they are.
     pub refresh_interval: Duration,
-    /// Whether its lists are kept between runs, where there is a [`ListStore`](crate::ListStore).
-    pub keeps_lists: bool,
+    /// Whether its lists are kept between runs, where there is a [`ListCache`](crate::ListStore).
+    pub keep_lists: bool,
     /// Whether it is left alone until somebody needs it, where its lists are known.
     pub is_lazy: bool,
     /// How long it may be unused before it is stopped, until somebody needs it again; never if absent. It is not stopped while
@@ -206,7 +209,7 @@ impl ServerSettings {
             check_at_start: false,
             check_interval: None,
             refresh_interval: Duration::from_secs(300),
-            keeps_lists: true,
+            keep_lists: true,
             is_lazy: true,
             idle_timeout: None,
             key_place: None,
@@ -217,27 +220,27 @@ impl ServerSettings {
     }
 
     /// Whether a tool or prompt of this name is taken.
-    pub(crate) fn takes(&self, own: &str) -> bool {
+    pub(crate) fn offers_name(&self, own: &str) -> bool {
         let fits = |rule: &Pattern| rule.matches(own);
         self.include.as_ref().is_none_or(|rules| rules.iter().any(fits)) && !self.exclude.iter().any(fits)
     }
 
     /// Whether a resource or template of this URI is taken into the list.
-    pub(crate) fn takes_listed(&self, uri: &str) -> bool {
-        self.takes_all()
+    pub(crate) fn offers_listed_uri(&self, uri: &str) -> bool {
+        self.offers_all()
             || ResourceUri::new("", uri).is_some_and(|uri| self.includes(&uri) && !self.excludes(&uri))
     }
 
     /// Whether the resource of this URI may be read or watched that is not on the list itself, perhaps as one of a template
     /// that was taken. A URI that leads elsewhere by `..` may not: where links are, nobody knows where to.
-    pub(crate) fn takes_unlisted(&self, uri: &str, is_of_template: bool) -> bool {
+    pub(crate) fn offers_unlisted_uri(&self, uri: &str, is_of_template: bool) -> bool {
         let is_taken = |uri: &ResourceUri<'_>| {
             (is_of_template || self.includes(uri)) && !self.excludes(uri) && !uri.has_dot_segments()
         };
-        self.takes_all() || ResourceUri::new("", uri).as_ref().is_some_and(is_taken)
+        self.offers_all() || ResourceUri::new("", uri).as_ref().is_some_and(is_taken)
     }
 
-    fn takes_all(&self) -> bool {
+    fn offers_all(&self) -> bool {
         self.include.is_none() && self.exclude.is_empty()
     }
 
@@ -251,7 +254,7 @@ impl ServerSettings {
 
     /// The name under which a tool is shown.
     #[must_use]
-    pub fn outward(&self, tool: &str) -> String {
+    pub fn outward_tool_name(&self, tool: &str) -> String {
         let own = self.rename.get(tool).map_or(tool, String::as_str);
         outward_name(&format!("{}{own}", self.prefix))
     }
@@ -269,9 +272,9 @@ impl ServerSettings {
 
     /// The names by which a tool may be known that is not shown under them: the one under which the server's list shows it, and
     /// the one that it would have there if it was not renamed.
-    pub(crate) fn other_names(&self, tool: &str, shown_as: &str) -> Vec<Arc<str>> {
+    pub(crate) fn alternative_names(&self, tool: &str, shown_as: &str) -> Vec<Arc<str>> {
         let unnamed = outward_name(&format!("{}{tool}", self.prefix));
-        let mut names = vec![self.outward(tool), unnamed];
+        let mut names = vec![self.outward_tool_name(tool), unnamed];
         names.dedup();
         names.retain(|name| name != shown_as);
         names.into_iter().map(Arc::from).collect()
@@ -336,7 +339,7 @@ impl ServerTarget {
                     resolved = resolved.args([arg.resolve(secrets).await?.expose()]);
                 }
                 for name in inherit.iter().filter(|name| !env.contains_key(*name)) {
-                    if let Some(value) = inherited(name, secrets).await {
+                    if let Some(value) = inherited_variable(name, secrets).await {
                         resolved = resolved.env(name, value.expose());
                     }
                 }
@@ -369,7 +372,7 @@ impl ServerTarget {
 }
 
 /// The value of a variable that is set in the environment of the gateway.
-async fn inherited(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
+async fn inherited_variable(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
     let reference = Reference {
         provider: Provider::Environment,
         name: name.to_owned(),
@@ -449,10 +452,10 @@ mod tests {
             let is_read = |path: Option<String>| path.is_some_and(|path| path.starts_with("/secret/"));
             if file_readers().iter().any(|(_, read)| is_read(read(&uri))) {
                 for settings in [settings(None, Some("file:///secret/*")), settings(Some("file:///open/*"), None)] {
-                    prop_assert!(!settings.takes_listed(&uri), "{uri:?}");
-                    prop_assert!(!settings.takes_unlisted(&uri, false), "{uri:?}");
+                    prop_assert!(!settings.offers_listed_uri(&uri), "{uri:?}");
+                    prop_assert!(!settings.offers_unlisted_uri(&uri, false), "{uri:?}");
                 }
-                prop_assert!(!settings(None, Some("file:///secret/*")).takes_unlisted(&uri, true), "{uri:?}");
+                prop_assert!(!settings(None, Some("file:///secret/*")).offers_unlisted_uri(&uri, true), "{uri:?}");
             }
         }
     }

@@ -153,7 +153,7 @@ impl Builder {
     /// Keeps the lists of servers in this store between runs, so that they are offered before the servers run; without it,
     /// they are read from the servers in each run. The store receives lists without known secrets.
     #[cfg(feature = "exec-mcp")]
-    pub fn list_store(mut self, store: Arc<dyn tool_exec_mcp::ListStore>) -> Self {
+    pub fn list_cache(mut self, store: Arc<dyn tool_exec_mcp::ListCache>) -> Self {
         self.kept_in.store = Some(store);
         self
     }

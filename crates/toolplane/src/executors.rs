@@ -70,7 +70,7 @@ pub(crate) struct OwnRules {
 #[derive(Default, Clone)]
 pub(crate) struct KeptIn {
     #[cfg(feature = "exec-mcp")]
-    pub(crate) store: Option<Arc<dyn tool_exec_mcp::ListStore>>,
+    pub(crate) store: Option<Arc<dyn tool_exec_mcp::ListCache>>,
 }
 
 impl KeptIn {
@@ -120,7 +120,7 @@ impl Server {
             server: settings.name.clone(),
             prefix: settings.prefix.clone(),
             rules: included.chain(excluded).chain(renamed).collect(),
-            names: self.server.own_names(),
+            names: self.server.upstream_names(),
         }
     }
 
@@ -128,8 +128,8 @@ impl Server {
         let server = &self.server;
         let connections = ConnectionUse {
             n_requests: server.n_requests(),
-            n_own: server.n_own_connections(),
-            n_own_used: server.n_own_connections_used(),
+            n_own: server.n_dedicated_connections(),
+            n_own_used: server.n_dedicated_connections_in_use(),
             max_own: server.settings().max_connections,
         };
         (server.settings().name.clone(), connections)
@@ -143,8 +143,8 @@ impl Servers {
         #[cfg(feature = "exec-mcp")]
         if let Some(store) = &kept_in.store {
             let servers = self.list.iter().map(|known| known.server.clone());
-            let keeping: Vec<_> = servers.filter(|server| server.settings().keeps_lists).collect();
-            tool_exec_mcp::McpServer::keep_lists(&keeping, store);
+            let keeping: Vec<_> = servers.filter(|server| server.settings().keep_lists).collect();
+            tool_exec_mcp::McpServer::cache_lists(&keeping, store);
         }
     }
 
@@ -177,7 +177,7 @@ impl Servers {
         #[cfg(feature = "exec-mcp")]
         self.list
             .iter()
-            .for_each(|known| known.server.roots_changed(client));
+            .for_each(|known| known.server.notify_roots_changed(client));
     }
 
     pub(crate) fn client_gone(&self, client: &ClientKey) {
@@ -185,7 +185,7 @@ impl Servers {
         #[cfg(feature = "exec-mcp")]
         self.list
             .iter()
-            .for_each(|known| known.server.client_gone(client));
+            .for_each(|known| known.server.release_client(client));
     }
 }
 
@@ -422,7 +422,7 @@ fn server_settings(
     let idle_timeout = spec.idle_timeout.or(defaults.idle_timeout);
     settings.is_lazy = is_lazy;
     settings.idle_timeout = idle_timeout.filter(|limit| !limit.is_zero() && is_lazy && is_program);
-    settings.keeps_lists = spec.keep_lists.unwrap_or(defaults.keep_lists);
+    settings.keep_lists = spec.keep_lists.unwrap_or(defaults.keep_lists);
     settings.include = spec.include.clone();
     settings.exclude = spec.exclude.clone();
     settings.rename = spec.rename.clone();

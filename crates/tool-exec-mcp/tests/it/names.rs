@@ -248,7 +248,10 @@ fn which_names_a_server_may_hold_is_known_before_it_is_started() {
     let long = |settings: &mut ServerSettings| settings.prefix = "p".repeat(80);
     let mut settings = fixture.settings("");
     long(&mut settings);
-    assert!(may_hold(&long, &settings.outward("tool")), "a prefix that is cut");
+    assert!(
+        may_hold(&long, &settings.outward_tool_name("tool")),
+        "a prefix that is cut"
+    );
     let odd = |settings: &mut ServerSettings| settings.prefix = "b/".to_owned();
     assert!(may_hold(&odd, "b_tool"));
     assert!(fixture.notes("starts").is_empty());

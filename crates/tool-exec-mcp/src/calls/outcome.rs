@@ -1,0 +1,104 @@
+use std::mem;
+
+use mcp_wire::{Era, method};
+use raw_json::{JsonKind, RawJson};
+use tool_core::{CallContext, ErrorKind, InputRequest, Outcome, Reply, Target, ToolError, UriCompletion};
+
+use super::McpCall;
+
+/// What is read of a result here, by layers, and by clients: of two members of one name each could take another one.
+const RESULT_MEMBERS: [&str; 7] = [
+    "content",
+    "structuredContent",
+    "isError",
+    "_meta",
+    "resultType",
+    "inputRequests",
+    "requestState",
+];
+
+/// How many things a server may ask for in one round: each of them may be put before a person.
+const MAX_INPUT_REQUESTS: usize = 64;
+/// What a client can be asked for.
+const CLIENT_METHODS: [&str; 3] = [
+    method::ELICITATION_CREATE,
+    method::SAMPLING_CREATE_MESSAGE,
+    method::ROOTS_LIST,
+];
+
+impl McpCall {
+    /// What came of the call, as the result says.
+    pub(super) fn outcome(&self, cx: &CallContext, era: Era, result: &RawJson) -> Result<Outcome, ToolError> {
+        let protocol = |what: &str| {
+            let message = format!(
+                "the server `{}` answered with {what}",
+                self.server.settings().name
+            );
+            Err(ToolError::new(ErrorKind::Protocol, message))
+        };
+        if result.kind() != JsonKind::Object {
+            return protocol("a result that is no object");
+        }
+        let (mut is_error, mut kind) = (false, None);
+        let mut seen = [false; RESULT_MEMBERS.len()];
+        for (key, value) in result.parts() {
+            if let Some(place) = RESULT_MEMBERS.iter().position(|read| *read == key)
+                && mem::replace(&mut seen[place], true)
+            {
+                return protocol(&format!("a result that says `{key}` twice"));
+            }
+            match &*key {
+                "isError" => is_error = value.as_str() == "true",
+                "resultType" if era == Era::Modern => kind = Some(value.text().unwrap_or_default()),
+                _ => {}
+            }
+        }
+        match kind.as_deref() {
+            None | Some("complete") => {
+                let is_error = is_error && matches!(cx.target, Target::Tool(_));
+                Ok(Reply::result(self.without_excluded(cx, result), is_error).into())
+            }
+            Some("input_required") => match input_request(result) {
+                Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),
+                Err(what) => protocol(what),
+            },
+            Some("task") => protocol("a task that cannot be followed"),
+            Some(_) => protocol("a result of a type that is not known"),
+        }
+    }
+
+    /// The result without the values of a completion that lead to what the configuration leaves out.
+    fn without_excluded(&self, cx: &CallContext, result: &RawJson) -> RawJson {
+        let Target::Completion(template) = &cx.target else {
+            return result.clone();
+        };
+        let settings = self.server.settings();
+        match &template.descriptor().uri {
+            Some(uri) => UriCompletion::new(uri, cx.arguments.raw())
+                .retain(result, |uri| settings.offers_unlisted_uri(uri, true)),
+            None => result.clone(),
+        }
+    }
+}
+
+/// What a result asks for, or what is wrong with that.
+pub(crate) fn input_request(result: &RawJson) -> Result<InputRequest, &'static str> {
+    let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
+    if requests.is_none() && state.is_none() {
+        return Err("a question that asks for nothing");
+    }
+    let requests = requests.unwrap_or(RawJson::object());
+    if requests.kind() != JsonKind::Object {
+        return Err("questions that are no object");
+    }
+    for (number, (_, question)) in requests.members().enumerate() {
+        if number == MAX_INPUT_REQUESTS {
+            return Err("more questions than anybody is asked at once");
+        }
+        let method = question.get("method").and_then(|method| method.string());
+        if !method.is_some_and(|method| CLIENT_METHODS.contains(&&*method)) {
+            return Err("a question that no client can be asked");
+        }
+    }
+    Ok(InputRequest { requests, state })
+}

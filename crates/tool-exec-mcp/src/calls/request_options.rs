@@ -1,0 +1,22 @@
+use std::sync::Arc;
+
+use mcp_client::RequestOptions;
+use tool_core::CallContext;
+
+/// How the call is made. The attempt's own limit is kept by the layers above; the client's is a net below it.
+pub(crate) fn request_options(cx: &CallContext) -> RequestOptions {
+    let limit = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
+    let mut options = RequestOptions::within(limit);
+    let sent = cx.dispatch().clone();
+    options.on_sent = Some(Arc::new(move || sent.sent()));
+    let answered = cx.dispatch().clone();
+    options.on_answered = Some(Arc::new(move || answered.answered()));
+    if let Some(progress) = cx.origin.progress.clone() {
+        options.on_progress = Some(Arc::new(move |report| progress.report(report)));
+    }
+    if let Some(ask) = &cx.origin.ask {
+        options.capabilities = Some(ask.client().capabilities());
+        options.log_level = ask.client().log_level();
+    }
+    options
+}

@@ -1,0 +1,353 @@
+use std::{
+    collections::HashMap,
+    mem,
+    pin::pin,
+    ptr,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::{
+    sync::Notify,
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use tool_core::{CallContext, ClientKey};
+
+use super::{
+    PoolKey, ServerConnection,
+    call_slots::{CallSlot, Reuse},
+    wait_queue::{OpenReason, WaitQueue},
+};
+use crate::notifications::ClientFilters;
+
+/// The connections that are kept for single clients.
+pub(crate) struct ConnectionPool {
+    /// The name of the server.
+    pub(crate) server: String,
+    state: Mutex<PoolState>,
+    /// Tells when one has been closed.
+    pub(crate) closed: Notify,
+    /// Tells when one has been opened that is closed sooner than others.
+    surplus: Arc<Notify>,
+    /// The clients whose oldest connection is kept since it gives news.
+    client_filters: Arc<ClientFilters>,
+}
+
+#[derive(Default)]
+pub(crate) struct PoolState {
+    pub(crate) by_client: HashMap<PoolKey, Vec<Arc<ServerConnection>>>,
+    /// The calls that wait for connections of their clients.
+    pub(crate) queues: HashMap<PoolKey, WaitQueue>,
+    /// How many calls ever waited.
+    pub(crate) n_calls: u64,
+    /// How long the last opening took.
+    pub(crate) last_start: Duration,
+    pub(crate) is_stopped: bool,
+    /// How many there are, with those that are being closed.
+    pub(crate) n: usize,
+    pub(crate) n_closing: usize,
+    /// Whether a task looks after those that nobody uses.
+    has_reaper: bool,
+    /// Those that are being closed.
+    closing: JoinSet<()>,
+}
+
+/// Whether there is a place for a call.
+enum TryAcquire {
+    Acquired(Arc<ServerConnection>, CallSlot),
+    /// When one that is being closed has made room.
+    Closing,
+    Full,
+}
+
+/// How long a connection that nobody uses is kept.
+const IDLE_LIMIT: Duration = Duration::from_secs(300);
+/// The same for one beside the oldest of its client.
+const SURPLUS_IDLE_LIMIT: Duration = Duration::from_secs(30);
+
+impl ConnectionPool {
+    pub(crate) fn new(server: &str, client_filters: &Arc<ClientFilters>) -> Arc<Self> {
+        Arc::new(Self {
+            server: server.to_owned(),
+            state: Mutex::default(),
+            closed: Notify::new(),
+            surplus: Arc::default(),
+            client_filters: client_filters.clone(),
+        })
+    }
+
+    /// A place for a call on a connection of its client, made by `open` if there is none to use; nothing if there are
+    /// `most` already and all are in use. One that is being closed still is one: a call waits until it makes room.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        client: &PoolKey,
+        cx: &CallContext,
+        most: usize,
+        open: impl Fn() -> Arc<ServerConnection>,
+    ) -> Option<(Arc<ServerConnection>, CallSlot)> {
+        loop {
+            let mut closed = pin!(self.closed.notified());
+            closed.as_mut().enable();
+            match self.try_acquire(client, cx, most, &open) {
+                TryAcquire::Acquired(connection, slot) => return Some((connection, slot)),
+                TryAcquire::Full => return None,
+                TryAcquire::Closing => closed.await,
+            }
+        }
+    }
+
+    /// The same without waiting.
+    fn try_acquire(
+        self: &Arc<Self>,
+        client: &PoolKey,
+        cx: &CallContext,
+        most: usize,
+        open: impl Fn() -> Arc<ServerConnection>,
+    ) -> TryAcquire {
+        let mut state = self.state();
+        let connection = match state.find_usable(self, client, cx) {
+            Some(connection) => connection,
+            None if state.n < most => {
+                let connection = self.insert(&mut state, client, open());
+                self.log_opening(&state, &OpenReason::First);
+                connection
+            }
+            None if state.n_closing > 0 || state.close_longest_idle(self) => return TryAcquire::Closing,
+            None => return TryAcquire::Full,
+        };
+        // Before anyone else can see that it is idle.
+        let slot = connection.slots.begin(cx);
+        TryAcquire::Acquired(connection, slot)
+    }
+
+    pub(crate) fn insert(
+        self: &Arc<Self>,
+        state: &mut PoolState,
+        client: &PoolKey,
+        connection: Arc<ServerConnection>,
+    ) -> Arc<ServerConnection> {
+        if client.is_exclusive {
+            let (pool, client) = (Arc::downgrade(self), client.clone());
+            connection.slots.on_free(move || {
+                if let Some(pool) = pool.upgrade() {
+                    pool.grant_freed(&client);
+                }
+            });
+        }
+        let of_client = state.by_client.entry(client.clone()).or_default();
+        of_client.push(connection.clone());
+        if of_client.len() > 1 {
+            self.surplus.notify_one();
+        }
+        state.n += 1;
+        if !state.has_reaper {
+            state.has_reaper = true;
+            tokio::spawn(reap_idle(Arc::downgrade(self), self.surplus.clone()));
+        }
+        connection
+    }
+
+    pub(crate) fn log_opening(&self, state: &PoolState, reason: &OpenReason) {
+        let (server, n_open) = (&self.server, state.n - state.n_closing);
+        tracing::info!(
+            server,
+            n_open,
+            "a connection for a single client is opened: {reason}"
+        );
+    }
+
+    /// The connections that serve this client.
+    pub(crate) fn of_key(&self, client: &PoolKey) -> Vec<Arc<ServerConnection>> {
+        self.state().by_client.get(client).cloned().unwrap_or_default()
+    }
+
+    /// The connections of a client.
+    pub(crate) fn of_client(&self, key: &ClientKey) -> Vec<Arc<ServerConnection>> {
+        let state = self.state();
+        let of_client = state
+            .by_client
+            .iter()
+            .filter(|(client, _)| client.identity.key == *key);
+        of_client
+            .flat_map(|(_, connections)| connections.clone())
+            .collect()
+    }
+
+    /// Closes the connections of a client that are not in use.
+    pub(crate) fn close_idle_of(self: &Arc<Self>, key: &ClientKey) {
+        self.state().close_where(self, |client, connection| {
+            client.identity.key == *key && connection.slots.idle_since().is_some()
+        });
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<ServerConnection>> {
+        self.state().by_client.values().flatten().cloned().collect()
+    }
+
+    /// How many there are, beside those that are being closed.
+    pub(crate) fn len(&self) -> usize {
+        let state = self.state();
+        state.n - state.n_closing
+    }
+
+    /// How many of them are in use.
+    pub(crate) fn n_in_use(&self) -> usize {
+        let state = self.state();
+        let all = state.by_client.values().flatten();
+        all.filter(|connection| connection.slots.idle_since().is_none())
+            .count()
+    }
+
+    /// Closes all of them and waits until they are.
+    pub(crate) async fn shutdown(self: &Arc<Self>) {
+        let closing = {
+            let mut state = self.state();
+            state.is_stopped = true;
+            state.close_where(self, |_, _| true);
+            Self::wake_all(&state);
+            mem::take(&mut state.closing)
+        };
+        closing.join_all().await;
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock()
+    }
+
+    fn remove_closed(&self) {
+        let mut state = self.state();
+        state.n -= 1;
+        state.n_closing -= 1;
+        drop(state);
+        self.closed.notify_waiters();
+    }
+}
+
+impl PoolState {
+    /// A connection of the client that its next call can use. One on which another client, or perhaps another, gave up
+    /// a call is closed instead: what the server asks for that call would be put to whoever calls next.
+    fn find_usable(
+        &mut self,
+        pool: &Arc<ConnectionPool>,
+        client: &PoolKey,
+        cx: &CallContext,
+    ) -> Option<Arc<ServerConnection>> {
+        let known = self.by_client.get(client)?;
+        if let ClientKey::Session(_) = client.identity.key {
+            return known.first().cloned();
+        }
+        let asker = cx.origin.ask.as_ref().map(|asker| asker.client().client());
+        let reuse = |connection: &ServerConnection| connection.slots.reuse(asker.as_ref());
+        let mut has_abandoned = false;
+        let mut known = known.iter();
+        let found = known.find(|connection| match reuse(connection) {
+            Reuse::Idle | Reuse::InUse => true,
+            Reuse::Abandoned => {
+                has_abandoned = true;
+                false
+            }
+        });
+        let found = found.cloned();
+        if has_abandoned {
+            self.close_where(pool, |of, connection| {
+                of == client && reuse(connection) == Reuse::Abandoned
+            });
+        }
+        found
+    }
+
+    pub(crate) fn close_where(
+        &mut self,
+        pool: &Arc<ConnectionPool>,
+        is_obsolete: impl Fn(&PoolKey, &ServerConnection) -> bool,
+    ) {
+        let mut obsolete = Vec::new();
+        self.by_client.retain(|client, connections| {
+            obsolete.extend(connections.extract_if(.., |connection| is_obsolete(client, connection)));
+            !connections.is_empty()
+        });
+        self.n_closing += obsolete.len();
+        while self.closing.try_join_next().is_some() {}
+        for connection in obsolete {
+            let pool = Arc::downgrade(pool);
+            self.closing.spawn(async move {
+                connection.upstream.shutdown().await;
+                if let Some(pool) = pool.upgrade() {
+                    pool.remove_closed();
+                }
+            });
+        }
+    }
+
+    /// Closes the connection that nobody has used for longest, one beside another of its client before all others, and one
+    /// that gives news after all others. One that is being opened is in use.
+    pub(crate) fn close_longest_idle(&mut self, pool: &Arc<ConnectionPool>) -> bool {
+        let without_waiters = self
+            .by_client
+            .iter()
+            .filter(|(client, _)| !self.queues.contains_key(client));
+        let candidates = without_waiters.flat_map(|(client, connections)| {
+            let is_last = connections.len() == 1;
+            let has_subscriptions = is_last && pool.client_filters.has_dedicated(client);
+            connections
+                .iter()
+                .map(move |connection| ((is_last, has_subscriptions), connection))
+        });
+        let idle = candidates
+            .filter_map(|(order, connection)| Some(((order, connection.slots.idle_since()?), connection)));
+        let Some((_, longest)) = idle.min_by_key(|(order, _)| *order) else {
+            return false;
+        };
+        let longest = longest.clone();
+        self.close_where(pool, |_, connection| ptr::eq(connection, &*longest));
+        true
+    }
+
+    /// Closes those that nobody has used for long, and says when to look again.
+    fn close_idle(&mut self, pool: &Arc<ConnectionPool>, now: Instant) -> Option<Instant> {
+        let limit = |own: &[Arc<ServerConnection>], connection: &ServerConnection| match own.first() {
+            Some(oldest) if !ptr::eq(&**oldest, connection) => SURPLUS_IDLE_LIMIT,
+            _ => IDLE_LIMIT,
+        };
+        let all = |state: &Self| -> Vec<_> {
+            let of_each = state.by_client.iter().flat_map(|(client, own)| {
+                let has_subscriptions = pool.client_filters.has_dedicated(client);
+                own.iter().enumerate().map(move |(place, connection)| {
+                    let is_pinned = place == 0 && has_subscriptions;
+                    let idle = connection.slots.idle_since().filter(|_| !is_pinned);
+                    (Arc::clone(connection), idle, limit(own, connection))
+                })
+            });
+            of_each.collect()
+        };
+        let obsolete: Vec<_> = all(self)
+            .into_iter()
+            .filter(|(_, idle, limit)| idle.is_some_and(|since| since + *limit <= now))
+            .collect();
+        self.close_where(pool, |_, connection| {
+            obsolete.iter().any(|(closed, ..)| ptr::eq(&**closed, connection))
+        });
+        let left = all(self).into_iter();
+        let next = left.map(|(_, idle, limit)| idle.unwrap_or(now) + limit).min();
+        self.has_reaper = next.is_some();
+        next
+    }
+}
+
+/// Closes connections that nobody uses, for as long as there are any.
+async fn reap_idle(pool: Weak<ConnectionPool>, surplus: Arc<Notify>) {
+    loop {
+        let Some(pool) = pool.upgrade() else { return };
+        let Some(next) = pool.state().close_idle(&pool, Instant::now()) else {
+            return;
+        };
+        drop(pool);
+        tokio::select! {
+            () = sleep_until(next) => {}
+            () = surplus.notified() => {}
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What a server asks of the client of a call.
+
+use std::sync::Arc;
+
+use mcp_client::{Handlers, ServerRequest};
+use mcp_wire::{RpcError, code, method};
+use parking_lot::Mutex;
+use raw_json::RawJson;
+use tool_core::{AskError, Asker, Question};
+
+use super::call_slots::{CallSlots, Unattributed};
+
+/// Answers for the one client that a connection is kept for.
+pub(crate) struct ServerRequestHandler {
+    slots: Arc<CallSlots>,
+    roots: Mutex<Option<KnownRoots>>,
+}
+
+/// The client's roots as it gave them last.
+#[derive(Clone)]
+struct KnownRoots {
+    answer: RawJson,
+    /// The call in which it did.
+    during: u64,
+}
+
+impl ServerRequestHandler {
+    pub(crate) fn new(slots: Arc<CallSlots>) -> Arc<Self> {
+        Arc::new(Self {
+            slots,
+            roots: Mutex::default(),
+        })
+    }
+
+    /// Handlers for what the client declared that it can be asked, and nothing else.
+    pub(crate) fn handlers(self: &Arc<Self>, declared: &RawJson) -> Handlers {
+        let make_handler = || {
+            let handler = self.clone();
+            move |request| {
+                let handler = handler.clone();
+                async move { handler.answer(request).await }
+            }
+        };
+        let mut handlers = Handlers::new();
+        if let Some(declared) = declared.get("elicitation") {
+            handlers = handlers.elicitation(declared, make_handler());
+        }
+        if let Some(declared) = declared.get("sampling") {
+            handlers = handlers.sampling(declared, make_handler());
+        }
+        if let Some(declared) = declared.get("roots") {
+            handlers = handlers.roots(declared, make_handler());
+        }
+        handlers
+    }
+
+    /// Asks the client of the call that the question belongs to. The question is taken back when the call ends.
+    async fn answer(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
+        let is_roots = request.method == method::ROOTS_LIST;
+        let known = self.roots().filter(|_| is_roots);
+        let call = match self.slots.attribute(request.tag) {
+            Ok(call) => call,
+            // A server may ask for roots when no call runs, such as right after the opening.
+            Err(_) if known.is_some() => return Ok(known.expect("there are roots").answer),
+            Err(reason) => return Err(unattributed(reason)),
+        };
+        if let Some(known) = known.as_ref().filter(|known| known.during == call.tag) {
+            return Ok(known.answer.clone());
+        }
+        let Some(asker) = &call.asker else {
+            return Err(unattributed(Unattributed::NoCall));
+        };
+        let question = Question {
+            method: request.method,
+            params: request.params,
+        };
+        self.slots
+            .router
+            .record_question(&question, &asker.client().client());
+        tokio::select! {
+            biased;
+            answer = asker.ask(question) => {
+                let answer = answer.map_err(client_error)?;
+                if is_roots && known.is_some() {
+                    self.store_roots(answer.clone(), call.tag);
+                }
+                Ok(answer)
+            }
+            () = self.slots.call_ended(call.tag) => {
+                known.map(|known| known.answer).ok_or_else(|| unattributed(Unattributed::NoCall))
+            }
+        }
+    }
+
+    /// Asks for the client's roots in a call and keeps them: a server may want them at any time. Returns whether there
+    /// are any now.
+    pub(crate) async fn request_roots(&self, asker: &Asker, tag: u64) -> bool {
+        let question = Question {
+            method: method::ROOTS_LIST.to_owned(),
+            params: None,
+        };
+        match asker.ask(question).await {
+            Ok(answer) => {
+                self.store_roots(answer, tag);
+                true
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a client did not tell its roots");
+                false
+            }
+        }
+    }
+
+    fn roots(&self) -> Option<KnownRoots> {
+        self.roots.lock().clone()
+    }
+
+    fn store_roots(&self, answer: RawJson, during: u64) {
+        *self.roots.lock() = Some(KnownRoots { answer, during });
+    }
+}
+
+fn unattributed(reason: Unattributed) -> RpcError {
+    let message = match reason {
+        Unattributed::NoCall => "nobody can be asked: no call is under way that this belongs to",
+        Unattributed::SeveralClients => {
+            "nobody can be asked: calls of several clients are under way, and which one this belongs to is unknown"
+        }
+    };
+    RpcError::new(code::INVALID_REQUEST, message)
+}
+
+fn client_error(error: AskError) -> RpcError {
+    match error {
+        AskError::Refused(error) => RpcError::from_raw(&error),
+        AskError::Impossible(_) => RpcError::new(code::METHOD_NOT_FOUND, error.to_string()),
+        _ => RpcError::new(code::INTERNAL_ERROR, error.to_string()),
+    }
+}

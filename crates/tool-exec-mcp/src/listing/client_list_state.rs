@@ -1,0 +1,94 @@
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use mcp_client::{Changes, OnStatus, State};
+use parking_lot::Mutex;
+use tokio::{sync::watch, time::timeout};
+use tool_core::Feature;
+
+use super::EntryKey;
+
+/// The lists of one client's own connection, as far as they were read.
+pub(crate) struct ClientListState {
+    /// The state of the connection.
+    states: watch::Sender<State>,
+    /// How many of the changes that the server told were followed by a reading of the list; `None` before the first.
+    read: watch::Sender<Option<Changes>>,
+    entries: Mutex<Option<Arc<HashSet<EntryKey>>>>,
+}
+
+/// How long a request waits for lists that are being read again.
+const MAX_REFRESH_WAIT: Duration = Duration::from_secs(2);
+
+impl ClientListState {
+    pub(crate) fn new() -> Self {
+        Self {
+            states: watch::Sender::new(State::NotStarted),
+            read: watch::Sender::default(),
+            entries: Mutex::default(),
+        }
+    }
+
+    /// The listener that tells it of the state of its connection.
+    pub(crate) fn on_status(&self) -> OnStatus {
+        let states = self.states.clone();
+        OnStatus::new(move |status| {
+            states.send_replace(status.state);
+        })
+    }
+
+    /// Returns `true` if the connection is known to list this.
+    pub(crate) fn has(&self, entry: &EntryKey) -> bool {
+        let entries = self.entries.lock();
+        entries.as_ref().is_some_and(|entries| entries.contains(entry))
+    }
+
+    /// Waits until every list has been read again that the server has said to have changed.
+    pub(crate) async fn refreshed(&self, announced: Changes) {
+        let has_read = |read: &Option<Changes>| {
+            read.is_some_and(|read| {
+                read.tools >= announced.tools
+                    && read.prompts >= announced.prompts
+                    && read.resources >= announced.resources
+            })
+        };
+        let (mut read, mut states) = (self.read.subscribe(), self.states.subscribe());
+        let waited = timeout(MAX_REFRESH_WAIT, async {
+            tokio::select! {
+                _ = read.wait_for(has_read) => {}
+                _ = states.wait_for(|state| *state != State::Ready) => {}
+            }
+        });
+        if waited.await.is_err() {
+            tracing::debug!("the lists of a client's own connection are not read in time");
+        }
+    }
+
+    pub(super) fn set_entries(&self, entries: Option<HashSet<EntryKey>>) {
+        let entries = entries.map(Arc::new);
+        *self.entries.lock() = entries;
+    }
+
+    /// Notes that these lists were read after so many changes.
+    pub(super) fn record_read(&self, features: &[Feature], counted: Changes) {
+        self.read.send_modify(|read| {
+            let read = read.get_or_insert_default();
+            for feature in features {
+                match feature {
+                    Feature::Tool => read.tools = counted.tools,
+                    Feature::Prompt => read.prompts = counted.prompts,
+                    _ => read.resources = counted.resources,
+                }
+            }
+        });
+    }
+
+    /// Forgets which lists were read, as when the connection has ended.
+    pub(super) fn clear_read(&self) {
+        self.read.send_replace(None);
+    }
+
+    /// Watches the state of the connection.
+    pub(super) fn watch_state(&self) -> watch::Receiver<State> {
+        self.states.subscribe()
+    }
+}

@@ -1,0 +1,74 @@
+//! Servers that nobody uses are stopped, and started again when they are needed.
+
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+use mcp_client::Connection;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use crate::McpServer;
+
+impl McpServer {
+    /// Sees to it that the server is stopped when nobody has used it for long.
+    pub(crate) fn watch_idle(self: &Arc<Self>) {
+        let Some(limit) = self.settings().idle_timeout else {
+            return;
+        };
+        if !self.is_idle_watched.swap(true, Ordering::Relaxed) {
+            tokio::spawn(watch(Arc::downgrade(self), self.lifecycle.watch_running(), limit));
+        }
+    }
+
+    /// Since when nobody has used it; `None` while somebody does.
+    fn unused_since(&self) -> Option<Instant> {
+        let connections = self.connections();
+        let is_wanted = connections.n_dedicated() > 0 || connections.shared_filter.has_any();
+        let shared = connections.existing_shared().filter(|_| !is_wanted)?;
+        shared.slots.unused_since()
+    }
+
+    /// Takes the connection away from a server that nobody uses.
+    fn suspend(&self) -> Option<Connection> {
+        let shared = self.connections().existing_shared()?;
+        self.unused_since()?;
+        shared.slots.if_unused(|| shared.upstream.suspend())
+    }
+}
+
+/// Stops the server whenever it has been unused for `limit`, for as long as it is held by anyone else.
+async fn watch(server: Weak<McpServer>, mut is_running: watch::Receiver<bool>, limit: Duration) {
+    // The sender goes with the server.
+    while is_running.wait_for(|is_running| *is_running).await.is_ok() {
+        let started = Instant::now();
+        loop {
+            let now = Instant::now();
+            let Some(server) = server.upgrade() else { return };
+            let unused = server.unused_since().map(|since| since.max(started));
+            let until = unused.unwrap_or(now) + limit;
+            if until <= now
+                && let Some(connection) = server.suspend()
+            {
+                tracing::info!(
+                    server = server.settings().name,
+                    "a server that nobody used is stopped"
+                );
+                connection.shutdown().await;
+                break;
+            }
+            drop(server);
+            tokio::select! {
+                // One that cannot be stopped just now is looked at again after as long.
+                () = sleep_until(if until <= now { now + limit } else { until }) => {}
+                ended = is_running.wait_for(|is_running| !is_running) => match ended {
+                    Ok(_) => break,
+                    Err(_) => return,
+                },
+            }
+        }
+    }
+}

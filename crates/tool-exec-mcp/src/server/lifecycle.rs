@@ -1,0 +1,196 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use mcp_client::{State, Status};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::{sync::watch, time};
+use tool_core::{Instant, Lifecycle, SourceState, SourceStatus, Update};
+
+use crate::notifications::{Notifier, UpdateQueue};
+
+/// Where a server stands as a source of tools: by the state of its connection, and by what came of the list of its tools.
+///
+/// Its [`Lifecycle`] changes with each of them, before anybody sees what came of it. What changed is told by a task, since
+/// the connection cannot wait for those who are told.
+pub(crate) struct ServerLifecycle {
+    facts: Mutex<Facts>,
+    start: time::Instant,
+    changes: UpdateQueue,
+    /// Whether the shared connection is open.
+    is_running: watch::Sender<bool>,
+}
+
+struct Facts {
+    lifecycle: Lifecycle,
+    /// The shared connection; nothing before anyone has needed it.
+    client: Option<ClientStatus>,
+    /// Whether the lists are being read for the first time.
+    is_listing: bool,
+    /// Whether they were read once.
+    is_listed: bool,
+    /// Why they could not be read the last time.
+    failure: Option<String>,
+    /// Not tried again before this instant, and how often that was put off in a row.
+    backoff: Option<(time::Instant, u32)>,
+}
+
+struct ClientStatus {
+    state: State,
+    reason: Option<String>,
+}
+
+/// How long lists are left alone that could not be read: twice as long each time, up to the longest.
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+
+impl ServerLifecycle {
+    pub(crate) fn new(source: &str, notifier: Arc<Notifier>) -> Arc<Self> {
+        Arc::new(Self {
+            facts: Mutex::new(Facts {
+                lifecycle: Lifecycle::new(source, Instant::default()),
+                client: None,
+                is_listing: false,
+                is_listed: false,
+                failure: None,
+                backoff: None,
+            }),
+            start: time::Instant::now(),
+            changes: UpdateQueue::new(notifier),
+            is_running: watch::Sender::default(),
+        })
+    }
+
+    /// Whether the shared connection is open, and tells when that changes.
+    pub(crate) fn watch_running(&self) -> watch::Receiver<bool> {
+        self.is_running.subscribe()
+    }
+
+    /// The connection is like this from now on.
+    pub(crate) fn set_client_status(&self, status: &Status) {
+        self.is_running.send_replace(status.state == State::Ready);
+        self.change(|facts| {
+            facts.client = Some(ClientStatus {
+                state: status.state,
+                reason: status.reason.clone(),
+            });
+        });
+    }
+
+    /// The lists are being read for the first time, until what comes of it is dropped.
+    pub(crate) fn begin_listing(&self) -> FirstListing<'_> {
+        self.change(|facts| facts.is_listing = true);
+        FirstListing(self)
+    }
+
+    /// The lists were read, or could not be read and why.
+    pub(crate) fn finish_listing(&self, result: Result<(), String>) {
+        self.change(|facts| match result {
+            Ok(()) => {
+                facts.is_listed = true;
+                (facts.failure, facts.backoff) = (None, None);
+            }
+            Err(reason) => {
+                facts.failure = Some(reason);
+                facts.backoff = facts.next_backoff();
+            }
+        });
+    }
+
+    /// How long the lists are left alone that could not be read.
+    pub(crate) fn retry_in(&self) -> Option<Duration> {
+        let (until, _) = self.facts().backoff?;
+        let left = until.checked_duration_since(time::Instant::now())?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// How the server is, whose client says this of it.
+    pub(crate) fn status(&self, client: Option<&Status>) -> SourceStatus {
+        let now = self.now();
+        let status = self.facts().lifecycle.status(now);
+        let retry_in = client.and_then(|client| client.retry_in);
+        SourceStatus {
+            retry_in: retry_in.or_else(|| self.retry_in()),
+            ..status
+        }
+    }
+
+    fn change(&self, note: impl FnOnce(&mut Facts)) {
+        let mut facts = self.facts();
+        note(&mut facts);
+        let state = facts.state();
+        let Some(change) = facts.lifecycle.enter(state, self.now()) else {
+            return;
+        };
+        // Within the lock, so that changes are delivered in their order.
+        self.changes.push(Update::State(change));
+        drop(facts);
+        self.changes.deliver();
+    }
+
+    fn now(&self) -> Instant {
+        Instant::since_start(self.start.elapsed())
+    }
+
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock()
+    }
+}
+
+impl Facts {
+    /// Until when they are left alone after another failure: a server that does not run rests already.
+    fn next_backoff(&self) -> Option<(time::Instant, u32)> {
+        let n = self.backoff.map_or(0, |(_, n)| n);
+        let pause = match &self.client {
+            // What it is started with is missing, which costs little to find out.
+            None => MIN_BACKOFF,
+            Some(client) if client.state == State::Ready => {
+                MIN_BACKOFF.saturating_mul(1 << n.min(6)).min(MAX_BACKOFF)
+            }
+            Some(_) => return None,
+        };
+        Some((time::Instant::now() + pause, n.saturating_add(1)))
+    }
+
+    fn state(&self) -> SourceState {
+        let failed = |client: Option<&ClientStatus>| {
+            let reason = client.and_then(|client| client.reason.clone());
+            let reason = reason.or_else(|| self.failure.clone());
+            SourceState::Failed(reason.unwrap_or_else(|| "it is not running".to_owned()))
+        };
+        let Some(client) = &self.client else {
+            return match &self.failure {
+                _ if self.is_listing => SourceState::Starting,
+                Some(_) => failed(None),
+                None => SourceState::NotStarted,
+            };
+        };
+        match client.state {
+            State::NotStarted => SourceState::NotStarted,
+            State::Starting => SourceState::Starting,
+            State::Ready if self.is_listed => SourceState::Ready,
+            // What was ready before the lists were wanted is so while they are read.
+            State::Ready if self.is_listing && *self.lifecycle.state() != SourceState::Ready => {
+                SourceState::Starting
+            }
+            // Calls of tools that the operator wrote down need no list.
+            State::Ready if self.is_listing || self.failure.is_none() => SourceState::Ready,
+            State::Ready => failed(None),
+            State::Stopped => SourceState::Stopped,
+            _ => failed(Some(client)),
+        }
+    }
+}
+
+/// The first reading of lists.
+pub(crate) struct FirstListing<'a>(&'a ServerLifecycle);
+
+impl Drop for FirstListing<'_> {
+    fn drop(&mut self) {
+        self.0.change(|facts| facts.is_listing = false);
+    }
+}
+
+impl fmt::Debug for ServerLifecycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.facts().lifecycle)
+    }
+}
