@@ -19,22 +19,23 @@ use crate::{
 /// A tool, prompt, resource or template of a server, ready to be called.
 pub(crate) struct McpCall {
     pub(crate) server: Arc<McpServer>,
-    /// The server's own name for it, or its URI, as a JSON string.
-    pub(crate) own: RawJson,
-    /// Whether it can be called as a task only.
+    /// Its name or URI at the server, as a JSON string.
+    pub(crate) upstream_name: RawJson,
+    /// `true` if it can be called as a task only.
     pub(crate) is_task: bool,
-    /// Where the server takes the call's idempotency key.
+    /// Place of the call's idempotency key in the request.
     pub(crate) key_place: Option<KeyPlace>,
 }
 
-/// What an application says to those within its trace, in the form of the W3C header.
+/// Key of W3C Baggage in `_meta`: application data that travels with a trace.
 const BAGGAGE: &str = "baggage";
 
-/// Members of `_meta` that speak of one hop: the caller's are not the server's business, ours are put in below. Baggage
-/// may name users and is meant for the caller's own services.
+/// Members of `_meta` that concern one hop. The caller's are not forwarded, and ours are set below. Baggage may name
+/// users and is meant for the caller's own services.
 const OF_ONE_HOP: [&str; 10] = [
     BAGGAGE,
-    // Another client's key may be the same, and to the server we are one client: see `CallContext::upstream_idempotency_key`.
+    // Keys of several clients may be equal, and to the server we are one client: see
+    // `CallContext::upstream_idempotency_key`.
     Claim::META_KEY,
     meta_key::PROGRESS_TOKEN,
     meta_key::PROTOCOL_VERSION,
@@ -46,7 +47,7 @@ const OF_ONE_HOP: [&str; 10] = [
     meta_key::RELATED_TASK,
 ];
 
-/// The members of a request that are said by us.
+/// Members of a request that are set here.
 const SAID: [&str; 10] = [
     "name",
     "arguments",
@@ -61,19 +62,19 @@ const SAID: [&str; 10] = [
 ];
 
 impl McpCall {
-    /// The method, and its parameters with the caller's own text in them.
+    /// Returns the method and the params, which contain the caller's own text.
     pub(crate) fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, Params), ToolError> {
         let arguments = self.arguments(cx)?;
         let mut params = Params::from(extra_params(cx));
         let method = match &cx.target {
             Target::Tool(_) => {
-                params.push("name", self.own.clone());
+                params.push("name", self.upstream_name.clone());
                 params.push("arguments", arguments);
                 method::TOOLS_CALL
             }
             Target::Prompt(_) => {
-                params.push("name", self.own.clone());
-                // A prompt may refuse an empty object where it takes nothing, and the other way round.
+                params.push("name", self.upstream_name.clone());
+                // A server may refuse an empty object for a prompt without arguments, or a missing one.
                 if cx.arguments.are_given() {
                     params.push("arguments", arguments);
                 }
@@ -107,7 +108,7 @@ impl McpCall {
         Ok((method, params))
     }
 
-    /// The caller's arguments, and the idempotency key if the tool takes it as one.
+    /// Returns the caller's arguments, with the idempotency key if the tool takes it as an argument.
     fn arguments(&self, cx: &CallContext) -> Result<RawJson, ToolError> {
         let raw = cx.arguments.raw();
         let (Some(KeyPlace::Argument(name)), Some(key)) = (&self.key_place, cx.upstream_idempotency_key())
@@ -123,7 +124,7 @@ impl McpCall {
             .expect("arguments are an object"))
     }
 
-    /// What the configuration leaves out is not read by its URI either.
+    /// Checks that the configuration does not exclude a resource that is read by its URI.
     fn check_uri(&self, listed: &Descriptor, uri: &str) -> Result<(), ToolError> {
         let is_template = listed.feature == Feature::ResourceTemplate;
         let is_listed = !is_template && listed.uri.as_deref() == Some(uri);
@@ -133,33 +134,34 @@ impl McpCall {
         }
     }
 
-    /// What the caller says of the argument, with a reference to what it belongs to.
+    /// Returns the params of a completion: the caller's argument, with a reference to the prompt or template.
     fn completion(&self, cx: &CallContext, tool: &Tool) -> RawJson {
         let (kind, key) = match tool.descriptor().feature {
             Feature::Prompt => ("ref/prompt", "name"),
             _ => ("ref/resource", "uri"),
         };
-        let reference = RawJson::from_members(&[("type", RawJson::from(kind)), (key, self.own.clone())]);
+        let reference =
+            RawJson::from_members(&[("type", RawJson::from(kind)), (key, self.upstream_name.clone())]);
         let rest: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
         let rest = rest.iter().filter(|(key, _)| key != "ref" && key != "_meta");
         let mut members = vec![("ref", reference)];
         members.extend(rest.map(|(key, value)| (&**key, value.clone())));
-        let beside = extra_params(cx).unwrap_or(RawJson::object());
-        beside
+        let extra = extra_params(cx).unwrap_or(RawJson::object());
+        extra
             .with_members(&members)
             .expect("what is passed on is an object")
     }
 }
 
-/// A call that is ready to be made.
+/// Call that is ready to be sent.
 struct PreparedRequest {
     method: &'static str,
     params: Params,
     options: RequestOptions,
-    /// Whether a task is all that the call can be made as.
+    /// `true` if the call can be made as a task only.
     is_task: bool,
-    /// Whether the server may insist on a task. It has not run the tool then: what counts is the answer of the task,
-    /// and this is to be told of any other.
+    /// `true` if the server may require a task. It has not run the tool then: the answer of the task counts, and
+    /// `answered` is to be called for any other answer.
     may_insist: bool,
     answered: Option<Hook>,
 }
@@ -174,8 +176,8 @@ impl McpCall {
         let runs_tasks = may_be_task && tasks::runs_tasks(server);
         let mut is_task = false;
         match (&cx.extras.task, era) {
-            (Some(TaskMode::Requested(wanted)), Era::Legacy) if runs_tasks => {
-                params.push("task", wanted.clone());
+            (Some(TaskMode::Requested(params_of_task)), Era::Legacy) if runs_tasks => {
+                params.push("task", params_of_task.clone());
             }
             (Some(TaskMode::Allowed), Era::Modern) if runs_tasks => tasks::declare_extension(&mut options),
             (_, Era::Legacy) => is_task = self.is_task,
@@ -215,7 +217,7 @@ impl Backend for McpCall {
         Some("mcp")
     }
 
-    /// The server itself: it goes on with the values that it was reached with first.
+    /// Identifies the server: its connections use the secrets that were resolved when it was first reached.
     fn backend_id(&self) -> Option<usize> {
         Some(Arc::as_ptr(&self.server).addr())
     }
@@ -231,7 +233,7 @@ impl McpCall {
         loop {
             let connection = self.server.checkout(cx).await?;
             let server = &self.server.settings().name;
-            // Taken apart, so that the future has no room for what the request takes with it.
+            // Taken apart, so that the future does not hold what the request takes with it.
             let PreparedRequest {
                 method,
                 params,
@@ -242,7 +244,7 @@ impl McpCall {
             } = self.prepare(cx, connection.connection.server())?;
             let era = connection.connection.server().era();
             if is_task {
-                // Rare, and the future of every call would have room for it.
+                // Rare, and the future of every call would have to hold it.
                 let result = Box::pin(run_task(cx, server, &connection, params)).await?;
                 return self.outcome(cx, era, &result);
             }
@@ -260,7 +262,7 @@ impl McpCall {
                 && error.may_be_other_era()
                 && Box::pin(connection.finds_other_era()).await
             {
-                // What was refused has not run.
+                // The refused call has not run.
                 has_moved = true;
                 continue;
             }
@@ -276,13 +278,13 @@ impl McpCall {
     }
 }
 
-/// Whether a request came to an answer, whatever it says.
+/// Returns `true` if a request was answered, with a result or an error.
 fn was_answered(result: &Result<RawJson, ClientError>) -> bool {
     result.as_ref().err().is_none_or(|error| error.as_rpc().is_some())
 }
 
 impl McpCall {
-    /// The task that a call has become for a caller that follows it.
+    /// Returns the handle of the task that a call has become, for a caller that follows it.
     fn task_handle(&self, cx: &CallContext, connection: &Checkout, result: &RawJson) -> Option<TaskHandle> {
         let task = match (&cx.extras.task, connection.connection.server().era()) {
             (Some(TaskMode::Requested(_)), Era::Legacy) => result.get("task")?,
@@ -293,14 +295,14 @@ impl McpCall {
     }
 }
 
-/// What the caller says beside all that is known of a call, without what is said by us.
+/// Returns the unknown members of the caller's request, without those that are set here.
 fn extra_params(cx: &CallContext) -> Option<RawJson> {
-    let beside = cx.extras.extra_params.as_ref()?;
-    let beside = beside.without_members(&SAID).ok()?;
-    beside.members().next().is_some().then_some(beside)
+    let extra = cx.extras.extra_params.as_ref()?;
+    let extra = extra.without_members(&SAID).ok()?;
+    extra.members().next().is_some().then_some(extra)
 }
 
-/// Adds what goes with the call beside its arguments: what the caller sent, and its trace, which is read before it goes on.
+/// Adds `_meta`: the caller's members, and the trace context, which is parsed before it is forwarded.
 fn add_meta(params: &mut Params, cx: &CallContext) {
     let sent = cx
         .extras
@@ -314,7 +316,7 @@ fn add_meta(params: &mut Params, cx: &CallContext) {
     };
     let context = cx.trace.clone().or_else(of_caller);
     let state = context.as_ref().and_then(|context| context.tracestate.as_deref());
-    // What is said anew below takes the place of the caller's.
+    // Members that are set below replace the caller's. A trace context that cannot be parsed is dropped.
     let unread = [
         context.is_none().then_some(meta_key::TRACE_PARENT),
         state.is_none().then_some(meta_key::TRACE_STATE),
@@ -330,7 +332,7 @@ fn add_meta(params: &mut Params, cx: &CallContext) {
         params.push("_meta", sent);
     }
     let Some(context) = &context else { return };
-    // In the place of the caller's: the server's spans belong to the attempt.
+    // Replaces the caller's: the server's spans belong to the attempt.
     let parent = RawJson::from(context.to_string().as_str());
     let state = state.map(|state| (meta_key::TRACE_STATE, RawJson::from(state)));
     let said = [(meta_key::TRACE_PARENT, parent)].into_iter().chain(state);

@@ -1,4 +1,4 @@
-//! Calls of what a server offers: the request, its preview, and the outcome that its result says.
+//! Calls of tools, prompts, resources and completions: the request, its preview, and the outcome.
 
 mod mcp_call;
 mod outcome;

@@ -6,7 +6,8 @@ use tool_core::{CallContext, ErrorKind, InputRequest, Outcome, Reply, Target, To
 
 use super::McpCall;
 
-/// What is read of a result here, by layers, and by clients: of two members of one name each could take another one.
+/// Members of a result that are read here, by layers or by clients. A duplicate is refused, since readers could differ
+/// on which one counts.
 const RESULT_MEMBERS: [&str; 7] = [
     "content",
     "structuredContent",
@@ -17,9 +18,9 @@ const RESULT_MEMBERS: [&str; 7] = [
     "requestState",
 ];
 
-/// How many things a server may ask for in one round: each of them may be put before a person.
+/// Maximum number of input requests in one round: each may be shown to a person.
 const MAX_INPUT_REQUESTS: usize = 64;
-/// What a client can be asked for.
+/// Methods of input requests that a client can answer.
 const CLIENT_METHODS: [&str; 3] = [
     method::ELICITATION_CREATE,
     method::SAMPLING_CREATE_MESSAGE,
@@ -27,7 +28,7 @@ const CLIENT_METHODS: [&str; 3] = [
 ];
 
 impl McpCall {
-    /// What came of the call, as the result says.
+    /// Returns the outcome of the call.
     pub(super) fn outcome(&self, cx: &CallContext, era: Era, result: &RawJson) -> Result<Outcome, ToolError> {
         let protocol = |what: &str| {
             let message = format!(
@@ -42,8 +43,8 @@ impl McpCall {
         let (mut is_error, mut kind) = (false, None);
         let mut seen = [false; RESULT_MEMBERS.len()];
         for (key, value) in result.parts() {
-            if let Some(place) = RESULT_MEMBERS.iter().position(|read| *read == key)
-                && mem::replace(&mut seen[place], true)
+            if let Some(index) = RESULT_MEMBERS.iter().position(|read| *read == key)
+                && mem::replace(&mut seen[index], true)
             {
                 return protocol(&format!("a result that says `{key}` twice"));
             }
@@ -67,7 +68,7 @@ impl McpCall {
         }
     }
 
-    /// The result without the values of a completion that lead to what the configuration leaves out.
+    /// Returns the result without completion values that lead to excluded resources.
     fn without_excluded(&self, cx: &CallContext, result: &RawJson) -> RawJson {
         let Target::Completion(template) = &cx.target else {
             return result.clone();
@@ -81,7 +82,7 @@ impl McpCall {
     }
 }
 
-/// What a result asks for, or what is wrong with that.
+/// Returns the input requests of a result, or the rule that they break.
 pub(crate) fn input_request(result: &RawJson) -> Result<InputRequest, &'static str> {
     let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
     if requests.is_none() && state.is_none() {

@@ -1,4 +1,4 @@
-//! Requests for people to look at: as they would be sent, without secrets.
+//! Previews: requests for people to look at, as they would be sent and without secrets.
 
 use mcp_wire::Era;
 use raw_json::RawJson;
@@ -7,8 +7,8 @@ use tool_core::{CallContext, Preview, ToolError, hide_fields};
 use super::McpCall;
 
 impl McpCall {
-    /// The request of a call as it would be sent. What a connection adds to it is not known before there is one, and none is
-    /// opened for this.
+    /// Returns the request of a call as it would be sent. Additions that depend on a connection are missing, since none
+    /// is opened for a preview.
     pub(crate) fn previewed(&self, cx: &CallContext) -> Result<Preview, ToolError> {
         let (method, params) = self.request(cx, Era::Modern)?;
         let secrets = self.server.secrets();

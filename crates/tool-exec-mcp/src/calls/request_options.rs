@@ -3,7 +3,8 @@ use std::sync::Arc;
 use mcp_client::RequestOptions;
 use tool_core::CallContext;
 
-/// How the call is made. The attempt's own limit is kept by the layers above; the client's is a net below it.
+/// Returns the options of a call's request. The layers above enforce the limit of the attempt; the client's timeout is
+/// a safety net.
 pub(crate) fn request_options(cx: &CallContext) -> RequestOptions {
     let limit = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
     let mut options = RequestOptions::within(limit);

@@ -1,4 +1,4 @@
-//! Calls that wait for a connection which serves one call at a time.
+//! Acquiring a dedicated connection that serves one call at a time: calls wait in a queue for it.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{listing::EntryKey, timer::sleep_until_some};
 
-/// The result of waiting for a connection.
+/// Result of waiting for a connection.
 pub(crate) enum AcquireResult {
     Acquired(Arc<ServerConnection>, CallSlot),
     /// All connections are in use, and no other may be opened.
@@ -26,33 +26,34 @@ pub(crate) enum AcquireResult {
     Stopped,
 }
 
-/// A call that wants a connection.
+/// Call that wants a connection.
 pub(crate) struct AcquireRequest<'a> {
     pub(crate) client: &'a PoolKey,
     pub(crate) cx: &'a CallContext,
     pub(crate) entry: EntryKey,
-    /// The number of connections for single clients that there may be.
+    /// Maximum number of dedicated connections.
     pub(crate) most: usize,
-    /// Whether the call can be made over the shared connection instead of waiting on.
+    /// `true` if the call can use the shared connection instead of waiting on.
     pub(crate) may_share: bool,
     pub(crate) open: &'a (dyn Fn() -> Arc<ServerConnection> + Sync),
 }
 
 enum Step {
     Done(AcquireResult),
-    /// Nothing more to do before another event, or this instant.
+    /// Wait for another event, or until this instant.
     Wait(Option<Instant>),
 }
 
-/// How long a call waits for a connection that is ready before another one is opened.
+/// Minimum time that a call waits for a connection that is ready before another one is opened.
 ///
-/// A server that takes longer to start is waited for as long as its last start took, up to [`MAX_PATIENCE`]: before
-/// that, the connection that is in use is likely to be free sooner than another one would be ready. This is the rule of
-/// the ski rental problem, whose cost is at most twice the best possible.
+/// A server that takes longer to start is waited for as long as its last start took, up to [`MAX_PATIENCE`]. Before
+/// that, the connection in use is likely to be free sooner than another one would be ready. This is the break-even rule
+/// of the ski rental problem (Karlin, Manasse, Rudolph, Sleator: "Competitive Snoopy Caching"), whose cost is at most
+/// twice the optimum.
 const MIN_PATIENCE: Duration = Duration::from_millis(250);
 const MAX_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The place of a call in a queue. Dropping it gives up the place, and the connection that was granted.
+/// A call's entry in a queue. Dropping it leaves the queue and releases the connection that was granted.
 struct Ticket<'a> {
     pool: &'a Arc<ConnectionPool>,
     client: &'a PoolKey,
@@ -63,23 +64,23 @@ struct Ticket<'a> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let left = self.pool.state().remove_waiter(self.client, self.number);
-        // Not under the lock: a seat that is given up has the next call seated.
+        // Outside of the lock: releasing a slot grants it to the next call.
         drop(left);
     }
 }
 
 impl ConnectionPool {
-    /// Waits for a connection that serves no other call. Calls of one client are served in the order in which they came.
+    /// Waits for a connection that serves no other call. Calls of one client are served in order of arrival.
     ///
     /// # Cancellation
-    /// A call that is dropped takes no connection. One that was being opened for it is there for the next call.
+    /// A call that is dropped takes no connection. A connection that was being opened for it stays for the next call.
     pub(crate) async fn acquire_exclusive(self: &Arc<Self>, request: AcquireRequest<'_>) -> AcquireResult {
         let ticket = self.enqueue(&request);
         loop {
             let mut closed = pin!(self.closed.notified());
             closed.as_mut().enable();
             let until = match self.advance(&ticket, &request) {
-                Step::Done(turn) => return turn,
+                Step::Done(result) => return result,
                 Step::Wait(until) => until,
             };
             tokio::select! {
@@ -134,17 +135,17 @@ impl ConnectionPool {
         if queue.is_opening {
             return Step::Wait(None);
         }
-        let own = state.by_client.get(client).map_or(&[][..], Vec::as_slice);
+        let connections = state.by_client.get(client).map_or(&[][..], Vec::as_slice);
         let has_ended = |connection: &&Arc<ServerConnection>| {
             connection.upstream.ready().is_none() && connection.slots.idle_since().is_some()
         };
-        if let Some(connection) = own.iter().find(has_ended).cloned() {
+        if let Some(connection) = connections.iter().find(has_ended).cloned() {
             self.start_opening(state, client, connection, &OpenReason::Ended);
             return Step::Wait(None);
         }
-        let (is_first, now) = (own.is_empty(), Instant::now());
+        let (is_first, now) = (connections.is_empty(), Instant::now());
         let since = queue.waiting_since(ticket.number).unwrap_or(now);
-        // A call that is made beside another one waits for nothing.
+        // A hedged attempt waits for nothing.
         if !is_first && request.cx.is_hedge {
             return Step::Done(AcquireResult::Full);
         }
@@ -160,7 +161,7 @@ impl ConnectionPool {
             self.start_opening(state, client, connection, &reason);
             return Step::Wait(None);
         }
-        // Only the first connection of a client takes the place of one that another client may need again.
+        // Only the first connection of a client evicts one that another client may need again.
         let waits = match is_first {
             true => state.n_closing > 0 || state.close_longest_idle(self),
             false => !request.may_share,
@@ -172,7 +173,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Opens a connection in a task of its own: nobody who leaves meanwhile breaks it off.
+    /// Opens a connection in a task of its own, so that a call that leaves meanwhile does not cancel it.
     fn start_opening(
         self: &Arc<Self>,
         state: &mut PoolState,
@@ -192,7 +193,7 @@ impl ConnectionPool {
         });
     }
 
-    /// Notes the end of an opening.
+    /// Records the end of an opening and wakes the waiting calls.
     fn finish_opening(
         self: &Arc<Self>,
         client: &PoolKey,
@@ -207,7 +208,7 @@ impl ConnectionPool {
         let has_others = state
             .by_client
             .get(client)
-            .is_some_and(|own| own.iter().any(|other| is_other(&other)));
+            .is_some_and(|connections| connections.iter().any(|other| is_other(&other)));
         match opened {
             Ok(_) => state.last_start = took,
             Err(error) if has_others => {
@@ -233,11 +234,11 @@ impl ConnectionPool {
         state.remove_if_empty(client);
     }
 
-    /// A connection of the client serves no call any more.
+    /// Grants a connection of the client that has become free to the next waiting call.
     pub(crate) fn grant_freed(self: &Arc<Self>, client: &PoolKey) {
         let mut state = self.state();
         state.grant_slots(self, client);
-        // Whoever comes first sees to it that there is a connection.
+        // The first call in the queue opens a connection if there is none.
         let queue = state.queues.get(client);
         let first = queue.and_then(|queue| queue.waiters.iter().find(|waiter| waiter.grant.is_none()));
         if let Some(first) = first {
@@ -245,7 +246,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting calls.
     pub(crate) fn wake_all(state: &PoolState) {
         for waiter in state.queues.values().flat_map(|queue| &queue.waiters) {
             waiter.wake.notify_one();
@@ -254,8 +255,8 @@ impl ConnectionPool {
 }
 
 impl PoolState {
-    /// Seats the calls that have waited longest on the connections that are free. A call goes to a connection that lists
-    /// what it calls, if any of the client's does.
+    /// Grants free connections to the calls that have waited longest. A call gets a connection that lists what it
+    /// calls, if any of the client's does.
     fn grant_slots(&mut self, pool: &Arc<ConnectionPool>, client: &PoolKey) {
         let Some(queue) = self.queues.get(client) else {
             return;
@@ -263,17 +264,18 @@ impl PoolState {
         if queue.waiters.iter().all(|waiter| waiter.grant.is_some()) {
             return;
         }
-        // What a server asks for a call that was given up would be put to whoever calls next.
+        // A question of the server about an abandoned call would reach the next caller.
         self.close_where(pool, |of, connection| {
             of == client && connection.slots.reuse(None) == Reuse::Abandoned
         });
-        let (Some(queue), Some(own)) = (self.queues.get_mut(client), self.by_client.get(client)) else {
+        let (Some(queue), Some(connections)) = (self.queues.get_mut(client), self.by_client.get(client))
+        else {
             return;
         };
         for waiter in queue.waiters.iter_mut().filter(|waiter| waiter.grant.is_none()) {
             let lists = |connection: &Arc<ServerConnection>| connection.lists.has(&waiter.entry);
-            let is_listed = own.len() > 1 && own.iter().any(lists);
-            let connection = own
+            let is_listed = connections.len() > 1 && connections.iter().any(lists);
+            let connection = connections
                 .iter()
                 .find(|connection| is_free(connection) && (!is_listed || lists(connection)));
             let Some(connection) = connection else {
@@ -290,17 +292,17 @@ impl PoolState {
 
     fn take_grant(&mut self, client: &PoolKey, number: u64) -> Option<Grant> {
         let queue = self.queues.get_mut(client)?;
-        let place = queue.waiters.iter().position(|waiter| waiter.number == number)?;
-        queue.waiters[place].grant.as_ref()?;
-        let waiter = queue.waiters.remove(place)?;
+        let index = queue.waiters.iter().position(|waiter| waiter.number == number)?;
+        queue.waiters[index].grant.as_ref()?;
+        let waiter = queue.waiters.remove(index)?;
         self.remove_if_empty(client);
         waiter.grant
     }
 
     fn remove_waiter(&mut self, client: &PoolKey, number: u64) -> Option<Waiter> {
         let queue = self.queues.get_mut(client)?;
-        let place = queue.waiters.iter().position(|waiter| waiter.number == number)?;
-        let waiter = queue.waiters.remove(place);
+        let index = queue.waiters.iter().position(|waiter| waiter.number == number)?;
+        let waiter = queue.waiters.remove(index);
         self.remove_if_empty(client);
         waiter
     }
@@ -317,7 +319,8 @@ impl PoolState {
     }
 }
 
-/// Whether a connection can take a call. One to a modern server takes many: whose question it asks is in its answer.
+/// Returns `true` if a connection can take a call. A connection to a modern server takes many: its questions come with
+/// the result of the call that they belong to.
 fn is_free(connection: &ServerConnection) -> bool {
     let ready = || connection.upstream.ready();
     match connection.slots.reuse(None) {

@@ -11,89 +11,89 @@ use tool_core::{Asker, CallContext, Caller, ClientKey};
 
 use crate::notifications::NotificationRouter;
 
-/// The calls that are under way on one connection: whom the server may ask, and tell what it logs.
+/// Calls in progress on one connection. Attributes the server's questions and log messages to them.
 ///
 /// # Attribution
-/// Over HTTP a message that comes with the answer to a request belongs to that request. Any other message may be about
-/// any call that is under way, so it goes nowhere unless all of them are of one client: then it is for that client,
-/// and goes to the call that began last.
+/// Over HTTP, a message that comes with the answer to a request belongs to that request. Any other message may be about
+/// any call in progress. It is delivered only if all of them belong to one client: then it goes to that client, with
+/// the call that began last.
 ///
-/// A call that was given up before it was answered may still be under way at the server. So it counts as one until the
-/// connection is closed: that the server was told to cancel it says nothing of when it does.
+/// A call that was dropped before it was answered may still be in progress at the server. It counts as such until the
+/// connection is closed, since a cancellation notification does not say when the server complies.
 pub(crate) struct CallSlots {
     state: Mutex<SlotState>,
-    /// Tells when a call has ended.
+    /// Notifies when a call has ended.
     ended: Notify,
-    /// Is told when nothing runs any more.
+    /// Callback for when no call is in progress any more.
     on_free: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// Whom news of what outlives a call are for.
+    /// Routes notifications about things that outlive a call.
     pub(crate) router: NotificationRouter,
 }
 
 struct SlotState {
     n_begun: u64,
-    /// In the order in which they began.
+    /// Calls in progress, in the order in which they began.
     calls: Vec<ActiveCall>,
-    /// Whose calls the server may still be at although they were given up. Two say as much as any number.
+    /// Clients whose abandoned calls the server may still work on. Two entries suffice: more would decide nothing else.
     abandoned: Vec<ClientKey>,
     served: ServedPrincipals,
-    /// How many tasks are kept that callers may come back for.
+    /// Number of tasks that callers may come back for.
     n_task_holds: usize,
-    /// How many things of our own use the connection.
+    /// Number of internal uses of the connection.
     n_internal_uses: usize,
-    /// Since when nothing runs, if nothing does.
+    /// Since when no call is in progress. Meaningless while one is.
     idle_since: Instant,
 }
 
-/// Whose calls the connection has ever served.
+/// Principals whose calls the connection has ever served.
 enum ServedPrincipals {
     None,
-    /// Those of one principal.
+    /// One principal, in one tenant.
     One(Arc<Caller>),
     Several,
 }
 
-/// A call that is under way.
+/// Call in progress.
 #[derive(Clone)]
 pub(crate) struct ActiveCall {
-    /// What requests of the call are tagged with.
+    /// Tag of the call's requests.
     pub(crate) tag: u64,
-    /// The way back to its client.
+    /// Sends questions to the call's client.
     pub(crate) asker: Option<Asker>,
-    /// The lowest level of log messages that its client wants.
+    /// Lowest level of log messages that the client wants.
     pub(crate) level: Option<LogLevel>,
 }
 
-/// The place of a call among those that are under way, until this is dropped.
+/// Slot of a call in progress. Dropping it ends the call.
 pub(crate) struct CallSlot {
     slots: Arc<CallSlots>,
     pub(crate) call: ActiveCall,
 }
 
-/// Something of a call that the server works on, which is given up if this is dropped before it is over.
+/// Work of the server for a call. The call counts as abandoned if this is dropped before [`finish`](Self::finish).
 pub(crate) struct PendingWork<'a>(Option<&'a CallSlot>);
 
-/// A task that a caller may come back for.
+/// Keeps the connection open for a task that a caller may come back for.
 pub(crate) struct TaskHold(Arc<CallSlots>);
 
-/// Something of our own that uses the connection, such as the reading of lists. It does not count as use of the server.
+/// Internal use of the connection, such as reading lists. It does not count as use of the server.
 pub(crate) struct InternalUse(Arc<CallSlots>);
 
-/// What a connection can be used for by a client that cannot be told from others of its principal.
+/// State of a connection for a client that cannot be told from others of its principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reuse {
     Idle,
     InUse,
-    /// Nothing runs, but the server may still be at what others gave up.
+    /// No call is in progress, but the server may still work on abandoned calls of others.
     Abandoned,
 }
 
-/// Why a message of the server is no call's.
+/// The reason for which a message of the server belongs to no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unattributed {
-    /// No call is under way, or not the one that the message belongs to.
+    /// No call is in progress, or not the one that the message belongs to.
     NoCall,
-    /// Calls of several clients are.
+    /// Calls of several clients are in progress.
     SeveralClients,
 }
 
@@ -115,25 +115,25 @@ impl CallSlots {
         })
     }
 
-    /// Has this told whenever nothing runs any more. It is told outside of any lock.
+    /// Sets the callback for when no call is in progress any more. It runs outside of any lock.
     pub(crate) fn on_free(&self, tell: impl Fn() + Send + Sync + 'static) {
-        // Nobody else wants to know.
+        // Set once per connection.
         let _ = self.on_free.set(Box::new(tell));
     }
 
-    /// Tells the listener of [`on_free`](Self::on_free) that a call may be seated, as when nothing runs any more.
+    /// Runs the callback of [`on_free`](Self::on_free): a waiting call may get this connection.
     pub(crate) fn notify_free(&self) {
         if let Some(tell) = self.on_free.get() {
             tell();
         }
     }
 
-    /// Notes a call from its beginning to its end.
+    /// Begins a call, which ends when the slot is dropped.
     pub(crate) fn begin(self: &Arc<Self>, cx: &CallContext) -> CallSlot {
         self.begin_for(cx.origin.ask.clone(), &cx.origin.caller)
     }
 
-    /// Notes a call of this client and caller.
+    /// Begins a call of this client and caller.
     pub(crate) fn begin_for(self: &Arc<Self>, asker: Option<Asker>, caller: &Arc<Caller>) -> CallSlot {
         let level = asker.as_ref().and_then(|asker| asker.client().log_level());
         let mut state = self.state();
@@ -152,31 +152,31 @@ impl CallSlots {
         }
     }
 
-    /// Since when nothing runs; nothing while a call does, or a task that is kept.
+    /// Since when the connection is idle. Returns `None` while a call is in progress or a task is held.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
         state.is_free().then_some(state.idle_since)
     }
 
-    /// Notes something of our own that uses the connection, until this is dropped.
+    /// Begins an internal use, which ends when the guard is dropped.
     pub(crate) fn begin_internal_use(self: &Arc<Self>) -> InternalUse {
         self.state().n_internal_uses += 1;
         InternalUse(self.clone())
     }
 
-    /// Since when nobody has used the connection; `None` while somebody does.
+    /// Since when nobody has used the connection. Returns `None` while somebody does.
     pub(crate) fn unused_since(&self) -> Option<Instant> {
         let state = self.state();
         state.is_unused().then_some(state.idle_since)
     }
 
-    /// Does this unless the connection is in use. No call begins meanwhile: one that comes later finds what was done.
+    /// Runs `act` unless the connection is in use. No call begins meanwhile: a later one finds what was done.
     pub(crate) fn if_unused<T>(&self, act: impl FnOnce() -> Option<T>) -> Option<T> {
         let state = self.state();
         if state.is_unused() { act() } else { None }
     }
 
-    /// What the connection can be used for by the next call of this client.
+    /// Returns the state of the connection for the next call of this client.
     pub(crate) fn reuse(&self, client: Option<&ClientKey>) -> Reuse {
         let state = self.state();
         if !state.is_free() {
@@ -188,13 +188,14 @@ impl CallSlots {
         }
     }
 
-    /// Notes a task that a caller may come back for: until this is dropped, something counts as running.
+    /// Keeps the connection open for a task until the guard is dropped.
     pub(crate) fn hold_for_task(self: &Arc<Self>) -> TaskHold {
         self.state().n_task_holds += 1;
         TaskHold(self.clone())
     }
 
-    /// The call that a message of the server is for; `tag` is that of the request that it came with.
+    /// Returns the call that a message of the server belongs to. `tag` is the tag of the request that the message came
+    /// with.
     pub(crate) fn attribute(&self, tag: Option<u64>) -> Result<ActiveCall, Unattributed> {
         let state = self.state();
         let calls = &state.calls;
@@ -217,8 +218,8 @@ impl CallSlots {
         }
     }
 
-    /// Hands a log message that came with no answer to the client that it is for, if that client wants it. It may be
-    /// about a call that has ended, so it goes nowhere where the connection has served another principal.
+    /// Delivers a log message that came with no answer, if the client that it belongs to wants it. It may be about a
+    /// call that has ended, so it is dropped if the connection has served several principals.
     pub(crate) fn deliver_log(&self, message: &RawJson) {
         if let ServedPrincipals::Several = self.state().served {
             return tracing::debug!("a log message of a server may be about another principal's call");
@@ -229,7 +230,7 @@ impl CallSlots {
         }
     }
 
-    /// Waits until a call has ended.
+    /// Waits until the call with this tag has ended.
     pub(crate) async fn call_ended(&self, tag: u64) {
         loop {
             let mut ended = pin!(self.ended.notified());
@@ -268,7 +269,7 @@ impl SlotState {
     }
 
     fn abandon(&mut self, call: &ActiveCall) {
-        // Of a call that has no client to ask, nothing is asked.
+        // Nothing is asked for a call without a client to ask.
         let Some(client) = call.client() else { return };
         if self.abandoned.len() < 2 && !self.abandoned.contains(&client) {
             self.abandoned.push(client);
@@ -276,20 +277,20 @@ impl SlotState {
     }
 }
 
-/// Whether two calls are surely of one client.
+/// Returns `true` if two calls certainly belong to one client.
 fn is_same(one: Option<&ClientKey>, other: Option<&ClientKey>) -> bool {
     matches!(one, Some(ClientKey::Session(_))) && one == other
 }
 
 impl CallSlot {
-    /// Notes that the server works on something of this call from now on.
+    /// Records that the server works on something for this call.
     pub(crate) fn begin_work(&self) -> PendingWork<'_> {
         PendingWork(Some(self))
     }
 }
 
 impl PendingWork<'_> {
-    /// It is over: the server asks nothing more for it.
+    /// Records that the work is over: the server asks nothing more for it.
     pub(crate) fn finish(&mut self) {
         self.0 = None;
     }
@@ -304,12 +305,12 @@ impl Drop for PendingWork<'_> {
 }
 
 impl ActiveCall {
-    /// Which client it is of, if that can be asked anything.
+    /// Returns the call's client, or `None` if it cannot be asked anything.
     pub(crate) fn client(&self) -> Option<ClientKey> {
         self.asker.as_ref().map(|asker| asker.client().client())
     }
 
-    /// Hands a log message to the client if it wants it.
+    /// Sends a log message to the client if it wants messages of this level.
     pub(crate) fn log(&self, message: &RawJson) {
         let (Some(asker), Some(wanted)) = (&self.asker, self.level) else {
             return;

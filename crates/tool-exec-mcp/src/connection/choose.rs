@@ -16,26 +16,27 @@ use crate::{
     listing::{ClientListReader, EntryKey},
 };
 
-/// A connection that one call may use until this is dropped.
+/// Connection that one call may use until this is dropped.
 pub(crate) struct Checkout {
-    /// For what is known of the server: requests of the call are made by [`Checkout::request`].
+    /// Protocol connection, for facts about the server. Requests of the call go through [`Checkout::request`].
     pub(crate) connection: Connection,
     server_connection: Arc<ServerConnection>,
     slot: CallSlot,
 }
 
 impl Checkout {
-    /// Where the connection is kept.
+    /// Returns the connection with its other calls.
     pub(crate) fn server_connection(&self) -> &Arc<ServerConnection> {
         &self.server_connection
     }
 
-    /// Notes that the server works on something of the call beside a request, see [`ServerConnection::open`].
+    /// Records that the server works on something of the call outside of a request, see
+    /// [`ServerConnection::begin_work`].
     pub(crate) fn begin_work(&self) -> Option<PendingWork<'_>> {
         self.server_connection.begin_work(&self.connection, &self.slot)
     }
 
-    /// Whether the server speaks another era by now, in which another checkout is then.
+    /// Returns `true` if the server speaks another era by now. Another checkout then uses that era.
     pub(crate) async fn finds_other_era(&self) -> bool {
         self.server_connection
             .upstream
@@ -43,8 +44,8 @@ impl Checkout {
             .await
     }
 
-    /// Makes a request for the call, see [`Connection::request`]. Questions and log messages that the server has
-    /// meanwhile go to the caller's client; the time that it takes to answer does not count against the timeout.
+    /// Makes a request for the call, see [`Connection::request`]. Meanwhile, the server's questions and log messages go
+    /// to the caller's client. The time that the client takes to answer does not count against the timeout.
     pub(crate) fn request<'a>(
         &'a self,
         method: &'a str,
@@ -57,10 +58,10 @@ impl Checkout {
 }
 
 impl Connections {
-    /// The connection that a call is to use: the shared one, or one of its client's own.
+    /// Chooses the connection for a call: the shared one, or a dedicated one of its client.
     pub(crate) async fn checkout(self: &Arc<Self>, cx: &CallContext) -> Result<Checkout, ToolError> {
         let explained = |error: ConnectError| error.into_tool_error(cx, &self.settings.name);
-        // What has to be waited for is rare: most calls find a connection that is open.
+        // Boxed, since waiting is rare: most calls find an open connection.
         let dedicated = match self.pool_key(cx.client_identity()) {
             Some(client) => Box::pin(self.dedicated_connection(cx, client)).await?,
             None => None,
@@ -88,7 +89,7 @@ impl Connections {
         })
     }
 
-    /// A place on a connection of the caller's client alone; nothing when the call is to share.
+    /// Returns a slot on a dedicated connection of the caller's client, or `None` if the call is to use the shared one.
     pub(crate) async fn dedicated_connection(
         self: &Arc<Self>,
         cx: &CallContext,
@@ -96,8 +97,8 @@ impl Connections {
     ) -> Result<Option<(Arc<ServerConnection>, CallSlot)>, ToolError> {
         let explained = |error: ConnectError| error.into_tool_error(cx, &self.settings.name);
         let may_share = self.settings.isolation == Isolation::Auto;
-        // A call in which nobody can be asked needs no connection of its own, and goes where the lists of its client
-        // come from.
+        // A call in which nobody can be asked needs no dedicated connection. It goes where the lists of its client come
+        // from.
         if may_share && cx.origin.ask.is_none() && self.pool.of_key(&client).is_empty() {
             return Ok(None);
         }
@@ -108,7 +109,7 @@ impl Connections {
         let open = || self.open_dedicated(&endpoint, &client, cx);
         let most = self.settings.max_connections;
         let entry = EntryKey::from_descriptor(cx.tool().descriptor());
-        // The shared connection does not know what the client's own connections list alone.
+        // The shared connection does not know the entries that only the client's dedicated connections list.
         let may_share = may_share && !self.client_lists.lists_exclusively(&client, &entry);
         let acquired = match client.is_exclusive {
             true => {
@@ -152,7 +153,7 @@ impl Connections {
         ToolError::new(ErrorKind::Unavailable, message)
     }
 
-    /// A connection for this client, whose lists are read as soon as it is open.
+    /// Opens a dedicated connection for this client. Its lists are read as soon as it is open.
     fn open_dedicated(
         self: &Arc<Self>,
         endpoint: &Endpoint,
@@ -183,7 +184,7 @@ impl Connections {
         server_connection
     }
 
-    /// The client that a connection is kept for; `None` when calls of this client share.
+    /// Returns the key of the client's dedicated connections, or `None` if its calls use the shared one.
     pub(crate) fn pool_key(&self, mut identity: ClientIdentity) -> Option<PoolKey> {
         let is_principal = self.settings.isolation == Isolation::Principal;
         match self.settings.isolation {
@@ -199,12 +200,12 @@ impl Connections {
         })
     }
 
-    /// Returns the lists of a client that has connections of its own, `None` where they are the shared ones.
+    /// Returns the lists of a client with dedicated connections, or `None` if it sees the shared ones.
     pub(crate) fn lists_for(&self, identity: &ClientIdentity) -> Option<Arc<Catalogue>> {
         self.client_lists.get(&self.pool_key(identity.clone())?)
     }
 
-    /// Waits until the lists of a client's own connections are read again that have changed.
+    /// Waits until the changed lists of a client's dedicated connections are read again.
     pub(crate) async fn refresh_lists_for(&self, identity: &ClientIdentity) {
         let Some(client) = self.pool_key(identity.clone()) else {
             return;

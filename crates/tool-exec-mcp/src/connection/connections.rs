@@ -23,26 +23,26 @@ use crate::{
     server::ServerLifecycle,
 };
 
-/// The connections to one server: one that is shared, and some that are kept for single clients.
+/// Connections to one server: a shared one, and dedicated ones for single clients.
 pub(crate) struct Connections {
     pub(crate) settings: Arc<ServerSettings>,
     secrets: Arc<dyn Secrets>,
     endpoint: ResolvedEndpoint,
-    /// The generation of the place that the server refused last.
+    /// Generation of the credentials that the server refused last.
     refused_generation: AtomicU64,
-    /// What lists come from, and what most calls share.
+    /// Connection that lists come from and that most calls share.
     shared: OnceCell<Arc<ServerConnection>>,
     pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) client_lists: Arc<ClientLists>,
     pub(crate) client_filters: Arc<ClientFilters>,
-    /// How many connections were opened for single clients.
+    /// Number of dedicated connections opened so far.
     pub(crate) n_dedicated_opened: AtomicU64,
-    /// What all of them share: it is one server that is started.
+    /// Budget of starts that all connections share: they start one and the same server.
     start_budget: StartBudget,
-    /// What it shares with other servers, if they are started with it.
+    /// Limit of concurrent starts that is shared with other servers.
     pub(crate) start_limit: OnceLock<StartLimit>,
     pub(crate) notifier: Arc<Notifier>,
-    /// What is told how the shared connection is.
+    /// Records the state of the shared connection.
     lifecycle: Arc<ServerLifecycle>,
     pub(crate) shared_filter: SharedFilter,
     is_stopped: AtomicBool,
@@ -77,33 +77,33 @@ impl Connections {
         }
     }
 
-    /// The shared connection as far as anyone has needed it.
+    /// Returns the upstream of the shared connection, or `None` if nobody has needed it yet.
     pub(crate) fn shared_upstream(&self) -> Option<&Upstream> {
         self.shared.get().map(|connection| &connection.upstream)
     }
 
-    /// Opens the shared connection if need be and returns its protocol connection.
+    /// Opens the shared connection if need be, and returns its protocol connection.
     pub(crate) async fn open_shared(&self) -> Result<Connection, ConnectError> {
         let shared = self.shared().await?;
         shared.upstream.connection().await.map_err(ConnectError::Client)
     }
 
-    /// Returns the shared connection as far as anyone has needed it.
+    /// Returns the shared connection, or `None` if nobody has needed it yet.
     pub(crate) fn existing_shared(&self) -> Option<&Arc<ServerConnection>> {
         self.shared.get()
     }
 
-    /// How many connections are kept for single clients.
+    /// Number of dedicated connections.
     pub(crate) fn n_dedicated(&self) -> usize {
         self.pool.len()
     }
 
-    /// How many of those are in use.
+    /// Number of dedicated connections in use.
     pub(crate) fn n_dedicated_in_use(&self) -> usize {
         self.pool.n_in_use()
     }
 
-    /// The shared connection, if it is there already and may be used.
+    /// Returns the shared connection if it exists and the server was not shut down.
     pub(super) fn usable_shared(&self) -> Option<&Arc<ServerConnection>> {
         self.shared.get().filter(|_| !self.is_stopped())
     }
@@ -130,25 +130,25 @@ impl Connections {
         Ok(connection)
     }
 
-    /// Where the server is: its references get their values once, and anew when the server refuses them.
+    /// Returns the endpoint. Its references are resolved once, and again when the server refuses the credentials.
     pub(crate) async fn endpoint(&self) -> Result<Endpoint, ConnectError> {
         let endpoint = self.endpoint.get(&self.settings.target, &*self.secrets).await;
         endpoint.map_err(ConnectError::Settings)
     }
 
-    /// Which credentials a call that begins now is made with; to be told to [`Connections::report_refused_credentials`] with the error that
-    /// it may come to.
+    /// Returns the generation of the credentials that a call made now uses. Pass it to
+    /// [`Connections::report_refused_credentials`] if the call fails by them.
     pub(crate) fn credential_generation(&self) -> u64 {
         self.endpoint.generation()
     }
 
-    /// Takes note that the server refused the credentials of this generation.
+    /// Records that the server refused the credentials of this generation.
     pub(crate) fn report_refused_credentials(&self, generation: u64) {
         self.refused_generation.fetch_max(generation, Ordering::SeqCst);
     }
 
-    /// Returns `true` if there are other credentials than those that the server refused last. Connections are opened anew
-    /// with them.
+    /// Returns `true` if there are other credentials than those that the server refused last. Connections are then
+    /// reopened with them.
     pub(crate) async fn refresh_credentials(&self, refresh: Refresh) -> bool {
         let refused = self.refused_generation.load(Ordering::SeqCst);
         let moved = |endpoint: &Endpoint| {
@@ -161,7 +161,7 @@ impl Connections {
             .await
     }
 
-    /// How a connection is opened: in the era that the shared connection has found out, if it has.
+    /// Returns the options for opening a connection, with the era that the shared connection has detected.
     pub(crate) fn upstream_options(&self) -> UpstreamOptions {
         let known = self
             .shared_upstream()
@@ -186,20 +186,20 @@ impl Connections {
         }
     }
 
-    /// The roots of a client have changed.
+    /// Has the roots of a client requested again, and the server notified.
     pub(crate) fn notify_roots_changed(&self, client: &ClientKey) {
         for connection in self.pool.of_client(client) {
             connection.roots_changed();
         }
     }
 
-    /// A client is gone: what is kept for it is closed unless something still runs there.
+    /// Releases a client that is gone: closes its idle connections and ends its subscriptions.
     pub(crate) fn release_client(&self, client: &ClientKey) {
         self.client_filters.remove_client(client);
         self.pool.close_idle_of(client);
     }
 
-    /// Ends all of them in order. None is opened again.
+    /// Shuts down all connections in order. None is opened again.
     pub(crate) async fn shutdown(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         let shared = async {
@@ -214,7 +214,7 @@ impl Connections {
         self.is_stopped.load(Ordering::SeqCst)
     }
 
-    /// For who came between the two steps of [`Connections::shutdown`].
+    /// Shuts down a connection that was opened between the two steps of [`Connections::shutdown`].
     pub(crate) async fn shutdown_if_stopped(&self, connection: &ServerConnection) {
         if self.is_stopped() {
             connection.upstream.shutdown().await;
@@ -222,8 +222,8 @@ impl Connections {
     }
 }
 
-/// What the shared connection declares when no call is ever made over it: everything, since there are servers that list
-/// a tool only if the client can be asked what the tool asks for. What is asked there all the same is refused.
+/// Handlers of a shared connection over which no call is ever made. They declare every capability, since there are
+/// servers that list a tool only if the client can be asked what the tool asks for. They refuse every request.
 fn listing_only() -> Handlers {
     let refuse = |_| {
         let message = "nobody can be asked over a connection that only lists";

@@ -22,49 +22,49 @@ use super::{
 };
 use crate::notifications::ClientFilters;
 
-/// The connections that are kept for single clients.
+/// Pool of the dedicated connections to one server.
 pub(crate) struct ConnectionPool {
-    /// The name of the server.
+    /// Name of the server.
     pub(crate) server: String,
     state: Mutex<PoolState>,
-    /// Tells when one has been closed.
+    /// Notifies when a connection has been closed.
     pub(crate) closed: Notify,
-    /// Tells when one has been opened that is closed sooner than others.
+    /// Notifies when a surplus connection has been opened, which is closed sooner than others.
     surplus: Arc<Notify>,
-    /// The clients whose oldest connection is kept since it gives news.
+    /// Subscriptions of clients. The oldest connection of a client with subscriptions stays open.
     client_filters: Arc<ClientFilters>,
 }
 
 #[derive(Default)]
 pub(crate) struct PoolState {
     pub(crate) by_client: HashMap<PoolKey, Vec<Arc<ServerConnection>>>,
-    /// The calls that wait for connections of their clients.
+    /// Calls that wait for a connection of their client.
     pub(crate) queues: HashMap<PoolKey, WaitQueue>,
-    /// How many calls ever waited.
+    /// Number of calls that ever waited.
     pub(crate) n_calls: u64,
-    /// How long the last opening took.
+    /// Duration of the last opening.
     pub(crate) last_start: Duration,
     pub(crate) is_stopped: bool,
-    /// How many there are, with those that are being closed.
+    /// Number of connections, including those that are being closed.
     pub(crate) n: usize,
     pub(crate) n_closing: usize,
-    /// Whether a task looks after those that nobody uses.
+    /// `true` if a task closes idle connections.
     has_reaper: bool,
-    /// Those that are being closed.
+    /// Tasks that close connections.
     closing: JoinSet<()>,
 }
 
-/// Whether there is a place for a call.
+/// Result of trying to acquire a slot.
 enum TryAcquire {
     Acquired(Arc<ServerConnection>, CallSlot),
-    /// When one that is being closed has made room.
+    /// A connection is being closed and will make room.
     Closing,
     Full,
 }
 
-/// How long a connection that nobody uses is kept.
+/// Idle time after which a connection is closed.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
-/// The same for one beside the oldest of its client.
+/// Idle time after which a client's connection other than its oldest is closed.
 const SURPLUS_IDLE_LIMIT: Duration = Duration::from_secs(30);
 
 impl ConnectionPool {
@@ -78,8 +78,9 @@ impl ConnectionPool {
         })
     }
 
-    /// A place for a call on a connection of its client, made by `open` if there is none to use; nothing if there are
-    /// `most` already and all are in use. One that is being closed still is one: a call waits until it makes room.
+    /// Acquires a slot on a connection of the client, opened by `open` if none is usable. Returns `None` if there are
+    /// `most` connections and all are in use. A connection that is being closed still counts: the call waits until it
+    /// is closed.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         client: &PoolKey,
@@ -98,7 +99,7 @@ impl ConnectionPool {
         }
     }
 
-    /// The same without waiting.
+    /// Tries to acquire a slot without waiting.
     fn try_acquire(
         self: &Arc<Self>,
         client: &PoolKey,
@@ -117,7 +118,7 @@ impl ConnectionPool {
             None if state.n_closing > 0 || state.close_longest_idle(self) => return TryAcquire::Closing,
             None => return TryAcquire::Full,
         };
-        // Before anyone else can see that it is idle.
+        // Within the lock, before anyone else can see that it is idle.
         let slot = connection.slots.begin(cx);
         TryAcquire::Acquired(connection, slot)
     }
@@ -158,12 +159,12 @@ impl ConnectionPool {
         );
     }
 
-    /// The connections that serve this client.
+    /// Returns the connections of this key.
     pub(crate) fn of_key(&self, client: &PoolKey) -> Vec<Arc<ServerConnection>> {
         self.state().by_client.get(client).cloned().unwrap_or_default()
     }
 
-    /// The connections of a client.
+    /// Returns the connections of a client.
     pub(crate) fn of_client(&self, key: &ClientKey) -> Vec<Arc<ServerConnection>> {
         let state = self.state();
         let of_client = state
@@ -175,25 +176,25 @@ impl ConnectionPool {
             .collect()
     }
 
-    /// Closes the connections of a client that are not in use.
+    /// Closes the idle connections of a client.
     pub(crate) fn close_idle_of(self: &Arc<Self>, key: &ClientKey) {
         self.state().close_where(self, |client, connection| {
             client.identity.key == *key && connection.slots.idle_since().is_some()
         });
     }
 
-    /// All of them.
+    /// Returns all connections.
     pub(crate) fn all(&self) -> Vec<Arc<ServerConnection>> {
         self.state().by_client.values().flatten().cloned().collect()
     }
 
-    /// How many there are, beside those that are being closed.
+    /// Number of connections, without those that are being closed.
     pub(crate) fn len(&self) -> usize {
         let state = self.state();
         state.n - state.n_closing
     }
 
-    /// How many of them are in use.
+    /// Number of connections in use.
     pub(crate) fn n_in_use(&self) -> usize {
         let state = self.state();
         let all = state.by_client.values().flatten();
@@ -201,7 +202,7 @@ impl ConnectionPool {
             .count()
     }
 
-    /// Closes all of them and waits until they are.
+    /// Closes all connections, and waits until they are closed.
     pub(crate) async fn shutdown(self: &Arc<Self>) {
         let closing = {
             let mut state = self.state();
@@ -227,23 +228,23 @@ impl ConnectionPool {
 }
 
 impl PoolState {
-    /// A connection of the client that its next call can use. One on which another client, or perhaps another, gave up
-    /// a call is closed instead: what the server asks for that call would be put to whoever calls next.
+    /// Returns a connection that the client's next call can use. Closes those on which another client, or possibly
+    /// another, abandoned a call: the server's questions about that call would reach the next caller.
     fn find_usable(
         &mut self,
         pool: &Arc<ConnectionPool>,
         client: &PoolKey,
         cx: &CallContext,
     ) -> Option<Arc<ServerConnection>> {
-        let known = self.by_client.get(client)?;
+        let connections = self.by_client.get(client)?;
         if let ClientKey::Session(_) = client.identity.key {
-            return known.first().cloned();
+            return connections.first().cloned();
         }
         let asker = cx.origin.ask.as_ref().map(|asker| asker.client().client());
         let reuse = |connection: &ServerConnection| connection.slots.reuse(asker.as_ref());
         let mut has_abandoned = false;
-        let mut known = known.iter();
-        let found = known.find(|connection| match reuse(connection) {
+        let mut candidates = connections.iter();
+        let found = candidates.find(|connection| match reuse(connection) {
             Reuse::Idle | Reuse::InUse => true,
             Reuse::Abandoned => {
                 has_abandoned = true;
@@ -282,8 +283,8 @@ impl PoolState {
         }
     }
 
-    /// Closes the connection that nobody has used for longest, one beside another of its client before all others, and one
-    /// that gives news after all others. One that is being opened is in use.
+    /// Closes the connection that has been idle longest. A client's surplus connections go first, and connections with
+    /// subscriptions last. A connection that is being opened is in use. Returns `false` if none is idle.
     pub(crate) fn close_longest_idle(&mut self, pool: &Arc<ConnectionPool>) -> bool {
         let without_waiters = self
             .by_client
@@ -306,17 +307,19 @@ impl PoolState {
         true
     }
 
-    /// Closes those that nobody has used for long, and says when to look again.
+    /// Closes connections that have been idle for too long. Returns when to look again, or `None` if no connection is
+    /// left.
     fn close_idle(&mut self, pool: &Arc<ConnectionPool>, now: Instant) -> Option<Instant> {
-        let limit = |own: &[Arc<ServerConnection>], connection: &ServerConnection| match own.first() {
-            Some(oldest) if !ptr::eq(&**oldest, connection) => SURPLUS_IDLE_LIMIT,
-            _ => IDLE_LIMIT,
-        };
+        let limit =
+            |of_client: &[Arc<ServerConnection>], connection: &ServerConnection| match of_client.first() {
+                Some(oldest) if !ptr::eq(&**oldest, connection) => SURPLUS_IDLE_LIMIT,
+                _ => IDLE_LIMIT,
+            };
         let all = |state: &Self| -> Vec<_> {
             let of_each = state.by_client.iter().flat_map(|(client, own)| {
                 let has_subscriptions = pool.client_filters.has_dedicated(client);
-                own.iter().enumerate().map(move |(place, connection)| {
-                    let is_pinned = place == 0 && has_subscriptions;
+                own.iter().enumerate().map(move |(index, connection)| {
+                    let is_pinned = index == 0 && has_subscriptions;
                     let idle = connection.slots.idle_since().filter(|_| !is_pinned);
                     (Arc::clone(connection), idle, limit(own, connection))
                 })
@@ -337,7 +340,7 @@ impl PoolState {
     }
 }
 
-/// Closes connections that nobody uses, for as long as there are any.
+/// Closes idle connections for as long as there are connections.
 async fn reap_idle(pool: Weak<ConnectionPool>, surplus: Arc<Notify>) {
     loop {
         let Some(pool) = pool.upgrade() else { return };

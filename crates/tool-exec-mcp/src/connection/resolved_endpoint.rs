@@ -10,44 +10,43 @@ use tool_core::{BoxFuture, Reference, Refresh, Secret, SecretError, Secrets};
 
 use crate::{ServerTarget, settings::ResolveError};
 
-/// Where a server is, and with which credentials it is reached: its references have the values that they had when they
-/// were looked at last.
+/// Endpoint of a server, with the values that its references had when they were last resolved.
 #[derive(Default)]
 pub(crate) struct ResolvedEndpoint {
-    known: Mutex<Option<Resolution>>,
-    /// How often there were other values before: read by every call, and changed with what is known.
+    resolution: Mutex<Option<Resolution>>,
+    /// Number of times that the values have changed. An atomic, since every call reads it; written under the lock.
     generation: AtomicU64,
 }
 
 struct Resolution {
     endpoint: Endpoint,
-    /// Tells the values apart that it was made with, within this process.
+    /// Hash of the resolved values, meaningful within this process only.
     digest: u64,
 }
 
 impl ResolvedEndpoint {
-    /// How often there were other values before.
+    /// Returns the number of times that the values have changed.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::SeqCst)
     }
 
-    /// Where the server is.
+    /// Returns the endpoint, resolved at the first call.
     pub(crate) async fn get(
         &self,
         target: &ServerTarget,
         secrets: &dyn Secrets,
     ) -> Result<Endpoint, ResolveError> {
-        let mut known = self.known.lock().await;
-        if known.is_none() {
+        let mut resolution = self.resolution.lock().await;
+        if resolution.is_none() {
             let (endpoint, digest) = resolve(target, secrets).await?;
-            *known = Some(Resolution { endpoint, digest });
+            *resolution = Some(Resolution { endpoint, digest });
         }
-        let known = known.as_ref().expect("it was put there above");
-        Ok(known.endpoint.clone())
+        let resolution = resolution.as_ref().expect("it was put there above");
+        Ok(resolution.endpoint.clone())
     }
 
-    /// Returns `true` if there are other values than in the generation that the server refused. If that is found out here,
-    /// calls `moved` with the endpoint that counts from now on. Many who ask at once share one renewal.
+    /// Returns `true` if the values differ from those of the generation that the server refused. If this call finds the
+    /// difference, it passes the new endpoint to `moved`. Concurrent calls share one renewal.
     pub(crate) async fn refresh(
         &self,
         target: &ServerTarget,
@@ -56,15 +55,15 @@ impl ResolvedEndpoint {
         refresh: Refresh,
         moved: impl Fn(&Endpoint),
     ) -> bool {
-        let mut known = self.known.lock().await;
-        let Some(known) = known.as_mut() else {
+        let mut resolution = self.resolution.lock().await;
+        let Some(resolution) = resolution.as_mut() else {
             return false;
         };
         if self.generation() > refused {
             return true;
         }
         let mut now = resolve(target, secrets).await;
-        if refresh == Refresh::Force && now.as_ref().is_ok_and(|(_, digest)| *digest == known.digest) {
+        if refresh == Refresh::Force && now.as_ref().is_ok_and(|(_, digest)| *digest == resolution.digest) {
             for reference in target.references() {
                 if let Err(error) = secrets.renew(reference).await {
                     tracing::debug!(%error, "a credential cannot be renewed");
@@ -73,9 +72,9 @@ impl ResolvedEndpoint {
             now = resolve(target, secrets).await;
         }
         match now {
-            Ok((endpoint, digest)) if digest != known.digest => {
+            Ok((endpoint, digest)) if digest != resolution.digest => {
                 moved(&endpoint);
-                *known = Resolution { endpoint, digest };
+                *resolution = Resolution { endpoint, digest };
                 self.generation.fetch_add(1, Ordering::SeqCst);
                 true
             }
@@ -94,7 +93,7 @@ async fn resolve(target: &ServerTarget, secrets: &dyn Secrets) -> Result<(Endpoi
     Ok((endpoint, hasher.finish()))
 }
 
-/// Takes note of every value that is used.
+/// Secrets that hash every value that is read.
 struct HashingSecrets<'a> {
     secrets: &'a dyn Secrets,
     hasher: SyncMutex<DefaultHasher>,

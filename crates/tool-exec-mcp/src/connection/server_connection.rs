@@ -25,44 +25,44 @@ use crate::{
     notifications::{NotificationSink, Notifier},
 };
 
-/// A connection to the server, which is opened when it is needed and again when it has failed, and the calls on it.
+/// Connection to the server with the calls on it. It is opened when it is needed, and reopened after a failure.
 pub(crate) struct ServerConnection {
     pub(crate) upstream: Upstream,
     pub(crate) slots: Arc<CallSlots>,
-    /// What a client's own connection lists.
+    /// Lists of a dedicated connection.
     pub(crate) lists: ClientListState,
     sink: NotificationSink,
-    /// What is done for the server when it asks; the shared connection declares nothing.
+    /// Answers requests of the server. `None` for the shared connection, which declares no capability.
     request_handler: Option<Arc<ServerRequestHandler>>,
     roots: RootsState,
-    /// The lowest level of log messages that a legacy server was told to send, and how often the connection had been
-    /// opened anew by then.
+    /// Lowest level of log messages that a legacy server was told to send, and the number of openings of the connection
+    /// at that time.
     log_level: SyncMutex<Option<(u64, LogLevel)>>,
 }
 
-/// Whether the client's roots have to be asked for.
+/// State of the client's roots.
 #[derive(Default)]
 struct RootsState {
-    /// Held while they are, so that many calls share one question.
-    turn: Mutex<()>,
-    wanted: AtomicBool,
-    /// Whether the server is to be told that they have changed.
-    changed: AtomicBool,
+    /// Serializes requests for roots, so that many calls share one request.
+    request_lock: Mutex<()>,
+    must_request: AtomicBool,
+    /// `true` if the server is to be notified that they have changed.
+    must_announce: AtomicBool,
 }
 
-/// How long a client may take to tell its roots; a server that wants them later asks again.
+/// Time limit for a client to return its roots. A server that wants them later asks again.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a server may take to note a level of log messages before the call goes on without.
+/// Time limit for a server to set its log level, after which the call goes on without.
 const LOG_LEVEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl ServerConnection {
-    /// A connection that many share: nobody can be asked over it.
+    /// A shared connection, over which nobody can be asked.
     pub(crate) fn shared(endpoint: Endpoint, options: UpstreamOptions, notifier: Arc<Notifier>) -> Arc<Self> {
         Self::new(endpoint, options, notifier, None)
     }
 
-    /// A connection of one client, which declared that it can be asked this. `keeps_roots` says whether it stays the same
-    /// client from call to call.
+    /// A dedicated connection of a client that declared these capabilities. `keeps_roots` is `true` if it serves the
+    /// same client from call to call.
     pub(crate) fn dedicated(
         endpoint: Endpoint,
         options: UpstreamOptions,
@@ -93,7 +93,7 @@ impl ServerConnection {
             sink.clients = Some(clients);
             options.connection.handlers = request_handler.handlers(declared);
             options.on_status = Some(lists.on_status());
-            roots.wanted = AtomicBool::new(keeps_roots && declared.get("roots").is_some());
+            roots.must_request = AtomicBool::new(keeps_roots && declared.get("roots").is_some());
         }
         let (receiving, target) = (slots.clone(), sink.clone());
         let handlers = std::mem::take(&mut options.connection.handlers);
@@ -113,23 +113,23 @@ impl ServerConnection {
         })
     }
 
-    /// The connection, if it is open and the server has to be told nothing before this call.
+    /// Returns the protocol connection if it is open and the server needs no notification before this call.
     pub(crate) fn ready_now(&self, call: &ActiveCall) -> Option<Connection> {
         let must_tell = self.request_handler.is_some()
             && call.asker.is_some()
-            && self.roots.wanted.load(Ordering::SeqCst)
-            || self.roots.changed.load(Ordering::SeqCst)
+            && self.roots.must_request.load(Ordering::SeqCst)
+            || self.roots.must_announce.load(Ordering::SeqCst)
             || call.level.is_some();
         if must_tell { None } else { self.upstream.ready() }
     }
 
-    /// The connection, ready for a call of whose client everything is told that the server has to know first.
+    /// Returns the protocol connection after the server was told all that it must know before this call.
     pub(crate) async fn ready_for(&self, call: &ActiveCall) -> Result<Connection, ClientError> {
         if let Some(asker) = &call.asker {
             self.request_roots(asker, call.tag).await;
         }
         let connection = self.upstream.connection().await?;
-        if self.roots.changed.swap(false, Ordering::SeqCst)
+        if self.roots.must_announce.swap(false, Ordering::SeqCst)
             && let Err(error) = connection.notify(method::ROOTS_LIST_CHANGED, None).await
         {
             tracing::debug!(%error, "a server was not told that roots have changed");
@@ -144,25 +144,26 @@ impl ServerConnection {
         let Some(request_handler) = &self.request_handler else {
             return;
         };
-        if !self.roots.wanted.load(Ordering::SeqCst) {
+        if !self.roots.must_request.load(Ordering::SeqCst) {
             return;
         }
-        let _turn = self.roots.turn.lock().await;
-        if self.roots.wanted.load(Ordering::SeqCst) {
+        let _guard = self.roots.request_lock.lock().await;
+        if self.roots.must_request.load(Ordering::SeqCst) {
             if timeout(ROOTS_TIMEOUT, request_handler.request_roots(asker, tag))
                 .await
                 .is_err()
             {
                 tracing::debug!("a client did not tell its roots in time");
             }
-            self.roots.wanted.store(false, Ordering::SeqCst);
+            self.roots.must_request.store(false, Ordering::SeqCst);
         }
     }
 
-    /// The client's roots have changed: they are asked for and the server is told as soon as a call is under way.
+    /// Records that the client's roots have changed. They are requested, and the server is notified, as soon as a call
+    /// is in progress.
     pub(crate) fn roots_changed(self: &Arc<Self>) {
-        self.roots.wanted.store(true, Ordering::SeqCst);
-        self.roots.changed.store(true, Ordering::SeqCst);
+        self.roots.must_request.store(true, Ordering::SeqCst);
+        self.roots.must_announce.store(true, Ordering::SeqCst);
         let Ok(call) = self.slots.attribute(None) else {
             return;
         };
@@ -175,8 +176,8 @@ impl ServerConnection {
         });
     }
 
-    /// Has a legacy server send log messages of this level and worse, unless it does already. The level never rises
-    /// again: what a call does not want is left out on the way to it.
+    /// Sets the log level of a legacy server to this one, unless it already sends as much. The level never rises again:
+    /// messages that a call does not want are dropped on the way to it.
     async fn set_log_level_once(&self, connection: &Connection, level: LogLevel) {
         let server = connection.server();
         if server.era() == Era::Modern || !server.offers("logging") {
@@ -187,7 +188,7 @@ impl ServerConnection {
             let mut set = self.log_level.lock();
             if set
                 .as_ref()
-                .is_some_and(|(told, set)| *told == openings && *set <= level)
+                .is_some_and(|(at_opening, set)| *at_opening == openings && *set <= level)
             {
                 return;
             }
@@ -211,7 +212,7 @@ impl ServerConnection {
     ) -> impl Future<Output = Result<RawJson, ClientError>> + Send + 'a {
         let (method, params) = request;
         let options = self.request_options(slot, options);
-        // A combinator: the future of an `async fn` would have room for the options as well.
+        // A combinator: the future of an `async fn` would also hold the options.
         let result = connection.request(method, params, options);
         // Dropped with the future.
         let mut open = self.begin_work(connection, slot);
@@ -227,7 +228,8 @@ impl ServerConnection {
         })
     }
 
-    /// Notes that the server works on something of a call, where it could ask for it without saying for which.
+    /// Records that the server works on something of a call. Returns `None` if the server can ask only with reference
+    /// to a request.
     pub(crate) fn begin_work<'a>(
         &self,
         connection: &Connection,
@@ -237,7 +239,7 @@ impl ServerConnection {
             .then(|| slot.begin_work())
     }
 
-    /// How a request for a call is made.
+    /// Completes the options of a request for a call.
     fn request_options(&self, slot: &CallSlot, mut options: RequestOptions) -> RequestOptions {
         let call = &slot.call;
         if self.request_handler.is_some() {
@@ -256,13 +258,13 @@ impl ServerConnection {
     }
 }
 
-/// How long the client may be asked beyond the time of a call.
+/// Time that the client may take to answer beyond the time limit of a call.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(3600);
 
-/// Whether the server may work on a request although nobody waits for it any longer.
+/// Returns `true` if the server may still work on a request that nobody waits for.
 fn may_still_run(result: &Result<RawJson, ClientError>) -> bool {
     let Err(error) = result else { return false };
-    // A connection that is closed is opened anew, to a server that knows nothing of the call.
+    // A closed connection is reopened to a server that knows nothing of the call.
     let is_over = matches!(
         error.kind(),
         ClientErrorKind::Rpc(_)

@@ -1,4 +1,4 @@
-//! What a server asks of the client of a call.
+//! Requests of a server to the client of a call: elicitation, sampling and roots.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use tool_core::{AskError, Asker, Question};
 
 use super::call_slots::{CallSlots, Unattributed};
 
-/// Answers for the one client that a connection is kept for.
+/// Answers requests of the server for the one client of a dedicated connection.
 pub(crate) struct ServerRequestHandler {
     slots: Arc<CallSlots>,
     roots: Mutex<Option<KnownRoots>>,
 }
 
-/// The client's roots as it gave them last.
+/// Roots of the client as it returned them last.
 #[derive(Clone)]
 struct KnownRoots {
     answer: RawJson,
-    /// The call in which it did.
+    /// Tag of the call in which it returned them.
     during: u64,
 }
 
@@ -32,7 +32,7 @@ impl ServerRequestHandler {
         })
     }
 
-    /// Handlers for what the client declared that it can be asked, and nothing else.
+    /// Returns handlers for the capabilities that the client declared, and no others.
     pub(crate) fn handlers(self: &Arc<Self>, declared: &RawJson) -> Handlers {
         let make_handler = || {
             let handler = self.clone();
@@ -54,13 +54,13 @@ impl ServerRequestHandler {
         handlers
     }
 
-    /// Asks the client of the call that the question belongs to. The question is taken back when the call ends.
+    /// Asks the client of the call that the request belongs to. The question is withdrawn when the call ends.
     async fn answer(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
         let is_roots = request.method == method::ROOTS_LIST;
         let known = self.roots().filter(|_| is_roots);
         let call = match self.slots.attribute(request.tag) {
             Ok(call) => call,
-            // A server may ask for roots when no call runs, such as right after the opening.
+            // A server may ask for roots when no call is in progress, such as right after the opening.
             Err(_) if known.is_some() => return Ok(known.expect("there are roots").answer),
             Err(reason) => return Err(unattributed(reason)),
         };
@@ -92,8 +92,8 @@ impl ServerRequestHandler {
         }
     }
 
-    /// Asks for the client's roots in a call and keeps them: a server may want them at any time. Returns whether there
-    /// are any now.
+    /// Requests the client's roots during a call and stores them, since a server may want them at any time. Returns
+    /// `true` if the client returned them.
     pub(crate) async fn request_roots(&self, asker: &Asker, tag: u64) -> bool {
         let question = Question {
             method: method::ROOTS_LIST.to_owned(),

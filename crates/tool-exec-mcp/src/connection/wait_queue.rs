@@ -7,13 +7,13 @@ use tool_core::{Asker, Caller};
 use super::{ServerConnection, call_slots::CallSlot};
 use crate::listing::EntryKey;
 
-/// The calls of one client that wait, first come first served.
+/// Calls of one client that wait for a connection, in order of arrival.
 #[derive(Default)]
 pub(crate) struct WaitQueue {
     pub(super) waiters: VecDeque<Waiter>,
-    /// Whether a connection is being opened: no second one is opened meanwhile.
+    /// `true` while a connection is being opened: no second one is opened meanwhile.
     pub(super) is_opening: bool,
-    /// When the last opening ended. Time before that does not count as waiting for a connection that is ready.
+    /// When the last opening ended. Earlier time does not count as waiting for a ready connection.
     pub(super) opened: Option<Instant>,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Waiter {
     pub(super) grant: Option<Grant>,
 }
 
-/// The end of waiting.
+/// Outcome of waiting, which the call takes from the queue.
 pub(super) enum Grant {
     Acquired(Arc<ServerConnection>, CallSlot),
     Failed(ClientError),
 }
 
-/// The reason for which a connection is opened.
+/// The reason for which a connection is opened, as it is logged.
 pub(crate) enum OpenReason {
     First,
     Waited(Duration),
@@ -53,7 +53,7 @@ impl fmt::Display for OpenReason {
 }
 
 impl WaitQueue {
-    /// Since when a call has waited for a connection that is ready.
+    /// Since when a call has waited for a ready connection.
     pub(super) fn waiting_since(&self, number: u64) -> Option<Instant> {
         let waiter = self.waiters.iter().find(|waiter| waiter.number == number)?;
         Some(

@@ -19,20 +19,20 @@ use crate::{
     timer::sleep_until_some,
 };
 
-/// Reads the lists of one client's own connection whenever it is opened, and whenever the server says that they changed.
+/// Reads the lists of a dedicated connection whenever it is opened and whenever the server announces a change.
 pub(crate) struct ClientListReader {
     pub(crate) settings: Arc<ServerSettings>,
     pub(crate) lists: Arc<ClientLists>,
     pub(crate) connections: Weak<Connections>,
     pub(crate) client: PoolKey,
-    /// Weak: the reader keeps no connection open.
+    /// Weak, so that the reader keeps no connection open.
     pub(crate) server_connection: Weak<ServerConnection>,
-    /// The order in which the connection was opened.
+    /// Number of the connection, in the order of opening.
     pub(crate) number: u64,
 }
 
 impl ClientListReader {
-    /// Reads until the connection is closed for good.
+    /// Reads lists until the connection is closed for good.
     pub(crate) async fn run(self) {
         let Some(mut states) = self
             .server_connection
@@ -53,7 +53,7 @@ impl ClientListReader {
         self.remove_lists();
     }
 
-    /// Forgets the lists of a connection that has ended: whoever starts the server again finds out what it offers then.
+    /// Removes the lists of a connection that has ended. They are read again when it is reopened.
     fn remove_lists(&self) {
         if let Some(server_connection) = self.server_connection.upgrade() {
             server_connection.lists.set_entries(None);
@@ -65,7 +65,7 @@ impl ClientListReader {
         }
     }
 
-    /// Asks for the news of resources that the client wants, now and whenever some may have been missed.
+    /// Subscribes to the client's resources, now and whenever notifications may have been missed.
     async fn resubscribe(&self) {
         let Some(mut changes) = self
             .server_connection
@@ -89,7 +89,7 @@ impl ClientListReader {
         }
     }
 
-    /// Reads the lists of an open connection. Ends only with the connection.
+    /// Reads the lists of an open connection and follows their changes. Ends only with the connection.
     async fn follow(&self) {
         let Some(mut changes) = self
             .server_connection
@@ -129,7 +129,7 @@ impl ClientListReader {
         }
     }
 
-    /// Reads these lists, after so many changes, and returns those that could not be read.
+    /// Reads these lists and returns those that could not be read. `counted` is the number of changes announced before.
     async fn read(&self, features: &[Feature], counted: Changes, freshness: &mut Freshness) -> Vec<Feature> {
         let connection = self
             .server_connection

@@ -7,16 +7,16 @@ use tool_core::Feature;
 
 use super::EntryKey;
 
-/// The lists of one client's own connection, as far as they were read.
+/// Lists of a dedicated connection as far as they were read.
 pub(crate) struct ClientListState {
-    /// The state of the connection.
+    /// State of the connection.
     states: watch::Sender<State>,
-    /// How many of the changes that the server told were followed by a reading of the list; `None` before the first.
+    /// Number of announced changes that were followed by a reading of the list. `None` before the first reading.
     read: watch::Sender<Option<Changes>>,
     entries: Mutex<Option<Arc<HashSet<EntryKey>>>>,
 }
 
-/// How long a request waits for lists that are being read again.
+/// Maximum time that a request waits for lists that are being read again.
 const MAX_REFRESH_WAIT: Duration = Duration::from_secs(2);
 
 impl ClientListState {
@@ -28,7 +28,7 @@ impl ClientListState {
         }
     }
 
-    /// The listener that tells it of the state of its connection.
+    /// Returns the listener that records the state of the connection.
     pub(crate) fn on_status(&self) -> OnStatus {
         let states = self.states.clone();
         OnStatus::new(move |status| {
@@ -36,13 +36,13 @@ impl ClientListState {
         })
     }
 
-    /// Returns `true` if the connection is known to list this.
+    /// Returns `true` if the connection is known to list this entry.
     pub(crate) fn has(&self, entry: &EntryKey) -> bool {
         let entries = self.entries.lock();
         entries.as_ref().is_some_and(|entries| entries.contains(entry))
     }
 
-    /// Waits until every list has been read again that the server has said to have changed.
+    /// Waits until every list that the server has announced to have changed is read again.
     pub(crate) async fn refreshed(&self, announced: Changes) {
         let has_read = |read: &Option<Changes>| {
             read.is_some_and(|read| {
@@ -68,7 +68,7 @@ impl ClientListState {
         *self.entries.lock() = entries;
     }
 
-    /// Notes that these lists were read after so many changes.
+    /// Records that these lists were read after this number of changes.
     pub(super) fn record_read(&self, features: &[Feature], counted: Changes) {
         self.read.send_modify(|read| {
             let read = read.get_or_insert_default();
@@ -87,7 +87,7 @@ impl ClientListState {
         self.read.send_replace(None);
     }
 
-    /// Watches the state of the connection.
+    /// Returns a receiver of the state of the connection.
     pub(super) fn watch_state(&self) -> watch::Receiver<State> {
         self.states.subscribe()
     }

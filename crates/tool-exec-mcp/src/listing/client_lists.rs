@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{connection::PoolKey, notifications::Notifier};
 
-/// The lists of the connections that are kept for single clients. A client sees the lists of its own connections instead
-/// of the shared ones for as long as one of them is open.
+/// Lists of dedicated connections. A client sees the lists of its dedicated connections instead of the shared ones for
+/// as long as one of them is open.
 ///
 /// A client with several connections sees the union of their lists. Of two entries with one name, that of the older
 /// connection counts.
@@ -26,13 +26,13 @@ pub(crate) struct ClientLists {
     clients: Mutex<HashMap<PoolKey, ListsOfClient>>,
 }
 
-/// The lists of one client.
+/// Lists of one client.
 #[derive(Default)]
 struct ListsOfClient {
-    /// Those of each connection, by the order in which the connections were opened.
+    /// Lists of each connection, in the order of opening.
     by_connection: BTreeMap<u64, Arc<Catalogue>>,
     union: Arc<Catalogue>,
-    /// The revision of the shared lists that the union was last compared with, and whether it was equal.
+    /// Revision of the shared lists that the union was last compared with, and `true` if they were equal.
     compared: Option<(u64, bool)>,
 }
 
@@ -50,17 +50,17 @@ impl ClientLists {
         })
     }
 
-    /// Returns the lists of this client, `None` where they are the shared ones.
+    /// Returns the lists of this client, or `None` if it sees the shared ones.
     pub(crate) fn get(&self, client: &PoolKey) -> Option<Arc<Catalogue>> {
         let shared = self.shared.borrow().clone();
         let mut clients = self.clients();
-        let own = clients.get_mut(client)?;
-        let is_same = match own.compared {
+        let lists = clients.get_mut(client)?;
+        let is_same = match lists.compared {
             Some((revision, is_same)) if revision == shared.revision => is_same,
-            _ => differences(&own.union, &shared).is_empty(),
+            _ => differences(&lists.union, &shared).is_empty(),
         };
-        own.compared = Some((shared.revision, is_same));
-        (!is_same).then(|| own.union.clone())
+        lists.compared = Some((shared.revision, is_same));
+        (!is_same).then(|| lists.union.clone())
     }
 
     /// Announces that a connection for this client is being opened.
@@ -73,50 +73,51 @@ impl ClientLists {
         &self,
         client: &PoolKey,
         connection: u64,
-        lists: HashMap<Feature, DescribedList>,
+        replaced: HashMap<Feature, DescribedList>,
     ) -> Arc<Catalogue> {
         let shared = self.shared.borrow().clone();
         let mut clients = self.clients();
-        let own = clients.entry(client.clone()).or_default();
-        let before = own.visible(&shared);
-        // Descriptors that are on the shared lists as well are shared, and their tools are not resolved again.
-        let of_connection = own.by_connection.get(&connection).unwrap_or(&shared);
-        let of_connection = Arc::new(replace_lists(of_connection, lists));
-        own.by_connection.insert(connection, of_connection.clone());
-        own.rebuild_union(before.revision + 1);
-        let changed = differences(&before, &own.union);
+        let lists = clients.entry(client.clone()).or_default();
+        let before = lists.visible(&shared);
+        // Starts from the shared lists: equal descriptors stay the same objects, and their tools are not resolved
+        // again.
+        let of_connection = lists.by_connection.get(&connection).unwrap_or(&shared);
+        let of_connection = Arc::new(replace_lists(of_connection, replaced));
+        lists.by_connection.insert(connection, of_connection.clone());
+        lists.rebuild_union(before.revision + 1);
+        let changed = differences(&before, &lists.union);
         drop(clients);
         self.tell(client, changed);
         of_connection
     }
 
-    /// Forgets the lists of a connection that has ended.
+    /// Removes the lists of a connection that has ended.
     pub(crate) fn remove_connection(&self, client: &PoolKey, connection: u64) {
         let shared = self.shared.borrow().clone();
         let mut clients = self.clients();
-        let Some(own) = clients.get_mut(client) else {
+        let Some(lists) = clients.get_mut(client) else {
             return;
         };
-        let before = own.visible(&shared);
-        if own.by_connection.remove(&connection).is_none() {
+        let before = lists.visible(&shared);
+        if lists.by_connection.remove(&connection).is_none() {
             return;
         }
-        own.rebuild_union(before.revision + 1);
-        let changed = differences(&before, &own.visible(&shared));
-        if own.by_connection.is_empty() {
+        lists.rebuild_union(before.revision + 1);
+        let changed = differences(&before, &lists.visible(&shared));
+        if lists.by_connection.is_empty() {
             clients.remove(client);
         }
         drop(clients);
         self.tell(client, changed);
     }
 
-    /// Returns `true` if the client has this entry on a list of its own connections and not on the shared ones.
+    /// Returns `true` if a dedicated connection of the client lists this entry and the shared connection does not.
     pub(crate) fn lists_exclusively(&self, client: &PoolKey, entry: &EntryKey) -> bool {
         let has = |catalogue: &Catalogue| {
-            descriptors(catalogue).any(|known| EntryKey::from_descriptor(known) == *entry)
+            descriptors(catalogue).any(|descriptor| EntryKey::from_descriptor(descriptor) == *entry)
         };
-        let own = self.clients().get(client).map(|own| own.union.clone());
-        own.is_some_and(|own| has(&own)) && !has(&self.shared.borrow())
+        let lists = self.clients().get(client).map(|lists| lists.union.clone());
+        lists.is_some_and(|lists| has(&lists)) && !has(&self.shared.borrow())
     }
 
     fn tell(&self, client: &PoolKey, changed: Vec<Feature>) {
@@ -133,7 +134,7 @@ impl ClientLists {
 }
 
 impl ListsOfClient {
-    /// What the client sees.
+    /// Returns the lists that the client sees.
     fn visible(&self, shared: &Arc<Catalogue>) -> Arc<Catalogue> {
         let lists = if self.by_connection.is_empty() {
             shared
@@ -155,11 +156,11 @@ impl ListsOfClient {
             rejected: first.rejected.clone(),
             warnings: first.warnings.clone(),
         };
-        let mut known: HashSet<_> = descriptors(first).map(|known| key(known)).collect();
+        let mut seen: HashSet<_> = descriptors(first).map(|descriptor| key(descriptor)).collect();
         for catalogue in catalogues {
             for entry in descriptors(catalogue) {
                 match entry.feature {
-                    _ if !known.insert(key(entry)) => {}
+                    _ if !seen.insert(key(entry)) => {}
                     Feature::Tool => union.tools.push(entry.clone()),
                     _ => union.others.push(entry.clone()),
                 }
@@ -173,18 +174,18 @@ fn key(descriptor: &Descriptor) -> (Feature, &str) {
     (descriptor.feature, &descriptor.name)
 }
 
-/// The lists that differ between two catalogues.
+/// Returns the features whose lists differ between two catalogues.
 fn differences(one: &Catalogue, other: &Catalogue) -> Vec<Feature> {
     let list = |catalogue, feature| {
         let all = descriptors(catalogue);
-        all.filter(move |known: &&Arc<Descriptor>| known.feature == feature)
+        all.filter(move |descriptor: &&Arc<Descriptor>| descriptor.feature == feature)
     };
     let is_same =
         |(one, other): (&Arc<Descriptor>, &Arc<Descriptor>)| Arc::ptr_eq(one, other) || one == other;
     let mut features = Feature::ALL.to_vec();
     features.retain(|&feature| {
-        let (own, shared) = (list(one, feature), list(other, feature));
-        own.clone().count() != shared.clone().count() || !own.zip(shared).all(is_same)
+        let (first, second) = (list(one, feature), list(other, feature));
+        first.clone().count() != second.clone().count() || !first.zip(second).all(is_same)
     });
     features
 }

@@ -1,4 +1,4 @@
-//! Judges definitions: how long they are, and the suspicious text that they hold.
+//! Policy for definitions: their length, and the suspicious text that they hold.
 
 use raw_json::RawJson;
 use tool_core::{DefinitionPolicy, ListWarning, Rejected};
@@ -11,17 +11,17 @@ use tool_scan::{
 use super::describe::ListEntry;
 use crate::ServerSettings;
 
-/// A definition that is offered.
+/// Result of the policy for an entry that is offered.
 #[derive(Default)]
 pub(crate) struct PolicyVerdict {
-    /// The definition with hidden text removed, if there was any to remove.
+    /// Definition without hidden text. `None` if there was none to remove.
     pub(crate) definition: Option<RawJson>,
-    /// The removal.
+    /// Warning that text was removed.
     pub(crate) warning: Option<ListWarning>,
 }
 
-/// Decides by the server's settings whether an entry is offered, and how. Under [`DefinitionPolicy::Pass`] nothing is
-/// scanned here: see [`ListWarnings`](super::ListWarnings).
+/// Applies the server's policy to an entry: offers it as it is, cleans it, or rejects it. Under
+/// [`DefinitionPolicy::Pass`] the text is not scanned here, see [`ListWarnings`](super::ListWarnings).
 pub(crate) fn apply_policy(
     entry: &ListEntry<'_>,
     settings: &ServerSettings,
@@ -75,7 +75,7 @@ fn removed(definition: &RawJson) -> Vec<Finding> {
         .collect()
 }
 
-/// The first finding, and the number of the others.
+/// Describes the first finding, and counts the others.
 fn summary(findings: &[Finding]) -> String {
     match findings {
         [] => "text in a form that the scanner reads differently".to_owned(),
@@ -84,7 +84,7 @@ fn summary(findings: &[Finding]) -> String {
     }
 }
 
-/// The instructions of a server as models may be given them; `None` if they are withheld.
+/// Returns the instructions that models get, or `None` if they are withheld.
 pub(crate) fn instructions_for_models(text: &str, policy: DefinitionPolicy) -> Option<String> {
     match policy {
         DefinitionPolicy::Pass => Some(text.to_owned()),

@@ -1,4 +1,4 @@
-//! From a server's lists to descriptors.
+//! Conversion of a server's lists into descriptors.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,16 +20,15 @@ use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};
 /// Result of describing a list.
 #[derive(Default)]
 pub(crate) struct DescribedList {
-    /// The entries that can be used.
+    /// Entries that can be used.
     descriptors: Vec<Arc<Descriptor>>,
-    /// The entries that cannot be used, with the reason.
+    /// Entries that cannot be used, with the reason.
     rejected: Vec<Rejected>,
     /// Warnings about entries, and about the list as it was read.
     pub(crate) warnings: Vec<ListWarning>,
 }
 
-/// Makes descriptors of what is on one of a server's lists. What cannot be used is left out with the reason, and the
-/// rest is taken.
+/// Makes descriptors of the entries of a list. Entries that cannot be used are rejected with the reason.
 pub(crate) fn describe(
     settings: &ServerSettings,
     server: &ServerInfo,
@@ -77,10 +76,10 @@ pub(crate) fn describe(
     described
 }
 
-/// The catalogue with these lists in the place of those before; the others stay, and so do descriptors that did not
-/// change, so that their tools are not resolved again.
+/// Returns the catalogue with these lists replaced and the others kept. Descriptors that did not change stay the same
+/// objects, so that their tools are not resolved again.
 pub(crate) fn replace_lists(before: &Catalogue, mut lists: HashMap<Feature, DescribedList>) -> Catalogue {
-    let known: HashMap<_, _> = before
+    let previous: HashMap<_, _> = before
         .tools
         .iter()
         .chain(&before.others)
@@ -94,12 +93,12 @@ pub(crate) fn replace_lists(before: &Catalogue, mut lists: HashMap<Feature, Desc
         let described = lists
             .remove(&feature)
             .unwrap_or_else(|| list_of_catalogue(before, feature));
-        let place = match feature {
+        let list = match feature {
             Feature::Tool => &mut after.tools,
             _ => &mut after.others,
         };
-        place.extend(described.descriptors.into_iter().map(|descriptor| {
-            match known.get(&(feature, &descriptor.name)) {
+        list.extend(described.descriptors.into_iter().map(|descriptor| {
+            match previous.get(&(feature, &descriptor.name)) {
                 Some(same) if ***same == *descriptor => Arc::clone(same),
                 _ => descriptor,
             }
@@ -140,7 +139,7 @@ pub(crate) struct ListEntry<'a> {
 }
 
 impl ListEntry<'_> {
-    /// The descriptor; nothing if the configuration leaves the entry out.
+    /// Returns the descriptor, or `None` if the configuration excludes the entry.
     fn descriptor(&self) -> Result<Option<Descriptor>, Rejected> {
         match self.feature {
             Feature::Tool => self.tool(),
@@ -150,15 +149,15 @@ impl ListEntry<'_> {
     }
 
     fn tool(&self) -> Result<Option<Descriptor>, Rejected> {
-        let own = self.identity("name")?;
-        if !self.settings.offers_name(&own) {
+        let upstream_name = self.identity("name")?;
+        if !self.settings.offers_name(&upstream_name) {
             return Ok(None);
         }
-        let name = self.settings.outward_tool_name(&own);
+        let name = self.settings.outward_tool_name(&upstream_name);
         let Some(input_schema) = self.schema("inputSchema") else {
             return Err(self.reject(name, "its `inputSchema` is no object"));
         };
-        let mut config = json!({"server": self.settings.name, "tool": own});
+        let mut config = json!({"server": self.settings.name, "tool": upstream_name});
         let mut definition = self.definition.clone();
         match (self.task_support().as_deref(), self.runs_tasks()) {
             (Some("required"), true) => {
@@ -169,7 +168,7 @@ impl ListEntry<'_> {
                 let reason = "it can be called as a task only, and the server does not offer to run tasks";
                 return Err(self.reject(name, reason));
             }
-            // We offer to run tasks, so what a tool says of itself must hold here.
+            // We offer to run tasks, so the tool's own statement must hold here.
             (Some("required" | "optional"), false) => {
                 definition = supporting_tasks(&definition, "forbidden");
             }
@@ -184,12 +183,12 @@ impl ListEntry<'_> {
     }
 
     fn prompt(&self) -> Result<Option<Descriptor>, Rejected> {
-        let own = self.identity("name")?;
-        if !self.settings.offers_name(&own) {
+        let upstream_name = self.identity("name")?;
+        if !self.settings.offers_name(&upstream_name) {
             return Ok(None);
         }
-        let name = outward_name(&format!("{}{own}", self.settings.prefix));
-        let config = json!({"server": self.settings.name, "prompt": own});
+        let name = outward_name(&format!("{}{upstream_name}", self.settings.prefix));
+        let config = json!({"server": self.settings.name, "prompt": upstream_name});
         Ok(Some(self.with(name, config)))
     }
 
@@ -205,7 +204,7 @@ impl ListEntry<'_> {
         Ok(Some(descriptor))
     }
 
-    /// What all descriptors of the server's entries have in common.
+    /// Returns a descriptor with the members that all entries of the server have in common.
     fn with(&self, name: String, config: Value) -> Descriptor {
         Descriptor {
             feature: self.feature,
@@ -231,23 +230,23 @@ impl ListEntry<'_> {
         }
     }
 
-    /// Returns `true` if the configuration leaves the entry out.
+    /// Returns `true` if the configuration excludes the entry.
     pub(crate) fn is_left_out(&self) -> bool {
-        let own = self.text(self.key());
-        own.is_some_and(|own| !self.settings.offers_name(&own))
+        let upstream_name = self.text(self.key());
+        upstream_name.is_some_and(|upstream_name| !self.settings.offers_name(&upstream_name))
     }
 
-    /// The name under which agents see the entry, as far as it has one.
+    /// Returns the name under which agents see the entry, with `?` for a missing name.
     pub(crate) fn outward(&self) -> String {
-        let own = self.text(self.key()).unwrap_or_else(|| "?".to_owned());
+        let upstream_name = self.text(self.key()).unwrap_or_else(|| "?".to_owned());
         match self.feature {
-            Feature::Tool => self.settings.outward_tool_name(&own),
-            Feature::Prompt => outward_name(&format!("{}{own}", self.settings.prefix)),
-            _ => format!("{}{own}", self.settings.prefix),
+            Feature::Tool => self.settings.outward_tool_name(&upstream_name),
+            Feature::Prompt => outward_name(&format!("{}{upstream_name}", self.settings.prefix)),
+            _ => format!("{}{upstream_name}", self.settings.prefix),
         }
     }
 
-    /// The member that the server knows the entry by.
+    /// Key of the member that identifies the entry at the server.
     fn key(&self) -> &'static str {
         match self.feature {
             Feature::Tool | Feature::Prompt => "name",
@@ -256,7 +255,7 @@ impl ListEntry<'_> {
         }
     }
 
-    /// What the server knows the entry by.
+    /// Returns the server's name or URI for the entry.
     fn identity(&self, key: &str) -> Result<String, Rejected> {
         let given = |key| self.text(key).filter(|text| !text.is_empty());
         given(key).ok_or_else(|| {
@@ -276,12 +275,13 @@ impl ListEntry<'_> {
             .filter(|schema| schema.kind() == JsonKind::Object)
     }
 
-    /// Whether the tool says that it can be called as a task, or must be (2025-11-25).
+    /// Returns the tool's `taskSupport` (revision 2025-11-25).
     fn task_support(&self) -> Option<String> {
         self.definition.get("execution")?.get("taskSupport")?.string()
     }
 
-    /// Whether the server runs calls of tools as tasks when clients want that; later revisions leave that to the server.
+    /// Returns `true` if the server runs calls as tasks when clients ask for it. Later revisions leave that decision to
+    /// the server.
     fn runs_tasks(&self) -> bool {
         self.server.era() == Era::Legacy && tasks::runs_tasks(self.server)
     }
@@ -295,8 +295,8 @@ impl ListEntry<'_> {
     }
 }
 
-/// The definition of a tool with what holds for our callers: one whose tasks we drive can be called like any other, and
-/// there are clients that refuse to call one that still says `required`.
+/// Returns the definition with the `taskSupport` that holds for our callers. A tool whose tasks we follow can be called
+/// like any other, and some clients refuse to call one that still says `required`.
 fn supporting_tasks(definition: &RawJson, support: &str) -> RawJson {
     let execution = definition.get("execution").expect("it says so of tasks");
     let execution = execution

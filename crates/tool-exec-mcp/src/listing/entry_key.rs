@@ -2,31 +2,31 @@ use std::{collections::HashSet, sync::Arc};
 
 use tool_core::{Catalogue, Descriptor, Feature};
 
-/// An entry of a server's list, by the server's own name for it.
+/// Identifies an entry of a server's list, by its name or URI at the server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct EntryKey {
     feature: Feature,
-    own: String,
+    upstream_name: String,
 }
 
 impl EntryKey {
-    /// The entry that a descriptor stands for.
+    /// Returns the key of the entry that a descriptor was made from.
     pub(crate) fn from_descriptor(descriptor: &Descriptor) -> Self {
         let config = &descriptor.executor.config;
-        let own = ["tool", "prompt", "uri"]
+        let upstream_name = ["tool", "prompt", "uri"]
             .iter()
             .find_map(|key| config.get(key)?.as_str());
         Self {
             feature: descriptor.feature,
-            own: own.unwrap_or_default().to_owned(),
+            upstream_name: upstream_name.unwrap_or_default().to_owned(),
         }
     }
 }
 
-/// The entries of a catalogue.
+/// Returns the keys of all entries of a catalogue.
 pub(super) fn entry_keys(catalogue: &Catalogue) -> HashSet<EntryKey> {
     descriptors(catalogue)
-        .map(|known| EntryKey::from_descriptor(known))
+        .map(|descriptor| EntryKey::from_descriptor(descriptor))
         .collect()
 }
 

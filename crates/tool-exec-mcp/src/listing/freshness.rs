@@ -10,19 +10,19 @@ use tool_core::Feature;
 
 use super::read_lists::list_capability;
 
-/// When lists are read again although nobody said that they have changed.
+/// Due times of lists that are read again although no change was announced.
 #[derive(Default)]
 pub(crate) struct Freshness(HashMap<Feature, Instant>);
 
-/// How soon a list is read again at the earliest, whatever the server says of it.
+/// Minimum time between two readings of a list, whatever `ttlMs` the server sent.
 const MIN_AGE: Duration = Duration::from_secs(10);
-/// The same for a list of whose changes the server tells.
+/// Minimum time between two readings of a list whose changes the server announces.
 const MIN_AGE_IF_ANNOUNCED: Duration = Duration::from_secs(60);
-/// A server that says that its list stays the same for longer is asked all the same.
+/// Maximum time that a list is trusted, whatever `ttlMs` the server sent.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Freshness {
-    /// Takes note that a list was read of which the server says that it stays as it is for `ttl`.
+    /// Records that a list was read, for which the server sent this time to live.
     pub(crate) fn record_read(
         &mut self,
         server: &ServerInfo,
@@ -39,26 +39,26 @@ impl Freshness {
         }
     }
 
-    /// When the next list is due.
+    /// Returns when the next list is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.0.values().min().copied()
     }
 
-    /// The lists that are due, each of them once.
+    /// Takes the lists that are due, each of them once.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Feature> {
         let due = self.0.extract_if(|_, due| *due <= now);
         due.map(|(feature, _)| feature).collect()
     }
 
-    /// Leaves all of them alone until they are read.
+    /// Removes all due times until the lists are read again.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 }
 
-/// How long a list is left alone; for as long as the server says nothing if there is no answer.
+/// Returns the time until a list is read again, or `None` if it is read only after an announced change.
 fn wait(ttl: Option<Duration>, is_told: bool, interval: Duration) -> Option<Duration> {
-    // Fresh for no time is what servers say that have nothing to say of it; asking all the time would not keep the list
+    // A time to live of zero is sent by servers that know nothing about it. Asking all the time would not keep the list
     // fresh either.
     match (ttl.filter(|ttl| !ttl.is_zero()), is_told) {
         (Some(ttl), true) => Some(ttl.clamp(MIN_AGE_IF_ANNOUNCED, MAX_AGE)),
@@ -68,7 +68,7 @@ fn wait(ttl: Option<Duration>, is_told: bool, interval: Duration) -> Option<Dura
     }
 }
 
-/// Up to a tenth more, so that not all servers are asked at once.
+/// Returns up to a tenth of the time as jitter, so that not all servers are asked at once.
 fn jitter(wait: Duration) -> Duration {
     let random = RandomState::new().hash_one(0) >> 11;
     wait.mul_f64(0.1 * random as f64 / (1_u64 << 53) as f64)

@@ -1,4 +1,4 @@
-//! Warnings about what a server lists, found once for each list.
+//! Warnings about a server's lists, found once for each list.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -8,18 +8,18 @@ use raw_json::RawJson;
 use tool_core::{Catalogue, Descriptor, ListWarning};
 use tool_scan::{Finding, escape_line, scan, scan_text};
 
-/// The most warnings that are kept of one server.
+/// Maximum number of warnings kept per server.
 const MAX: usize = 1000;
-/// The most warnings that are logged of one list.
+/// Maximum number of warnings logged per list.
 const MAX_LOGGED: usize = 20;
 
-/// The warnings about the present lists of a server.
+/// Warnings about the present lists of a server.
 #[derive(Debug, Default)]
-pub(crate) struct ListWarnings(Mutex<Known>);
+pub(crate) struct ListWarnings(Mutex<WarningState>);
 
 #[derive(Debug, Default)]
-struct Known {
-    /// The revision of the catalogue that was scanned; 0 if none was.
+struct WarningState {
+    /// Revision of the catalogue that was scanned; 0 if none was.
     revision: u64,
     /// Warnings about the server itself.
     of_server: Vec<ListWarning>,
@@ -28,7 +28,7 @@ struct Known {
 }
 
 impl ListWarnings {
-    /// Scans what a server says of itself.
+    /// Scans the server's description of itself.
     pub(crate) fn scan_server_info(&self, server: &ServerInfo) {
         let text = server.instructions.as_ref().and_then(RawJson::string);
         let of_instructions = text.iter().flat_map(|text| scan_text(text));
@@ -36,30 +36,30 @@ impl ListWarnings {
         let warnings = of_instructions
             .map(|finding| about("the server's `instructions`", &finding))
             .chain(of_name.map(|finding| about("the server's `serverInfo`", &finding)));
-        self.known().of_server = warnings.collect();
+        self.state().of_server = warnings.collect();
     }
 
-    /// All warnings. Scans the catalogue unless that was done, and logs what is new.
+    /// Returns all warnings. Scans the catalogue unless it was scanned before, and logs new warnings.
     pub(crate) fn warnings_for(&self, server: &str, catalogue: &Catalogue) -> Vec<ListWarning> {
-        let mut known = self.known();
-        if known.revision != catalogue.revision {
-            known.revision = catalogue.revision;
+        let mut state = self.state();
+        if state.revision != catalogue.revision {
+            state.revision = catalogue.revision;
             let descriptors = catalogue.tools.iter().chain(&catalogue.others);
             let found = descriptors.flat_map(of_descriptor);
             let warnings = catalogue.warnings.iter().cloned().chain(found);
-            known.warnings = warnings.take(MAX).collect();
+            state.warnings = warnings.take(MAX).collect();
         }
-        let warnings: Vec<_> = known.of_server.iter().chain(&known.warnings).cloned().collect();
-        known.log(server, &warnings);
+        let warnings: Vec<_> = state.of_server.iter().chain(&state.warnings).cloned().collect();
+        state.log(server, &warnings);
         warnings
     }
 
-    fn known(&self) -> parking_lot::MutexGuard<'_, Known> {
+    fn state(&self) -> parking_lot::MutexGuard<'_, WarningState> {
         self.0.lock()
     }
 }
 
-impl Known {
+impl WarningState {
     fn log(&mut self, server: &str, warnings: &[ListWarning]) {
         let mut n_new = 0;
         for warning in warnings {

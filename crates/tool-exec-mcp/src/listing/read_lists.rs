@@ -1,4 +1,4 @@
-//! What a server lists.
+//! Reading of a server's lists.
 
 use std::time::Duration;
 
@@ -8,11 +8,10 @@ use mcp_wire::{code, method};
 use raw_json::RawJson;
 use tool_core::{Feature, ListLimits, ListWarning, Secrets, format_duration};
 
-/// What came of reading one list.
+/// Result of reading one list.
 pub(crate) type ListResult = (Feature, Result<Listed, String>);
 
-/// Reads these lists at the same time, each within its limit. A list of something that the server does not offer is
-/// empty.
+/// Reads these lists concurrently, each within its time limit. A list that the server does not offer is empty.
 pub(crate) async fn read_lists(
     connection: &Connection,
     features: &[Feature],
@@ -26,8 +25,8 @@ pub(crate) async fn read_lists(
     join_all(lists).await
 }
 
-/// The entries of a list without the secrets that are known so far: the one way from a server's lists to whatever shows or
-/// keeps them.
+/// Hides the secrets that are known so far in the entries of a list. All lists pass it on the way to displays and
+/// caches.
 pub(crate) fn hide_secrets(entries: Vec<RawJson>, secrets: &dyn Secrets) -> Vec<RawJson> {
     let entries = entries.into_iter();
     entries
@@ -56,7 +55,7 @@ async fn read_one(
     let listing = connection.list_for(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
-        // A server with resources need not have templates of them, and none is asked again for what it does not know.
+        // A server with resources need not have templates. A method that the server does not know is not called again.
         Ok(Err(error)) if feature != Feature::Tool && is_unknown_method(&error) => {
             if feature != Feature::ResourceTemplate {
                 tracing::warn!("a server declares `{capability}` and does not know `{method}`");
@@ -68,7 +67,7 @@ async fn read_one(
     }
 }
 
-/// The warning that a list was not read to its end.
+/// Returns the warning that a list was not read to its end.
 pub(crate) fn cut_warning(feature: Feature, cut: ListCut, limits: &ListLimits) -> ListWarning {
     let key = match feature {
         Feature::Tool => "tools",
@@ -112,12 +111,13 @@ pub(crate) fn cut_warning(feature: Feature, cut: ListCut, limits: &ListLimits) -
     }
 }
 
-/// The capability under which a server offers the feature.
+/// Returns the capability under which a server offers the feature.
 pub(crate) fn list_capability(feature: Feature) -> Option<&'static str> {
     list_of(feature).map(|(capability, ..)| capability)
 }
 
-/// The capability under which a server offers the feature, and how it is listed.
+/// Returns the capability under which a server offers the feature, the method that lists it, and the member of the
+/// result.
 fn list_of(feature: Feature) -> Option<(&'static str, &'static str, &'static str)> {
     match feature {
         Feature::Tool => Some(("tools", method::TOOLS_LIST, "tools")),
@@ -136,7 +136,7 @@ fn is_unknown_method(error: &ClientError) -> bool {
         .is_some_and(|error| error.code == code::METHOD_NOT_FOUND)
 }
 
-/// The lists that have changed from one count of changes to the next.
+/// Returns the lists that have changed between two counts of changes.
 pub(crate) fn changed_lists(before: Changes, now: Changes) -> Vec<Feature> {
     let mut changed = Vec::new();
     if now.tools != before.tools {

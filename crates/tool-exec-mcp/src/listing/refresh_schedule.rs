@@ -3,34 +3,35 @@ use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
 use tool_core::Feature;
 
-/// When lists that have changed, or could not be read, are read again.
+/// Schedule of the readings of lists that have changed or could not be read. Changes are debounced by [`SETTLE`] and
+/// limited to one reading per [`INTERVAL`].
 ///
-/// The first change is news at once; a list that goes on changing is read once an [`INTERVAL`], so that a storm of changes
-/// costs its server little. What one list does holds no other up.
+/// The first change is read at once. A list that goes on changing is read once per interval, so that a storm of changes
+/// costs its server little. Lists do not delay each other.
 pub(crate) struct RefreshSchedule {
     due: HashMap<Feature, Due>,
-    /// When each list was read the last time.
+    /// Time of the last reading of each list.
     read: HashMap<Feature, Instant>,
-    /// How long lists are left alone that could not be read.
+    /// Pause before lists that could not be read are tried again, doubled with each failure.
     pause: Duration,
 }
 
 #[derive(Clone, Copy)]
 struct Due {
     at: Instant,
-    /// Whether nothing is known to have changed: it could not be read before.
+    /// `true` if the list could not be read before and is not known to have changed.
     is_retry: bool,
 }
 
-/// How long is waited for more of the changes that come together.
+/// Debounce time: more changes may come together with the first.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How long a list is left alone that was read, however often it changes.
+/// Minimum time between two readings of a list, however often it changes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a list that could not be read is left alone at most before it is tried again.
+/// Maximum pause before a list that could not be read is tried again.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 impl RefreshSchedule {
-    /// All lists were read now.
+    /// A schedule after all lists were read now.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             due: HashMap::new(),
@@ -39,7 +40,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// No list was read for long: the first change of each is news at once.
+    /// A schedule before any reading: the first change of each list is read at once.
     pub(crate) fn unread() -> Self {
         Self {
             due: HashMap::new(),
@@ -48,7 +49,7 @@ impl RefreshSchedule {
         }
     }
 
-    /// Takes note that a list has changed.
+    /// Records that a list has changed.
     pub(crate) fn mark_changed(&mut self, feature: Feature, now: Instant) {
         let rested = self.read.get(&feature).map(|read| *read + INTERVAL);
         let mut at = (now + SETTLE).max(rested.unwrap_or(now));
@@ -60,13 +61,13 @@ impl RefreshSchedule {
         self.due.insert(feature, Due { at, is_retry });
     }
 
-    /// Takes note that a list could not be read, which nothing is put off for that changed meanwhile.
+    /// Records that a list could not be read. A change meanwhile is not put off for it.
     pub(crate) fn mark_failed(&mut self, feature: Feature, now: Instant) {
         let (at, is_retry) = (now + self.pause, true);
         self.due.entry(feature).or_insert(Due { at, is_retry });
     }
 
-    /// Takes note of what came of a try to read these lists, of which some could not be.
+    /// Records an attempt to read these lists, of which `unread` failed.
     pub(crate) fn record_attempt(&mut self, features: &[Feature], unread: &[Feature], now: Instant) {
         self.read.extend(features.iter().map(|&feature| (feature, now)));
         self.pause = if unread.is_empty() {
@@ -77,18 +78,18 @@ impl RefreshSchedule {
         unread.iter().for_each(|&feature| self.mark_failed(feature, now));
     }
 
-    /// When the next list is due.
+    /// Returns when the next list is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due.values().map(|due| due.at).min()
     }
 
-    /// The lists that are due, each of them once.
+    /// Takes the lists that are due, each of them once.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Feature> {
         let due = self.due.extract_if(|_, due| due.at <= now);
         due.map(|(feature, _)| feature).collect()
     }
 
-    /// Leaves those alone of which nothing is known to have changed.
+    /// Drops retries of lists that are not known to have changed.
     pub(crate) fn drop_retries(&mut self) {
         self.due.retain(|_, due| !due.is_retry);
     }
@@ -102,7 +103,7 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// Lists that were read long ago, and now.
+    /// A schedule of lists that were read long ago, and the present time.
     fn rested() -> (RefreshSchedule, Instant) {
         let start = Instant::now();
         (RefreshSchedule::new(start), start + millis(5000))
@@ -120,7 +121,7 @@ mod tests {
         schedule.record_attempt(&[Feature::Tool], &[], now + millis(60));
         schedule.mark_changed(Feature::Tool, now + millis(70));
         assert_eq!(schedule.next(), Some(now + millis(1060)));
-        // Another list has not been read.
+        // The other list has not been read.
         schedule.mark_changed(Feature::Prompt, now + millis(80));
         assert_eq!(schedule.next(), Some(now + millis(130)));
         assert_eq!(schedule.take_due(now + millis(200)), [Feature::Prompt]);

@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Connections {
-    /// Asks for news of a resource for a client that may have connections of its own. Returns `false` if the client has none
-    /// now: the news are to come over the shared connection then, and are asked for again when one is opened.
+    /// Subscribes a client to a resource on its dedicated connections. Returns `false` if it has none now: the shared
+    /// connection then serves the subscription until one is opened.
     pub(crate) async fn subscribe_for(&self, uri: &str, client: &PoolKey) -> Result<bool, ToolError> {
         let filters = &self.client_filters;
         filters.add(client, uri);
@@ -50,11 +50,11 @@ impl Connections {
             .collect()
     }
 
-    /// Asks a connection that was just opened for the news that its client wants.
+    /// Subscribes a connection that was just opened to the resources of its client.
     pub(crate) async fn resubscribe(&self, client: &PoolKey, connection: &Connection) {
         for uri in self.client_filters.uris_of(client) {
             match self.subscribe_on(connection, &uri).await {
-                // The resource of this process is another than that of the connection before.
+                // Each process of the server has resources of its own, so this one may differ from the previous one's.
                 Ok(()) => {
                     self.client_filters.set_dedicated(client, &uri, true);
                     self.notify_maybe_changed(client, &uri);
@@ -67,7 +67,8 @@ impl Connections {
         }
     }
 
-    /// Has the shared connection give the news that came from a connection which has ended, if it was the client's last.
+    /// Moves the subscriptions of a dedicated connection that has ended to the shared connection, if it was the
+    /// client's last.
     pub(crate) fn dedicated_connection_ended(self: &Arc<Self>, client: &PoolKey) {
         if self.is_stopped() || !self.open_connections(client).is_empty() {
             return;
@@ -87,7 +88,7 @@ impl Connections {
         });
     }
 
-    /// Tells a client of a resource that may have changed while nobody heard of it.
+    /// Notifies a client of a resource that may have changed unnoticed.
     fn notify_maybe_changed(&self, client: &PoolKey, uri: &str) {
         let params = RawJson::object().with_members(&[("uri", RawJson::from(uri))]);
         self.notifier.notify(&Update::ClientResource {
@@ -96,19 +97,19 @@ impl Connections {
         });
     }
 
-    /// Ends the news that no client watches which they are for.
+    /// Ends the subscriptions that no client watches.
     pub(crate) fn unsubscribe_unwatched(
         self: &Arc<Self>,
         grace: Duration,
         is_watched: &dyn Fn(&str, &ClientGroup) -> bool,
     ) {
-        let over = self.client_filters.take_unwatched(grace, is_watched);
-        if over.is_empty() {
+        let unwatched = self.client_filters.take_unwatched(grace, is_watched);
+        if unwatched.is_empty() {
             return;
         }
         let connections = self.clone();
         tokio::spawn(async move {
-            for (client, uri) in over {
+            for (client, uri) in unwatched {
                 for connection in connections.open_connections(&client) {
                     let done = connection
                         .unsubscribe(&uri, RequestOptions::within(REQUEST_TIMEOUT))

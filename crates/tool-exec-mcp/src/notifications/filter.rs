@@ -10,25 +10,25 @@ use tool_core::{ClientGroup, ClientKey};
 
 use crate::connection::PoolKey;
 
-/// The resources of which news are wanted, and whether the server has agreed to them and is asked for nothing else now. They
-/// come over the shared connection.
+/// URIs to which the shared connection is subscribed. The value is `true` once the server has agreed and no request
+/// about the URI is in progress.
 pub(super) type SharedUris = BTreeMap<String, bool>;
 
-/// What is wanted, and who asks for it again.
+/// Subscription filter of the shared connection.
 #[derive(Default)]
 pub(crate) struct SharedFilter {
     pub(super) uris: watch::Sender<SharedUris>,
-    /// Whether a task asks for them again when the connection is opened anew.
+    /// `true` if a task subscribes again when the connection is reopened.
     pub(super) has_resubscriber: AtomicBool,
 }
 
 impl SharedFilter {
-    /// Whether news of any resource is wanted.
+    /// Returns `true` if there is any subscription.
     pub(crate) fn has_any(&self) -> bool {
         !self.uris.borrow().is_empty()
     }
 
-    /// Waits until nobody asks about a resource, and says whether its news come.
+    /// Waits until no request about the URI is in progress. Returns `true` if the URI is subscribed.
     pub(super) async fn settled(&self, uri: &str) -> bool {
         let mut uris = self.uris.subscribe();
         let settled = uris.wait_for(|uris| uris.get(uri) != Some(&false)).await;
@@ -36,94 +36,104 @@ impl SharedFilter {
     }
 }
 
-/// The resources of which single clients want news.
+/// Subscription filters of single clients.
 #[derive(Default)]
 pub(crate) struct ClientFilters(Mutex<HashMap<PoolKey, BTreeMap<String, Subscription>>>);
 
-/// A resource of which a client wants news.
+/// Subscription of a client to a resource.
 struct Subscription {
     since: Instant,
-    /// Whether a connection of the client's own gives the news. The shared connection gives them otherwise.
+    /// `true` if a dedicated connection of the client serves it, `false` if the shared one does.
     is_dedicated: bool,
 }
 
 impl ClientFilters {
-    /// Returns `true` if a connection of the client's own gives news of anything.
+    /// Returns `true` if a dedicated connection of the client serves any subscription.
     pub(crate) fn has_dedicated(&self, client: &PoolKey) -> bool {
         let clients = self.0.lock();
-        let wanted = clients.get(client);
-        wanted.is_some_and(|wanted| wanted.values().any(|wanted| wanted.is_dedicated))
+        let subscriptions = clients.get(client);
+        subscriptions.is_some_and(|subscriptions| {
+            subscriptions
+                .values()
+                .any(|subscription| subscription.is_dedicated)
+        })
     }
 
-    /// Notes that a client wants news of a resource.
+    /// Adds a subscription of a client, or renews its time.
     pub(super) fn add(&self, client: &PoolKey, uri: &str) {
         let (mut clients, since) = (self.0.lock(), Instant::now());
-        let wanted = clients.entry(client.clone()).or_default();
+        let subscriptions = clients.entry(client.clone()).or_default();
         let new = || Subscription {
             since,
             is_dedicated: false,
         };
-        wanted.entry(uri.to_owned()).or_insert_with(new).since = since;
+        subscriptions.entry(uri.to_owned()).or_insert_with(new).since = since;
     }
 
-    /// Notes which connection gives the news, if they are still wanted.
+    /// Sets which connection serves a subscription, unless it was removed meanwhile.
     pub(super) fn set_dedicated(&self, client: &PoolKey, uri: &str, is_dedicated: bool) {
         let mut clients = self.0.lock();
-        if let Some(wanted) = clients.get_mut(client).and_then(|wanted| wanted.get_mut(uri)) {
-            wanted.is_dedicated = is_dedicated;
+        if let Some(subscription) = clients
+            .get_mut(client)
+            .and_then(|subscriptions| subscriptions.get_mut(uri))
+        {
+            subscription.is_dedicated = is_dedicated;
         }
     }
 
     pub(super) fn remove(&self, client: &PoolKey, uri: &str) {
         let mut clients = self.0.lock();
-        if let Some(wanted) = clients.get_mut(client) {
-            wanted.remove(uri);
+        if let Some(subscriptions) = clients.get_mut(client) {
+            subscriptions.remove(uri);
         }
-        clients.retain(|_, wanted| !wanted.is_empty());
+        clients.retain(|_, subscriptions| !subscriptions.is_empty());
     }
 
-    /// Forgets the resources of a client that is gone.
+    /// Removes the subscriptions of a client that is gone.
     pub(crate) fn remove_client(&self, key: &ClientKey) {
         self.0.lock().retain(|client, _| client.identity.key != *key);
     }
 
-    /// The resources of which a client wants news.
+    /// Returns the URIs that a client subscribes to.
     pub(super) fn uris_of(&self, client: &PoolKey) -> Vec<String> {
         let clients = self.0.lock();
-        let wanted = clients.get(client);
-        wanted.map_or_else(Vec::new, |wanted| wanted.keys().cloned().collect())
+        let subscriptions = clients.get(client);
+        subscriptions.map_or_else(Vec::new, |subscriptions| subscriptions.keys().cloned().collect())
     }
 
-    /// The resources of which no connection of the client's own gives news any more.
+    /// Marks the client's subscriptions as served by the shared connection. Returns the URIs that a dedicated one
+    /// served.
     pub(super) fn take_dedicated(&self, client: &PoolKey) -> Vec<String> {
         let mut clients = self.0.lock();
-        let Some(wanted) = clients.get_mut(client) else {
+        let Some(subscriptions) = clients.get_mut(client) else {
             return Vec::new();
         };
-        let lost = wanted.iter_mut().filter(|(_, wanted)| wanted.is_dedicated);
-        let lost = lost.map(|(uri, wanted)| {
-            wanted.is_dedicated = false;
+        let lost = subscriptions
+            .iter_mut()
+            .filter(|(_, subscription)| subscription.is_dedicated);
+        let lost = lost.map(|(uri, subscription)| {
+            subscription.is_dedicated = false;
             uri.clone()
         });
         lost.collect()
     }
 
-    /// Takes out what nobody watches, and returns what the clients' own connections gave news of.
+    /// Removes subscriptions that nobody watches. Returns those that dedicated connections served.
     pub(super) fn take_unwatched(
         &self,
         grace: Duration,
         is_watched: &dyn Fn(&str, &ClientGroup) -> bool,
     ) -> Vec<(PoolKey, String)> {
-        let mut own = Vec::new();
-        self.0.lock().retain(|client, wanted| {
+        let mut dedicated = Vec::new();
+        self.0.lock().retain(|client, subscriptions| {
             let group = client.group();
-            let over = wanted.extract_if(.., |uri, wanted| {
-                wanted.since.elapsed() >= grace && !is_watched(uri, &group)
+            let unwatched = subscriptions.extract_if(.., |uri, subscription| {
+                subscription.since.elapsed() >= grace && !is_watched(uri, &group)
             });
-            let over = over.filter(|(_, wanted)| wanted.is_dedicated);
-            own.extend(over.map(|(uri, _)| (client.clone(), uri)));
-            !wanted.is_empty()
+            let unwatched = unwatched.filter(|(_, subscription)| subscription.is_dedicated);
+            dedicated.extend(unwatched.map(|(uri, _)| (client.clone(), uri)));
+            !subscriptions.is_empty()
         });
-        own
+        dedicated
     }
 }

@@ -1,7 +1,7 @@
 use parking_lot::Mutex;
 use tool_core::{OnUpdate, Update};
 
-/// Where goes what the server tells of its own accord.
+/// Passes the server's notifications to all listeners.
 #[derive(Default)]
 pub(crate) struct Notifier(Mutex<Vec<OnUpdate>>);
 
@@ -10,7 +10,7 @@ impl Notifier {
         self.0.lock().push(tell);
     }
 
-    /// Hands on what the server tells.
+    /// Passes an update to all listeners.
     pub(crate) fn notify(&self, update: &Update) {
         let all = self.0.lock().clone();
         for tell in all {

@@ -9,10 +9,10 @@ use tool_core::Update;
 
 use super::Notifier;
 
-/// Queue of updates, which a task of its own delivers in their order: the sender cannot wait for listeners.
+/// Queue of updates. A task of its own delivers them in their order, since the sender cannot wait for listeners.
 pub(crate) struct UpdateQueue {
     sender: mpsc::UnboundedSender<Update>,
-    /// The receiving end until the delivering task takes it.
+    /// Receiving end, until the delivering task takes it.
     receiver: Mutex<Option<mpsc::UnboundedReceiver<Update>>>,
     is_delivering: AtomicBool,
     notifier: Arc<Notifier>,
@@ -29,9 +29,9 @@ impl UpdateQueue {
         }
     }
 
-    /// Appends an update. [`deliver`](Self::deliver) is to be called afterwards, outside of any lock.
+    /// Appends an update. Call [`deliver`](Self::deliver) afterwards, outside of any lock.
     pub(crate) fn push(&self, update: Update) {
-        // The receiver lives as long as the queue, or as the task that delivers.
+        // The receiver lives as long as the queue or the delivering task.
         let _ = self.sender.send(update);
     }
 

@@ -11,23 +11,24 @@ use tool_core::{ClientGroup, ClientKey, DynBackend, Question, Task, Update};
 
 use super::Notifier;
 
-/// Whom a server's news of tasks and pages are for: what it says on one connection, it says by ids of its own.
+/// Routes notifications of one connection about tasks and visited pages to the clients that they concern. Servers
+/// identify both by ids of their own.
 #[derive(Default)]
 pub(crate) struct NotificationRouter(Mutex<Routes>);
 
 #[derive(Default)]
 struct Routes {
-    /// What answers requests about the tasks that callers follow.
+    /// Backends of the tasks that callers follow.
     tasks: HashMap<Arc<str>, Weak<dyn DynBackend>>,
-    /// The pages that users were sent to, the oldest first.
+    /// Pages that users were sent to, with their clients, the oldest first.
     pages: VecDeque<(String, ClientKey)>,
 }
 
-/// The way of news that a connection brings.
+/// Destination of the notifications of one connection.
 #[derive(Clone)]
 pub(crate) struct NotificationSink {
     pub(crate) notifier: Arc<Notifier>,
-    /// The clients that alone are served by the connection.
+    /// The only clients that the connection serves. `None` for the shared connection.
     pub(crate) clients: Option<ClientGroup>,
 }
 
@@ -40,14 +41,14 @@ impl NotificationSink {
     }
 }
 
-/// How many pages are remembered: nobody says when one is given up.
+/// Maximum number of remembered pages: nobody reports that a page is given up.
 const MAX_PAGES: usize = 256;
-/// The longest id of a page that is remembered.
+/// Maximum length of the id of a remembered page, in bytes.
 const MAX_ID_BYTES: usize = 1024;
 
 impl NotificationRouter {
-    /// Takes what a server tells: log messages, news of resources, and what is for those who follow a task or were sent to a
-    /// page.
+    /// Routes a notification of the server. Log messages go to `log`, and updates of resources, tasks and pages to the
+    /// listeners.
     pub(crate) fn route(&self, event: &ConnectionEvent, sink: &NotificationSink, log: impl FnOnce(&RawJson)) {
         let Some(params) = event.params.as_ref().map(unmarked) else {
             return;
@@ -64,20 +65,23 @@ impl NotificationRouter {
         }
     }
 
-    /// Notes a task that a caller follows.
-    pub(crate) fn follow_task(&self, id: &Arc<str>, runner: &Arc<dyn DynBackend>) {
-        self.0.lock().tasks.insert(Arc::clone(id), Arc::downgrade(runner));
+    /// Records a task that a caller follows.
+    pub(crate) fn follow_task(&self, id: &Arc<str>, backend: &Arc<dyn DynBackend>) {
+        self.0
+            .lock()
+            .tasks
+            .insert(Arc::clone(id), Arc::downgrade(backend));
     }
 
-    /// Nobody follows a task any more, unless another one has its id by now.
+    /// Forgets a task that nobody follows any more, unless another task has its id by now.
     pub(crate) fn forget_task(&self, id: &str) {
         let tasks = &mut self.0.lock().tasks;
-        if tasks.get(id).is_some_and(|runner| runner.strong_count() == 0) {
+        if tasks.get(id).is_some_and(|backend| backend.strong_count() == 0) {
             tasks.remove(id);
         }
     }
 
-    /// Notes the page of a question, if it is one that sends the user to a page.
+    /// Records the page of a question, if the question sends the user to a page.
     pub(crate) fn record_question(&self, question: &Question, client: &ClientKey) {
         if question.method == method::ELICITATION_CREATE
             && let Some(params) = &question.params
@@ -86,7 +90,7 @@ impl NotificationRouter {
         }
     }
 
-    /// Notes the pages that a call's client is sent to by an error.
+    /// Records the pages to which an error sends the call's client.
     pub(crate) fn record_url_error(&self, error: &RpcError, client: &ClientKey) {
         let data = error
             .data
@@ -102,26 +106,26 @@ impl NotificationRouter {
         let Some(id) = id.filter(|id| id.len() <= MAX_ID_BYTES) else {
             return;
         };
-        let mut known = self.0.lock();
-        if known.pages.len() >= MAX_PAGES {
-            known.pages.pop_front();
+        let mut routes = self.0.lock();
+        if routes.pages.len() >= MAX_PAGES {
+            routes.pages.pop_front();
         }
-        known.pages.push_back((id, client.clone()));
+        routes.pages.push_back((id, client.clone()));
     }
 
-    /// What a notification is to those whom it is for; nothing when that is nobody.
+    /// Converts a notification into an update for the clients that it concerns. Returns `None` if it concerns none.
     pub(crate) fn update_for(&self, method: &str, params: &RawJson) -> Option<Update> {
         match method {
             method::TASKS_STATUS => {
                 let id = params.get("taskId")?.string()?;
-                let known = self.0.lock();
-                let (id, runner) = known.tasks.get_key_value(&*id)?;
+                let routes = self.0.lock();
+                let (id, backend) = routes.tasks.get_key_value(&*id)?;
                 let task = Task {
                     id: Arc::clone(id),
-                    runner: runner.upgrade()?,
+                    runner: backend.upgrade()?,
                 };
-                // What is dropped with the last of it would want the lock.
-                drop(known);
+                // Before the upgraded backend is dropped: its `Drop` takes the lock.
+                drop(routes);
                 Some(Update::Task {
                     task,
                     state: params.clone(),
@@ -129,9 +133,9 @@ impl NotificationRouter {
             }
             method::ELICITATION_COMPLETE => {
                 let id = params.get("elicitationId")?.string()?;
-                let mut known = self.0.lock();
-                let place = known.pages.iter().position(|(page, _)| *page == id)?;
-                let (_, client) = known.pages.remove(place)?;
+                let mut routes = self.0.lock();
+                let index = routes.pages.iter().position(|(page, _)| *page == id)?;
+                let (_, client) = routes.pages.remove(index)?;
                 let params = params.clone();
                 Some(Update::PageVisited { client, params })
             }
@@ -140,7 +144,8 @@ impl NotificationRouter {
     }
 }
 
-/// What a modern server tells, without the mark of our subscription: clients have subscriptions of their own, or none.
+/// Returns the params of a modern server's notification without our subscription id: clients have subscriptions of
+/// their own, or none.
 fn unmarked(params: &RawJson) -> RawJson {
     let Some(marked) = meta(params).filter(|meta| meta.get(meta_key::SUBSCRIPTION_ID).is_some()) else {
         return params.clone();

@@ -15,12 +15,12 @@ use crate::{
     errors::request_error,
 };
 
-/// How long the server may take to answer.
+/// Time limit of a request about a subscription.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a server is left alone that was started again and refused a subscription.
+/// Pause before the server is asked again for subscriptions that it refused after a restart.
 const RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// A resource about which the server is asked. Unless it agrees while somebody waits for that, nobody has asked.
+/// Request in progress about a URI. Dropping it removes the URI from the filter, unless the server has agreed.
 struct PendingRequest<'a> {
     uris: &'a watch::Sender<SharedUris>,
     uri: &'a str,
@@ -39,8 +39,8 @@ impl Drop for PendingRequest<'_> {
 }
 
 impl Connections {
-    /// Asks for news of a resource until [`Connections::unsubscribe`], also when the server was started again. To ask
-    /// again changes nothing.
+    /// Subscribes the shared connection to a resource until [`Connections::unsubscribe`], also across restarts of the
+    /// server. Subscribing twice changes nothing.
     pub(crate) async fn subscribe(self: &Arc<Self>, uri: &str) -> Result<(), ToolError> {
         let server = &self.settings.name;
         let connection = match self.open_shared().await {
@@ -49,7 +49,7 @@ impl Connections {
         };
         check_subscribe_support(&connection, server)?;
         let uris = &self.shared_filter.uris;
-        // Noted first: a server that is started again in the meantime is asked for it as well.
+        // Before the request: a server that restarts meanwhile is asked for it as well.
         let note = |uris: &mut SharedUris| match uris.contains_key(uri) {
             true => false,
             false => uris.insert(uri.to_owned(), false).is_none(),
@@ -87,7 +87,8 @@ impl Connections {
     pub(crate) async fn unsubscribe(&self, uri: &str) -> Result<(), ToolError> {
         let uris = &self.shared_filter.uris;
         let is_known = self.shared_filter.settled(uri).await;
-        // Who wants it meanwhile asks when this is through: the server may take two requests in any order.
+        // A concurrent subscription waits until this request is over, since the server may process two requests in any
+        // order.
         let claim = |uris: &mut SharedUris| uris.get_mut(uri).is_some_and(std::mem::take);
         if !is_known || !uris.send_if_modified(claim) {
             return Ok(());
@@ -115,7 +116,7 @@ impl Connections {
     }
 }
 
-/// Fails if the server of a connection never gives news of resources.
+/// Fails if the server does not declare the capability `resources.subscribe`.
 pub(super) fn check_subscribe_support(connection: &Connection, server: &str) -> Result<(), ToolError> {
     let resources = connection.server().capabilities.get("resources");
     let tells = resources.and_then(|resources| resources.get("subscribe"));
@@ -126,8 +127,7 @@ pub(super) fn check_subscribe_support(connection: &Connection, server: &str) -> 
     Err(ToolError::new(ErrorKind::UpstreamError, message))
 }
 
-/// Asks for the news again whenever the server may have forgotten that they are wanted, for as long as it is held by
-/// anyone else.
+/// Task that subscribes again whenever the server may have lost its subscriptions. It ends with the server.
 struct Resubscriber {
     changes: watch::Receiver<Changes>,
     uris: watch::Receiver<SharedUris>,
@@ -137,12 +137,12 @@ struct Resubscriber {
 impl Resubscriber {
     async fn run(mut self, mut connection: Connection) {
         let mut seen = *self.changes.borrow_and_update();
-        // What the server has refused since it was started again.
+        // URIs that the server has refused since its restart.
         let mut refused = BTreeSet::new();
         loop {
             let changed = tokio::select! {
                 _ = connection.closed() => None,
-                // The upstream and the set go with the server.
+                // The sender ends with the server.
                 changes = self.changes.wait_for(|now| (now.openings, now.gaps) != (seen.openings, seen.gaps)) => {
                     changes.ok().map(|changes| *changes)
                 }
@@ -199,12 +199,12 @@ impl Resubscriber {
                     refused.insert(uri.clone());
                 }
             }
-            // What has changed since the server forgot them is unknown.
+            // Changes since the server lost its subscriptions are unknown.
             self.notify_maybe_changed(wanted);
         }
     }
 
-    /// Tells of resources that may have changed while nobody heard of it.
+    /// Notifies of resources that may have changed unnoticed.
     fn notify_maybe_changed(&self, uris: Vec<String>) {
         let Some(connections) = self.connections.upgrade() else {
             return;
@@ -218,12 +218,12 @@ impl Resubscriber {
     }
 }
 
-/// Waits until the server is gone.
+/// Waits until the server is dropped.
 async fn gone(uris: &mut watch::Receiver<SharedUris>) {
     while uris.changed().await.is_ok() {}
 }
 
-/// How long a server that cannot be reached is left alone before it is tried again.
+/// Pause before a server that cannot be reached is tried again.
 fn pause(error: &ConnectError) -> Duration {
     match error {
         ConnectError::Client(error) => match error.kind() {

@@ -1,4 +1,4 @@
-//! Servers that nobody uses are stopped, and started again when they are needed.
+//! Idle timeout: servers that nobody uses are stopped, and started again when they are needed.
 
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
@@ -14,7 +14,7 @@ use tokio::{
 use crate::McpServer;
 
 impl McpServer {
-    /// Sees to it that the server is stopped when nobody has used it for long.
+    /// Starts the task that stops the server when it has been unused for its idle timeout.
     pub(crate) fn watch_idle(self: &Arc<Self>) {
         let Some(limit) = self.settings().idle_timeout else {
             return;
@@ -24,7 +24,7 @@ impl McpServer {
         }
     }
 
-    /// Since when nobody has used it; `None` while somebody does.
+    /// Since when nobody has used the server. Returns `None` while somebody does.
     fn unused_since(&self) -> Option<Instant> {
         let connections = self.connections();
         let is_wanted = connections.n_dedicated() > 0 || connections.shared_filter.has_any();
@@ -32,7 +32,7 @@ impl McpServer {
         shared.slots.unused_since()
     }
 
-    /// Takes the connection away from a server that nobody uses.
+    /// Takes the connection of an unused server, so that the next call opens another one.
     fn suspend(&self) -> Option<Connection> {
         let shared = self.connections().existing_shared()?;
         self.unused_since()?;
@@ -40,9 +40,9 @@ impl McpServer {
     }
 }
 
-/// Stops the server whenever it has been unused for `limit`, for as long as it is held by anyone else.
+/// Stops the server whenever it has been unused for `limit`, until the server is dropped.
 async fn watch(server: Weak<McpServer>, mut is_running: watch::Receiver<bool>, limit: Duration) {
-    // The sender goes with the server.
+    // The sender ends with the server.
     while is_running.wait_for(|is_running| *is_running).await.is_ok() {
         let started = Instant::now();
         loop {
@@ -62,7 +62,7 @@ async fn watch(server: Weak<McpServer>, mut is_running: watch::Receiver<bool>, l
             }
             drop(server);
             tokio::select! {
-                // One that cannot be stopped just now is looked at again after as long.
+                // A server that cannot be stopped just now is checked again after the same time.
                 () = sleep_until(if until <= now { now + limit } else { until }) => {}
                 ended = is_running.wait_for(|is_running| !is_running) => match ended {
                     Ok(_) => break,

@@ -7,29 +7,30 @@ use tool_core::{Instant, Lifecycle, SourceState, SourceStatus, Update};
 
 use crate::notifications::{Notifier, UpdateQueue};
 
-/// Where a server stands as a source of tools: by the state of its connection, and by what came of the list of its tools.
+/// Lifecycle of a server as a source of tools. It follows from the state of the connection and the result of reading
+/// the lists.
 ///
-/// Its [`Lifecycle`] changes with each of them, before anybody sees what came of it. What changed is told by a task, since
-/// the connection cannot wait for those who are told.
+/// The [`Lifecycle`] changes with each of them, before anybody sees the result. A task delivers the changes, since the
+/// connection cannot wait for listeners.
 pub(crate) struct ServerLifecycle {
     facts: Mutex<Facts>,
     start: time::Instant,
     changes: UpdateQueue,
-    /// Whether the shared connection is open.
+    /// `true` while the shared connection is open.
     is_running: watch::Sender<bool>,
 }
 
 struct Facts {
     lifecycle: Lifecycle,
-    /// The shared connection; nothing before anyone has needed it.
+    /// Status of the shared connection. `None` before anyone has needed it.
     client: Option<ClientStatus>,
-    /// Whether the lists are being read for the first time.
+    /// `true` while the lists are being read for the first time.
     is_listing: bool,
-    /// Whether they were read once.
+    /// `true` once the lists were read.
     is_listed: bool,
-    /// Why they could not be read the last time.
+    /// Reason for which the last reading failed.
     failure: Option<String>,
-    /// Not tried again before this instant, and how often that was put off in a row.
+    /// Instant before which the lists are not tried again, and the number of failures in a row.
     backoff: Option<(time::Instant, u32)>,
 }
 
@@ -38,7 +39,7 @@ struct ClientStatus {
     reason: Option<String>,
 }
 
-/// How long lists are left alone that could not be read: twice as long each time, up to the longest.
+/// Backoff after lists could not be read: doubled each time, up to the maximum.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
@@ -59,12 +60,12 @@ impl ServerLifecycle {
         })
     }
 
-    /// Whether the shared connection is open, and tells when that changes.
+    /// Returns a receiver that holds `true` while the shared connection is open.
     pub(crate) fn watch_running(&self) -> watch::Receiver<bool> {
         self.is_running.subscribe()
     }
 
-    /// The connection is like this from now on.
+    /// Records the status of the connection.
     pub(crate) fn set_client_status(&self, status: &Status) {
         self.is_running.send_replace(status.state == State::Ready);
         self.change(|facts| {
@@ -75,13 +76,13 @@ impl ServerLifecycle {
         });
     }
 
-    /// The lists are being read for the first time, until what comes of it is dropped.
+    /// Records that the lists are being read for the first time, until the guard is dropped.
     pub(crate) fn begin_listing(&self) -> FirstListing<'_> {
         self.change(|facts| facts.is_listing = true);
         FirstListing(self)
     }
 
-    /// The lists were read, or could not be read and why.
+    /// Records the result of reading the lists, with the reason for a failure.
     pub(crate) fn finish_listing(&self, result: Result<(), String>) {
         self.change(|facts| match result {
             Ok(()) => {
@@ -95,14 +96,14 @@ impl ServerLifecycle {
         });
     }
 
-    /// How long the lists are left alone that could not be read.
+    /// Returns the rest of the backoff after lists could not be read.
     pub(crate) fn retry_in(&self) -> Option<Duration> {
         let (until, _) = self.facts().backoff?;
         let left = until.checked_duration_since(time::Instant::now())?;
         (!left.is_zero()).then_some(left)
     }
 
-    /// How the server is, whose client says this of it.
+    /// Returns the status of the source, with the details that the client reports.
     pub(crate) fn status(&self, client: Option<&Status>) -> SourceStatus {
         let now = self.now();
         let status = self.facts().lifecycle.status(now);
@@ -136,11 +137,11 @@ impl ServerLifecycle {
 }
 
 impl Facts {
-    /// Until when they are left alone after another failure: a server that does not run rests already.
+    /// Returns the end of the backoff after another failure, or `None` if the client itself backs off.
     fn next_backoff(&self) -> Option<(time::Instant, u32)> {
         let n = self.backoff.map_or(0, |(_, n)| n);
         let pause = match &self.client {
-            // What it is started with is missing, which costs little to find out.
+            // A reference has no value, which costs little to find out.
             None => MIN_BACKOFF,
             Some(client) if client.state == State::Ready => {
                 MIN_BACKOFF.saturating_mul(1 << n.min(6)).min(MAX_BACKOFF)
@@ -167,7 +168,7 @@ impl Facts {
             State::NotStarted => SourceState::NotStarted,
             State::Starting => SourceState::Starting,
             State::Ready if self.is_listed => SourceState::Ready,
-            // What was ready before the lists were wanted is so while they are read.
+            // A source that was ready before the lists were wanted stays ready while they are read.
             State::Ready if self.is_listing && *self.lifecycle.state() != SourceState::Ready => {
                 SourceState::Starting
             }
@@ -180,7 +181,7 @@ impl Facts {
     }
 }
 
-/// The first reading of lists.
+/// Guard of the first reading of lists.
 pub(crate) struct FirstListing<'a>(&'a ServerLifecycle);
 
 impl Drop for FirstListing<'_> {

@@ -20,11 +20,11 @@ use crate::{
     timer::sleep_until_some,
 };
 
-/// How long the first list of tools waits for the lists beside it, which are tried again without hurry.
+/// Maximum time that the first list of tools waits for the other lists, which are retried in the background.
 const MAX_WAIT_FOR_OTHER_LISTS: Duration = Duration::from_secs(3);
 
 impl McpServer {
-    /// Reads the lists for somebody who waits for them.
+    /// Reads the lists for a caller that waits for them.
     pub(super) async fn load_now(self: &Arc<Self>) {
         let _waiting = LoadWaiter::new(self);
         if let Some(upstream) = self.connections.shared_upstream() {
@@ -33,8 +33,8 @@ impl McpServer {
         self.load().await;
     }
 
-    /// Reads the lists unless that was done. Callers that come while a try runs share what comes of it, and so do those
-    /// who come soon after one that failed.
+    /// Reads the lists unless they were read before. Concurrent callers share one attempt, and callers during the
+    /// backoff share its failure.
     pub(crate) async fn load(self: &Arc<Self>) {
         let attempts = self.attempts.borrow().n;
         let mut load = self.load_state.lock().await;
@@ -47,7 +47,7 @@ impl McpServer {
         let read = match self.list(&Feature::ALL, MAX_WAIT_FOR_OTHER_LISTS).await {
             Ok(unread) => {
                 load.is_listed = true;
-                // The first good list is followed from then on.
+                // After the first success, changes of the lists are followed.
                 tokio::spawn(follow_changes(Arc::downgrade(self), unread));
                 Ok(())
             }
@@ -63,12 +63,13 @@ impl McpServer {
         });
     }
 
-    /// Reads these lists and puts them in the place of those before. Returns which could not be read and so are as
-    /// they were: what a server has beside tools is worth no failure of its tools, and no wait for more than `beside`.
+    /// Reads these lists and replaces the previous ones. Returns the features whose lists could not be read and stay as
+    /// they were. Failures of the other lists do not fail the list of tools, which waits for them for
+    /// `other_lists_wait` at most.
     ///
     /// # Errors
-    /// When the server is not there, or the list of tools cannot be read.
-    async fn list(&self, features: &[Feature], beside: Duration) -> Result<Vec<Feature>, String> {
+    /// When the server cannot be reached, or its list of tools cannot be read.
+    async fn list(&self, features: &[Feature], other_lists_wait: Duration) -> Result<Vec<Feature>, String> {
         let generation = self.connections.credential_generation();
         let connection = match self.connection().await {
             Err(error) if error.is_unauthorized() => {
@@ -85,7 +86,7 @@ impl McpServer {
         self.warnings.scan_server_info(connection.server());
         let limit = |feature| match feature {
             Feature::Tool => self.settings.start_timeout,
-            _ => self.settings.start_timeout.min(beside),
+            _ => self.settings.start_timeout.min(other_lists_wait),
         };
         let limits = &self.settings.list_limits;
         for (feature, list) in read_lists(&connection, features, limits, limit).await {
@@ -132,15 +133,15 @@ impl McpServer {
         Ok(unread)
     }
 
-    /// Scans the lists where that holds nobody up, and logs what is suspicious.
+    /// Scans the lists on a thread for blocking work, and logs suspicious text.
     fn scan(&self) {
         let (warnings, name) = (Arc::clone(&self.warnings), self.settings.name.clone());
         let catalogue = self.catalogue.borrow().clone();
         tokio::task::spawn_blocking(move || warnings.warnings_for(&name, &catalogue));
     }
 
-    /// Reads the lists that are due. A server that does not run is not started for one that could not be read before: it
-    /// tells of a change when it is started again.
+    /// Reads the lists that are due. A server that does not run is not started to retry a list: it announces changes
+    /// when it runs again.
     async fn read_due(&self, schedule: &mut RefreshSchedule) {
         if !self.is_ready() {
             schedule.drop_retries();
@@ -169,8 +170,8 @@ impl McpServer {
         self.freshness.lock()
     }
 
-    /// The lists that have been left alone for long enough. A server that does not run is not started for them: it tells of
-    /// a change when it is started again.
+    /// Takes the lists whose time to live is over. A server that does not run is not started for them: it announces
+    /// changes when it runs again.
     fn stale(&self) -> Vec<Feature> {
         let mut freshness = self.freshness();
         if !self.is_ready() {
@@ -179,14 +180,14 @@ impl McpServer {
         freshness.take_due(Instant::now())
     }
 
-    /// The connection that lists come from, and the mark of who uses it.
+    /// Returns the connection that lists come from, with a guard that keeps it from idling.
     pub(super) async fn connection(&self) -> Result<(Connection, InternalUse), ConnectError> {
         let shared = self.connections.shared().await?;
         let working = shared.slots.begin_internal_use();
         if self.n_waiting.load(Ordering::SeqCst) == 0 {
             shared.upstream.start_in_background();
         }
-        // Whoever comes later hurries the start itself.
+        // A waiter that comes later hurries the start itself.
         let connection = match self.n_waiting.load(Ordering::SeqCst) {
             0 => shared.upstream.connection_in_background().await,
             _ => shared.upstream.connection().await,
@@ -194,7 +195,7 @@ impl McpServer {
         Ok((connection.map_err(ConnectError::Client)?, working))
     }
 
-    /// Notes the names on a list.
+    /// Records the names on a list.
     pub(crate) fn record_names(&self, feature: Feature, entries: &[RawJson]) {
         let key = match feature {
             Feature::Tool | Feature::Prompt => "name",
@@ -202,12 +203,12 @@ impl McpServer {
             _ => "uriTemplate",
         };
         let names = entries.iter().filter_map(|entry| entry.get(key)?.string());
-        let mut known = self.upstream_names.lock();
-        known.insert(feature, names.collect());
+        let mut names_by_feature = self.upstream_names.lock();
+        names_by_feature.insert(feature, names.collect());
     }
 }
 
-/// Somebody who waits for the lists.
+/// Counts a caller that waits for the lists.
 struct LoadWaiter<'a>(&'a McpServer);
 
 impl<'a> LoadWaiter<'a> {
@@ -223,8 +224,8 @@ impl Drop for LoadWaiter<'_> {
     }
 }
 
-/// Reads lists again whenever the server says that they changed, at the [`RefreshSchedule`] of each, and when their time is over, for
-/// as long as the server is held by anyone else. `unread` are those that could not be read at first.
+/// Reads lists again when the server announces changes, by the [`RefreshSchedule`], and when their time to live is
+/// over. Ends when the server is dropped. `unread` are the lists that could not be read at first.
 async fn follow_changes(server: Weak<McpServer>, unread: Vec<Feature>) {
     let Some(mut changes) = server
         .upgrade()
@@ -232,7 +233,7 @@ async fn follow_changes(server: Weak<McpServer>, unread: Vec<Feature>) {
     else {
         return;
     };
-    // Counted from the start of the server: what changed while the first lists were read counts as well.
+    // Counted from the start of the server, so that changes during the first reading count as well.
     let mut seen = Changes::default();
     let mut schedule = RefreshSchedule::new(Instant::now());
     for feature in unread {

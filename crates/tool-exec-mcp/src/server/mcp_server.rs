@@ -25,27 +25,56 @@ use crate::{
     notifications::Notifier,
 };
 
-/// An MCP server with its tools, prompts and resources: started when first needed, started again when it has failed.
+/// An MCP server with its tools, prompts and resources. It is started when first needed, and restarted after a failure.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use tool_core::Template;
+/// use tool_exec_mcp::{McpServer, ServerSettings, ServerTarget};
+/// # use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
+/// # struct NoSecrets;
+/// # impl Secrets for NoSecrets {
+/// #     fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+/// #         Box::pin(async { Ok(None) })
+/// #     }
+/// #     fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+/// #         Ok(false)
+/// #     }
+/// # }
+///
+/// let target = ServerTarget::Stdio {
+///     command: Template::parse("github-mcp-server").unwrap(),
+///     args: vec![Template::parse("stdio").unwrap()],
+///     env: [].into(),
+///     inherit: Vec::new(),
+///     cwd: None,
+/// };
+/// let server = McpServer::new(ServerSettings::new("github", target), Arc::new(NoSecrets));
+/// assert!(server.status().is_none(), "it is not started yet");
+/// assert_eq!(server.source().name(), "github");
+/// ```
 pub struct McpServer {
     pub(super) settings: Arc<ServerSettings>,
     pub(super) secrets: Arc<dyn Secrets>,
     pub(super) connections: Arc<Connections>,
     pub(crate) lifecycle: Arc<ServerLifecycle>,
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
-    /// Keeps its lists between runs, if they are kept.
+    /// Cache of its lists between runs.
     pub(crate) list_cache: OnceLock<ServerListCache>,
     pub(super) target_digest: OnceLock<[u8; 32]>,
-    /// What came of the last try to list the tools; held while one runs, so that many callers share it.
+    /// Result of the last attempt to read the lists. Locked during an attempt, so that many callers share it.
     pub(super) load_state: Mutex<LoadState>,
     pub(super) freshness: SyncMutex<Freshness>,
-    /// The server's own names of everything on its lists, also of what the configuration leaves out.
+    /// The server's names and URIs of all entries of its lists, including those that the configuration excludes.
     pub(super) upstream_names: SyncMutex<HashMap<Feature, Vec<String>>>,
     pub(super) warnings: Arc<ListWarnings>,
-    /// The number of tries that have ended.
+    /// Attempts to read the lists that have ended.
     pub(super) attempts: watch::Sender<LoadAttempts>,
-    /// How many wait for the lists, other than in the background.
+    /// Number of callers that wait for the lists, without those in the background.
     pub(super) n_waiting: AtomicUsize,
-    /// Whether a task stops it when nobody uses it.
+    /// `true` if a task stops the server after its idle timeout.
     pub(crate) is_idle_watched: AtomicBool,
 }
 
@@ -65,7 +94,7 @@ impl McpServer {
         &*self.secrets
     }
 
-    /// The SHA-256 of the target in its settings.
+    /// SHA-256 of the target in the settings.
     pub(crate) fn target_digest(&self) -> [u8; 32] {
         *self.target_digest.get_or_init(|| self.settings.target_digest())
     }
@@ -103,66 +132,67 @@ impl McpServer {
         })
     }
 
-    /// Has it share this limit with other servers, before it is used. One that has a limit keeps it.
+    /// Shares a limit of concurrent starts with other servers. Call it before the server is used. A server that has a
+    /// limit keeps it.
     pub fn limit_starts(&self, starts: &StartLimit) {
         self.connections.start_limit.get_or_init(|| starts.clone());
     }
 
-    /// Its settings.
+    /// The server's settings.
     #[must_use]
     pub fn settings(&self) -> &ServerSettings {
         &self.settings
     }
 
-    /// It as a source of tools, prompts and resources.
+    /// Returns the server as a source of tools, prompts and resources.
     #[must_use]
     pub fn source(self: &Arc<Self>) -> Arc<dyn Source> {
         Arc::new(ServerSource(self.clone()))
     }
 
-    /// How it is, in the client's own words; nothing while nobody has needed it.
+    /// Status of the shared connection. Returns `None` if nobody has needed it yet.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         self.connections.shared_upstream().map(Upstream::status)
     }
 
-    /// Ends it in order: closed input, SIGTERM, SIGKILL, the whole process tree reaped. It is not started again.
+    /// Shuts the server down in order: closed input, SIGTERM, SIGKILL, the whole process tree reaped. It is not started
+    /// again.
     pub async fn shutdown(&self) {
         tokio::join!(self.connections.shutdown(), self.finish_caching());
     }
 
-    /// Takes note that the roots of a client have changed: the server is told, if it knows them.
+    /// Notifies the server that the roots of a client have changed, if it knows them.
     pub fn notify_roots_changed(&self, client: &ClientKey) {
         self.connections.notify_roots_changed(client);
     }
 
-    /// Takes note that a client is gone: connections that were kept for it are closed unless something still runs
-    /// there.
+    /// Releases a client that is gone: closes its dedicated connections unless a call or a task uses them.
     pub fn release_client(&self, client: &ClientKey) {
         self.connections.release_client(client);
     }
 
-    /// How many connections are kept for single clients now.
+    /// Number of dedicated connections: those that serve single clients.
     #[must_use]
     pub fn n_dedicated_connections(&self) -> usize {
         self.connections.n_dedicated()
     }
 
-    /// How many of them are in use.
+    /// Number of dedicated connections in use.
     #[must_use]
     pub fn n_dedicated_connections_in_use(&self) -> usize {
         self.connections.n_dedicated_in_use()
     }
 
-    /// How many requests wait for an answer on the connection that all share.
+    /// Number of requests that wait for an answer on the shared connection.
     #[must_use]
     pub fn n_requests(&self) -> usize {
         let shared = self.connections.shared_upstream().and_then(Upstream::ready);
         shared.map_or(0, |connection| connection.pending())
     }
 
-    /// Whether the resource of this URI may be read, as far as `include` and `exclude` say; `catalogue` are the lists that
-    /// the client sees.
+    /// Returns `true` if `include` and `exclude` allow the resource of this URI to be read. `catalogue` holds the lists
+    /// that the client sees.
     pub(super) fn offers_resource(&self, catalogue: &Catalogue, uri: &str) -> bool {
         let of = |feature| {
             let others = catalogue
@@ -179,33 +209,33 @@ impl McpServer {
             )
     }
 
-    /// The server's own names of tools and prompts, and the URIs of resources and templates, also of those that the
-    /// configuration leaves out. `None` unless all of its lists were read, in this run or an earlier one.
+    /// The server's names of tools and prompts, and its URIs of resources and templates, including those that the
+    /// configuration excludes. Returns `None` unless all of its lists were read, in this run or an earlier one.
     #[must_use]
     pub fn upstream_names(&self) -> Option<Vec<(Feature, String)>> {
-        let known = self.upstream_names.lock();
+        let names_by_feature = self.upstream_names.lock();
         let of = |feature| {
-            let names = known.get(&feature)?.iter();
+            let names = names_by_feature.get(&feature)?.iter();
             Some(names.map(move |name| (feature, name.clone())))
         };
         let lists: Option<Vec<_>> = Feature::ALL.into_iter().map(of).collect();
         Some(lists?.into_iter().flatten().collect())
     }
 
-    /// Its connections, for what they are reached with.
+    /// Its connections.
     pub(crate) fn connections(&self) -> &Connections {
         &self.connections
     }
 
-    /// The connection to use for a call.
+    /// Chooses the connection for a call.
     pub(crate) async fn checkout(self: &Arc<Self>, cx: &CallContext) -> Result<Checkout, ToolError> {
         self.watch_idle();
         self.connections.checkout(cx).await
     }
 
-    /// Asks whether the server is there, unless nobody has needed it yet.
+    /// Runs the health check, unless nobody has needed the server yet.
     pub(super) async fn check(self: &Arc<Self>) -> Option<Result<(), ToolError>> {
-        // One that is left alone until it is needed is not needed for this.
+        // A lazy server is not started for this.
         self.status()
             .filter(|status| status.state != State::NotStarted || !self.settings.is_lazy)?;
         let asked = async {
@@ -219,7 +249,7 @@ impl McpServer {
             answered.map_err(|error| request_error(name, error))
         };
         let asked = asked.await;
-        // One that did not start when it was first needed does now.
+        // A server that did not start when it was first needed is running now.
         if asked.is_ok() && self.catalogue.borrow().revision == 0 {
             self.load().await;
         }
@@ -235,7 +265,7 @@ impl McpServer {
 }
 
 impl Drop for McpServer {
-    /// Ends the server in order when the last of its calls is over, where nobody did before.
+    /// Shuts the server down when the last of its calls has ended, unless it was shut down before.
     fn drop(&mut self) {
         if let Ok(runtime) = Handle::try_current() {
             let connections = self.connections.clone();

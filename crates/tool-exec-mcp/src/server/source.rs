@@ -9,7 +9,7 @@ use tool_core::{
 use super::McpServer;
 use crate::{errors::no_resource, listing::instructions_for_models};
 
-/// A server as a source of tools.
+/// View of a server as a source of tools.
 pub(super) struct ServerSource(pub(super) Arc<McpServer>);
 
 impl Source for ServerSource {
@@ -56,12 +56,13 @@ impl Source for ServerSource {
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
         let mut catalogue = self.0.catalogue.subscribe();
         Box::pin(async move {
-            // The sender lives as long as the server that this borrows.
+            // The sender lives as long as the server, which this future borrows.
             let _ = catalogue.wait_for(|catalogue| catalogue.revision != seen).await;
         })
     }
 
-    /// Any name could be a renamed tool's, so those count as well. A URI says nothing of the server that has it.
+    /// Returns `true` for every renamed tool as well, since any name could be one. A URI does not tell the server that
+    /// has it.
     fn may_hold(&self, feature: Feature, name: &str) -> bool {
         let settings = &self.0.settings;
         if matches!(feature, Feature::Resource | Feature::ResourceTemplate) {
@@ -71,7 +72,7 @@ impl Source for ServerSource {
             .rename
             .keys()
             .any(|own| settings.outward_tool_name(own) == name);
-        // A prefix as long as a name may be is cut with the name.
+        // A prefix as long as a name may be is cut together with the name.
         let prefix = tool_core::outward_name(&settings.prefix);
         renamed || settings.prefix.is_empty() || settings.prefix.len() > 55 || name.starts_with(&prefix)
     }
@@ -115,12 +116,12 @@ impl Source for ServerSource {
     ) -> BoxFuture<'a, Result<bool, ToolError>> {
         Box::pin(async move {
             let connections = &self.0.connections;
-            let Some(kept) = connections.pool_key(client.clone()) else {
+            let Some(pool_key) = connections.pool_key(client.clone()) else {
                 return Ok(false);
             };
             let lists = self.snapshot_for(client).unwrap_or_else(|| self.snapshot());
             match self.0.offers_resource(&lists, uri) {
-                true => connections.subscribe_for(uri, &kept).await,
+                true => connections.subscribe_for(uri, &pool_key).await,
                 false => Err(no_resource(uri)),
             }
         })
@@ -136,22 +137,22 @@ impl Source for ServerSource {
 
     fn instructions(&self) -> Option<String> {
         let server = &*self.0;
-        let given = match &server.settings.instructions {
-            Some(given) => Some(given.clone()),
+        let instructions = match &server.settings.instructions {
+            Some(instructions) => Some(instructions.clone()),
             None => {
                 let running = server.status().and_then(|status| status.server);
-                let known = match running {
+                let original = match running {
                     Some(running) => running.instructions.clone(),
                     None => server.cached_instructions(),
                 };
-                instructions_for_models(&known?.string()?, server.settings.definitions)
+                instructions_for_models(&original?.string()?, server.settings.definitions)
             }
         };
-        given.filter(|text: &String| !text.trim().is_empty())
+        instructions.filter(|text: &String| !text.trim().is_empty())
     }
 
     fn status(&self) -> SourceStatus {
-        // Which notices an end that is not told yet.
+        // Asking the client also detects an end that was not reported yet.
         let client = self.0.status();
         let catalogue = self.0.catalogue.borrow().clone();
         SourceStatus {
@@ -168,7 +169,7 @@ impl Source for ServerSource {
     }
 }
 
-/// The revision it speaks and what it calls itself, or the end of what it wrote to stderr if it does not run.
+/// Returns the server's name, version and protocol revision, or the end of its stderr if it does not run.
 fn detail(status: &Status) -> Option<String> {
     match (&status.state, &status.server) {
         (State::Ready, Some(server)) => {

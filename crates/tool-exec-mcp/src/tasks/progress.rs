@@ -10,8 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tool_core::Progress;
 
-/// What the caller is told of a task's progress: what the server reports as such, and its status messages until it
-/// does.
+/// Progress reports of a task for the caller: the server's own reports, and its status messages until there are any.
 pub(crate) struct TaskProgress<'a> {
     progress: &'a dyn Progress,
     state: Mutex<Reported>,
@@ -32,34 +31,34 @@ impl<'a> TaskProgress<'a> {
         }
     }
 
-    /// Passes a status message on, if it is a new one.
+    /// Reports a status message, if it is a new one.
     pub(crate) fn status(&self, message: &RawJson) {
-        let mut told = self.told();
-        if told.has_reported || told.last_message.as_ref() == Some(message) {
+        let mut reported = self.reported();
+        if reported.has_reported || reported.last_message.as_ref() == Some(message) {
             return;
         }
-        told.n_messages += 1;
-        told.last_message = Some(message.clone());
+        reported.n_messages += 1;
+        reported.last_message = Some(message.clone());
         let report = [
-            ("progress", RawJson::from(told.n_messages)),
+            ("progress", RawJson::from(reported.n_messages)),
             ("message", message.clone()),
         ];
         self.progress.report(RawJson::from_members(&report));
     }
 
-    /// Passes on what the server reports.
+    /// Forwards a report of the server.
     fn report(&self, report: RawJson) {
-        self.told().has_reported = true;
+        self.reported().has_reported = true;
         self.progress.report(report);
     }
 
-    fn told(&self) -> MutexGuard<'_, Reported> {
+    fn reported(&self) -> MutexGuard<'_, Reported> {
         self.state.lock()
     }
 }
 
-/// Listens for the progress of a task. Its token outlives the request that made the task, so it is none of the tokens
-/// that the connection gives its requests.
+/// Receives the progress of a task. The task's token outlives the request that created the task, so it differs from all
+/// tokens that the connection gives its requests.
 pub(crate) struct ProgressListener {
     pub(crate) token: RawJson,
     events: Events,
@@ -75,7 +74,7 @@ impl ProgressListener {
         }
     }
 
-    /// Passes on what the server reports, as long as it is awaited.
+    /// Forwards reports of the server for as long as it is polled.
     pub(crate) async fn forward(&mut self, reports: &TaskProgress<'_>) -> Infallible {
         while let Some(event) = self.events.next().await {
             let params = event.params.filter(|_| event.method == method::PROGRESS);

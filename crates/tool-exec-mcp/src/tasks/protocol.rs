@@ -1,4 +1,4 @@
-//! What servers say of tasks: as 2025-11-25 has them, and as the extension of the modern era.
+//! Tasks on the wire: as in revision 2025-11-25, and as the extension of the modern era.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::errors::cut;
 
-/// How long to wait until a task is looked at again, if the server does not say.
+/// Poll interval if the server does not say one.
 const DEFAULT_PAUSE: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How long before the time of a call is over a task is looked at once more.
+/// Time before the end of a call at which a task is polled once more.
 const FINAL_POLL_LEAD: Duration = Duration::from_secs(1);
 
-/// What a server says of a task.
+/// State of a task, as its server says it.
 pub(crate) struct TaskState {
     pub(crate) status: String,
     pub(crate) message: Option<RawJson>,
-    /// How long to wait before it is looked at again.
+    /// Poll interval.
     pub(crate) pause: Duration,
 }
 
@@ -49,24 +49,24 @@ impl TaskState {
     }
 }
 
-/// How long to wait before a task is looked at again of whose call so much time is left: as long as its server wants, but
-/// not beyond the time in which the answer is of use.
-pub(crate) fn pause_within(wanted: Duration, left: Option<Duration>) -> Duration {
-    let Some(left) = left else { return wanted };
-    wanted.min(left.saturating_sub(FINAL_POLL_LEAD).max(DEFAULT_PAUSE))
+/// Returns the pause before the next poll of a task whose call has `left` time: the server's interval, but not beyond
+/// the time in which the answer is of use.
+pub(crate) fn pause_within(interval: Duration, left: Option<Duration>) -> Duration {
+    let Some(left) = left else { return interval };
+    interval.min(left.saturating_sub(FINAL_POLL_LEAD).max(DEFAULT_PAUSE))
 }
 
-/// The id of a task.
+/// Returns the id of a task.
 pub(crate) fn id(task: &RawJson) -> Option<RawJson> {
     task.get("taskId").filter(|id| id.kind() == JsonKind::String)
 }
 
-/// The parameters of a request about a task.
+/// Returns the params of a request about a task.
 pub(crate) fn params(id: &RawJson) -> RawJson {
     RawJson::from_members(&[("taskId", id.clone())])
 }
 
-/// Whether a server runs calls of tools as tasks.
+/// Returns `true` if a server runs calls of tools as tasks.
 pub(crate) fn runs_tasks(server: &ServerInfo) -> bool {
     let path: &[&str] = match server.era() {
         Era::Legacy => &["tasks", "requests", "tools", "call"],
@@ -83,13 +83,13 @@ pub(crate) fn runs_tasks(server: &ServerInfo) -> bool {
         })
 }
 
-/// Whether a server is told to cancel a task that nobody wants any longer.
+/// Returns `true` if a server can be asked to cancel a task.
 pub(crate) fn cancels_tasks(server: &ServerInfo) -> bool {
     let tasks = server.capabilities.get("tasks");
     server.era() == Era::Modern || tasks.is_some_and(|tasks| tasks.get("cancel").is_some())
 }
 
-/// Tells a modern server with a request that tasks are followed.
+/// Declares to a modern server, with a request, that the client supports tasks.
 pub(crate) fn declare_extension(options: &mut RequestOptions) {
     let capabilities = options.capabilities.take().unwrap_or(RawJson::object());
     let extensions = capabilities.get("extensions").unwrap_or(RawJson::object());
@@ -98,9 +98,9 @@ pub(crate) fn declare_extension(options: &mut RequestOptions) {
     options.capabilities = Some(declared.expect("capabilities are objects"));
 }
 
-/// Whether a modern server refuses a call because it does it as a task only. Such a call did not run.
+/// Returns `true` if a modern server refuses a call because it runs the tool as a task only. Such a call did not run.
 pub(crate) fn requires_tasks_extension(error: &ClientError) -> bool {
-    // Servers of the time before the release number the error so.
+    // Servers from before the release use this number for the error.
     const BEFORE: i64 = -32003;
     let Some(error) = error.as_rpc() else { return false };
     let path = ["requiredCapabilities", "extensions", extension::TASKS];
@@ -112,7 +112,7 @@ pub(crate) fn requires_tasks_extension(error: &ClientError) -> bool {
         })
 }
 
-/// Whether a modern server has made a call a task.
+/// Returns `true` if a modern server has made a call a task.
 pub(crate) fn is_task_result(result: &RawJson) -> bool {
     result
         .get("resultType")
@@ -144,15 +144,15 @@ mod tests {
     #[test]
     fn a_task_is_looked_at_before_the_time_of_its_call_is_over() {
         let seconds = Duration::from_secs_f64;
-        for (wanted, left, expected) in [
+        for (interval, left, expected) in [
             (20.0, None, 20.0),
             (20.0, Some(60.0), 20.0),
             (20.0, Some(15.0), 14.0),
             (20.0, Some(1.2), 0.5),
             (0.1, Some(1.2), 0.1),
         ] {
-            let pause = pause_within(seconds(wanted), left.map(seconds));
-            assert_eq!(pause, seconds(expected), "{wanted} {left:?}");
+            let pause = pause_within(seconds(interval), left.map(seconds));
+            assert_eq!(pause, seconds(expected), "{interval} {left:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Tools that can be called as a task only: the task is made, followed to its end and left behind, so that the call is
-//! like any other.
+//! Tools that can be called as a task only. The task is created and followed to its end, so that the call is like any
+//! other.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -23,11 +23,11 @@ use crate::{
     errors::{call_error, cut, rpc_error, tool_error},
 };
 
-/// Calls a tool as a task and waits for its result, which is what an ordinary call would have been answered with.
+/// Calls a tool as a task and waits for the task's result, which is what an ordinary call would have returned.
 ///
 /// # Cancellation
-/// When the future is dropped, or the task cannot be followed to its end, the server is told to cancel it. Nothing
-/// waits for its answer.
+/// When the future is dropped, or the task cannot be followed to its end, the server is asked to cancel the task.
+/// Nobody waits for its answer.
 pub(crate) async fn run_task(
     cx: &CallContext,
     server: &str,
@@ -37,32 +37,32 @@ pub(crate) async fn run_task(
     let Some(progress) = cx.origin.progress.as_deref() else {
         return create_and_follow(cx, server, connection, params, None).await;
     };
-    let told = TaskProgress::new(progress);
+    let task_progress = TaskProgress::new(progress);
     if connection.connection.server().era() == Era::Modern {
-        // Tasks of this era report nothing but their status.
-        return create_and_follow(cx, server, connection, params, Some(&told)).await;
+        // Tasks of the modern era report nothing but their status.
+        return create_and_follow(cx, server, connection, params, Some(&task_progress)).await;
     }
     let mut listener = ProgressListener::new(&connection.connection);
     params.add_to_meta(&[(meta_key::PROGRESS_TOKEN, listener.token.clone())]);
     let done = tokio::select! {
-        never = listener.forward(&told) => match never {},
-        done = create_and_follow(cx, server, connection, params, Some(&told)) => done,
+        never = listener.forward(&task_progress) => match never {},
+        done = create_and_follow(cx, server, connection, params, Some(&task_progress)) => done,
     };
-    // What the server told before the result is passed on before it.
-    listener.forward(&told).now_or_never();
+    // Reports that came before the result are forwarded before it.
+    listener.forward(&task_progress).now_or_never();
     done
 }
 
-/// Makes the task and goes with it to its end.
+/// Creates the task and follows it to its end.
 async fn create_and_follow(
     cx: &CallContext,
     server: &str,
     connection: &Checkout,
     mut params: Params,
-    reports: Option<&TaskProgress<'_>>,
+    progress: Option<&TaskProgress<'_>>,
 ) -> Result<RawJson, ToolError> {
     let era = connection.connection.server().era();
-    // The tool has answered when its task is done.
+    // The tool has answered when its task is done, not before.
     let mut making = RequestOptions {
         on_answered: None,
         ..request_options(cx)
@@ -86,7 +86,7 @@ async fn create_and_follow(
         Era::Modern => is_task_result(&made).then(|| made.clone()),
     };
     let Some(task) = task else {
-        // A server may do at once what it was asked to do as a task.
+        // The server ran the call at once although it was asked for a task.
         cx.dispatch().answered();
         return Ok(made);
     };
@@ -102,13 +102,13 @@ async fn create_and_follow(
         begun: Instant::now(),
         cancel: CancelGuard::new(connection, &id),
         id,
-        reports,
+        progress,
         answered: HashSet::new(),
     };
     runner.follow(task).await
 }
 
-/// A task that the server works on.
+/// Follows a task that the server runs.
 struct TaskRunner<'a> {
     cx: &'a CallContext,
     server: &'a str,
@@ -117,20 +117,20 @@ struct TaskRunner<'a> {
     begun: Instant,
     cancel: CancelGuard<'a>,
     id: RawJson,
-    reports: Option<&'a TaskProgress<'a>>,
-    /// What the task asked and was answered, by its keys, which a modern server never uses again.
+    progress: Option<&'a TaskProgress<'a>>,
+    /// Keys of the input requests that were answered. A modern server never uses a key again.
     answered: HashSet<String>,
 }
 
 impl TaskRunner<'_> {
-    /// Looks at the task until there is a result. What the task needs meanwhile, the caller's client is asked for.
+    /// Polls the task until there is a result. Asks the caller's client for the input that the task requires meanwhile.
     async fn follow(mut self, mut task: RawJson) -> Result<RawJson, ToolError> {
-        // A modern task says with a look what it came to, and not when it is made.
+        // A modern task has its outcome when it is polled, and not when it is created.
         let mut is_look = false;
         loop {
             let state = TaskState::read(&task);
-            if let (Some(reports), Some(message)) = (self.reports, &state.message) {
-                reports.status(message);
+            if let (Some(progress), Some(message)) = (self.progress, &state.message) {
+                progress.status(message);
             }
             match (state.status.as_str(), self.era) {
                 ("working", _) => self.wait(&state).await,
@@ -162,16 +162,16 @@ impl TaskRunner<'_> {
         }
     }
 
-    /// Waits for as long as the server wants to be left alone, within the time of the attempt and of the call.
+    /// Waits for the server's poll interval, within the time of the attempt and of the call.
     async fn wait(&self, state: &TaskState) {
         let attempt = self.cx.tool().settings().attempt_timeout;
-        // Progress may have put its end off.
+        // Progress may have extended the attempt beyond its limit.
         let of_attempt = attempt.checked_sub(self.begun.elapsed());
         let left = of_attempt.into_iter().chain(self.cx.remaining()).min();
         sleep(protocol::pause_within(state.pause, left)).await;
     }
 
-    /// Makes a request about the task, which is nothing that the tool is sent.
+    /// Makes a request about the task. It is not a dispatch of the tool.
     async fn request(&self, method: &str, params: RawJson) -> Result<RawJson, ToolError> {
         let mut options = RequestOptions {
             on_sent: None,
@@ -186,8 +186,8 @@ impl TaskRunner<'_> {
         answer.map_err(|error| self.request_error(error))
     }
 
-    /// Asks the caller's client for what a modern task needs and gives that to the task. Returns whether there was
-    /// anything new.
+    /// Asks the caller's client for the input that a modern task requires, and sends the answers to the task. Returns
+    /// `true` if there was a new request.
     async fn answer_input_requests(&mut self, task: &RawJson) -> Result<bool, ToolError> {
         let asked = input_request(task).map_err(|what| {
             let message = format!("the server `{}` has a task with {what}", self.server);
@@ -232,7 +232,7 @@ impl TaskRunner<'_> {
         let Some(asker) = &self.cx.origin.ask else {
             return Err(not_given(missing, "there is nobody to ask"));
         };
-        // What the client did not declare, it is not asked.
+        // A client is not asked for what it did not declare.
         let capability = method.split('/').next().unwrap_or_default();
         if asker.client().capabilities().get(capability).is_none() {
             let why = format!("this needs the capability `{capability}`, which the client did not declare");
@@ -248,7 +248,7 @@ impl TaskRunner<'_> {
         })
     }
 
-    /// Fetches the result of a legacy task, or the error that the call came to. Returns when the task is over.
+    /// Fetches the result of a legacy task, or the error of the call. Returns when the task is over.
     async fn fetch_result(mut self, state: &TaskState) -> Result<RawJson, ToolError> {
         let options = RequestOptions {
             on_sent: None,
@@ -272,7 +272,7 @@ impl TaskRunner<'_> {
         }
     }
 
-    /// What a modern task has come to, which the look at it says.
+    /// Returns the outcome of a modern task, which its state holds.
     fn final_result(mut self, task: &RawJson) -> Result<RawJson, ToolError> {
         self.cancel.disarm();
         self.cx.dispatch().answered();
@@ -288,7 +288,7 @@ impl TaskRunner<'_> {
         }
     }
 
-    /// The error that a call came to, in the words of its task if that has any.
+    /// Returns the error of the call, with the status message of its task if there is one.
     fn failure(&self, state: &TaskState, error: ToolError) -> ToolError {
         match (state.status.as_str(), error.detail()) {
             ("failed", Some(detail)) if state.message.is_some() => {
@@ -299,7 +299,7 @@ impl TaskRunner<'_> {
         }
     }
 
-    /// The error when the task cannot be looked at: an error that the server answers with is not the tool's.
+    /// Converts the error of a failed poll. An error response to it is not the tool's error.
     fn request_error(&self, error: ClientError) -> ToolError {
         let Some(rpc) = error.as_rpc() else {
             return tool_error(self.cx, self.server, error);
@@ -316,7 +316,7 @@ impl TaskRunner<'_> {
     }
 }
 
-/// Tells the server to cancel a task, unless it is known to be over.
+/// Asks the server to cancel a task when dropped, unless the task is known to be over.
 struct CancelGuard<'a> {
     task: Option<(Connection, RawJson)>,
     open: Option<PendingWork<'a>>,
@@ -363,7 +363,7 @@ impl Drop for CancelGuard<'_> {
     }
 }
 
-/// The result without the mark of its task, of which the caller knows nothing.
+/// Returns the result without the mark of its task, which the caller does not know.
 fn without_related_task(result: RawJson) -> RawJson {
     let Some(meta) = meta(&result).filter(|meta| meta.get(meta_key::RELATED_TASK).is_some()) else {
         return result;

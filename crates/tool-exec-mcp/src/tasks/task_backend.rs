@@ -1,4 +1,4 @@
-//! Tasks that callers follow themselves: requests about one go where it was made.
+//! Tasks that callers follow themselves. Requests about a task go to the connection that it was created on.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::{
     errors::request_error,
 };
 
-/// Where a task is. As long as this is there, its connection is not closed for want of calls.
+/// Backend of one task. Its connection is not closed as idle while this exists.
 struct TaskBackend {
     id: Arc<str>,
     server: String,
     server_connection: Arc<ServerConnection>,
-    /// The connection that a legacy server has made the task on: on another one, the id may be somebody else's.
+    /// Connection on which a legacy server has created the task. On another one, the id may belong to somebody else.
     connection: Connection,
     _hold: TaskHold,
 }
 
-/// A task that a call has become, from what the server says of it.
+/// Returns the handle of a task that a call has become, from the server's answer. Returns `None` if the task has no id.
 pub(crate) fn task_handle(
     server: &str,
     checkout: &Checkout,
@@ -35,7 +35,7 @@ pub(crate) fn task_handle(
     answer: RawJson,
 ) -> Option<TaskHandle> {
     let id: Arc<str> = protocol::id(task)?.string()?.into();
-    // It may ask at any time, when its call is long over.
+    // The task may ask at any time, even when its call is long over.
     drop(checkout.begin_work());
     let backend = TaskBackend {
         id: Arc::clone(&id),
@@ -141,7 +141,7 @@ impl TaskBackend {
                     "the connection to the server `{}` that the task was made on is gone",
                     self.server
                 );
-                // And the task with it: no other request finds it again.
+                // The task is gone as well: no other request finds it again.
                 ToolError::new(ErrorKind::NotFound, message).with_source(error)
             }
             _ => request_error(&self.server, error),

@@ -17,39 +17,47 @@ use tool_core::{BoxFuture, outward_name};
 
 use super::{CachedLists, ListCache, ListCacheKey, format};
 
-/// A [`ListCache`] in a directory of its own: one file for each server and configuration.
+/// [`ListCache`] in a directory of its own, with one file for each server and configuration.
 ///
-/// The lists decide what agents are shown, so the directory and the files must belong to the user of this process and to
-/// nobody else: the directory has mode 0700 and the files 0600. A file that is corrupt, too large, a link, of another user
-/// or of another mode is ignored, and the server is asked. Files are replaced whole, by renaming.
+/// The lists decide what agents see, so the directory and the files must belong to the user of this process alone: the
+/// directory has mode 0700 and the files 0600. A file that is corrupt, too large, a link, of another user or of another
+/// mode is ignored, and the server is asked. Files are replaced as a whole, by renaming.
+///
+/// # Examples
+/// ```
+/// use tool_exec_mcp::FileListCache;
+///
+/// let cache = FileListCache::new("/var/cache/toolplane/lists");
+/// assert!(cache.folder().ends_with("lists"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct FileListCache(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     folder: PathBuf,
-    /// How many files were written, by which temporary names differ.
+    /// Number of files written, which makes temporary names unique.
     n_written: AtomicU64,
 }
 
-/// Maximum size of one file, in bytes. Larger lists are not kept.
+/// Maximum size of one file, in bytes. Larger lists are not stored.
 const MAX_BYTES: u64 = 16 << 20;
 /// Maximum number of files. The oldest are deleted first.
 const MAX_FILES: usize = 2000;
-/// How many files are written from one look at the number of files to the next.
+/// Number of files written between two sweeps.
 const SWEEP: u64 = 100;
-/// How old a file must be that nobody finished writing before it is deleted.
+/// Age at which an unfinished file is deleted.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// How many threads read files at the same time at most.
+/// Maximum number of threads that read files.
 const MAX_THREADS: usize = 4;
-/// How files end, and those that are being written.
+/// Suffixes of files, and of files that are being written.
 const ENDING: &str = ".json";
 const UNFINISHED: &str = ".tmp";
-/// How many digits of the digest are in the name of a file. The whole digest is inside.
+/// Number of digits of the digest in a file name. The file holds the whole digest.
 const DIGITS: usize = 16;
 
 impl FileListCache {
-    /// A store in this directory, which is created when first needed.
+    /// A cache in this directory, which is created when first needed.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Inner {
@@ -82,7 +90,7 @@ impl ListCache for FileListCache {
             for part in parts {
                 all.extend(part.await.unwrap_or_default());
             }
-            // A part that panicked is missing.
+            // The results of a part that panicked are missing.
             all.resize(keys.len(), None);
             all
         })
@@ -149,7 +157,7 @@ impl Inner {
                 server = key.server(),
                 "the lists of a server are too large to be kept"
             );
-            // Those from before are not its lists any more.
+            // The stored lists are no longer those of the server.
             return ignore_missing(fs::remove_file(path));
         }
         DirBuilder::new()
@@ -162,7 +170,7 @@ impl Inner {
         let unfinished = self.folder.join(name);
         let written = write(&unfinished, &text).and_then(|()| fs::rename(&unfinished, path));
         if written.is_err() {
-            // It may not even be there.
+            // It may not exist.
             let _ = fs::remove_file(&unfinished);
         }
         if n_written.is_multiple_of(SWEEP) {
@@ -191,12 +199,12 @@ impl Inner {
         Ok(n_forgotten)
     }
 
-    /// Deletes the oldest files beyond the maximum, and those that nobody finished writing.
+    /// Deletes the oldest files beyond the maximum, and abandoned unfinished files.
     fn sweep(&self, max_files: usize) -> io::Result<()> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            // Others sweep as well.
+            // Other processes sweep as well.
             let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else {
                 continue;
             };
@@ -218,7 +226,7 @@ impl Inner {
     }
 }
 
-/// The name of the file of a key.
+/// Returns the name of the file of a key.
 fn file_name(key: &ListCacheKey) -> String {
     format!(
         "{}-{}{ENDING}",
@@ -227,7 +235,8 @@ fn file_name(key: &ListCacheKey) -> String {
     )
 }
 
-/// The outward name of the server whose lists are in the file of this name; `None` for a file that is not a list.
+/// Returns the outward name of the server whose lists are in the file of this name, or `None` if the file is not a
+/// list.
 fn server_of(name: &str) -> Option<&str> {
     let (server, digest) = name.strip_suffix(ENDING)?.rsplit_once('-')?;
     let is_digest = digest.len() == DIGITS && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -251,7 +260,7 @@ fn check_owner(metadata: &fs::Metadata, is_expected: bool, path: &Path) -> io::R
 
 /// Reads a file that must belong to this user alone.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe in the place of a file must not hold us up.
+    // A named pipe must not block the read.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
@@ -271,7 +280,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Writes a file that was not there.
+/// Writes a new file.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file: File = OpenOptions::new()
         .write(true)

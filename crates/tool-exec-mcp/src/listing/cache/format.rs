@@ -1,4 +1,4 @@
-//! The text of a file of kept lists.
+//! Format of a file of cached lists.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tool_core::Feature;
 
 use super::{CachedLists, ListCacheKey};
 
-/// Names what the file is, and the version of its format.
+/// Identifies the format and its version.
 const FORMAT: &str = "dev.toolplane/kept-lists/1";
 
 /// Writes lists as the text of a file.
@@ -44,12 +44,12 @@ pub(super) fn write(key: &ListCacheKey, kept: &CachedLists) -> String {
     text
 }
 
-/// Reads the text of a file that is to hold the lists of this key.
+/// Reads the text of a file that should hold the lists of this key.
 ///
 /// # Errors
-/// What is wrong with it, as a fragment.
+/// The first problem, as a fragment.
 pub(super) fn read(key: &ListCacheKey, text: Vec<u8>) -> Result<CachedLists, String> {
-    // As permissive as the wire is: what a server may list may be kept.
+    // As permissive as the wire: whatever a server may list may be cached.
     let file = RawJson::parse_within(text, JsonLimits::RELAY).map_err(|error| error.to_string())?;
     let members: HashMap<_, _> = file.members().collect();
     let is = |name: &str, expected: &str| {
@@ -95,7 +95,7 @@ pub(super) fn read(key: &ListCacheKey, text: Vec<u8>) -> Result<CachedLists, Str
     Ok(CachedLists::new(info, lists))
 }
 
-/// The member that holds the list of this kind.
+/// Returns the member that holds the list of this feature.
 fn member_of(feature: Feature) -> &'static str {
     match feature {
         Feature::Prompt => "prompts",

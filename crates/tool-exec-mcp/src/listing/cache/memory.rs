@@ -5,7 +5,7 @@ use tool_core::BoxFuture;
 
 use super::{CachedLists, ListCache, ListCacheKey};
 
-/// A [`ListCache`] in memory: for tests, and for programs that build one toolplane after another.
+/// [`ListCache`] in memory, for tests and for programs that build one toolplane after another.
 #[derive(Debug, Default)]
 pub struct MemoryListCache(Mutex<HashMap<ListCacheKey, CachedLists>>);
 

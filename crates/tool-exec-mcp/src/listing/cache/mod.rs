@@ -1,4 +1,4 @@
-//! The port for the last lists that servers gave, and its implementations in memory and on disk.
+//! Cache of the last lists of each server: the port, and its implementations in memory and on disk.
 
 mod file;
 mod format;
@@ -16,23 +16,23 @@ pub(crate) use self::server_cache::ServerListCache;
 pub use self::{file::FileListCache, memory::MemoryListCache};
 use crate::ServerSettings;
 
-/// Stores the last lists that servers gave, so that they can be served before the servers run.
+/// Stores the last lists of servers, so that they can be offered before the servers run.
 ///
-/// A list is raw: as the server wrote it. Filters, names and limits of the configuration are applied whenever a list is
-/// loaded, as they are to a list that was just read. No implementation fails loudly: lists that cannot be stored or loaded
-/// are read from their servers again.
+/// Lists are raw: as the server wrote them. Filters, names and limits of the configuration are applied whenever a list
+/// is loaded, as they are to a list that was just read. Implementations log failures and do not return them: lists that
+/// cannot be stored or loaded are read from their servers again.
 pub trait ListCache: fmt::Debug + Send + Sync {
-    /// Loads the lists of many servers at once, in the order of the keys; `None` for those of which there are none.
+    /// Loads the lists of many servers at once, in the order of the keys; `None` for each key without lists.
     fn load<'a>(&'a self, keys: &'a [ListCacheKey]) -> BoxFuture<'a, Vec<Option<CachedLists>>>;
 
-    /// Stores the lists of a server instead of those stored under the same key.
+    /// Stores the lists of a server, and replaces those stored under the same key.
     fn save(&self, key: ListCacheKey, lists: CachedLists) -> BoxFuture<'_, ()>;
 
-    /// Deletes the lists of the server of this name, in whatever configuration, or those of all servers. Returns how many
-    /// were deleted.
+    /// Deletes the lists of the server of this name in every configuration, or those of all servers. Returns the number
+    /// of deleted entries.
     ///
     /// # Errors
-    /// When something is there that cannot be deleted.
+    /// When an existing entry cannot be deleted.
     fn forget<'a>(&'a self, server: Option<&'a str>) -> BoxFuture<'a, io::Result<usize>>;
 }
 
@@ -43,22 +43,22 @@ pub struct ListCacheKey {
     digest: String,
 }
 
-/// The lists of a server, as the server wrote them.
+/// Lists of a server, as the server wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CachedLists {
     /// The server's description of itself when it gave the lists.
     pub server: ServerInfo,
-    /// The entries of each list that was read.
+    /// Entries of each list that was read.
     pub lists: HashMap<Feature, Vec<RawJson>>,
 }
 
 impl ListCacheKey {
     /// The key of a server with these settings.
     ///
-    /// The digest covers everything that decides which list the server gives: how it is reached, with `${…}` references as
-    /// they are written and not with their values, the protocol era, and the isolation, by which the connection that lists
-    /// declares other capabilities. Filters and names are applied later and do not count.
+    /// The digest covers every setting that decides which lists the server gives. These are the way to reach it, with
+    /// `${…}` references as they are written and not with their values; the protocol era; and the isolation, by which
+    /// the connection that lists declares other capabilities. Filters and names are applied later and do not count.
     #[must_use]
     pub fn new(settings: &ServerSettings) -> Self {
         Self::with_target(settings, &settings.target_digest())
@@ -83,7 +83,7 @@ impl ListCacheKey {
         &self.server
     }
 
-    /// The SHA-256 of the settings, in hexadecimal digits.
+    /// SHA-256 of the settings, in hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
@@ -97,8 +97,7 @@ impl CachedLists {
         Self { server, lists }
     }
 
-    /// The same lists with `change` applied to every value that the server wrote; `change` returns `None` for a value that
-    /// stays.
+    /// Applies `change` to every value that the server wrote. `change` returns `None` for a value that stays.
     #[must_use]
     pub fn map(mut self, change: impl Fn(&RawJson) -> Option<RawJson>) -> Self {
         let apply = |value: &mut RawJson| {

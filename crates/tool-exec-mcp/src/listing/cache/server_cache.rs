@@ -1,4 +1,4 @@
-//! The lists of servers between runs: loaded before a server runs, and stored whenever it gave others.
+//! Lists of servers between runs: loaded before a server runs, and stored whenever they have changed.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ use crate::{
     listing::{describe, replace_lists},
 };
 
-/// Keeps the lists of one server in a store.
+/// Cache entry of one server.
 pub(crate) struct ServerListCache {
     store: Arc<dyn ListCache>,
     key: ListCacheKey,
@@ -33,30 +33,30 @@ pub(crate) struct ServerListCache {
 
 #[derive(Default)]
 struct State {
-    /// The lists that the server gave last, in this run or an earlier one.
+    /// Lists that the server gave last, in this run or an earlier one.
     latest: Option<CachedLists>,
-    /// Whether they were stored in this run.
+    /// `true` if they were stored in this run.
     is_stored: bool,
     /// The last task that stores lists.
     storing: Option<JoinHandle<()>>,
 }
 
-/// Loads the lists of many servers at once, once.
+/// Loads the lists of many servers at once, and only once.
 struct CacheLoad {
     store: Arc<dyn ListCache>,
     servers: Vec<Weak<McpServer>>,
     done: OnceCell<()>,
 }
 
-/// How long the end of a server waits until its lists are stored.
+/// Maximum time that the shutdown of a server waits for its lists to be stored.
 const MAX_FINAL_SAVE: Duration = Duration::from_secs(5);
-/// How long a server is left alone that runs and whose lists could not be read.
+/// Pause before a running server is asked again whose lists could not be read.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 impl McpServer {
-    /// Has these servers keep their lists in a store. [`Source::recall`](tool_core::Source::recall) of any of them loads
-    /// those of all, so give those that belong together at once, before they are used. A server that keeps its lists
-    /// already stays as it is.
+    /// Makes these servers store their lists in a cache. [`Source::recall`](tool_core::Source::recall) of any of them
+    /// loads the lists of all, so pass servers that belong together at once, before they are used. A server that has a
+    /// cache keeps it.
     pub fn cache_lists(servers: &[Arc<Self>], store: &Arc<dyn ListCache>) {
         let recall = Arc::new(CacheLoad {
             store: Arc::clone(store),
@@ -73,14 +73,14 @@ impl McpServer {
         }
     }
 
-    /// Takes the lists of an earlier run for the present ones, unless those were read already.
+    /// Offers the lists of an earlier run, unless the server's lists were read already.
     pub(crate) async fn recall(&self) {
         if let Some(list_cache) = self.list_cache.get() {
             list_cache.recall.run().await;
         }
     }
 
-    /// Stores lists that were just read, with those that were not read as they were before.
+    /// Stores lists that were just read, together with the previous state of those that were not.
     pub(crate) fn cache_read_lists(&self, server: &ServerInfo, read: HashMap<Feature, Vec<RawJson>>) {
         let Some(list_cache) = self.list_cache.get() else {
             return;
@@ -101,7 +101,7 @@ impl McpServer {
             state.storing.take(),
         );
         state.storing = Some(tokio::spawn(async move {
-            // In their order: the last one counts.
+            // In order: the last one counts.
             if let Some(before) = before {
                 let _ = before.await;
             }
@@ -109,7 +109,7 @@ impl McpServer {
         }));
     }
 
-    /// Waits until the lists are stored that were read last.
+    /// Waits until the lists that were read last are stored.
     pub(crate) async fn finish_caching(&self) {
         let storing = self
             .list_cache
@@ -120,21 +120,21 @@ impl McpServer {
         }
     }
 
-    /// The instructions that the server gave when its lists were read last, in this run or an earlier one.
+    /// Returns the instructions that came with the last lists, in this run or an earlier one.
     pub(crate) fn cached_instructions(&self) -> Option<RawJson> {
         let state = self.list_cache.get()?.state();
         state.latest.as_ref()?.server.instructions.clone()
     }
 
-    /// The key of the server's lists in the store. Returns `None` if they are not kept.
+    /// Returns the key of the server's lists in the cache, or `None` if they are not cached.
     fn list_cache_key(&self) -> Option<ListCacheKey> {
         self.list_cache.get().map(|list_cache| list_cache.key.clone())
     }
 
-    fn describe_cached(&self, kept: &CachedLists) -> Catalogue {
-        let lists = kept.lists.iter().map(|(feature, entries)| {
+    fn describe_cached(&self, cached: &CachedLists) -> Catalogue {
+        let lists = cached.lists.iter().map(|(feature, entries)| {
             self.record_names(*feature, entries);
-            let described = describe(self.settings(), &kept.server, *feature, entries);
+            let described = describe(self.settings(), &cached.server, *feature, entries);
             (*feature, described)
         });
         Catalogue {
@@ -143,7 +143,7 @@ impl McpServer {
         }
     }
 
-    fn adopt_cached(self: &Arc<Self>, kept: CachedLists, described: Catalogue) {
+    fn adopt_cached(self: &Arc<Self>, cached: CachedLists, described: Catalogue) {
         let Some(list_cache) = self.list_cache.get() else {
             return;
         };
@@ -156,7 +156,7 @@ impl McpServer {
             is_first
         });
         if is_first {
-            state.latest = Some(kept);
+            state.latest = Some(cached);
             tokio::spawn(confirm_when_started(
                 Arc::downgrade(self),
                 self.lifecycle.watch_running(),
@@ -172,29 +172,29 @@ impl CacheLoad {
             let (servers, keys): (Vec<_>, Vec<_>) = servers
                 .filter_map(|server| server.list_cache_key().map(|key| (server, key)))
                 .unzip();
-            let kept = self.store.load(&keys).await;
+            let cached = self.store.load(&keys).await;
             let mut found: Vec<_> = servers
                 .into_iter()
-                .zip(kept)
-                .filter_map(|(server, kept)| Some((server, kept?)))
+                .zip(cached)
+                .filter_map(|(server, cached)| Some((server, cached?)))
                 .collect();
-            // Describing looks through the schemas of many tools, so it runs on all cores.
+            // Describing walks the schemas of many tools, so it runs on all cores.
             let n_threads = available_parallelism().map_or(1, usize::from);
             let n_servers = found.len().div_ceil(n_threads).max(1);
             let mut tasks = Vec::new();
             while !found.is_empty() {
                 let part = found.split_off(found.len().saturating_sub(n_servers));
                 tasks.push(spawn_blocking(|| {
-                    let described = part.into_iter().map(|(server, kept)| {
-                        let described = server.describe_cached(&kept);
-                        (server, kept, described)
+                    let described = part.into_iter().map(|(server, cached)| {
+                        let described = server.describe_cached(&cached);
+                        (server, cached, described)
                     });
                     described.collect::<Vec<_>>()
                 }));
             }
             for task in tasks {
-                for (server, kept, described) in task.await.unwrap_or_default() {
-                    server.adopt_cached(kept, described);
+                for (server, cached, described) in task.await.unwrap_or_default() {
+                    server.adopt_cached(cached, described);
                 }
             }
         };
@@ -208,9 +208,9 @@ impl ServerListCache {
     }
 }
 
-/// Reads the lists of a server that runs, whatever it was started for, until those of an earlier run are confirmed.
+/// Reads the lists of a server once it runs, whatever it was started for, until the cached lists are confirmed.
 async fn confirm_when_started(server: Weak<McpServer>, mut is_running: watch::Receiver<bool>) {
-    // The sender goes with the server.
+    // The sender ends with the server.
     while is_running.wait_for(|is_running| *is_running).await.is_ok() {
         let Some(server) = server.upgrade() else { return };
         server.load().await;

@@ -54,7 +54,7 @@ impl Folder {
         self.0.path().join("cache/lists")
     }
 
-    /// A store with one list in it, and the file of that.
+    /// A store with one list in it, and the list's file.
     fn with_list(&self) -> (Inner, PathBuf) {
         let store = self.store();
         store
@@ -125,7 +125,7 @@ fn lists_come_back_byte_for_byte_from_files_of_this_user_alone() {
     );
 }
 
-/// Every settings of a server that decide what it lists are in its key, and no value of a reference is.
+/// Checks that the key covers every setting that decides the server's lists, and no value of a reference.
 #[test]
 fn another_configuration_has_another_file() {
     let text = |text: &str| Template::parse(text).expect("a template");
