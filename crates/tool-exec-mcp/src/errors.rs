@@ -73,7 +73,7 @@ fn worded(
         ),
         // The reason may contain a program's path: it becomes the source, which no model sees.
         Fault::StartFailed { .. } => answered(ErrorKind::Unavailable, "did not start".to_owned()),
-        Fault::Unhealthy(_) => answered(ErrorKind::Unavailable, "is not well".to_owned()),
+        Fault::Unhealthy(_) => answered(ErrorKind::Unavailable, "is unhealthy".to_owned()),
         Fault::Unsupported(what) => answered(ErrorKind::Protocol, format!("cannot be used: {what}")),
         Fault::Auth { status, .. } => {
             let what = format!("refused our credentials with HTTP status {status}");

@@ -382,7 +382,7 @@ async fn inherited_variable(name: &str, secrets: &dyn Secrets) -> Option<Secret>
         fallback: IfUnset::None,
     };
     secrets.get(&reference).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "an environment variable is not handed down");
+        tracing::warn!(%error, "an environment variable is not inherited");
         None
     })
 }
@@ -448,7 +448,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_any_reader_takes_for_a_file_that_is_left_out_is_not_taken(
+        fn a_uri_that_any_reader_takes_for_an_excluded_file_is_not_offered(
             choices in prop::collection::vec(any::<u8>(), 100),
         ) {
             let uri = file_spelling("/secret/key.txt", &choices);

@@ -91,7 +91,7 @@ impl McpCall {
                 return Ok((method::COMPLETION_COMPLETE, params));
             }
             _ => {
-                let message = "servers of MCP have nothing that is called in this way";
+                let message = "MCP servers do not support this kind of call";
                 return Err(ToolError::new(ErrorKind::Internal, message));
             }
         };

@@ -38,7 +38,7 @@ impl McpCall {
             Err(ToolError::new(ErrorKind::Protocol, message))
         };
         if result.kind() != JsonKind::Object {
-            return protocol("a result that is no object");
+            return protocol("a result that is not an object");
         }
         let (mut is_error, mut kind) = (false, None);
         let mut seen = [false; RESULT_MEMBERS.len()];
@@ -46,7 +46,7 @@ impl McpCall {
             if let Some(index) = RESULT_MEMBERS.iter().position(|read| *read == key)
                 && mem::replace(&mut seen[index], true)
             {
-                return protocol(&format!("a result that says `{key}` twice"));
+                return protocol(&format!("a result with a duplicate member `{key}`"));
             }
             match &*key {
                 "isError" => is_error = value.as_str() == "true",
@@ -64,7 +64,7 @@ impl McpCall {
                 Err(what) => protocol(what),
             },
             Some("task") => protocol("a task that cannot be followed"),
-            Some(_) => protocol("a result of a type that is not known"),
+            Some(_) => protocol("a result of an unknown type"),
         }
     }
 
@@ -86,19 +86,19 @@ impl McpCall {
 pub(crate) fn input_request(result: &RawJson) -> Result<InputRequest, &'static str> {
     let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
     if requests.is_none() && state.is_none() {
-        return Err("a question that asks for nothing");
+        return Err("an input request that asks for nothing");
     }
     let requests = requests.unwrap_or(RawJson::object());
     if requests.kind() != JsonKind::Object {
-        return Err("questions that are no object");
+        return Err("input requests that are not an object");
     }
     for (number, (_, question)) in requests.members().enumerate() {
         if number == MAX_INPUT_REQUESTS {
-            return Err("more questions than anybody is asked at once");
+            return Err("more than 64 input requests at once");
         }
         let method = question.get("method").and_then(|method| method.string());
         if !method.is_some_and(|method| CLIENT_METHODS.contains(&&*method)) {
-            return Err("a question that no client can be asked");
+            return Err("an input request of a kind that no client answers");
         }
     }
     Ok(InputRequest { requests, state })

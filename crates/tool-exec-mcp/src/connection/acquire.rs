@@ -212,7 +212,7 @@ impl ConnectionPool {
         match opened {
             Ok(_) => state.last_start = took,
             Err(error) if has_others => {
-                tracing::warn!(server = self.server, %error, "a further connection for a client cannot be opened");
+                tracing::warn!(server = self.server, %error, "cannot open another dedicated connection");
                 state.close_where(self, |_, closed| std::ptr::eq(closed, &**connection));
             }
             Err(_) => {}

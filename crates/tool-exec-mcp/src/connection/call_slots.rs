@@ -226,7 +226,7 @@ impl CallSlots {
         }
         match self.attribute(None) {
             Ok(call) => call.log(message),
-            Err(reason) => tracing::debug!(?reason, "a log message of a server is nobody's"),
+            Err(reason) => tracing::debug!(?reason, "a log message of a server belongs to no call"),
         }
     }
 

@@ -134,7 +134,7 @@ impl Connections {
             if may_share && !cx.is_hedge {
                 tracing::debug!(
                     server = self.settings.name,
-                    "all connections for single clients are in use: a call shares"
+                    "all dedicated connections are in use: a call uses the shared one"
                 );
                 return Ok(None);
             }

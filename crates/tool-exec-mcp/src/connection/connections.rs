@@ -226,7 +226,7 @@ impl Connections {
 /// servers that list a tool only if the client can be asked what the tool asks for. They refuse every request.
 fn listing_only() -> Handlers {
     let refuse = |_| {
-        let message = "nobody can be asked over a connection that only lists";
+        let message = "no client can be asked over a connection that only lists";
         ready(Err(RpcError::new(code::INVALID_REQUEST, message)))
     };
     let declared = |members: &[&str]| {

@@ -152,11 +152,7 @@ impl ConnectionPool {
 
     pub(crate) fn log_opening(&self, state: &PoolState, reason: &OpenReason) {
         let (server, n_open) = (&self.server, state.n - state.n_closing);
-        tracing::info!(
-            server,
-            n_open,
-            "a connection for a single client is opened: {reason}"
-        );
+        tracing::info!(server, n_open, "opening a dedicated connection: {reason}");
     }
 
     /// Returns the connections of this key.

@@ -132,7 +132,7 @@ impl ServerConnection {
         if self.roots.must_announce.swap(false, Ordering::SeqCst)
             && let Err(error) = connection.notify(method::ROOTS_LIST_CHANGED, None).await
         {
-            tracing::debug!(%error, "a server was not told that roots have changed");
+            tracing::debug!(%error, "a server was not notified of changed roots");
         }
         if let Some(level) = call.level {
             self.set_log_level_once(&connection, level).await;
@@ -153,7 +153,7 @@ impl ServerConnection {
                 .await
                 .is_err()
             {
-                tracing::debug!("a client did not tell its roots in time");
+                tracing::debug!("a client did not return its roots in time");
             }
             self.roots.must_request.store(false, Ordering::SeqCst);
         }
@@ -198,7 +198,7 @@ impl ServerConnection {
             .set_log_level(level.as_str(), RequestOptions::within(LOG_LEVEL_TIMEOUT))
             .await;
         if let Err(error) = done {
-            tracing::debug!(%error, "a server did not take the level of log messages");
+            tracing::debug!(%error, "a server did not set its log level");
         }
     }
 

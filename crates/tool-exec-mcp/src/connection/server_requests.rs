@@ -105,7 +105,7 @@ impl ServerRequestHandler {
                 true
             }
             Err(error) => {
-                tracing::debug!(%error, "a client did not tell its roots");
+                tracing::debug!(%error, "a client did not return its roots");
                 false
             }
         }
@@ -122,9 +122,9 @@ impl ServerRequestHandler {
 
 fn unattributed(reason: Unattributed) -> RpcError {
     let message = match reason {
-        Unattributed::NoCall => "nobody can be asked: no call is under way that this belongs to",
+        Unattributed::NoCall => "no client can be asked: this belongs to no call in progress",
         Unattributed::SeveralClients => {
-            "nobody can be asked: calls of several clients are under way, and which one this belongs to is unknown"
+            "no client can be asked: calls of several clients are in progress, and it is unknown to which one this belongs"
         }
     };
     RpcError::new(code::INVALID_REQUEST, message)

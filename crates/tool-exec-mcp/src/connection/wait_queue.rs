@@ -45,9 +45,9 @@ impl fmt::Display for OpenReason {
         match self {
             Self::First => f.write_str("the client has none"),
             Self::Waited(time) => {
-                write!(f, "a call waited {} ms for one that is ready", time.as_millis())
+                write!(f, "a call waited {} ms for a ready one", time.as_millis())
             }
-            Self::Ended => f.write_str("the one before has ended"),
+            Self::Ended => f.write_str("the previous one has ended"),
         }
     }
 }

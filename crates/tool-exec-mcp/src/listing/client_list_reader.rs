@@ -159,7 +159,7 @@ impl ClientListReader {
                     let reason = hide_credentials(&reason);
                     tracing::warn!(
                         server,
-                        "the list of {what}s of a client's own connection cannot be read: {reason}"
+                        "the list of {what}s of a dedicated connection cannot be read: {reason}"
                     );
                     unread.push(feature);
                 }

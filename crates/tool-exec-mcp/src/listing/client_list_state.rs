@@ -59,7 +59,7 @@ impl ClientListState {
             }
         });
         if waited.await.is_err() {
-            tracing::debug!("the lists of a client's own connection are not read in time");
+            tracing::debug!("the lists of a dedicated connection were not read in time");
         }
     }
 

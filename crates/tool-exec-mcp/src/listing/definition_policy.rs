@@ -78,7 +78,7 @@ fn removed(definition: &RawJson) -> Vec<Finding> {
 /// Describes the first finding, and counts the others.
 fn summary(findings: &[Finding]) -> String {
     match findings {
-        [] => "text in a form that the scanner reads differently".to_owned(),
+        [] => "text in a form that the scanner does not match".to_owned(),
         [only] => only.to_string(),
         [first, others @ ..] => format!("{first}, and {} more", others.len()),
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_judged_like_definitions() {
+    fn the_policy_applies_to_instructions() {
         let hidden = "Use `add`.\u{e0041}<!-- x -->";
         for (text, policy, given) in [
             (hidden, DefinitionPolicy::Pass, Some(hidden)),

@@ -155,7 +155,7 @@ impl ListEntry<'_> {
         }
         let name = self.settings.outward_tool_name(&upstream_name);
         let Some(input_schema) = self.schema("inputSchema") else {
-            return Err(self.reject(name, "its `inputSchema` is no object"));
+            return Err(self.reject(name, "its `inputSchema` is not an object"));
         };
         let mut config = json!({"server": self.settings.name, "tool": upstream_name});
         let mut definition = self.definition.clone();

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_a_list_is_left_alone() {
+    fn time_until_a_list_is_read_again() {
         let seconds = Duration::from_secs;
         let interval = seconds(300);
         for (ttl, is_told, expected) in [

@@ -61,7 +61,7 @@ impl Connections {
                 }
                 Err(error) => {
                     let server = &self.settings.name;
-                    tracing::debug!(server, uri, %error, "a client's own connection has no news of a resource");
+                    tracing::debug!(server, uri, %error, "a dedicated connection cannot subscribe to a resource");
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Connections {
         tokio::spawn(async move {
             for uri in lost {
                 if let Err(error) = connections.subscribe(&uri).await {
-                    tracing::debug!(uri, %error, "the news of a resource ended with a client's own connection");
+                    tracing::debug!(uri, %error, "a subscription to a resource ended with a dedicated connection");
                 }
                 connections.notify_maybe_changed(&client, &uri);
             }
@@ -115,7 +115,7 @@ impl Connections {
                         .unsubscribe(&uri, RequestOptions::within(REQUEST_TIMEOUT))
                         .await;
                     if let Err(error) = done {
-                        tracing::debug!(uri, %error, "a server still tells of a resource that nobody watches");
+                        tracing::debug!(uri, %error, "a server did not end a subscription that nobody watches");
                     }
                 }
             }

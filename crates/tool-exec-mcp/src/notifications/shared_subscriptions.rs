@@ -123,7 +123,7 @@ pub(super) fn check_subscribe_support(connection: &Connection, server: &str) -> 
     if tells.is_some_and(|tells| tells.as_str() == "true") {
         return Ok(());
     }
-    let message = format!("the server `{server}` has no news of resources to give");
+    let message = format!("the server `{server}` does not offer subscriptions to resources");
     Err(ToolError::new(ErrorKind::UpstreamError, message))
 }
 
@@ -195,7 +195,7 @@ impl Resubscriber {
                     .subscribe(uri, RequestOptions::within(REQUEST_TIMEOUT))
                     .await;
                 if let Err(error) = done {
-                    tracing::warn!(uri, %error, "a server that was started again has no news of a resource");
+                    tracing::warn!(uri, %error, "a restarted server refused a subscription to a resource");
                     refused.insert(uri.clone());
                 }
             }

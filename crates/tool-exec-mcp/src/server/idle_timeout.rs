@@ -53,10 +53,7 @@ async fn watch(server: Weak<McpServer>, mut is_running: watch::Receiver<bool>, l
             if until <= now
                 && let Some(connection) = server.suspend()
             {
-                tracing::info!(
-                    server = server.settings().name,
-                    "a server that nobody used is stopped"
-                );
+                tracing::info!(server = server.settings().name, "stopping an idle server");
                 connection.shutdown().await;
                 break;
             }

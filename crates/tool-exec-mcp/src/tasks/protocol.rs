@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_looked_at_as_often_as_its_server_wants() {
+    fn a_task_is_polled_at_its_servers_interval() {
         for (task, expected) in [
             ("{}", 500),
             (r#"{"pollInterval":1}"#, 50),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_looked_at_before_the_time_of_its_call_is_over() {
+    fn a_task_is_polled_before_the_time_of_its_call_is_over() {
         let seconds = Duration::from_secs_f64;
         for (interval, left, expected) in [
             (20.0, None, 20.0),

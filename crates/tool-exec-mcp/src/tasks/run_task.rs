@@ -151,7 +151,7 @@ impl TaskRunner<'_> {
                     return Err(self.error(ErrorKind::UpstreamError, &what));
                 }
                 _ => {
-                    let message = format!("the server `{}` has a task of no known status", self.server);
+                    let message = format!("the server `{}` has a task with an unknown status", self.server);
                     return Err(self.cx.unanswered(ErrorKind::Protocol, message));
                 }
             }
@@ -230,7 +230,7 @@ impl TaskRunner<'_> {
         };
         let missing = ErrorKind::MissingCapability;
         let Some(asker) = &self.cx.origin.ask else {
-            return Err(not_given(missing, "there is nobody to ask"));
+            return Err(not_given(missing, "there is no client to ask"));
         };
         // A client is not asked for what it did not declare.
         let capability = method.split('/').next().unwrap_or_default();
@@ -284,7 +284,7 @@ impl TaskRunner<'_> {
                 let error = rpc_error(self.server, &RpcError::from_raw(&error));
                 Err(self.failure(&TaskState::read(task), error))
             }
-            None => Err(self.error(ErrorKind::Protocol, "has a task that came to nothing")),
+            None => Err(self.error(ErrorKind::Protocol, "has a task without a result")),
         }
     }
 

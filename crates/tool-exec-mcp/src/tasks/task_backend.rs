@@ -66,7 +66,7 @@ impl Drop for TaskBackend {
 impl Invoke for TaskBackend {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let Target::Task { task, request, .. } = &cx.target else {
-            let message = "a task can only be asked how it is";
+            let message = "a task cannot be called";
             return Err(ToolError::new(ErrorKind::Internal, message));
         };
         let era = self.connection.server().era();
@@ -83,13 +83,19 @@ impl Invoke for TaskBackend {
                 )
             }
             _ => {
-                let message = format!("the tasks of the server `{}` know no such request", self.server);
+                let message = format!(
+                    "the tasks of the server `{}` do not support this request",
+                    self.server
+                );
                 return Err(ToolError::new(ErrorKind::Unavailable, message));
             }
         };
         let answer = self.request(cx, era, method, params).await?;
         if answer.kind() != JsonKind::Object {
-            let message = format!("the server `{}` answered with no object", self.server);
+            let message = format!(
+                "the server `{}` answered with a result that is not an object",
+                self.server
+            );
             return Err(ToolError::new(ErrorKind::Protocol, message));
         }
         if *request == TaskRequest::Result {
@@ -138,7 +144,7 @@ impl TaskBackend {
         answer.await.map_err(|error| match error.kind() {
             Fault::Closed(_) => {
                 let message = format!(
-                    "the connection to the server `{}` that the task was made on is gone",
+                    "the connection to the server `{}` on which the task was created is gone",
                     self.server
                 );
                 // The task is gone as well: no other request finds it again.

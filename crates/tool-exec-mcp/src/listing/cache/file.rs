@@ -104,7 +104,7 @@ impl ListCache for FileListCache {
                 (key, saved)
             });
             if let Ok((key, Err(error))) = saved.await {
-                tracing::warn!(server = key.server(), %error, "the lists of a server cannot be kept");
+                tracing::warn!(server = key.server(), %error, "the lists of a server cannot be stored");
             }
         })
     }
@@ -124,7 +124,7 @@ impl Inner {
             Ok(()) => keys.iter().map(|key| self.load_one(key)).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => vec![None; keys.len()],
             Err(error) => {
-                tracing::warn!(%error, "no kept lists are used");
+                tracing::warn!(%error, "cached lists are not used");
                 vec![None; keys.len()]
             }
         }
@@ -136,14 +136,14 @@ impl Inner {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "a kept list is ignored");
+                tracing::warn!(path = %path.display(), %error, "a cached list is ignored");
                 return None;
             }
         };
         match format::read(key, text) {
             Ok(lists) => Some(lists),
             Err(reason) => {
-                tracing::warn!(path = %path.display(), "a kept list is ignored: {reason}");
+                tracing::warn!(path = %path.display(), "a cached list is ignored: {reason}");
                 None
             }
         }
@@ -155,7 +155,7 @@ impl Inner {
         if text.len() as u64 > MAX_BYTES {
             tracing::debug!(
                 server = key.server(),
-                "the lists of a server are too large to be kept"
+                "the lists of a server are too large to be stored"
             );
             // The stored lists are no longer those of the server.
             return ignore_missing(fs::remove_file(path));

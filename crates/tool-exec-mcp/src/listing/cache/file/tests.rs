@@ -266,7 +266,7 @@ fn a_file_that_others_could_have_written_is_ignored() {
 }
 
 #[test]
-fn what_is_too_large_is_neither_read_nor_kept() {
+fn too_large_files_are_neither_read_nor_written() {
     let folder = Folder::new();
     let (store, file) = folder.with_list();
     let size = usize::try_from(MAX_BYTES).expect("it fits");

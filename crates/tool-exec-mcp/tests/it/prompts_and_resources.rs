@@ -13,7 +13,7 @@ const PROMPTS: &str = r#"[{"name":"greet me", "title":"Greet", "arguments":[{"na
 const RESOURCES: &str = r#"[{"uri":"box:a","name":"a","mimeType":"text/x"},{"uri":"box:b","name":"b"}]"#;
 const TEMPLATES: &str = r#"[{"uriTemplate":"box:{id}","name":"one","description":"One of them."}]"#;
 
-/// A server that offers one tool and something of everything else.
+/// A server that offers one tool, and something of every other feature.
 fn everything() -> Fixture {
     let fixture = Fixture::new(&[tool("t")]);
     fixture.offers(&json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}}));
@@ -35,7 +35,7 @@ fn only(catalogue: &Catalogue, feature: Feature) -> Descriptor {
 }
 
 #[tokio::test]
-async fn what_a_server_has_beside_tools_is_described_as_it_is_listed() {
+async fn prompts_and_resources_are_described_as_they_are_listed() {
     let fixture = everything();
     let server = fixture.server("");
     let catalogue = load(&server).await;
@@ -66,7 +66,7 @@ async fn what_a_server_has_beside_tools_is_described_as_it_is_listed() {
 }
 
 #[tokio::test]
-async fn only_what_the_server_offers_is_asked_for() {
+async fn only_lists_that_the_server_offers_are_requested() {
     let fixture = everything();
     fixture.offers(&json!({"prompts": {}}));
     let server = fixture.server("");
@@ -77,7 +77,7 @@ async fn only_what_the_server_offers_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_nothing_can_be_called_by_is_left_out_with_the_reason() {
+async fn entries_without_a_name_are_rejected_with_the_reason() {
     let fixture = everything();
     fixture.has("prompts", r#"[{"title":"x"},{"name":"p"},{"name":"p"},7]"#);
     fixture.has("resources", r#"[{"name":"x"},{"uri":"box:a"},{"uri":"box:a"}]"#);
@@ -113,7 +113,7 @@ async fn what_nothing_can_be_called_by_is_left_out_with_the_reason() {
 }
 
 #[tokio::test]
-async fn the_configuration_takes_and_leaves_out_by_names_and_uris() {
+async fn include_and_exclude_match_names_and_uris() {
     let fixture = everything();
     let mut settings = fixture.settings("");
     settings.include = Some(["greet*", "box:*"].map(Pattern::new).into());
@@ -136,7 +136,7 @@ async fn the_configuration_takes_and_leaves_out_by_names_and_uris() {
 }
 
 #[tokio::test]
-async fn lists_beside_that_of_tools_may_fail() {
+async fn other_lists_than_that_of_tools_may_fail() {
     let fixture = everything();
     fixture.has("prompts", "7");
     fixture.has("resourceTemplates", "{}");
@@ -151,7 +151,7 @@ async fn lists_beside_that_of_tools_may_fail() {
         ]
     );
     assert_eq!(server.source().status().state.as_str(), "ready");
-    // What could not be read is tried again, and only that.
+    // Only the list that could not be read is tried again.
     fixture.has("prompts", PROMPTS);
     fixture.has("resourceTemplates", "[]");
     tokio::time::timeout(LIMIT, server.source().changed(catalogue.revision))
@@ -245,13 +245,13 @@ async fn a_list_that_changed_is_read_again_and_the_others_stay() {
     server.shutdown().await;
 }
 
-/// A call of the first of what a server has of this feature.
+/// Returns a call of the server's first entry of this feature.
 async fn of(server: &Arc<McpServer>, feature: Feature, arguments: Value) -> Call {
     Call::of(server, only(&*load(server).await, feature), arguments)
 }
 
 #[tokio::test]
-async fn what_is_asked_of_the_server() {
+async fn requests_that_reach_the_server() {
     let fixture = everything();
     let server = fixture.server("");
     let argument = json!({"argument": {"name": "id", "value": "a"}, "context": {"arguments": {}}, "ref": 7});
@@ -305,7 +305,7 @@ async fn what_is_asked_of_the_server() {
 }
 
 #[tokio::test]
-async fn completions_do_not_lead_to_what_is_left_out() {
+async fn completions_do_not_lead_to_excluded_resources() {
     let fixture = everything();
     let given = r#"{"values":["open","secret","%73ecret-2","box:secret","box:open", 7],"total":6,"x":1e2}"#;
     fixture.has("completion", given);
@@ -347,11 +347,11 @@ async fn completions_do_not_lead_to_what_is_left_out() {
     }
 }
 
-/// What is included and excluded, as what of the server a URI is read, and whether it can be.
+/// `include`, `exclude`, the entry that a URI is read as, the URI, and whether it can be read.
 type Case<'a> = (Option<&'a [&'a str]>, &'a [&'a str], Feature, &'a str, bool);
 
 #[tokio::test]
-async fn what_is_left_out_cannot_be_read_by_its_uri() {
+async fn excluded_resources_cannot_be_read_by_uri() {
     let fixture = everything();
     let read = async |include: Option<&[&str]>, exclude: &[&str], feature, uri: &str| {
         let mut settings = fixture.settings("");
@@ -371,7 +371,7 @@ async fn what_is_left_out_cannot_be_read_by_its_uri() {
     let (resource, template) = (Feature::Resource, Feature::ResourceTemplate);
     let cases: [Case<'_>; 17] = [
         (None, &[], resource, "box:a", true),
-        // One that is not listed, of the only server that has this scheme.
+        // An unlisted one, of the only server with this scheme.
         (None, &[], resource, "box:z", true),
         (None, &[], resource, "box:../z", true),
         (None, &["box:b"], resource, "box:a", true),
@@ -382,7 +382,7 @@ async fn what_is_left_out_cannot_be_read_by_its_uri() {
         (Some(&["box:a", "box:z"]), &[], resource, "box:z", true),
         (Some(&["box:{id}"]), &[], template, "box:z", true),
         (Some(&["box:*"]), &["box:b"], template, "box:b", false),
-        // What a server may take for another one.
+        // A URI that a server may read as another one.
         (Some(&["box:*"]), &[], resource, "box:x/../b", false),
         (Some(&["box:*"]), &[], template, "box:%2E%2e/b", false),
         (None, &["box:b"], resource, "box:./b", false),
@@ -415,7 +415,7 @@ async fn errors_keep_code_message_and_data() {
 }
 
 #[tokio::test]
-async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
+async fn the_callers_meta_is_forwarded() {
     let fixture = everything();
     let server = fixture.server("");
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -423,7 +423,7 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
     let cases = [
         (r#"{"vendor/x": 1e2 }"#, None, Some(r#"{"vendor/x": 1e2 }"#)),
         ("{}", None, None),
-        // Tokens and the like are a matter of one hop.
+        // Tokens and the like concern one hop.
         (
             r#"{"progressToken":7,"v":{"a":"\u0041"},"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/related-task":{"taskId":"1"}}"#,
             None,
@@ -437,7 +437,7 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
                 r#""tracestate":"a=b"}"#
             )),
         ),
-        // A trace that is none does not go on, nor does a state without one or beyond the limits.
+        // An invalid trace is not forwarded, nor a state without one or beyond the limits.
         (
             r#"{"traceparent":"00-0-0-0\r\n","tracestate":"a=b","baggage":"u=1","v":1}"#,
             None,
@@ -449,7 +449,7 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
             None,
             Some(r#"{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","v":1}"#),
         ),
-        // The server's spans belong to the attempt, not to whatever the caller's did.
+        // The server's spans belong to the attempt, not to the caller's span.
         (
             r#"{"traceparent":"own", "v": 1}"#,
             Some(&trace),
@@ -458,7 +458,7 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
                 r#""tracestate":"a=b"}"#
             )),
         ),
-        // The caller's baggage goes no further.
+        // The caller's baggage is not forwarded.
         (r#"{"v":1,"baggage":"user=alice"}"#, None, Some(r#"{"v":1}"#)),
     ];
     let uri: Arc<str> = "box:a".into();
@@ -498,7 +498,7 @@ fn any_server_may_have_a_resource() {
 }
 
 #[tokio::test]
-async fn what_nobody_here_knows_reaches_the_server_as_it_is() {
+async fn extra_params_reach_the_server_unchanged() {
     for mode in ["", "modern"] {
         let fixture = everything();
         let server = fixture.server(mode);

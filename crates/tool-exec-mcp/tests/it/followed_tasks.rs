@@ -1,4 +1,4 @@
-//! Tasks that callers follow themselves, and those of modern servers.
+//! Tasks that callers follow themselves, and tasks of modern servers.
 
 use std::{
     sync::{Arc, Mutex},
@@ -48,7 +48,7 @@ async fn made(call: &mut Call, wish: TaskMode) -> TaskHandle {
     }
 }
 
-/// What comes of a request about a task, made as one of this call's client.
+/// Returns the outcome of a request about a task, made for this call's client.
 async fn asked(call: &mut Call, task: &Task, request: TaskRequest) -> Result<Outcome, ToolError> {
     call.cx.target = Target::Task {
         tool: call.cx.tool().clone(),
@@ -94,7 +94,7 @@ async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
 }
 
 #[tokio::test]
-async fn news_of_a_task_are_for_who_follows_it() {
+async fn notifications_of_a_task_reach_the_caller_that_follows_it() {
     let fixture = legacy();
     let server = fixture.server("");
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -137,7 +137,7 @@ async fn news_of_a_task_are_for_who_follows_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() {
+async fn a_task_that_is_gone_is_an_error_and_no_server_is_started_for_it() {
     let fixture = legacy();
     let server = fixture.server("");
     let arguments = json!({"made": state("working"), "looks": ["gone"]});
@@ -147,7 +147,7 @@ async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() 
     assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
     let ended = Call::new(&server, "exit", json!({})).make().await.unwrap_err();
     assert_eq!(ended.kind(), ErrorKind::OutcomeUnknown, "{ended}");
-    // Another process may have another task under this id.
+    // Another process may have another task with this id.
     let error = asked(&mut call, &task, TaskRequest::Get).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.message().contains("is gone"), "{error}");
@@ -169,7 +169,7 @@ async fn a_task_stays_on_the_connection_of_its_client_which_is_kept_for_it() {
     let key = tool_core::ClientKey::Session("anna".into());
     server.release_client(&key);
     assert_eq!(server.n_dedicated_connections(), 1, "something still runs there");
-    // What it asks while its result is waited for reaches the client.
+    // A question during the request for the result reaches the client.
     asked(&mut call, &handle.task, TaskRequest::Result).await.unwrap();
     assert_eq!(client.asked(), ["elicitation/create"]);
     drop((call, handle));
@@ -179,7 +179,7 @@ async fn a_task_stays_on_the_connection_of_its_client_which_is_kept_for_it() {
 }
 
 #[tokio::test]
-async fn where_a_task_was_made_no_other_client_goes_on() {
+async fn no_other_client_uses_the_connection_of_a_task() {
     let fixture = legacy();
     let mut settings = fixture.settings("");
     settings.isolation = Isolation::Principal;
@@ -193,7 +193,7 @@ async fn where_a_task_was_made_no_other_client_goes_on() {
     };
     let handle = made(&mut call("anna", json!({"made": state("working")})), wanted()).await;
     drop(handle);
-    // One is shared.
+    // One of the processes serves the shared connection.
     for (name, n_starts) in [("anna", 2), ("otto", 3)] {
         call(name, json!({})).make().await.unwrap();
         assert_eq!(fixture.notes("starts").len(), n_starts, "{name}");
@@ -228,7 +228,7 @@ async fn a_modern_task_is_followed_by_a_caller_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_modern_server_that_insists_on_a_task_is_driven_for_any_caller() {
+async fn a_task_that_a_modern_server_requires_is_followed_for_any_caller() {
     let fixture = modern();
     let server = fixture.server("modern");
     let mut seed = state("working");
@@ -252,15 +252,15 @@ async fn a_modern_server_that_insists_on_a_task_is_driven_for_any_caller() {
     let get = "tasks/get t1";
     let update = r#"tasks/update {"who":{"by":"anna","n":1e2}}"#;
     assert_eq!(fixture.notes("tasks"), [get, get, update, get, get]);
-    // Where nobody can be asked, the task is given up.
+    // If nobody can be asked, the task is abandoned.
     let error = Call::of(&server, tool, arguments).make().await.unwrap_err();
-    assert!(error.message().contains("there is nobody to ask"), "{error}");
+    assert!(error.message().contains("there is no client to ask"), "{error}");
     fixture.noted("tasks", "tasks/cancel t1").await;
     server.shutdown().await;
 }
 
 #[tokio::test]
-async fn modern_tasks_that_come_to_nothing() {
+async fn modern_tasks_that_fail() {
     let fixture = modern();
     let server = fixture.server("modern");
     let mut seed = state("working");
@@ -271,9 +271,9 @@ async fn modern_tasks_that_come_to_nothing() {
     other["inputRequests"] = json!({"q": {"method": "tools/call"}});
     for (look, kind, words) in [
         (failed, ErrorKind::UpstreamError, "the error -32603: broken"),
-        (state("completed"), ErrorKind::Protocol, "came to nothing"),
+        (state("completed"), ErrorKind::Protocol, "without a result"),
         (state("cancelled"), ErrorKind::UpstreamError, "has cancelled"),
-        (other, ErrorKind::OutcomeUnknown, "no client can be asked"),
+        (other, ErrorKind::OutcomeUnknown, "no client answers"),
     ] {
         let arguments = json!({"made": seed, "looks": [look]});
         let error = Call::of(&server, listed(&server).await, arguments)

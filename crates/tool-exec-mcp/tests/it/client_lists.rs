@@ -1,4 +1,4 @@
-//! The lists of connections that are kept for single clients.
+//! Lists of dedicated connections.
 
 use std::{
     slice,
@@ -24,7 +24,7 @@ fn server(fixture: &Fixture, isolation: Isolation) -> Arc<McpServer> {
     McpServer::new(settings, Arc::new(NoSecrets))
 }
 
-/// The identity of a client of a caller.
+/// Returns the identity of a caller's client.
 pub(crate) fn identity(key: &ClientKey, declared: &str, caller: &Caller) -> ClientIdentity {
     let declared = raw_json::RawJson::parse(declared.to_owned()).unwrap();
     ClientIdentity::new(None, Some(key), ClientCapabilities::of(&declared), caller)
@@ -35,16 +35,16 @@ fn session(name: &str) -> ClientIdentity {
     identity(&key, ASKABLE, &Caller::local())
 }
 
-/// The names of the tools that a client sees; `None` where they are the shared ones.
+/// Returns the names of the tools that a client sees, or `None` if it sees the shared lists.
 fn tools(source: &Arc<dyn Source>, client: &ClientIdentity) -> Option<Vec<String>> {
     let lists = source.snapshot_for(client)?;
     Some(lists.tools.iter().map(|tool| tool.name.to_string()).collect())
 }
 
-/// A client, and its lists that changed.
+/// A client, and its lists that have changed.
 type Told = (ClientKey, Vec<Feature>);
 
-/// What a source says of the lists of single clients.
+/// Records the updates about the lists of single clients.
 fn told(source: &Arc<dyn Source>) -> Arc<Mutex<Vec<Told>>> {
     let told = Arc::<Mutex<Vec<_>>>::default();
     let keep = told.clone();
@@ -64,14 +64,14 @@ fn told(source: &Arc<dyn Source>) -> Arc<Mutex<Vec<Told>>> {
     told
 }
 
-/// Has the server say over a client's connection that its list of tools has changed.
+/// Makes the server announce, over a client's connection, that its list of tools has changed.
 async fn changes(client: &Arc<Client>, server: &Arc<McpServer>) {
     let mut call = client.call(server, "changes", json!({"change": "tools"}));
     call.make().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_change_on_a_clients_own_connection_is_its_alone() {
+async fn a_change_on_a_dedicated_connection_concerns_its_client_alone() {
     for isolation in [Isolation::Auto, Isolation::Session] {
         let fixture = Fixture::new(&[tool("changes")]);
         let server = server(&fixture, isolation);
@@ -79,7 +79,7 @@ async fn a_change_on_a_clients_own_connection_is_its_alone() {
         let told = told(&source);
         load(&server).await;
         let [anna, otto] = ["anna", "otto"].map(|name| Client::session(name, ASKABLE));
-        // Both have connections, whose lists are those of everyone.
+        // Both have connections, whose lists equal the shared ones.
         for client in [&anna, &otto] {
             client.call(&server, "other", json!({})).make().await.unwrap();
         }
@@ -104,7 +104,7 @@ async fn a_change_on_a_clients_own_connection_is_its_alone() {
         );
         let only = (ClientKey::Session("anna".into()), vec![Feature::Tool]);
         assert_eq!(*told.lock().unwrap(), slice::from_ref(&only));
-        // What is removed there is gone.
+        // A tool that was removed there is gone.
         fixture.lists(&[tool("grown")]);
         changes(&anna, &server).await;
         source.refresh_for(&session("anna")).await;
@@ -112,7 +112,7 @@ async fn a_change_on_a_clients_own_connection_is_its_alone() {
             tools(&source, &session("anna")),
             Some(vec!["box__renamed".to_owned()])
         );
-        // With the connection go its lists.
+        // The lists end with the connection.
         server.release_client(&ClientKey::Session("anna".into()));
         until(|| tools(&source, &session("anna")).is_none()).await;
         assert_eq!(*told.lock().unwrap(), [only.clone(), only.clone(), only]);
@@ -143,7 +143,7 @@ async fn lists_are_of_one_principal_tenant_and_set_of_capabilities() {
         ] {
             assert_eq!(tools(&source, &other), None, "{isolation:?}: {other:?}");
         }
-        // Only a principal's connection serves all its clients.
+        // Only a connection of a principal serves all its clients.
         let same_principal = tools(&source, &session("otto"));
         assert_eq!(same_principal.is_some(), isolation == Isolation::Principal);
         server.shutdown().await;

@@ -1,4 +1,4 @@
-//! What a server asks in the middle of a call, and whom.
+//! Questions of a server in the middle of a call, and the client that gets them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn server(fixture: &Fixture, mode: &str) -> Arc<McpServer> {
 }
 
 #[tokio::test]
-async fn what_a_client_declared_is_asked_of_it_and_nothing_else() {
+async fn a_client_is_asked_only_for_what_it_declared() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, "");
     let client = Client::session("anna", r#"{"elicitation":{"form":{} , "x-vendor":1e2}}"#).answers(9);
@@ -29,7 +29,7 @@ async fn what_a_client_declared_is_asked_of_it_and_nothing_else() {
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
     assert_eq!(client.asked(), ["elicitation/create"]);
-    // What it declared arrives with its own bytes; the shared connection declares nothing.
+    // Its capabilities arrive byte for byte. The shared connection declares none.
     assert_eq!(
         fixture.notes("declared"),
         ["{}", r#"{"elicitation":{"form":{} , "x-vendor":1e2}}"#]
@@ -76,7 +76,7 @@ async fn errors_of_the_client_reach_the_server() {
 }
 
 #[tokio::test]
-async fn of_two_clients_that_call_at_once_each_gets_its_own_questions() {
+async fn concurrent_clients_get_their_own_questions() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, "");
     let clients = ["anna", "otto"].map(|name| Client::session(name, r#"{"elicitation":{}}"#));
@@ -120,7 +120,7 @@ async fn a_principals_clients_have_a_connection_for_each_call() {
     for asking in asking {
         assert_eq!(asking.await.unwrap()["result"]["by"], "anna");
     }
-    // The next call takes one that is free.
+    // The next call takes a free one.
     client
         .clone()
         .answers(1)
@@ -153,11 +153,11 @@ async fn lists_are_those_of_clients_that_can_be_asked_where_no_call_shares_their
     load(&server).await;
     let declared = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}},"roots":{}}"#;
     assert_eq!(fixture.notes("declared"), [declared]);
-    // What is asked there is refused.
+    // Requests over it are refused.
     until(|| !fixture.notes("answers").is_empty()).await;
     let answer: Value = serde_json::from_str(&fixture.notes("answers")[0]).unwrap();
     assert_eq!(answer["error"]["code"], -32600, "{answer}");
-    // Calls are made over another one.
+    // Calls use another connection.
     let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
     let answer = client.asks(&server, "elicitation/create").await;
     assert_eq!(answer["result"]["by"], "anna");
@@ -166,7 +166,7 @@ async fn lists_are_those_of_clients_that_can_be_asked_where_no_call_shares_their
 }
 
 #[tokio::test]
-async fn a_question_is_taken_back_when_its_call_ends() {
+async fn a_question_is_withdrawn_when_its_call_ends() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, "");
     let client = Client::session("anna", r#"{"elicitation":{}}"#);
@@ -178,7 +178,7 @@ async fn a_question_is_taken_back_when_its_call_ends() {
     calling.abort();
     until(|| client.withdrawn() == 1).await;
     fixture.noted("notifications", "notifications/cancelled").await;
-    // Also when the server answers the call without waiting for its question.
+    // Also if the server answers the call without waiting for its question.
     client
         .call(&server, "leave-question", json!({}))
         .make()
@@ -194,7 +194,7 @@ async fn a_question_is_taken_back_when_its_call_ends() {
     server.shutdown().await;
 }
 
-/// Has a client give up a call that the server goes on with.
+/// Makes a client abandon a call that the server goes on with.
 async fn give_up(client: &Arc<Client>, server: &Arc<McpServer>, fixture: &Fixture) {
     let n = fixture.notes("held").len();
     let calling = tokio::spawn({
@@ -207,7 +207,7 @@ async fn give_up(client: &Arc<Client>, server: &Arc<McpServer>, fixture: &Fixtur
 }
 
 #[tokio::test]
-async fn what_a_call_asks_that_was_given_up_is_not_asked_of_the_next_client() {
+async fn questions_of_an_abandoned_call_do_not_reach_the_next_client() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, "");
     let client = || Client::of_principal("anonymous", r#"{"elicitation":{}}"#).answers(9);
@@ -219,7 +219,7 @@ async fn what_a_call_asks_that_was_given_up_is_not_asked_of_the_next_client() {
         .await
         .unwrap();
     assert_eq!(server.n_dedicated_connections(), 1, "the one before is closed");
-    // A call after which nothing is left costs no connection.
+    // A call without abandoned work costs no connection.
     let answer = second.asks(&server, "elicitation/create").await;
     assert_eq!(answer["result"]["by"], "anonymous", "{answer}");
     assert_eq!((first.asked().len(), second.asked().len()), (0, 1));
@@ -228,7 +228,7 @@ async fn what_a_call_asks_that_was_given_up_is_not_asked_of_the_next_client() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_given_up_counts_as_one_that_runs() {
+async fn an_abandoned_call_counts_as_in_progress() {
     let fixture = Fixture::new(&[]);
     let mut settings = asker(&fixture, "");
     settings.isolation = Isolation::Principal;
@@ -247,7 +247,7 @@ async fn a_call_that_was_given_up_counts_as_one_that_runs() {
     );
     otto.call(&server, "release", json!({})).make().await.unwrap();
     running.await.unwrap().unwrap();
-    // The client that gave it up has the connection still, another one gets one on which nothing is left.
+    // The client that abandoned it keeps the connection. Another one gets a connection without abandoned work.
     let answer = anna.asks(&server, "elicitation/create").await;
     assert_eq!(answer["result"]["by"], "a", "{answer}");
     assert_eq!(fixture.notes("starts").len(), 1);
@@ -258,7 +258,7 @@ async fn a_call_that_was_given_up_counts_as_one_that_runs() {
 }
 
 #[tokio::test]
-async fn the_time_that_the_client_takes_is_not_the_calls() {
+async fn the_clients_time_does_not_count_against_the_call() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, "");
     let client = Client::session("anna", r#"{"elicitation":{}}"#);
@@ -289,7 +289,7 @@ async fn a_server_that_wants_roots_at_once_gets_them() {
         .noted("answers", r#"{"result":{"by":"anna","n":1e2}}"#)
         .await;
     assert_eq!(client.asked(), ["roots/list"], "the client is asked once");
-    // No call runs: the server is told with the next one, and can have the new roots then.
+    // No call is in progress: the server is notified with the next one, and can then get the new roots.
     server.notify_roots_changed(&tool_core::ClientKey::Session("anna".into()));
     client.call(&server, "echo", json!({})).make().await.unwrap();
     fixture
@@ -332,7 +332,7 @@ async fn a_server_that_wants_roots_of_a_client_that_comes_and_goes() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, "wants-roots");
     let client = Client::of_principal("anna", r#"{"roots":{}}"#);
-    // The call that opens the connection may be over before the client has answered.
+    // The call that opens the connection may end before the client has answered.
     client.call(&server, "echo", json!({})).make().await.unwrap();
     until(|| {
         fixture

@@ -1,4 +1,4 @@
-//! Calls that wait for a connection which serves one call at a time. The clock stands still unless a test moves it.
+//! Calls that wait for a connection which serves one call at a time. The clock stands still unless a test advances it.
 
 use std::{
     io,
@@ -13,12 +13,12 @@ use tool_exec_mcp::{Isolation, McpServer};
 
 use crate::{
     client::{Client, asker},
+    client_lists::identity,
     fixture::{Fixture, LIMIT, NoSecrets},
-    own_lists::identity,
 };
 
 const ASKABLE: &str = r#"{"elicitation":{}}"#;
-/// How long a call waits before another connection is opened.
+/// Time that a call waits before another connection is opened.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 fn server(fixture: &Fixture, mode: &str, isolation: Isolation, most: usize) -> Arc<McpServer> {
@@ -28,12 +28,12 @@ fn server(fixture: &Fixture, mode: &str, isolation: Isolation, most: usize) -> A
     McpServer::new(settings, Arc::new(NoSecrets))
 }
 
-/// A client whose calls cannot be told from those of others of its principal.
+/// A client that cannot be told from others of its principal.
 fn client() -> Arc<Client> {
     Client::of_principal("local", ASKABLE)
 }
 
-/// Waits without letting the clock go on, as it does when nothing else is to be done.
+/// Waits without advancing the clock, as a paused clock does when all tasks are idle.
 #[expect(
     clippy::disallowed_methods,
     reason = "the clock of the runtime stands still here"
@@ -46,7 +46,7 @@ async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Lets everything happen that does not wait for time or for a process.
+/// Runs everything that waits neither for time nor for a process.
 async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
@@ -58,7 +58,7 @@ async fn join<T>(task: JoinHandle<T>) -> T {
     task.await.unwrap()
 }
 
-/// A call in the middle of which the server waits for the client's answer.
+/// Starts a call in which the server waits for the client's answer.
 async fn parked(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<()> {
     let n = client.asked().len();
     let task = begin_asking(client, server);
@@ -66,7 +66,7 @@ async fn parked(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<()>
     task
 }
 
-/// A call that ends when the client has answered a question of the server.
+/// Starts a call that ends when the client has answered a question of the server.
 fn begin_asking(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<()> {
     let (client, server) = (client.clone(), server.clone());
     tokio::spawn(async move {
@@ -76,7 +76,7 @@ fn begin_asking(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<()>
     })
 }
 
-/// A call whose result is the process that it reached.
+/// Starts a call whose result is the process that it reached.
 fn begin(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<Result<String, ToolError>> {
     let (client, server) = (client.clone(), server.clone());
     tokio::spawn(async move {
@@ -89,7 +89,7 @@ fn begin(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<Result<Str
     })
 }
 
-/// The same, once it waits.
+/// Starts a call, and returns once it waits.
 async fn waiting(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<Result<String, ToolError>> {
     let call = begin(client, server);
     settle().await;
@@ -109,7 +109,7 @@ async fn another_connection_is_opened_when_a_call_has_waited_for_long() {
     advance(Duration::from_millis(1)).await;
     join(call).await.unwrap();
     assert_eq!(server.n_dedicated_connections(), 2);
-    // Which is used again.
+    // The connection is reused.
     join(begin(&client, &server)).await.unwrap();
     assert_eq!(server.n_dedicated_connections(), 2);
     client.clone().answers(1);
@@ -191,7 +191,7 @@ async fn a_connection_that_is_free_is_taken_while_another_one_is_opened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_given_up_takes_no_connection() {
+async fn an_abandoned_call_takes_no_connection() {
     let fixture = Fixture::new(&[]);
     let (server, client) = (server(&fixture, "waits 2", Isolation::Auto, 16), client());
     let held = parked(&client, &server).await;
@@ -203,7 +203,7 @@ async fn a_call_that_is_given_up_takes_no_connection() {
     join(held).await;
     join(next).await.unwrap();
     assert_eq!(server.n_dedicated_connections(), 1);
-    // Nor is an opening broken off that was begun for it: the next call uses what came of it.
+    // An opening that was started for it is not cancelled either: the next call uses its result.
     let held = parked(&client, &server).await;
     let given_up = waiting(&client, &server).await;
     advance(PATIENCE).await;
@@ -263,7 +263,7 @@ async fn at_the_bound_calls_share_or_wait_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_further_connection_is_closed_sooner_than_the_last() {
+async fn a_surplus_connection_is_closed_sooner_than_the_last() {
     let fixture = Fixture::new(&[]);
     let (server, client) = (server(&fixture, "", Isolation::Auto, 16), client());
     let held = parked(&client, &server).await;
@@ -285,7 +285,7 @@ async fn a_further_connection_is_closed_sooner_than_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_gives_news_is_kept_until_nobody_watches() {
+async fn a_connection_with_subscriptions_is_kept_until_nobody_watches() {
     let fixture = Fixture::new(&[]);
     let (server, client) = (server(&fixture, "", Isolation::Auto, 16), client());
     join(begin(&client, &server)).await.unwrap();
@@ -313,7 +313,7 @@ async fn a_connection_that_gives_news_is_kept_until_nobody_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_wait_for_a_start_that_fails_are_told() {
+async fn calls_that_wait_for_a_failed_start_get_its_error() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, "ends", Isolation::Session, 16);
     let calls: Vec<_> = (0..9).map(|_| begin(&client(), &server)).collect();
@@ -325,7 +325,7 @@ async fn calls_that_wait_for_a_start_that_fails_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_wait_when_the_server_is_shut_down_are_told() {
+async fn calls_that_wait_at_a_shutdown_get_an_error() {
     let fixture = Fixture::new(&[]);
     let (server, client) = (server(&fixture, "", Isolation::Session, 1), client());
     let held = parked(&client, &server).await;
@@ -341,7 +341,7 @@ async fn calls_that_wait_when_the_server_is_shut_down_are_told() {
     assert_eq!(fixture.notes("starts").len(), 1, "none is started again");
 }
 
-/// A log that a test reads.
+/// Log that a test reads.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -357,12 +357,12 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// The lines that tell of connections for single clients.
+    /// Returns the log lines about dedicated connections.
     fn openings(&self) -> Vec<String> {
         let log = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         let lines = log
             .lines()
-            .filter_map(|line| line.split_once("a connection for a single client is opened: "));
+            .filter_map(|line| line.split_once("opening a dedicated connection: "));
         lines.map(|(_, reason)| reason.to_owned()).collect()
     }
 }
@@ -385,7 +385,7 @@ async fn each_opening_is_logged_with_its_reason() {
     join(call).await.unwrap();
     client.clone().answers(1);
     join(held).await;
-    // One of the two ends, and is opened again by a call that finds no other.
+    // One of the two ends, and is reopened by a call that finds no other.
     advance(Duration::from_secs(31)).await;
     until(|| server.n_dedicated_connections() == 1).await;
     let exit = tokio::spawn({
@@ -402,8 +402,8 @@ async fn each_opening_is_logged_with_its_reason() {
     let reasons = log.openings();
     let expected = [
         "the client has none server=\"box\" n_open=1",
-        "a call waited 257 ms for one that is ready server=\"box\" n_open=2",
-        "the one before has ended server=\"box\" n_open=1",
+        "a call waited 257 ms for a ready one server=\"box\" n_open=2",
+        "the previous one has ended server=\"box\" n_open=1",
     ];
     assert_eq!(reasons, expected);
     server.shutdown().await;

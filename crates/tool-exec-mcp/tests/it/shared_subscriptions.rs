@@ -1,4 +1,4 @@
-//! News of resources.
+//! Subscriptions to resources.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::{
     fixture::{Call, Fixture, NoSecrets},
 };
 
-/// A server's news as they come.
+/// Records the updates of a server.
 fn listening(source: &dyn Source) -> Arc<Mutex<Vec<String>>> {
     let news = Arc::new(Mutex::new(Vec::new()));
     let told = news.clone();
@@ -25,7 +25,7 @@ fn listening(source: &dyn Source) -> Arc<Mutex<Vec<String>>> {
 }
 
 #[tokio::test]
-async fn news_of_a_resource_come_with_their_own_bytes_until_nobody_wants_them() {
+async fn updates_of_a_resource_keep_their_bytes_until_nobody_subscribes() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
     let source = server.source();
@@ -56,7 +56,7 @@ async fn news_of_a_resource_come_with_their_own_bytes_until_nobody_wants_them() 
 }
 
 #[tokio::test]
-async fn news_do_not_say_which_subscription_of_ours_they_came_by() {
+async fn updates_do_not_carry_our_subscription_id() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
     let source = server.source();
@@ -87,9 +87,10 @@ async fn news_do_not_say_which_subscription_of_ours_they_came_by() {
     server.shutdown().await;
 }
 
-/// Nobody knows whether the server took it, so the next who wants the news asks again, and is not told that they come.
+/// Checks that the next caller subscribes again and gets the answer: it is unknown whether the server took the first
+/// request.
 #[tokio::test]
-async fn a_subscription_whose_caller_leaves_is_not_made() {
+async fn a_subscription_whose_caller_leaves_is_not_recorded() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
     let source = server.source();
@@ -99,7 +100,7 @@ async fn a_subscription_whose_caller_leaves_is_not_made() {
         _ = source.subscribe("note:a") => panic!("it takes a moment"),
         () = std::future::ready(()) => {}
     }
-    // The second waits for what comes of the first, and both have one subscription.
+    // The second waits for the result of the first, and both share one subscription.
     let (first, second) = tokio::join!(source.subscribe("note:a"), source.subscribe("note:a"));
     first.and(second).unwrap();
     let asked = r#"resources/subscribe {"uri":"note:a"}"#;
@@ -111,7 +112,7 @@ async fn a_subscription_whose_caller_leaves_is_not_made() {
             .count()
     };
     until(|| n_asked() == 2).await;
-    // Who wants it while it is given up asks when that is through.
+    // A caller that subscribes while it is being ended asks once that is over.
     let (left, came) = tokio::join!(source.unsubscribe("note:a"), source.subscribe("note:a"));
     left.and(came).unwrap();
     assert_eq!(n_asked(), 3);
@@ -120,7 +121,7 @@ async fn a_subscription_whose_caller_leaves_is_not_made() {
 }
 
 #[tokio::test]
-async fn a_server_that_ended_is_started_again_for_the_news_that_are_wanted() {
+async fn a_server_that_ended_is_restarted_for_its_subscriptions() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
     let source = server.source();
@@ -136,7 +137,7 @@ async fn a_server_that_ended_is_started_again_for_the_news_that_are_wanted() {
         r#"resources/subscribe {"uri":"note:a"}"#
     );
     assert_eq!(fixture.notes("starts").len(), 2);
-    // It may have changed while nobody heard of it.
+    // It may have changed unnoticed.
     until(|| news.lock().unwrap().len() == 1).await;
     assert_eq!(news.lock().unwrap()[0], r#"{"uri":"note:a"}"#);
     Call::new(&server, "update", json!({"uri": "note:a"}))
@@ -145,26 +146,26 @@ async fn a_server_that_ended_is_started_again_for_the_news_that_are_wanted() {
         .unwrap();
     assert_eq!(news.lock().unwrap().len(), 2);
     let process = fixture.notes("starts").remove(1);
-    // What keeps the news coming does not keep the server.
+    // The resubscribing task does not keep the server alive.
     drop((source, server));
     crate::lifecycle::ended(&process).await;
 }
 
 #[tokio::test]
-async fn a_server_without_news_says_so() {
+async fn a_server_without_subscriptions_is_an_error() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("");
     let error = server.source().subscribe("note:a").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UpstreamError);
     assert_eq!(
         error.message(),
-        "the server `box` has no news of resources to give"
+        "the server `box` does not offer subscriptions to resources"
     );
     server.shutdown().await;
 }
 
 #[tokio::test]
-async fn what_the_server_says_of_a_subscription_is_told() {
+async fn a_refused_subscription_is_an_error() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, "no-news"), Arc::new(NoSecrets));
     let error = server.source().subscribe("note:a").await.unwrap_err();
@@ -175,7 +176,7 @@ async fn what_the_server_says_of_a_subscription_is_told() {
 }
 
 #[tokio::test]
-async fn who_was_sent_to_a_page_is_told_that_it_was_visited_once() {
+async fn a_visited_page_is_reported_once_to_the_client_sent_there() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -224,7 +225,7 @@ async fn who_was_sent_to_a_page_is_told_that_it_was_visited_once() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_is_not_watched() {
+async fn excluded_resources_cannot_be_subscribed() {
     let fixture = Fixture::new(&[]);
     let mut settings = asker(&fixture, "");
     settings.exclude = vec![Pattern::new("file:///secret/*")];

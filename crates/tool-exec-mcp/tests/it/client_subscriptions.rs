@@ -1,4 +1,4 @@
-//! News of resources for single clients, from the connections that serve them.
+//! Subscriptions of single clients on their dedicated connections.
 
 use std::{
     sync::{Arc, Mutex},
@@ -33,7 +33,7 @@ fn session(name: &str) -> ClientIdentity {
     ClientIdentity::new(None, Some(&key), capabilities, &Caller::local())
 }
 
-/// The news as they come: the client that they are for, if it is one alone, and what they say.
+/// Records updates of resources: the client, if it is one alone, and the params.
 fn news(source: &Arc<dyn Source>) -> Arc<Mutex<Vec<String>>> {
     let news = Arc::<Mutex<Vec<_>>>::default();
     let told = news.clone();
@@ -66,7 +66,7 @@ async fn calls(client: &Arc<Client>, server: &Arc<McpServer>) {
     client.call(server, "pid", json!({})).make().await.unwrap();
 }
 
-/// Has the process that serves the client tell of the resource.
+/// Makes the client's process of the server notify of the resource.
 async fn updates(client: &Arc<Client>, server: &Arc<McpServer>) {
     let mut call = client.call(server, "update", json!({"uri": "note:a"}));
     call.make().await.unwrap();
@@ -75,7 +75,7 @@ async fn updates(client: &Arc<Client>, server: &Arc<McpServer>) {
 const ANNAS: &str = r#"anna: {"uri":"note:a","x":1e2}"#;
 
 #[tokio::test]
-async fn news_come_from_the_connection_of_the_client_alone() {
+async fn updates_come_from_the_connection_of_the_client_alone() {
     for isolation in [Isolation::Auto, Isolation::Session] {
         let fixture = Fixture::new(&[]);
         let server = server(&fixture, isolation);
@@ -92,7 +92,7 @@ async fn news_come_from_the_connection_of_the_client_alone() {
             1,
             "the other processes are not asked"
         );
-        // The news of another client's process are that client's.
+        // Notifications of another client's process go to that client alone.
         updates(&otto, &server).await;
         assert_eq!(taken(&news), [r#"otto: {"uri":"note:a","x":1e2}"#]);
         server.shutdown().await;
@@ -100,7 +100,7 @@ async fn news_come_from_the_connection_of_the_client_alone() {
 }
 
 #[tokio::test]
-async fn a_client_without_a_connection_shares_the_news_until_it_has_one() {
+async fn a_client_without_a_connection_uses_the_shared_subscription() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, Isolation::Auto);
     let source = server.source();
@@ -114,7 +114,7 @@ async fn a_client_without_a_connection_shares_the_news_until_it_has_one() {
     assert_eq!(taken(&news), [r#"all: {"uri":"note:a","x":1e2}"#]);
     let anna = Client::session("anna", ASKABLE);
     calls(&anna, &server).await;
-    // It is another process, whose resource may be another.
+    // The new process may have another resource.
     until(|| !news.lock().unwrap().is_empty()).await;
     assert_eq!(taken(&news), [r#"anna: {"uri":"note:a"}"#]);
     assert_eq!(n_noted(&fixture, SUBSCRIBED), 2);
@@ -122,7 +122,7 @@ async fn a_client_without_a_connection_shares_the_news_until_it_has_one() {
 }
 
 #[tokio::test]
-async fn news_go_on_when_the_connection_of_the_client_ends() {
+async fn updates_continue_when_the_connection_of_the_client_ends() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, Isolation::Auto);
     let source = server.source();
@@ -131,7 +131,7 @@ async fn news_go_on_when_the_connection_of_the_client_ends() {
     calls(&anna, &server).await;
     assert!(source.subscribe_for("note:a", &session("anna")).await.unwrap());
     anna.call(&server, "exit", json!({})).make().await.unwrap_err();
-    // From the shared connection: the client is told that the resource may be another.
+    // From the shared connection: the client is notified that the resource may differ.
     until(|| !news.lock().unwrap().is_empty()).await;
     assert_eq!(taken(&news), [r#"anna: {"uri":"note:a"}"#]);
     assert_eq!(n_noted(&fixture, SUBSCRIBED), 2);
@@ -140,7 +140,7 @@ async fn news_go_on_when_the_connection_of_the_client_ends() {
         .await
         .unwrap();
     assert_eq!(taken(&news), [r#"all: {"uri":"note:a","x":1e2}"#]);
-    // And from its own again as soon as there is one.
+    // From its own connection again, as soon as there is one.
     while anna.call(&server, "pid", json!({})).make().await.is_err() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -171,7 +171,7 @@ async fn a_subscription_ends_when_its_client_does_not_watch() {
 }
 
 #[tokio::test]
-async fn what_the_process_of_a_client_refuses_is_an_error() {
+async fn a_refusal_by_the_process_of_a_client_is_an_error() {
     let fixture = Fixture::new(&[]);
     let mut settings = asker(&fixture, "no-news");
     settings.isolation = Isolation::Session;

@@ -1,4 +1,4 @@
-//! Servers that nobody uses are stopped in order, and started again when they are needed.
+//! Idle timeout: unused servers are stopped in order, and started again when they are needed.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ fn server(fixture: &Fixture, idle_timeout: Duration) -> Arc<McpServer> {
     McpServer::new(settings, Arc::new(NoSecrets))
 }
 
-/// Lets time pass for those who wait for it, and not for what the server needs.
+/// Advances the clock for those who wait for it, and not for the server's own work.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -55,7 +55,7 @@ async fn a_server_that_nobody_uses_is_stopped_and_started_again_when_needed() {
         pass(IDLE).await;
         until_stopped(&server).await;
         ended(starts.last().unwrap()).await;
-        // Neither is it started to be asked how it is.
+        // A health check does not start it either.
         assert!(server.source().check().await.is_none());
     }
     let status = server.source().status();
@@ -83,7 +83,7 @@ async fn its_tools_stay_on_the_list_while_it_is_stopped() {
 #[tokio::test]
 async fn a_server_is_not_stopped_while_a_call_is_open() {
     let fixture = Fixture::new(&[tool("echo")]);
-    // Shorter than what a call may take.
+    // Shorter than the time limit of a call.
     let idle = Duration::from_secs(2);
     let server = server(&fixture, idle);
     Call::new(&server, "echo", json!({})).make().await.unwrap();
@@ -104,7 +104,7 @@ async fn a_server_is_not_stopped_while_a_call_is_open() {
     server.shutdown().await;
 }
 
-/// A call that begins while the server is being stopped has another process, and never the one that ends.
+/// Checks that a call which begins while the server is being stopped gets another process.
 #[tokio::test]
 async fn a_call_never_meets_a_server_that_is_being_stopped() {
     let fixture = Fixture::new(&[tool("echo")]);
@@ -112,7 +112,7 @@ async fn a_call_never_meets_a_server_that_is_being_stopped() {
     for _ in 0..20 {
         Call::new(&server, "echo", json!({})).make().await.unwrap();
         pass(IDLE - Duration::from_millis(1)).await;
-        // At about the time at which it is stopped.
+        // About the time at which it is stopped.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     server.shutdown().await;
@@ -161,7 +161,7 @@ async fn servers_share_a_limit_of_starts_and_one_that_is_called_goes_first() {
     };
     tokio::time::timeout(LIMIT, all_wait).await.unwrap();
     assert!(fixtures[1].notes("starts").is_empty() && fixtures[2].notes("starts").is_empty());
-    // The first one has had its time; that of the others counts from their turns.
+    // The time of the first one is over; that of the others counts from their turns.
     pass(Duration::from_secs(11)).await;
     hanging.await.unwrap();
     called.await.unwrap();
@@ -175,7 +175,7 @@ async fn servers_share_a_limit_of_starts_and_one_that_is_called_goes_first() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_started_for_something_else_confirms_its_kept_lists() {
+async fn any_start_of_a_server_confirms_its_cached_lists() {
     let fixture = Fixture::new(&[tool("old")]);
     let store: Arc<dyn ListCache> = Arc::new(MemoryListCache::default());
     let keeping = || {

@@ -1,4 +1,4 @@
-//! Over HTTP, what a server asks and logs comes with the answer to the call that it belongs to.
+//! Questions and log messages over HTTP, which come with the answer to the call that they belong to.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use crate::{
     http::{bare, read_request, result},
 };
 
-/// A server of which two calls must be under way before either goes on.
+/// A server that answers a call only when two are in progress.
 struct Peer {
     both: Barrier,
     open: Mutex<HashMap<String, oneshot::Sender<Value>>>,
@@ -63,7 +63,7 @@ async fn serve(stream: TcpStream, peer: Arc<Peer>) {
     }
 }
 
-/// Asks or logs in the stream of the answer, and answers with what it was answered.
+/// Asks or logs in the stream of the answer, and answers with the answer that it got.
 async fn call(mut stream: TcpStream, peer: &Peer, body: &Value) {
     peer.both.wait().await;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
