@@ -84,7 +84,7 @@ pub struct ServerSettings {
     pub era: EraChoice,
     /// Maximum size of one message of the server, in bytes.
     pub max_message: usize,
-    /// Which calls share a connection.
+    /// Rule by which calls share connections.
     pub isolation: Isolation,
     /// Maximum number of dedicated connections, in addition to the shared one.
     pub max_connections: usize,
@@ -118,9 +118,9 @@ pub struct ServerSettings {
 /// Place of a call's idempotency key in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// Under this key of `_meta`.
+    /// The member of `_meta` with this key.
     Meta(String),
-    /// As this argument, for tools that have it.
+    /// The argument of this name, for tools that have it.
     Argument(String),
 }
 

@@ -41,7 +41,7 @@ struct SlotState {
     n_task_holds: usize,
     /// Number of internal uses of the connection.
     n_internal_uses: usize,
-    /// Since when no call is in progress. Meaningless while one is.
+    /// Instant since which no call is in progress. Meaningless while one is.
     idle_since: Instant,
 }
 
@@ -152,7 +152,7 @@ impl CallSlots {
         }
     }
 
-    /// Since when the connection is idle. Returns `None` while a call is in progress or a task is held.
+    /// Returns the instant since which the connection is idle, or `None` while a call is in progress or a task is held.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
         state.is_free().then_some(state.idle_since)
@@ -164,7 +164,7 @@ impl CallSlots {
         InternalUse(self.clone())
     }
 
-    /// Since when nobody has used the connection. Returns `None` while somebody does.
+    /// Returns the instant since which nobody has used the connection, or `None` while somebody does.
     pub(crate) fn unused_since(&self) -> Option<Instant> {
         let state = self.state();
         state.is_unused().then_some(state.idle_since)
@@ -231,7 +231,7 @@ impl CallSlots {
     }
 
     /// Waits until the call with this tag has ended.
-    pub(crate) async fn call_ended(&self, tag: u64) {
+    pub(crate) async fn wait_until_ended(&self, tag: u64) {
         loop {
             let mut ended = pin!(self.ended.notified());
             ended.as_mut().enable();

@@ -99,7 +99,7 @@ impl Connections {
         let may_share = self.settings.isolation == Isolation::Auto;
         // A call in which nobody can be asked needs no dedicated connection. It goes where the lists of its client come
         // from.
-        if may_share && cx.origin.ask.is_none() && self.pool.of_key(&client).is_empty() {
+        if may_share && cx.origin.ask.is_none() && self.pool.for_key(&client).is_empty() {
             return Ok(None);
         }
         if may_share && self.open_shared().await.map_err(explained)?.server().era() == Era::Modern {
@@ -210,11 +210,11 @@ impl Connections {
         let Some(client) = self.pool_key(identity.clone()) else {
             return;
         };
-        let dedicated = self.pool.of_key(&client);
+        let dedicated = self.pool.for_key(&client);
         join_all(dedicated.iter().map(|connection| {
             connection
                 .lists
-                .refreshed(*connection.upstream.changes().borrow())
+                .wait_until_refreshed(*connection.upstream.changes().borrow())
         }))
         .await;
     }

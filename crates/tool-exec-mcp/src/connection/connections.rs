@@ -108,6 +108,7 @@ impl Connections {
         self.shared.get().filter(|_| !self.is_stopped())
     }
 
+    /// Returns the shared connection, which is created if need be and opened by its first use.
     pub(crate) async fn shared(&self) -> Result<&Arc<ServerConnection>, ConnectError> {
         let connection = match self.shared.get() {
             Some(connection) => connection,
@@ -188,8 +189,8 @@ impl Connections {
 
     /// Has the roots of a client requested again, and the server notified.
     pub(crate) fn notify_roots_changed(&self, client: &ClientKey) {
-        for connection in self.pool.of_client(client) {
-            connection.roots_changed();
+        for connection in self.pool.for_client(client) {
+            connection.mark_roots_changed();
         }
     }
 

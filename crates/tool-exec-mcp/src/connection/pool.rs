@@ -156,12 +156,12 @@ impl ConnectionPool {
     }
 
     /// Returns the connections of this key.
-    pub(crate) fn of_key(&self, client: &PoolKey) -> Vec<Arc<ServerConnection>> {
+    pub(crate) fn for_key(&self, client: &PoolKey) -> Vec<Arc<ServerConnection>> {
         self.state().by_client.get(client).cloned().unwrap_or_default()
     }
 
     /// Returns the connections of a client.
-    pub(crate) fn of_client(&self, key: &ClientKey) -> Vec<Arc<ServerConnection>> {
+    pub(crate) fn for_client(&self, key: &ClientKey) -> Vec<Arc<ServerConnection>> {
         let state = self.state();
         let of_client = state
             .by_client

@@ -161,7 +161,7 @@ impl ServerConnection {
 
     /// Records that the client's roots have changed. They are requested, and the server is notified, as soon as a call
     /// is in progress.
-    pub(crate) fn roots_changed(self: &Arc<Self>) {
+    pub(crate) fn mark_roots_changed(self: &Arc<Self>) {
         self.roots.must_request.store(true, Ordering::SeqCst);
         self.roots.must_announce.store(true, Ordering::SeqCst);
         let Ok(call) = self.slots.attribute(None) else {
@@ -171,7 +171,7 @@ impl ServerConnection {
         tokio::spawn(async move {
             tokio::select! {
                 _ = connection.ready_for(&call) => {}
-                () = connection.slots.call_ended(call.tag) => {}
+                () = connection.slots.wait_until_ended(call.tag) => {}
             }
         });
     }

@@ -86,7 +86,7 @@ impl ServerRequestHandler {
                 }
                 Ok(answer)
             }
-            () = self.slots.call_ended(call.tag) => {
+            () = self.slots.wait_until_ended(call.tag) => {
                 known.map(|known| known.answer).ok_or_else(|| unattributed(Unattributed::NoCall))
             }
         }

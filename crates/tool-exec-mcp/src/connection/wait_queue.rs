@@ -13,7 +13,7 @@ pub(crate) struct WaitQueue {
     pub(super) waiters: VecDeque<Waiter>,
     /// `true` while a connection is being opened: no second one is opened meanwhile.
     pub(super) is_opening: bool,
-    /// When the last opening ended. Earlier time does not count as waiting for a ready connection.
+    /// Instant at which the last opening ended. Earlier time does not count as waiting for a ready connection.
     pub(super) opened: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for OpenReason {
 }
 
 impl WaitQueue {
-    /// Since when a call has waited for a ready connection.
+    /// Returns the instant since which a call has waited for a ready connection.
     pub(super) fn waiting_since(&self, number: u64) -> Option<Instant> {
         let waiter = self.waiters.iter().find(|waiter| waiter.number == number)?;
         Some(

@@ -10,7 +10,7 @@ use tool_core::{Feature, hide_credentials};
 use super::{
     ClientLists, Freshness, RefreshSchedule,
     describe::describe,
-    entry_key::entry_keys,
+    list_entry::entry_keys,
     read_lists::{changed_lists, cut_warning, read_lists},
 };
 use crate::{

@@ -43,7 +43,7 @@ impl ClientListState {
     }
 
     /// Waits until every list that the server has announced to have changed is read again.
-    pub(crate) async fn refreshed(&self, announced: Changes) {
+    pub(crate) async fn wait_until_refreshed(&self, announced: Changes) {
         let has_read = |read: &Option<Changes>| {
             read.is_some_and(|read| {
                 read.tools >= announced.tools

@@ -10,7 +10,7 @@ use tool_core::{Catalogue, Descriptor, Feature, Update};
 use super::{
     EntryKey,
     describe::{DescribedList, replace_lists},
-    entry_key::descriptors,
+    list_entry::descriptors,
 };
 use crate::{connection::PoolKey, notifications::Notifier};
 
@@ -65,7 +65,7 @@ impl ClientLists {
 
     /// Announces that a connection for this client is being opened.
     pub(crate) fn announce(&self, client: &PoolKey) {
-        self.tell(client, Vec::new());
+        self.notify(client, Vec::new());
     }
 
     /// Replaces these lists of a connection.
@@ -87,7 +87,7 @@ impl ClientLists {
         lists.rebuild_union(before.revision + 1);
         let changed = differences(&before, &lists.union);
         drop(clients);
-        self.tell(client, changed);
+        self.notify(client, changed);
         of_connection
     }
 
@@ -108,7 +108,7 @@ impl ClientLists {
             clients.remove(client);
         }
         drop(clients);
-        self.tell(client, changed);
+        self.notify(client, changed);
     }
 
     /// Returns `true` if a dedicated connection of the client lists this entry and the shared connection does not.
@@ -120,7 +120,7 @@ impl ClientLists {
         lists.is_some_and(|lists| has(&lists)) && !has(&self.shared.borrow())
     }
 
-    fn tell(&self, client: &PoolKey, changed: Vec<Feature>) {
+    fn notify(&self, client: &PoolKey, changed: Vec<Feature>) {
         self.notifier.notify(&Update::ClientLists {
             source: self.source.clone(),
             clients: client.group(),

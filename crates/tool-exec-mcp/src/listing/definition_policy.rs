@@ -8,7 +8,7 @@ use tool_scan::{
     escape_line, scan, scan_text,
 };
 
-use super::describe::ListEntry;
+use super::list_entry::ListEntry;
 use crate::ServerSettings;
 
 /// Result of the policy for an entry that is offered.

@@ -6,8 +6,8 @@ mod client_list_state;
 mod client_lists;
 mod definition_policy;
 mod describe;
-mod entry_key;
 mod freshness;
+mod list_entry;
 mod list_warnings;
 mod read_lists;
 mod refresh_schedule;
@@ -20,8 +20,8 @@ pub(crate) use self::{
     client_lists::ClientLists,
     definition_policy::instructions_for_models,
     describe::{describe, replace_lists},
-    entry_key::EntryKey,
     freshness::Freshness,
+    list_entry::EntryKey,
     list_warnings::ListWarnings,
     read_lists::{changed_lists, cut_warning, hide_secrets, read_lists},
     refresh_schedule::RefreshSchedule,

@@ -43,7 +43,7 @@ impl Connections {
     }
 
     fn open_connections(&self, client: &PoolKey) -> Vec<Connection> {
-        let dedicated = self.pool.of_key(client);
+        let dedicated = self.pool.for_key(client);
         dedicated
             .iter()
             .filter_map(|connection| connection.upstream.ready())

@@ -29,7 +29,7 @@ impl SharedFilter {
     }
 
     /// Waits until no request about the URI is in progress. Returns `true` if the URI is subscribed.
-    pub(super) async fn settled(&self, uri: &str) -> bool {
+    pub(super) async fn wait_until_settled(&self, uri: &str) -> bool {
         let mut uris = self.uris.subscribe();
         let settled = uris.wait_for(|uris| uris.get(uri) != Some(&false)).await;
         settled.is_ok_and(|uris| uris.contains_key(uri))

@@ -55,7 +55,7 @@ impl Connections {
             false => uris.insert(uri.to_owned(), false).is_none(),
         };
         while !uris.send_if_modified(note) {
-            if self.shared_filter.settled(uri).await {
+            if self.shared_filter.wait_until_settled(uri).await {
                 return Ok(());
             }
         }
@@ -86,7 +86,7 @@ impl Connections {
     /// Ends [`Connections::subscribe`]. A server that does not run is not started for it.
     pub(crate) async fn unsubscribe(&self, uri: &str) -> Result<(), ToolError> {
         let uris = &self.shared_filter.uris;
-        let is_known = self.shared_filter.settled(uri).await;
+        let is_known = self.shared_filter.wait_until_settled(uri).await;
         // A concurrent subscription waits until this request is over, since the server may process two requests in any
         // order.
         let claim = |uris: &mut SharedUris| uris.get_mut(uri).is_some_and(std::mem::take);

@@ -24,7 +24,7 @@ impl McpServer {
         }
     }
 
-    /// Since when nobody has used the server. Returns `None` while somebody does.
+    /// Returns the instant since which nobody has used the server, or `None` while somebody does.
     fn unused_since(&self) -> Option<Instant> {
         let connections = self.connections();
         let is_wanted = connections.n_dedicated() > 0 || connections.shared_filter.has_any();

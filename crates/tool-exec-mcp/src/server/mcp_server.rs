@@ -14,9 +14,9 @@ use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
 };
-use tool_core::{CallContext, Catalogue, ClientKey, Feature, Secrets, Source, ToolError, UriTemplate};
+use tool_core::{CallContext, Catalogue, ClientKey, Feature, Secrets, ToolError, UriTemplate};
 
-use super::{ServerLifecycle, source::ServerSource};
+use super::ServerLifecycle;
 use crate::{
     ServerSettings,
     connection::{Checkout, Connections},
@@ -142,12 +142,6 @@ impl McpServer {
     #[must_use]
     pub fn settings(&self) -> &ServerSettings {
         &self.settings
-    }
-
-    /// Returns the server as a source of tools, prompts and resources.
-    #[must_use]
-    pub fn source(self: &Arc<Self>) -> Arc<dyn Source> {
-        Arc::new(ServerSource(self.clone()))
     }
 
     /// Status of the shared connection. Returns `None` if nobody has needed it yet.

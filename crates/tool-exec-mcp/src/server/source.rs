@@ -9,8 +9,16 @@ use tool_core::{
 use super::McpServer;
 use crate::{errors::no_resource, listing::instructions_for_models};
 
+impl McpServer {
+    /// Returns the server as a source of tools, prompts and resources.
+    #[must_use]
+    pub fn source(self: &Arc<Self>) -> Arc<dyn Source> {
+        Arc::new(ServerSource(self.clone()))
+    }
+}
+
 /// View of a server as a source of tools.
-pub(super) struct ServerSource(pub(super) Arc<McpServer>);
+struct ServerSource(Arc<McpServer>);
 
 impl Source for ServerSource {
     fn name(&self) -> &str {

@@ -389,8 +389,8 @@ async fn a_server_that_refuses_the_key_is_reached_with_another() {
     }
 }
 
-/// A server that changes its era when it is told to. It refuses requests of the other era with this text, and runs a
-/// tool in its own.
+/// A server that changes its era on demand. It refuses requests of the other era with this text, and runs a tool in its
+/// own.
 struct Switching {
     is_modern: AtomicBool,
     refusal: &'static str,
