@@ -352,7 +352,7 @@ impl ServerTarget {
                     resolved = resolved.env(name, value.expose());
                 }
                 if let Some(cwd) = cwd {
-                    resolved = resolved.directory(cwd.resolve(secrets).await?.expose());
+                    resolved = resolved.current_dir(cwd.resolve(secrets).await?.expose());
                 }
                 Ok(Endpoint::Stdio(resolved))
             }
@@ -364,7 +364,7 @@ impl ServerTarget {
                 let is_websocket = *transport == HttpTransport::WebSocket;
                 let endpoint = resolve_http(url, headers, is_websocket, secrets).await?;
                 Ok(match transport {
-                    HttpTransport::Either => Endpoint::Http(endpoint.or_sse()),
+                    HttpTransport::Either => Endpoint::Http(endpoint.with_sse_fallback()),
                     HttpTransport::Streamable => Endpoint::Http(endpoint),
                     HttpTransport::Sse => Endpoint::Sse(endpoint),
                     HttpTransport::WebSocket => Endpoint::WebSocket(endpoint),

@@ -76,7 +76,7 @@ pub use self::{
     health::Readiness,
     idle_rules::IdleRule,
     listing::{Listing, MissingServer},
-    plane::{Explained, Toolplane, WeakToolplane},
+    plane::{ExplainedCall, Toolplane, WeakToolplane},
     request::CallRequest,
     stack::LAYERS,
     turn::Turn,

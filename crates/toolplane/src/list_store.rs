@@ -23,10 +23,10 @@ impl ListCache for WithoutSecrets {
     fn save(&self, key: ListCacheKey, lists: CachedLists) -> BoxFuture<'_, ()> {
         let still_holds = Cell::new(false);
         let lists = lists.map(|value| {
-            let hidden = self.redactor.json(value);
+            let hidden = self.redactor.hide_in_json(value);
             let shown = hidden.as_ref().unwrap_or(value);
             still_holds
-                .set(still_holds.get() || matches!(self.redactor.known(shown.as_str()), Cow::Owned(_)));
+                .set(still_holds.get() || matches!(self.redactor.hide_known(shown.as_str()), Cow::Owned(_)));
             hidden
         });
         if still_holds.get() {

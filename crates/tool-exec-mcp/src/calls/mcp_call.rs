@@ -1,6 +1,6 @@
 use std::{borrow::Cow, sync::Arc};
 
-use mcp_client::{ClientError, Hook, RequestOptions, ServerInfo};
+use mcp_client::{ClientError, RequestHook, RequestOptions, ServerInfo};
 use mcp_wire::{Era, Params, meta_key, method};
 use raw_json::{JsonKind, RawJson};
 use tool_core::{
@@ -163,7 +163,7 @@ struct PreparedRequest {
     /// `true` if the server may require a task. It has not run the tool then: the answer of the task counts, and
     /// `answered` is to be called for any other answer.
     may_insist: bool,
-    answered: Option<Hook>,
+    answered: Option<RequestHook>,
 }
 
 impl McpCall {
@@ -259,8 +259,8 @@ impl McpCall {
             }
             if let Err(error) = &result
                 && !has_moved
-                && error.may_be_other_era()
-                && Box::pin(connection.finds_other_era()).await
+                && error.may_indicate_other_era()
+                && Box::pin(connection.detect_era_change()).await
             {
                 // The refused call has not run.
                 has_moved = true;

@@ -7,7 +7,7 @@ use tool_core::CallContext;
 /// a safety net.
 pub(crate) fn request_options(cx: &CallContext) -> RequestOptions {
     let limit = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
-    let mut options = RequestOptions::within(limit);
+    let mut options = RequestOptions::with_timeout(limit);
     let sent = cx.dispatch().clone();
     options.on_sent = Some(Arc::new(move || sent.sent()));
     let answered = cx.dispatch().clone();

@@ -37,10 +37,10 @@ impl Checkout {
     }
 
     /// Returns `true` if the server speaks another era by now. Another checkout then uses that era.
-    pub(crate) async fn finds_other_era(&self) -> bool {
+    pub(crate) async fn detect_era_change(&self) -> bool {
         self.server_connection
             .upstream
-            .finds_other_era(&self.connection)
+            .detect_era_change(&self.connection)
             .await
     }
 

@@ -154,7 +154,7 @@ impl Connections {
         let refused = self.refused_generation.load(Ordering::SeqCst);
         let moved = |endpoint: &Endpoint| {
             for connection in self.shared.get().into_iter().chain(&self.pool.all()) {
-                connection.upstream.move_to(endpoint.clone());
+                connection.upstream.set_endpoint(endpoint.clone());
             }
         };
         self.endpoint

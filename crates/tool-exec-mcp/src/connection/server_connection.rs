@@ -180,7 +180,7 @@ impl ServerConnection {
     /// messages that a call does not want are dropped on the way to it.
     async fn set_log_level_once(&self, connection: &Connection, level: LogLevel) {
         let server = connection.server();
-        if server.era() == Era::Modern || !server.offers("logging") {
+        if server.era() == Era::Modern || !server.has_capability("logging") {
             return;
         }
         {
@@ -195,7 +195,7 @@ impl ServerConnection {
             *set = Some((openings, level));
         }
         let done = connection
-            .set_log_level(level.as_str(), RequestOptions::within(LOG_LEVEL_TIMEOUT))
+            .set_log_level(level.as_str(), RequestOptions::with_timeout(LOG_LEVEL_TIMEOUT))
             .await;
         if let Err(error) = done {
             tracing::debug!(%error, "a server did not set its log level");

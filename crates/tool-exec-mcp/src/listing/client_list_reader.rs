@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use mcp_client::{Changes, Listed, State};
+use mcp_client::{ChangeCounts, ListResult, ServerState};
 use tokio::{join, time::Instant};
 use tool_core::{Feature, hide_credentials};
 
@@ -42,11 +42,11 @@ impl ClientListReader {
             return;
         };
         self.lists.announce(&self.client);
-        let is_settled = |state: &State| matches!(state, State::Ready | State::Stopped);
-        while let Ok(State::Ready) = states.wait_for(is_settled).await.map(|state| *state) {
+        let is_settled = |state: &ServerState| matches!(state, ServerState::Ready | ServerState::Stopped);
+        while let Ok(ServerState::Ready) = states.wait_for(is_settled).await.map(|state| *state) {
             tokio::select! {
                 ((), ()) = async { join!(self.follow(), self.resubscribe()) } => {}
-                _ = states.wait_for(|state| *state != State::Ready) => {}
+                _ = states.wait_for(|state| *state != ServerState::Ready) => {}
             }
             self.remove_lists();
         }
@@ -130,7 +130,7 @@ impl ClientListReader {
     }
 
     /// Reads these lists and returns those that could not be read. `counted` is the number of changes announced before.
-    async fn read(&self, features: &[Feature], counted: Changes, freshness: &mut Freshness) -> Vec<Feature> {
+    async fn read(&self, features: &[Feature], counted: ChangeCounts, freshness: &mut Freshness) -> Vec<Feature> {
         let connection = self
             .server_connection
             .upgrade()
@@ -144,8 +144,8 @@ impl ClientListReader {
         let limits = &settings.list_limits;
         for (feature, list) in read_lists(&connection, features, limits, |_| limit).await {
             match list {
-                Ok(Listed {
-                    entries, ttl, cut, ..
+                Ok(ListResult {
+                    entries, ttl, truncation: cut, ..
                 }) => {
                     freshness.record_read(server, feature, ttl, settings.refresh_interval);
                     let mut described = describe(settings, server, feature, &entries);

@@ -1,6 +1,6 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use mcp_client::{Changes, OnStatus, State};
+use mcp_client::{ChangeCounts, OnStatus, ServerState};
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 use tool_core::Feature;
@@ -10,9 +10,9 @@ use super::EntryKey;
 /// Lists of a dedicated connection as far as they were read.
 pub(crate) struct ClientListState {
     /// State of the connection.
-    states: watch::Sender<State>,
+    states: watch::Sender<ServerState>,
     /// Number of announced changes that were followed by a reading of the list. `None` before the first reading.
-    read: watch::Sender<Option<Changes>>,
+    read: watch::Sender<Option<ChangeCounts>>,
     entries: Mutex<Option<Arc<HashSet<EntryKey>>>>,
 }
 
@@ -22,7 +22,7 @@ const MAX_REFRESH_WAIT: Duration = Duration::from_secs(2);
 impl ClientListState {
     pub(crate) fn new() -> Self {
         Self {
-            states: watch::Sender::new(State::NotStarted),
+            states: watch::Sender::new(ServerState::NotStarted),
             read: watch::Sender::default(),
             entries: Mutex::default(),
         }
@@ -43,8 +43,8 @@ impl ClientListState {
     }
 
     /// Waits until every list that the server has announced to have changed is read again.
-    pub(crate) async fn wait_until_refreshed(&self, announced: Changes) {
-        let has_read = |read: &Option<Changes>| {
+    pub(crate) async fn wait_until_refreshed(&self, announced: ChangeCounts) {
+        let has_read = |read: &Option<ChangeCounts>| {
             read.is_some_and(|read| {
                 read.tools >= announced.tools
                     && read.prompts >= announced.prompts
@@ -55,7 +55,7 @@ impl ClientListState {
         let waited = timeout(MAX_REFRESH_WAIT, async {
             tokio::select! {
                 _ = read.wait_for(has_read) => {}
-                _ = states.wait_for(|state| *state != State::Ready) => {}
+                _ = states.wait_for(|state| *state != ServerState::Ready) => {}
             }
         });
         if waited.await.is_err() {
@@ -69,7 +69,7 @@ impl ClientListState {
     }
 
     /// Records that these lists were read after this number of changes.
-    pub(super) fn record_read(&self, features: &[Feature], counted: Changes) {
+    pub(super) fn record_read(&self, features: &[Feature], counted: ChangeCounts) {
         self.read.send_modify(|read| {
             let read = read.get_or_insert_default();
             for feature in features {
@@ -88,7 +88,7 @@ impl ClientListState {
     }
 
     /// Returns a receiver of the state of the connection.
-    pub(super) fn watch_state(&self) -> watch::Receiver<State> {
+    pub(super) fn watch_state(&self) -> watch::Receiver<ServerState> {
         self.states.subscribe()
     }
 }

@@ -1,7 +1,7 @@
 //! Policy for definitions: their length, and the suspicious text that they hold.
 
 use raw_json::RawJson;
-use tool_core::{DefinitionPolicy, ListWarning, Rejected};
+use tool_core::{DefinitionPolicy, ListWarning, RejectedEntry};
 use tool_scan::{
     Finding,
     clean::{clean_definition, clean_text},
@@ -25,7 +25,7 @@ pub(crate) struct PolicyVerdict {
 pub(crate) fn apply_policy(
     entry: &ListEntry<'_>,
     settings: &ServerSettings,
-) -> Result<PolicyVerdict, Rejected> {
+) -> Result<PolicyVerdict, RejectedEntry> {
     if entry.is_left_out() {
         return Ok(PolicyVerdict::default());
     }

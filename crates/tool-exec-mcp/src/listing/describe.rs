@@ -7,7 +7,7 @@ use std::{
 
 use mcp_client::ServerInfo;
 use raw_json::RawJson;
-use tool_core::{Catalogue, Descriptor, Feature, ListWarning, Rejected};
+use tool_core::{Catalogue, Descriptor, Feature, ListWarning, RejectedEntry};
 
 use super::{definition_policy::apply_policy, list_entry::ListEntry};
 use crate::ServerSettings;
@@ -18,7 +18,7 @@ pub(crate) struct DescribedList {
     /// Entries that can be used.
     descriptors: Vec<Arc<Descriptor>>,
     /// Entries that cannot be used, with the reason.
-    rejected: Vec<Rejected>,
+    rejected: Vec<RejectedEntry>,
     /// Warnings about entries, and about the list as it was read.
     pub(crate) warnings: Vec<ListWarning>,
 }

@@ -7,7 +7,7 @@ use mcp_wire::Era;
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
 use tool_core::{
-    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, Rejected, Trust, outward_name,
+    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, RejectedEntry, Trust, outward_name,
 };
 
 use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};
@@ -23,7 +23,7 @@ pub(crate) struct ListEntry<'a> {
 
 impl ListEntry<'_> {
     /// Returns the descriptor, or `None` if the configuration excludes the entry.
-    pub(super) fn descriptor(&self) -> Result<Option<Descriptor>, Rejected> {
+    pub(super) fn descriptor(&self) -> Result<Option<Descriptor>, RejectedEntry> {
         match self.feature {
             Feature::Tool => self.tool(),
             Feature::Prompt => self.prompt(),
@@ -31,7 +31,7 @@ impl ListEntry<'_> {
         }
     }
 
-    fn tool(&self) -> Result<Option<Descriptor>, Rejected> {
+    fn tool(&self) -> Result<Option<Descriptor>, RejectedEntry> {
         let upstream_name = self.identity("name")?;
         if !self.settings.offers_name(&upstream_name) {
             return Ok(None);
@@ -65,7 +65,7 @@ impl ListEntry<'_> {
         }))
     }
 
-    fn prompt(&self) -> Result<Option<Descriptor>, Rejected> {
+    fn prompt(&self) -> Result<Option<Descriptor>, RejectedEntry> {
         let upstream_name = self.identity("name")?;
         if !self.settings.offers_name(&upstream_name) {
             return Ok(None);
@@ -75,7 +75,7 @@ impl ListEntry<'_> {
         Ok(Some(self.with(name, config)))
     }
 
-    fn resource(&self, key: &str) -> Result<Option<Descriptor>, Rejected> {
+    fn resource(&self, key: &str) -> Result<Option<Descriptor>, RejectedEntry> {
         let uri = self.identity(key)?;
         if !self.settings.offers_listed_uri(&uri) {
             return Ok(None);
@@ -139,7 +139,7 @@ impl ListEntry<'_> {
     }
 
     /// Returns the server's name or URI for the entry.
-    fn identity(&self, key: &str) -> Result<String, Rejected> {
+    fn identity(&self, key: &str) -> Result<String, RejectedEntry> {
         let given = |key| self.text(key).filter(|text| !text.is_empty());
         given(key).ok_or_else(|| {
             let name = given("name").unwrap_or_else(|| "?".to_owned());
@@ -169,8 +169,8 @@ impl ListEntry<'_> {
         self.server.era() == Era::Legacy && tasks::runs_tasks(self.server)
     }
 
-    pub(crate) fn reject(&self, name: String, reason: &str) -> Rejected {
-        Rejected {
+    pub(crate) fn reject(&self, name: String, reason: &str) -> RejectedEntry {
+        RejectedEntry {
             feature: self.feature,
             name,
             reason: reason.to_owned(),

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mcp_client::{Changes, ClientError, Connection, ListCut, Listed};
+use mcp_client::{ChangeCounts, ClientError, Connection, ListTruncation, ListResult};
 use mcp_wire::{code, method};
 use raw_json::RawJson;
 use tool_core::{Feature, ListLimits, ListWarning, Secrets, format_duration};
 
 /// Result of reading one list.
-pub(crate) type ListResult = (Feature, Result<Listed, String>);
+pub(crate) type ListResult = (Feature, Result<ListResult, String>);
 
 /// Reads these lists concurrently, each within its time limit. A list that the server does not offer is empty.
 pub(crate) async fn read_lists(
@@ -39,12 +39,12 @@ async fn read_one(
     feature: Feature,
     limits: &ListLimits,
     limit: Duration,
-) -> Result<Listed, String> {
+) -> Result<ListResult, String> {
     let Some((capability, method, key)) = list_of(feature) else {
-        return Ok(Listed::default());
+        return Ok(ListResult::default());
     };
-    if !connection.server().offers(capability) {
-        return Ok(Listed::default());
+    if !connection.server().has_capability(capability) {
+        return Ok(ListResult::default());
     }
     let limits = mcp_client::PageLimits {
         pages: limits.pages,
@@ -52,7 +52,7 @@ async fn read_one(
         bytes: limits.bytes,
         ..mcp_client::PageLimits::default()
     };
-    let listing = connection.list_for(method, key, limits);
+    let listing = connection.list_partial(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
         // A server with resources need not have templates. A method that the server does not know is not called again.
@@ -60,7 +60,7 @@ async fn read_one(
             if feature != Feature::ResourceTemplate {
                 tracing::warn!("a server declares `{capability}` and does not know `{method}`");
             }
-            Ok(Listed::default())
+            Ok(ListResult::default())
         }
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {}", format_duration(limit))),
@@ -68,7 +68,7 @@ async fn read_one(
 }
 
 /// Returns the warning that a list was not read to its end.
-pub(crate) fn cut_warning(feature: Feature, cut: ListCut, limits: &ListLimits) -> ListWarning {
+pub(crate) fn cut_warning(feature: Feature, cut: ListTruncation, limits: &ListLimits) -> ListWarning {
     let key = match feature {
         Feature::Tool => "tools",
         Feature::Prompt => "prompts",
@@ -76,28 +76,28 @@ pub(crate) fn cut_warning(feature: Feature, cut: ListCut, limits: &ListLimits) -
     };
     let left_out = "the rest is left out";
     let (kind, message) = match cut {
-        ListCut::Entries => {
+        ListTruncation::Entries => {
             let allowed = limits.entries(feature);
             (
                 "too_many_entries",
                 format!("it has more than {allowed} entries (`list_limits.{key}`); {left_out}"),
             )
         }
-        ListCut::Bytes => {
+        ListTruncation::Bytes => {
             let allowed = limits.bytes;
             (
                 "too_many_bytes",
                 format!("it has more than {allowed} bytes (`list_limits.bytes`); {left_out}"),
             )
         }
-        ListCut::Pages => {
+        ListTruncation::Pages => {
             let allowed = limits.pages;
             (
                 "too_many_pages",
                 format!("it has more than {allowed} pages (`list_limits.pages`); {left_out}"),
             )
         }
-        ListCut::RepeatedCursor => (
+        ListTruncation::RepeatedCursor => (
             "repeated_cursor",
             format!("the server gave a page's cursor twice; {left_out}"),
         ),
@@ -137,7 +137,7 @@ fn is_unknown_method(error: &ClientError) -> bool {
 }
 
 /// Returns the lists that have changed between two counts of changes.
-pub(crate) fn changed_lists(before: Changes, now: Changes) -> Vec<Feature> {
+pub(crate) fn changed_lists(before: ChangeCounts, now: ChangeCounts) -> Vec<Feature> {
     let mut changed = Vec::new();
     if now.tools != before.tools {
         changed.push(Feature::Tool);

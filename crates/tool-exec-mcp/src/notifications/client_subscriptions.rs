@@ -37,7 +37,7 @@ impl Connections {
         let server = &self.settings.name;
         check_subscribe_support(connection, server)?;
         let done = connection
-            .subscribe(uri, RequestOptions::within(REQUEST_TIMEOUT))
+            .subscribe(uri, RequestOptions::with_timeout(REQUEST_TIMEOUT))
             .await;
         done.map_err(|error| request_error(server, error))
     }
@@ -112,7 +112,7 @@ impl Connections {
             for (client, uri) in unwatched {
                 for connection in connections.open_connections(&client) {
                     let done = connection
-                        .unsubscribe(&uri, RequestOptions::within(REQUEST_TIMEOUT))
+                        .unsubscribe(&uri, RequestOptions::with_timeout(REQUEST_TIMEOUT))
                         .await;
                     if let Err(error) = done {
                         tracing::debug!(uri, %error, "a server did not end a subscription that nobody watches");

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Changes, ClientErrorKind as Fault, Connection, RequestOptions, State};
+use mcp_client::{ChangeCounts, ClientErrorKind as Fault, Connection, RequestOptions, ServerState};
 use raw_json::RawJson;
 use tokio::{sync::watch, time::sleep};
 use tool_core::{ErrorKind, ToolError, Update};
@@ -65,7 +65,7 @@ impl Connections {
             is_agreed: false,
         };
         let done = connection
-            .subscribe(uri, RequestOptions::within(REQUEST_TIMEOUT))
+            .subscribe(uri, RequestOptions::with_timeout(REQUEST_TIMEOUT))
             .await;
         pending.is_agreed = done.is_ok();
         drop(pending);
@@ -100,7 +100,7 @@ impl Connections {
         };
         let runs = self
             .shared_upstream()
-            .is_some_and(|upstream| upstream.status().state == State::Ready);
+            .is_some_and(|upstream| upstream.status().state == ServerState::Ready);
         if !runs {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl Connections {
             .await
             .map_err(|error| error.into_request_error(server))?;
         let done = connection
-            .unsubscribe(uri, RequestOptions::within(REQUEST_TIMEOUT))
+            .unsubscribe(uri, RequestOptions::with_timeout(REQUEST_TIMEOUT))
             .await;
         done.map_err(|error| request_error(server, error))
     }
@@ -129,7 +129,7 @@ pub(super) fn check_subscribe_support(connection: &Connection, server: &str) -> 
 
 /// Task that subscribes again whenever the server may have lost its subscriptions. It ends with the server.
 struct Resubscriber {
-    changes: watch::Receiver<Changes>,
+    changes: watch::Receiver<ChangeCounts>,
     uris: watch::Receiver<SharedUris>,
     connections: Weak<Connections>,
 }
@@ -192,7 +192,7 @@ impl Resubscriber {
             refused.clear();
             for uri in &wanted {
                 let done = connection
-                    .subscribe(uri, RequestOptions::within(REQUEST_TIMEOUT))
+                    .subscribe(uri, RequestOptions::with_timeout(REQUEST_TIMEOUT))
                     .await;
                 if let Err(error) = done {
                     tracing::warn!(uri, %error, "a restarted server refused a subscription to a resource");

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use mcp_client::{State, Status};
+use mcp_client::{ServerState, ServerStatus};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time};
 use tool_core::{Instant, Lifecycle, SourceState, SourceStatus, Update};
@@ -35,7 +35,7 @@ struct Facts {
 }
 
 struct ClientStatus {
-    state: State,
+    state: ServerState,
     reason: Option<String>,
 }
 
@@ -66,8 +66,8 @@ impl ServerLifecycle {
     }
 
     /// Records the status of the connection.
-    pub(crate) fn set_client_status(&self, status: &Status) {
-        self.is_running.send_replace(status.state == State::Ready);
+    pub(crate) fn set_client_status(&self, status: &ServerStatus) {
+        self.is_running.send_replace(status.state == ServerState::Ready);
         self.change(|facts| {
             facts.client = Some(ClientStatus {
                 state: status.state,
@@ -104,7 +104,7 @@ impl ServerLifecycle {
     }
 
     /// Returns the status of the source, with the details that the client reports.
-    pub(crate) fn status(&self, client: Option<&Status>) -> SourceStatus {
+    pub(crate) fn status(&self, client: Option<&ServerStatus>) -> SourceStatus {
         let now = self.now();
         let status = self.facts().lifecycle.status(now);
         let retry_in = client.and_then(|client| client.retry_in);
@@ -143,7 +143,7 @@ impl Facts {
         let pause = match &self.client {
             // A reference has no value, which costs little to find out.
             None => MIN_BACKOFF,
-            Some(client) if client.state == State::Ready => {
+            Some(client) if client.state == ServerState::Ready => {
                 MIN_BACKOFF.saturating_mul(1 << n.min(6)).min(MAX_BACKOFF)
             }
             Some(_) => return None,
@@ -165,17 +165,17 @@ impl Facts {
             };
         };
         match client.state {
-            State::NotStarted => SourceState::NotStarted,
-            State::Starting => SourceState::Starting,
-            State::Ready if self.is_listed => SourceState::Ready,
+            ServerState::NotStarted => SourceState::NotStarted,
+            ServerState::Starting => SourceState::Starting,
+            ServerState::Ready if self.is_listed => SourceState::Ready,
             // A source that was ready before the lists were wanted stays ready while they are read.
-            State::Ready if self.is_listing && *self.lifecycle.state() != SourceState::Ready => {
+            ServerState::Ready if self.is_listing && *self.lifecycle.state() != SourceState::Ready => {
                 SourceState::Starting
             }
             // Calls of tools that the operator wrote down need no list.
-            State::Ready if self.is_listing || self.failure.is_none() => SourceState::Ready,
-            State::Ready => failed(None),
-            State::Stopped => SourceState::Stopped,
+            ServerState::Ready if self.is_listing || self.failure.is_none() => SourceState::Ready,
+            ServerState::Ready => failed(None),
+            ServerState::Stopped => SourceState::Stopped,
             _ => failed(Some(client)),
         }
     }

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Changes, Connection, Listed};
+use mcp_client::{ChangeCounts, Connection, ListResult};
 use parking_lot::MutexGuard;
 use raw_json::RawJson;
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ impl McpServer {
     pub(super) async fn load_now(self: &Arc<Self>) {
         let _waiting = LoadWaiter::new(self);
         if let Some(upstream) = self.connections.shared_upstream() {
-            upstream.hurry();
+            upstream.prioritize_start();
         }
         self.load().await;
     }
@@ -91,8 +91,8 @@ impl McpServer {
         let limits = &self.settings.list_limits;
         for (feature, list) in read_lists(&connection, features, limits, limit).await {
             match list {
-                Ok(Listed {
-                    entries, ttl, cut, ..
+                Ok(ListResult {
+                    entries, ttl, truncation: cut, ..
                 }) => {
                     let server = connection.server();
                     self.freshness()
@@ -234,7 +234,7 @@ async fn follow_changes(server: Weak<McpServer>, unread: Vec<Feature>) {
         return;
     };
     // Counted from the start of the server, so that changes during the first reading count as well.
-    let mut seen = Changes::default();
+    let mut seen = ChangeCounts::default();
     let mut schedule = RefreshSchedule::new(Instant::now());
     for feature in unread {
         schedule.mark_failed(feature, Instant::now());

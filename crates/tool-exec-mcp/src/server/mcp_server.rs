@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{RequestOptions, StartLimit, State, Status, Upstream};
+use mcp_client::{RequestOptions, StartLimit, ServerState, ServerStatus, Upstream};
 use parking_lot::Mutex as SyncMutex;
 use tokio::{
     runtime::Handle,
@@ -146,7 +146,7 @@ impl McpServer {
 
     /// Status of the shared connection. Returns `None` if nobody has needed it yet.
     #[must_use]
-    pub fn status(&self) -> Option<Status> {
+    pub fn status(&self) -> Option<ServerStatus> {
         self.connections.shared_upstream().map(Upstream::status)
     }
 
@@ -231,15 +231,15 @@ impl McpServer {
     pub(super) async fn check(self: &Arc<Self>) -> Option<Result<(), ToolError>> {
         // A lazy server is not started for this.
         self.status()
-            .filter(|status| status.state != State::NotStarted || !self.settings.is_lazy)?;
+            .filter(|status| status.state != ServerState::NotStarted || !self.settings.is_lazy)?;
         let asked = async {
             let name = &self.settings.name;
             let (connection, _working) = self
                 .connection()
                 .await
                 .map_err(|error| error.into_request_error(name))?;
-            let options = RequestOptions::within(self.settings.start_timeout);
-            let answered = self.settings.health_check.ask(&connection, options).await;
+            let options = RequestOptions::with_timeout(self.settings.start_timeout);
+            let answered = self.settings.health_check.run(&connection, options).await;
             answered.map_err(|error| request_error(name, error))
         };
         let asked = asked.await;

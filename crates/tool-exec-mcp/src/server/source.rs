@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use mcp_client::{State, Status};
+use mcp_client::{ServerState, ServerStatus};
 use tool_core::{
     BoxFuture, Catalogue, ClientGroup, ClientIdentity, Feature, ListWarning, OnUpdate, Source, SourceStatus,
     ToolError,
@@ -178,9 +178,9 @@ impl Source for ServerSource {
 }
 
 /// Returns the server's name, version and protocol revision, or the end of its stderr if it does not run.
-fn detail(status: &Status) -> Option<String> {
+fn detail(status: &ServerStatus) -> Option<String> {
     match (&status.state, &status.server) {
-        (State::Ready, Some(server)) => {
+        (ServerState::Ready, Some(server)) => {
             let name = server.name().unwrap_or_default();
             let version = server.version().unwrap_or_default();
             Some(
@@ -189,7 +189,7 @@ fn detail(status: &Status) -> Option<String> {
                     .to_owned(),
             )
         }
-        (State::Ready, None) => None,
+        (ServerState::Ready, None) => None,
         _ => status
             .stderr
             .as_deref()

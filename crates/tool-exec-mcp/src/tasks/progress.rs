@@ -4,7 +4,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use mcp_client::{Connection, Events};
+use mcp_client::{Connection, EventReceiver};
 use mcp_wire::{meta_key, method};
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
@@ -61,7 +61,7 @@ impl<'a> TaskProgress<'a> {
 /// tokens that the connection gives its requests.
 pub(crate) struct ProgressListener {
     pub(crate) token: RawJson,
-    events: Events,
+    events: EventReceiver,
 }
 
 impl ProgressListener {

@@ -351,7 +351,7 @@ impl Drop for CancelGuard<'_> {
             return;
         };
         runtime.spawn(async move {
-            let mut options = RequestOptions::within(Self::LIMIT);
+            let mut options = RequestOptions::with_timeout(Self::LIMIT);
             if connection.server().era() == Era::Modern {
                 declare_extension(&mut options);
             }

@@ -27,7 +27,7 @@ fn server(fixture: &Fixture, isolation: Isolation) -> Arc<McpServer> {
 /// Returns the identity of a caller's client.
 pub(crate) fn identity(key: &ClientKey, declared: &str, caller: &Caller) -> ClientIdentity {
     let declared = raw_json::RawJson::parse(declared.to_owned()).unwrap();
-    ClientIdentity::new(None, Some(key), ClientCapabilities::of(&declared), caller)
+    ClientIdentity::new(None, Some(key), ClientCapabilities::from_json(&declared), caller)
 }
 
 fn session(name: &str) -> ClientIdentity {

@@ -290,7 +290,7 @@ async fn a_connection_with_subscriptions_is_kept_until_nobody_watches() {
     let (server, client) = (server(&fixture, "", Isolation::Auto, 16), client());
     join(begin(&client, &server)).await.unwrap();
     let key = ClientKey::Principal("local".into());
-    let capabilities = ClientCapabilities::of(&raw_json::RawJson::parse(ASKABLE).unwrap());
+    let capabilities = ClientCapabilities::from_json(&raw_json::RawJson::parse(ASKABLE).unwrap());
     let identity = ClientIdentity::new(None, Some(&key), capabilities, &Caller::local());
     let source = server.source();
     let subscribed = tokio::spawn({
