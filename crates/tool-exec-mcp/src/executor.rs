@@ -5,71 +5,98 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{Descriptor, DynBackend, Executor, Feature, PrepareError, Provenance};
 
-use crate::{KeyPlace, McpServer, call::McpCall};
+use crate::{KeyPlace, McpServer, calls::McpCall, settings::EXECUTOR_KIND};
 
-/// Runs what MCP servers offer.
+/// Executor of tools, prompts and resources of MCP servers.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use tool_core::{Executor, Template};
+/// use tool_exec_mcp::{HttpTransport, McpExecutor, McpServer, ServerSettings, ServerTarget};
+/// # use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
+/// # struct NoSecrets;
+/// # impl Secrets for NoSecrets {
+/// #     fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+/// #         Box::pin(async { Ok(None) })
+/// #     }
+/// #     fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+/// #         Ok(false)
+/// #     }
+/// # }
+///
+/// let target = ServerTarget::Http {
+///     url: Template::parse("https://mcp.example.com/mcp").unwrap(),
+///     headers: [].into(),
+///     transport: HttpTransport::default(),
+/// };
+/// let server = McpServer::new(ServerSettings::new("example", target), Arc::new(NoSecrets));
+/// let executor = McpExecutor::new([server]);
+/// assert_eq!(executor.kind(), McpExecutor::KIND);
+/// ```
 pub struct McpExecutor {
     servers: HashMap<String, Arc<McpServer>>,
-    /// Digests of where they are, for the provenance of tools.
-    places: HashMap<String, [u8; 32]>,
+    /// Digests of the servers' targets, for the provenance of tools.
+    target_digests: HashMap<String, [u8; 32]>,
 }
 
-/// Which tool of which server to call.
+/// The server and the tool to call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct McpSettings {
-    /// The name of a server in `servers`.
+    /// Name of a server in `servers`.
     server: String,
-    /// The tool's own name there.
+    /// The tool's name at the server.
     tool: String,
-    /// Whether the server wants it called as a task, as it does when the tool's `taskSupport` is `required`. The call
-    /// waits for the task's result.
+    /// `true` if the server requires calls of the tool as a task, as it does when the tool's `taskSupport` is
+    /// `required`. The call waits for the task's result.
     #[serde(default)]
     task: bool,
-    /// Where the server takes the idempotency key of a call, in the place of what the server's own settings say. Say
-    /// this only of a tool that does once what it is told twice with the same key: failed calls are then made again.
+    /// Place of a call's idempotency key in the request, instead of the place in the server's settings. Set this only
+    /// for a tool that does once what it receives twice with the same key: failed calls are then made again.
     #[serde(default)]
     idempotency: Option<KeySettings>,
 }
 
-/// Where the idempotency key of a call goes: one of the two.
+/// Place of a call's idempotency key: exactly one of the two.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct KeySettings {
-    /// The key of `_meta`, such as `dev.toolplane/idempotency-key`.
+    /// Key of `_meta`, such as `dev.toolplane/idempotency-key`.
     #[serde(default)]
     meta: Option<String>,
-    /// The argument.
+    /// Name of the argument.
     #[serde(default)]
     argument: Option<String>,
 }
 
-/// Which prompt of which server to render; only a server's own list makes these.
+/// The server and the prompt to render. Only the server's own list makes these settings.
 #[derive(Deserialize)]
 struct PromptSettings {
     server: String,
     prompt: String,
 }
 
-/// Which resource or template of which server; only a server's own list makes these.
+/// The server and the resource or template to read. Only the server's own list makes these settings.
 #[derive(Deserialize)]
 struct ResourceSettings {
     server: String,
     uri: String,
 }
 
-/// What settings say, of whatever kind.
-struct Address {
+/// The server and the entry that a descriptor's settings name.
+struct ExecutorTarget {
     server: String,
-    own: String,
+    upstream_name: String,
     is_task: bool,
     key: Option<KeySettings>,
 }
 
-impl Address {
+impl ExecutorTarget {
     fn read(descriptor: &Descriptor) -> Result<Self, serde_json::Error> {
         let config = &descriptor.executor.config;
-        let (server, own, is_task, key) = match descriptor.feature {
+        let (server, upstream_name, is_task, key) = match descriptor.feature {
             Feature::Tool => {
                 let settings: McpSettings = Deserialize::deserialize(config)?;
                 (
@@ -90,14 +117,14 @@ impl Address {
         };
         Ok(Self {
             server,
-            own,
+            upstream_name,
             is_task,
             key,
         })
     }
 }
 
-/// Where the idempotency key of a call goes: as the tool's settings say, or those of its server.
+/// Returns the place of the idempotency key from the tool's settings, or else from those of its server.
 fn key_place(
     server: &McpServer,
     settings: Option<KeySettings>,
@@ -122,19 +149,19 @@ fn key_place(
 }
 
 impl McpExecutor {
-    /// What descriptors name it by.
-    pub const KIND: &'static str = "mcp";
+    /// The executor kind in descriptors.
+    pub const KIND: &'static str = EXECUTOR_KIND;
 
-    /// An executor for what these servers offer.
+    /// An executor for the tools of these servers.
     #[must_use]
     pub fn new(servers: impl IntoIterator<Item = Arc<McpServer>>) -> Self {
         let servers: HashMap<_, _> = servers
             .into_iter()
             .map(|server| (server.settings().name.clone(), server))
             .collect();
-        let places = servers.iter();
+        let target_digests = servers.iter();
         Self {
-            places: places
+            target_digests: target_digests
                 .map(|(name, server)| (name.clone(), server.target_digest()))
                 .collect(),
             servers,
@@ -148,8 +175,8 @@ impl Executor for McpExecutor {
     }
 
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
-        let address =
-            Address::read(descriptor).map_err(|error| vec![PrepareError::at("", error.to_string())])?;
+        let address = ExecutorTarget::read(descriptor)
+            .map_err(|error| vec![PrepareError::at("", error.to_string())])?;
         let Some(server) = self.servers.get(&address.server) else {
             let mut known: Vec<_> = self.servers.keys().map(|name| format!("`{name}`")).collect();
             known.sort();
@@ -164,18 +191,18 @@ impl Executor for McpExecutor {
         Ok(Arc::new(McpCall {
             key_place,
             server: server.clone(),
-            own: RawJson::from(address.own.as_str()),
+            upstream_name: RawJson::from(address.upstream_name.as_str()),
             is_task: address.is_task,
         }))
     }
 
     fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
-        let address = Address::read(descriptor).ok()?;
+        let address = ExecutorTarget::read(descriptor).ok()?;
         Some(address.server.into())
     }
 
     fn provenance(&self, descriptor: &Descriptor) -> Provenance {
-        let address = Address::read(descriptor).ok();
+        let address = ExecutorTarget::read(descriptor).ok();
         let Some((address, server)) = address.and_then(|address| {
             let server = self.servers.get(&address.server)?;
             Some((address, server))
@@ -183,26 +210,28 @@ impl Executor for McpExecutor {
             return Provenance::default();
         };
         let names = match descriptor.feature {
-            Feature::Tool => server.settings().other_names(&address.own, &descriptor.name),
+            Feature::Tool => server
+                .settings()
+                .alternative_names(&address.upstream_name, &descriptor.name),
             _ => Vec::new(),
         };
         Provenance {
             names,
-            place: self.places.get(&address.server).copied(),
+            place: self.target_digests.get(&address.server).copied(),
         }
     }
 
-    /// While they are read.
+    /// Returns `true`: results are limited while they are read.
     fn bounds_results(&self) -> bool {
         true
     }
 
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
-        let Ok(address) = Address::read(descriptor) else {
+        let Ok(address) = ExecutorTarget::read(descriptor) else {
             return false;
         };
         let server = self.servers.get(&address.server);
-        // A list names no place for a key, so whatever says one is the operator's.
+        // A server's list cannot set the place of the key, so the operator has set it.
         let place = server.map(|server| key_place(server, address.key, descriptor));
         descriptor.feature == Feature::Tool && matches!(place, Some(Ok(Some(_))))
     }

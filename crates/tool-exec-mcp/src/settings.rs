@@ -13,11 +13,11 @@ use tool_core::{
 };
 
 /// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold
-/// paths, switches and addresses of proxies; no other credential than one in the URL of a proxy.
+/// paths, switches and addresses of proxies, and no credentials except in the URL of a proxy.
 ///
 /// Programs read `HTTP_PROXY` and its kin in either case, and npm reads its settings in either case.
 pub const NETWORK_VARIABLES: [&str; 31] = [
-    // OpenSSL and what follows its names: Python, Go, Ruby, uv, rustls.
+    // OpenSSL, and programs that use its names: Python, Go, Ruby, uv, rustls.
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     // Node.js: more authorities, those of the system, and the variables of proxies below.
@@ -56,136 +56,141 @@ pub const NETWORK_VARIABLES: [&str; 31] = [
     "all_proxy",
 ];
 
-/// An MCP server, as configured.
+/// The executor kind of MCP servers.
+pub(crate) const EXECUTOR_KIND: &str = "mcp";
+
+/// Settings of an MCP server.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerSettings {
-    /// Its name among servers.
+    /// Name of the server, unique among servers.
     pub name: String,
-    /// How it is reached.
+    /// The way to reach the server.
     pub target: ServerTarget,
-    /// How long one call of a tool may take; the default of the configuration if absent.
+    /// Time limit of one call of a tool. The default of the configuration applies if absent.
     pub timeout: Option<Duration>,
-    /// How long it may take to start and list its tools.
+    /// Time limit for the server to start and list its tools.
     pub start_timeout: Duration,
-    /// The only tools and prompts to take, by their own names, and resources, by their URIs; all of them if absent.
+    /// The only tools and prompts to offer, by their names at the server, and resources, by their URIs. All of them if
+    /// absent.
     pub include: Option<Vec<Pattern>>,
-    /// Tools and prompts to leave out, by their own names, and resources, by their URIs.
+    /// Tools and prompts to exclude, by their names at the server, and resources, by their URIs.
     pub exclude: Vec<Pattern>,
-    /// Other names for tools, by their own names.
+    /// Other names for tools, by their names at the server.
     pub rename: BTreeMap<String, String>,
-    /// What stands before the name of a tool or prompt. URIs of resources are never changed.
+    /// Prefix of the names of tools and prompts. URIs of resources are never changed.
     pub prefix: String,
-    /// Which era of the protocol it speaks.
+    /// Protocol era of the server.
     pub era: EraChoice,
-    /// How large a message of it may be, in bytes.
+    /// Maximum size of one message of the server, in bytes.
     pub max_message: usize,
-    /// Which calls share a connection.
+    /// Rule by which calls share connections.
     pub isolation: Isolation,
-    /// How many connections there may be at once for single clients, beside the one that is shared.
+    /// Maximum number of dedicated connections, in addition to the shared one.
     pub max_connections: usize,
-    /// What it is asked to find out whether it is well.
+    /// Request that finds out whether the server is healthy.
     pub health_check: HealthCheck,
-    /// Whether it is asked that whenever it was started, and has failed to start if it is not well.
+    /// `true` to run the health check after every start. The start fails if the check does.
     pub check_at_start: bool,
-    /// How often it is asked that; never if absent.
+    /// Interval of health checks. There are none if absent.
     pub check_interval: Option<Duration>,
-    /// How often its lists are read again of whose changes it does not tell, where it does not say how long they stay as
-    /// they are.
+    /// Interval at which lists are read again whose changes the server does not announce and for which it sends no time
+    /// to live.
     pub refresh_interval: Duration,
-    /// Whether its lists are kept between runs, where there is a [`ListCache`](crate::ListStore).
+    /// `true` to cache its lists between runs, if there is a [`ListCache`](crate::ListCache).
     pub keep_lists: bool,
-    /// Whether it is left alone until somebody needs it, where its lists are known.
+    /// `true` to start the server only when it is needed, if its lists are cached.
     pub is_lazy: bool,
-    /// How long it may be unused before it is stopped, until somebody needs it again; never if absent. It is not stopped while
-    /// a call, task or subscription of it is open, nor while it has connections for single clients.
+    /// Time without use after which the server is stopped until it is needed again. It is never stopped if absent,
+    /// while a call, task or subscription is open, or while it has dedicated connections.
     pub idle_timeout: Option<Duration>,
-    /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
+    /// Place of the idempotency key in requests of a server that does once what it receives twice with the same key.
+    /// There is none if absent.
     pub key_place: Option<KeyPlace>,
     /// Policy for entries of its lists that hold suspicious text.
     pub definitions: DefinitionPolicy,
     /// Limits of its lists and their entries.
     pub list_limits: ListLimits,
-    /// The instructions to give in place of its own; its own if absent, and none if empty.
+    /// Instructions to give instead of the server's. The server's own if absent, and none if empty.
     pub instructions: Option<String>,
 }
 
-/// Where a server takes the idempotency key of a call.
+/// Place of a call's idempotency key in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// Under this key of `_meta`.
+    /// The member of `_meta` with this key.
     Meta(String),
-    /// As this argument of those tools that have it.
+    /// The argument of this name, for tools that have it.
     Argument(String),
 }
 
-/// Which calls of a server share a connection. A client that has a connection of its own sees the lists of that one;
-/// all others see those of the shared connection.
+/// Decides which calls to a server share a connection. A client with a dedicated connection sees the lists of that
+/// connection. All others see those of the shared connection.
 ///
-/// There are servers that list a tool only for clients that can be asked what the tool asks for. Where no call shares
-/// the connection ([`Session`](Self::Session), [`Principal`](Self::Principal)), it declares everything and answers
-/// nothing, so that such tools are on the list.
+/// Some servers list a tool only for clients that can be asked what the tool asks for. If no call uses the shared
+/// connection ([`Session`](Self::Session), [`Principal`](Self::Principal)), it declares every capability and refuses
+/// every request, so that such tools are on the list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// A call whose client can be asked for something has a connection of that client, if the server is of the legacy
-    /// era, which asks in the middle of a call. Every other call is made over the shared connection, and so are those
-    /// for which there is no connection left.
+    /// A client that can be asked for something has a dedicated connection, if the server is of the legacy era, which
+    /// asks in the middle of a call. Every other call uses the shared connection, and so do calls that find no
+    /// connection left.
     #[default]
     Auto,
-    /// All share one connection, over which a legacy server can ask nobody.
+    /// All clients share one connection, over which a legacy server can ask nobody.
     Shared,
-    /// Each session of a client has its own. Clients without sessions have one of their principal for one call at a
-    /// time.
+    /// Each session of a client has a dedicated connection. Clients without sessions have one of their principal for
+    /// one call at a time.
     Session,
-    /// Each principal has its own; clients that can be asked for different things do not share it.
+    /// Each principal has a dedicated connection. Clients that can be asked for different things do not share it.
     Principal,
 }
 
-/// How a server is reached. References in the texts get their values when the server is started.
+/// The way to reach a server. References in the texts are resolved when the server is started.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerTarget {
-    /// A program that speaks on its standard input and output.
+    /// Program that speaks MCP on its standard input and output.
     Stdio {
-        /// The program.
+        /// Program to start.
         command: Template,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<Template>,
-        /// Variables of its environment beyond the safe base.
+        /// Variables of its environment, in addition to the safe base.
         env: BTreeMap<String, Template>,
-        /// Names of variables that are copied from the environment of the gateway where they are set there, such as
+        /// Names of variables that are copied from the gateway's environment if they are set there, such as
         /// [`NETWORK_VARIABLES`]. A variable in `env` replaces the copy.
         inherit: Vec<String>,
-        /// The directory that it runs in.
+        /// Working directory.
         cwd: Option<Template>,
     },
-    /// An endpoint that listens.
+    /// Endpoint that listens.
     Http {
-        /// Its URL.
+        /// URL of the endpoint.
         url: Template,
         /// Headers to send with every request.
         headers: BTreeMap<String, Template>,
-        /// What it speaks over HTTP.
+        /// Transport over HTTP.
         transport: HttpTransport,
     },
 }
 
-/// Which of the ways there are to speak MCP over HTTP.
+/// Transport of MCP over HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HttpTransport {
-    /// Streamable HTTP, or HTTP+SSE where that is refused with status 400, 404 or 405.
+    /// Streamable HTTP, or HTTP+SSE if the server refuses it with status 400, 404 or 405.
     #[default]
     Either,
     /// Streamable HTTP.
     Streamable,
-    /// HTTP+SSE, the transport of 2024-11-05: the URL is that of the stream of events.
+    /// HTTP+SSE, the transport of 2024-11-05. The URL is that of the event stream.
     Sse,
-    /// WebSocket, which begins as HTTP: the URL is `ws://` or `wss://`. It needs the feature `websocket`.
+    /// WebSocket, which begins as HTTP. The URL is `ws://` or `wss://`. It needs the feature `websocket`.
     WebSocket,
 }
 
 impl ServerSettings {
-    /// A server with the usual settings.
+    /// Settings of a server with the defaults.
     #[must_use]
     pub fn new(name: impl Into<String>, target: ServerTarget) -> Self {
         let name = name.into();
@@ -216,28 +221,29 @@ impl ServerSettings {
         }
     }
 
-    /// Whether a tool or prompt of this name is taken.
-    pub(crate) fn takes(&self, own: &str) -> bool {
+    /// Returns `true` if a tool or prompt of this name is offered.
+    pub(crate) fn offers_name(&self, own: &str) -> bool {
         let fits = |rule: &Pattern| rule.matches(own);
         self.include.as_ref().is_none_or(|rules| rules.iter().any(fits)) && !self.exclude.iter().any(fits)
     }
 
-    /// Whether a resource or template of this URI is taken into the list.
-    pub(crate) fn takes_listed(&self, uri: &str) -> bool {
-        self.takes_all()
+    /// Returns `true` if a resource or template of this URI is offered in the list.
+    pub(crate) fn offers_listed_uri(&self, uri: &str) -> bool {
+        self.offers_all()
             || ResourceUri::new("", uri).is_some_and(|uri| self.includes(&uri) && !self.excludes(&uri))
     }
 
-    /// Whether the resource of this URI may be read or watched that is not on the list itself, perhaps as one of a template
-    /// that was taken. A URI that leads elsewhere by `..` may not: where links are, nobody knows where to.
-    pub(crate) fn takes_unlisted(&self, uri: &str, is_of_template: bool) -> bool {
+    /// Returns `true` if a resource of this URI may be read or watched although the list does not contain it, for
+    /// example as an instance of an offered template. A URI with `..` may not: links on the way make its target
+    /// unknown.
+    pub(crate) fn offers_unlisted_uri(&self, uri: &str, is_of_template: bool) -> bool {
         let is_taken = |uri: &ResourceUri<'_>| {
             (is_of_template || self.includes(uri)) && !self.excludes(uri) && !uri.has_dot_segments()
         };
-        self.takes_all() || ResourceUri::new("", uri).as_ref().is_some_and(is_taken)
+        self.offers_all() || ResourceUri::new("", uri).as_ref().is_some_and(is_taken)
     }
 
-    fn takes_all(&self) -> bool {
+    fn offers_all(&self) -> bool {
         self.include.is_none() && self.exclude.is_empty()
     }
 
@@ -249,14 +255,14 @@ impl ServerSettings {
         self.exclude.iter().any(|rule| uri.could_match(rule))
     }
 
-    /// The name under which a tool is shown.
+    /// Outward name of a tool.
     #[must_use]
-    pub fn outward(&self, tool: &str) -> String {
+    pub fn outward_tool_name(&self, tool: &str) -> String {
         let own = self.rename.get(tool).map_or(tool, String::as_str);
         outward_name(&format!("{}{own}", self.prefix))
     }
 
-    /// The prefix as it stands before the names that agents see, which is shorter where it leaves no room for them.
+    /// Returns the prefix as it stands in outward names. It is cut if it leaves no room for the name.
     pub(crate) fn outward_prefix(&self) -> String {
         const LONGEST: usize = tool_core::MAX_NAME - 9;
         let mut prefix = match self.prefix.as_str() {
@@ -267,17 +273,17 @@ impl ServerSettings {
         prefix
     }
 
-    /// The names by which a tool may be known that is not shown under them: the one under which the server's list shows it, and
-    /// the one that it would have there if it was not renamed.
-    pub(crate) fn other_names(&self, tool: &str, shown_as: &str) -> Vec<Arc<str>> {
+    /// Returns other names by which a tool may be known: its name in the server's list, and the name that it would have
+    /// there if it was not renamed.
+    pub(crate) fn alternative_names(&self, tool: &str, shown_as: &str) -> Vec<Arc<str>> {
         let unnamed = outward_name(&format!("{}{tool}", self.prefix));
-        let mut names = vec![self.outward(tool), unnamed];
+        let mut names = vec![self.outward_tool_name(tool), unnamed];
         names.dedup();
         names.retain(|name| name != shown_as);
         names.into_iter().map(Arc::from).collect()
     }
 
-    /// The SHA-256 of the server's target as it is written, with references instead of their values.
+    /// SHA-256 of the server's target as it is written, with references instead of their values.
     pub(crate) fn target_digest(&self) -> [u8; 32] {
         let mut hasher = HashWriter(Sha256::new());
         write!(hasher, "{:?}", self.target).expect("hashing does not fail");
@@ -287,7 +293,7 @@ impl ServerSettings {
     /// Checks, without waiting, that every reference has a value.
     ///
     /// # Errors
-    /// The first one that has none.
+    /// The first reference without a value.
     pub fn check(&self, secrets: &dyn Secrets) -> Result<(), SecretError> {
         self.target
             .texts()
@@ -297,7 +303,7 @@ impl ServerSettings {
 }
 
 impl ServerTarget {
-    /// Every text that may have references.
+    /// Returns every text that may contain references.
     fn texts(&self) -> Vec<&Template> {
         match self {
             Self::Stdio {
@@ -316,12 +322,12 @@ impl ServerTarget {
         }
     }
 
-    /// Every reference.
+    /// Returns every reference.
     pub(crate) fn references(&self) -> impl Iterator<Item = &Reference> {
         self.texts().into_iter().flat_map(Template::references)
     }
 
-    /// Where the server is, with every reference's present value.
+    /// Resolves every reference, and returns the endpoint.
     pub(crate) async fn resolve(&self, secrets: &dyn Secrets) -> Result<Endpoint, ResolveError> {
         match self {
             Self::Stdio {
@@ -336,7 +342,7 @@ impl ServerTarget {
                     resolved = resolved.args([arg.resolve(secrets).await?.expose()]);
                 }
                 for name in inherit.iter().filter(|name| !env.contains_key(*name)) {
-                    if let Some(value) = inherited(name, secrets).await {
+                    if let Some(value) = inherited_variable(name, secrets).await {
                         resolved = resolved.env(name, value.expose());
                     }
                 }
@@ -368,15 +374,15 @@ impl ServerTarget {
     }
 }
 
-/// The value of a variable that is set in the environment of the gateway.
-async fn inherited(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
+/// Returns the value of a variable in the gateway's environment.
+async fn inherited_variable(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
     let reference = Reference {
         provider: Provider::Environment,
         name: name.to_owned(),
         fallback: IfUnset::None,
     };
     secrets.get(&reference).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "an environment variable is not handed down");
+        tracing::warn!(%error, "an environment variable is not inherited");
         None
     })
 }
@@ -400,7 +406,7 @@ async fn resolve_http(
     Ok(endpoint)
 }
 
-/// Why a server's settings do not say where it is.
+/// Error of resolving the target in a server's settings.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ResolveError {
     #[error(transparent)]
@@ -409,7 +415,7 @@ pub(crate) enum ResolveError {
     Endpoint(#[from] mcp_client::ClientError),
 }
 
-/// Hashes text as it is written, so that it is never held as a whole.
+/// Hashes text as it is written, so that the whole text is never held.
 struct HashWriter(Sha256);
 
 impl fmt::Write for HashWriter {
@@ -442,17 +448,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_any_reader_takes_for_a_file_that_is_left_out_is_not_taken(
+        fn a_uri_that_any_reader_takes_for_an_excluded_file_is_not_offered(
             choices in prop::collection::vec(any::<u8>(), 100),
         ) {
             let uri = file_spelling("/secret/key.txt", &choices);
             let is_read = |path: Option<String>| path.is_some_and(|path| path.starts_with("/secret/"));
             if file_readers().iter().any(|(_, read)| is_read(read(&uri))) {
                 for settings in [settings(None, Some("file:///secret/*")), settings(Some("file:///open/*"), None)] {
-                    prop_assert!(!settings.takes_listed(&uri), "{uri:?}");
-                    prop_assert!(!settings.takes_unlisted(&uri, false), "{uri:?}");
+                    prop_assert!(!settings.offers_listed_uri(&uri), "{uri:?}");
+                    prop_assert!(!settings.offers_unlisted_uri(&uri, false), "{uri:?}");
                 }
-                prop_assert!(!settings(None, Some("file:///secret/*")).takes_unlisted(&uri, true), "{uri:?}");
+                prop_assert!(!settings(None, Some("file:///secret/*")).offers_unlisted_uri(&uri, true), "{uri:?}");
             }
         }
     }

@@ -195,7 +195,7 @@ fn fifty_calls_at_once_take_two_processes() {
         assert!(servers <= 2, "{servers} processes");
     }
     let log = gateway.process.stderr();
-    let opened = log.matches("a connection for a single client is opened: the client has none");
+    let opened = log.matches("opening a dedicated connection: the client has none");
     assert_eq!(opened.count(), 1, "{log}");
     assert_eq!(gateway.terminate().code(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! What becomes of a call, and how its failures are told apart.
+//! Outcomes of calls and the kinds of their failures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,8 +50,12 @@ async fn failures_have_their_kinds() {
             ErrorKind::UpstreamError,
             "the error -32050: the moon is full",
         ),
-        ("no-object", ErrorKind::Protocol, "no object"),
-        ("twice", ErrorKind::Protocol, "says `structuredContent` twice"),
+        ("no-object", ErrorKind::Protocol, "not an object"),
+        (
+            "twice",
+            ErrorKind::Protocol,
+            "duplicate member `structuredContent`",
+        ),
         ("large", ErrorKind::ResultTooLarge, "100000 bytes"),
         // The last one ends the server.
         ("exit", ErrorKind::OutcomeUnknown, "closed the connection"),
@@ -66,7 +70,7 @@ async fn failures_have_their_kinds() {
 }
 
 #[tokio::test]
-async fn what_the_server_said_of_its_error_is_kept() {
+async fn details_of_a_server_error_are_kept() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("");
     let cases = [
@@ -74,7 +78,7 @@ async fn what_the_server_said_of_its_error_is_kept() {
             "rpc-error",
             r#"{"code":-32050,"message":"the\u0007 moon is full","data":{"phase":1e0}}"#,
         ),
-        // What the caller is to do first is in the data (2025-11-25).
+        // The data says what the client must do first (2025-11-25).
         (
             "visit",
             r#"{"code":-32042,"message":"look there first","data":{"elicitations":[{"mode":"url","url":"https://a.test","elicitationId":"e1","message":"?"}]}}"#,
@@ -89,7 +93,7 @@ async fn what_the_server_said_of_its_error_is_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_may_hide_that_the_tool_ran() {
+async fn an_invalid_answer_leaves_the_outcome_unknown() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("");
     let error = Call::new(&server, "both", json!({})).make().await.unwrap_err();
@@ -187,7 +191,7 @@ async fn progress_is_passed_on_in_order_and_before_the_reply() {
 }
 
 #[tokio::test]
-async fn progress_that_nobody_wants_is_not_asked_for() {
+async fn progress_that_nobody_wants_is_not_requested() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("");
     let reply = Call::new(&server, "echo", json!({})).make().await.unwrap();
@@ -196,7 +200,7 @@ async fn progress_that_nobody_wants_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn the_server_is_told_a_key_of_its_own_where_the_operator_says() {
+async fn the_server_gets_a_derived_idempotency_key_where_the_operator_says() {
     let fixture = Fixture::new(&[]);
     for (place, own) in [
         (None, None),

@@ -1,4 +1,4 @@
-//! The client of a caller, as an edge would stand in for it.
+//! A caller's client, as an edge would provide it.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use tool_exec_mcp::{McpServer, ServerSettings};
 
 use crate::fixture::{Call, Fixture, LIMIT, StoppedClock, text};
 
-/// Answers every question with its own name, one for each permit.
+/// Answers each question with its own name, one per permit.
 pub(crate) struct Client {
     key: ClientKey,
     name: &'static str,
@@ -30,17 +30,17 @@ pub(crate) const EVERYTHING: &str =
     r#"{"elicitation":{"form":{}},"sampling":{ "x":1e2 },"roots":{"listChanged":true}}"#;
 
 impl Client {
-    /// One with a session of this name, that can be asked what is declared.
+    /// A client with a session of this name and these capabilities.
     pub(crate) fn session(name: &'static str, declared: &str) -> Arc<Self> {
         Self::new(name, ClientKey::Session(name.into()), declared, None)
     }
 
-    /// One of this principal's.
+    /// A client of this principal.
     pub(crate) fn of_principal(principal: &'static str, declared: &str) -> Arc<Self> {
         Self::new(principal, ClientKey::Principal(principal.into()), declared, None)
     }
 
-    /// One that can be asked nothing and wants log messages.
+    /// A client without capabilities that wants log messages.
     pub(crate) fn listening(name: &'static str, level: &'static str) -> Arc<Self> {
         Self::new(name, ClientKey::Session(name.into()), "{}", Some(level))
     }
@@ -59,7 +59,7 @@ impl Client {
         })
     }
 
-    /// Lets it answer so many more questions.
+    /// Adds permits for more answers.
     pub(crate) fn answers(self: Arc<Self>, n: usize) -> Arc<Self> {
         self.permits.add_permits(n);
         self
@@ -91,24 +91,24 @@ impl Client {
         self.logs.lock().unwrap().clone()
     }
 
-    /// How many questions were taken back.
+    /// Number of questions that were withdrawn.
     pub(crate) fn withdrawn(&self) -> usize {
         *self.withdrawn.lock().unwrap()
     }
 
-    /// Waits until it has been asked so many questions.
+    /// Waits until it has received this number of questions.
     pub(crate) async fn was_asked(&self, n: usize) {
         until(|| self.asked().len() >= n).await;
     }
 
-    /// A call of a tool for this client.
+    /// Returns a call of a tool for this client.
     pub(crate) fn call(self: &Arc<Self>, server: &Arc<McpServer>, tool: &str, arguments: Value) -> Call {
         let mut call = Call::new(server, tool, arguments);
         call.cx.origin.ask = Some(Asker::new(self.clone(), Arc::new(StoppedClock)));
         call
     }
 
-    /// What comes of a call in which the server asks it for this.
+    /// Returns the outcome of a call in which the server makes this request.
     pub(crate) async fn asks(self: &Arc<Self>, server: &Arc<McpServer>, method: &str) -> Value {
         let mut call = self.call(server, "ask", json!({"method": method, "params": {"a": 1}}));
         let reply = call.make().await.unwrap();
@@ -147,7 +147,7 @@ impl Ask for Client {
     }
 }
 
-/// A question that was not answered yet.
+/// Question that was not answered yet.
 struct Open<'a>(&'a Client, bool);
 
 impl Drop for Open<'_> {
@@ -156,7 +156,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) async fn until(is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -168,7 +168,7 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
         .expect("it never was so");
 }
 
-/// The server that asks.
+/// Returns the server that asks its client.
 pub(crate) fn asker(fixture: &Fixture, mode: &str) -> ServerSettings {
     let mut settings = fixture.settings(mode);
     if let tool_exec_mcp::ServerTarget::Stdio { command, .. } = &mut settings.target {

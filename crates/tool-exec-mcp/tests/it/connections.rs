@@ -1,4 +1,4 @@
-//! Which calls share a connection, and how long one is kept.
+//! Sharing of connections, and the time for which they are kept.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ fn server(fixture: &Fixture, isolation: Isolation, most: usize) -> Arc<McpServer
     McpServer::new(settings, Arc::new(NoSecrets))
 }
 
-/// The process that a call reaches.
+/// Returns the process that a call reaches.
 async fn reached(mut call: Call) -> Result<Value, ToolError> {
     let reply = call.make().await?;
     Ok(serde_json::from_str::<Value>(reply.raw().as_str()).unwrap()["pid"].clone())
@@ -31,7 +31,7 @@ async fn pid(call: Call) -> Value {
 
 const ASKABLE: &str = r#"{"elicitation":{}}"#;
 
-/// A call that runs until it is let go of, and the client that makes it.
+/// Starts a call that runs until it is released, and returns the client that makes it.
 async fn hold(
     client: &Arc<Client>,
     server: &Arc<McpServer>,
@@ -42,7 +42,7 @@ async fn hold(
     let calling = tokio::spawn(async move {
         let mut call = client.call(&server, "hold", json!({}));
         let executor = call.cx.tool().executor().clone();
-        // Without a limit, which a test that moves the clock would pass.
+        // Without a limit, which a test that advances the clock would pass.
         executor.invoke_boxed(&mut call.cx).await.unwrap();
     });
     until(|| fixture.notes("held").len() > n).await;
@@ -50,9 +50,9 @@ async fn hold(
 }
 
 #[tokio::test]
-async fn who_shares_with_whom() {
+async fn isolation_decides_which_calls_share() {
     let fixture = Fixture::new(&[]);
-    // Of each isolation: whether these pairs reach one process.
+    // For each isolation: whether these pairs of calls reach one process.
     for (isolation, pairs) in [
         (Isolation::Auto, [true, false, true, true]),
         (Isolation::Shared, [true, true, true, true]),
@@ -142,7 +142,7 @@ async fn beyond_the_bound_calls_share_or_are_refused() {
             assert_eq!(error.kind(), ErrorKind::Overloaded, "{error}");
         }
         assert_eq!(server.n_dedicated_connections(), 1);
-        // One that nobody uses makes room.
+        // An idle connection makes room.
         anna.call(&server, "release", json!({})).make().await.unwrap();
         held.await.unwrap();
         pid(otto.call(&server, "pid", json!({}))).await;
@@ -257,7 +257,7 @@ async fn shutdown_ends_all_of_them() {
     assert_eq!(fixture.notes("starts").len(), 3, "none is started again");
 }
 
-/// How many processes of the server run.
+/// Number of running processes of the server.
 fn n_running(fixture: &Fixture) -> usize {
     fixture.notes("starts").iter().filter(|pid| runs(pid)).count()
 }
@@ -286,7 +286,7 @@ async fn one_client_has_one_however_it_words_what_it_can_be_asked() {
         pid(client.call(&server, "pid", json!({}))).await;
     }
     assert_eq!(fixture.notes("starts").len(), 1);
-    // What makes no difference to a server is nothing to be asked.
+    // Capabilities that make no difference to a server count as none.
     let auto = self::server(&fixture, Isolation::Auto, 4);
     pid(Client::session("otto", r#"{"x":{}}"#).call(&auto, "pid", json!({}))).await;
     assert_eq!(auto.n_dedicated_connections(), 0);

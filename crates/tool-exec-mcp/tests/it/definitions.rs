@@ -1,4 +1,4 @@
-//! Suspicious definitions and lists that are too long.
+//! Suspicious definitions, and lists that are too long.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ async fn cleaning_removes_what_is_hidden_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_suspicious_can_be_withheld() {
+async fn suspicious_definitions_can_be_withheld() {
     let withhold = |settings: &mut ServerSettings| {
         settings.definitions = DefinitionPolicy::Withhold;
         settings.exclude = vec![tool_core::Pattern::new("order")];
@@ -120,9 +120,9 @@ async fn what_is_suspicious_can_be_withheld() {
     );
 }
 
-/// Prompts, resources and templates are judged like tools.
+/// Checks that the policy applies to prompts, resources and templates as it does to tools.
 #[tokio::test]
-async fn every_list_is_judged() {
+async fn the_policy_applies_to_every_list() {
     let fixture = Fixture::new(&[]);
     fixture.offers(&json!({"tools": {}, "prompts": {}, "resources": {}}));
     fixture.has(
@@ -154,7 +154,7 @@ async fn every_list_is_judged() {
 }
 
 #[tokio::test]
-async fn a_list_ends_at_its_limits_and_the_rest_is_told() {
+async fn a_list_ends_at_its_limits_with_a_warning() {
     let tool = |name: String, length: usize| json!({"name": name, "description": "x".repeat(length), "inputSchema": {"type": "object"}});
     let many: Vec<_> = (0..12).map(|index| tool(format!("t{index:02}"), 10)).collect();
     let few = |settings: &mut ServerSettings| settings.list_limits.tools = 5;

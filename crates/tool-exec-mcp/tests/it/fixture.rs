@@ -1,4 +1,4 @@
-//! A server to test with, and the ports that an executor needs.
+//! A server for tests, and the ports that an executor needs.
 
 use std::{
     fs, future,
@@ -18,16 +18,16 @@ use tool_core::{
 use tool_exec_mcp::{EraChoice, McpExecutor, McpServer, ServerSettings, ServerTarget};
 use tool_testkit::TestTool;
 
-/// How long anything may take before it counts as hung.
+/// Time after which a test counts as hung.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// The folder that a server is told by, and tells in, what happens.
+/// Folder that controls a server and in which the server records what happens.
 pub(crate) struct Fixture {
     folder: TempDir,
 }
 
 impl Fixture {
-    /// With these tools on its list: names, or whole definitions.
+    /// A server with these tools on its list: names, or whole definitions.
     pub(crate) fn new(tools: &[Value]) -> Self {
         let fixture = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -36,7 +36,7 @@ impl Fixture {
         fixture
     }
 
-    /// Has these tools listed from now on.
+    /// Replaces the tools on the server's list.
     pub(crate) fn lists(&self, tools: &[Value]) {
         let tools: Vec<Value> = tools
             .iter()
@@ -48,15 +48,15 @@ impl Fixture {
         self.has("tools", &Value::from(tools).to_string());
     }
 
-    /// Has this listed under a key of the protocol, such as `prompts`.
+    /// Replaces the list under a key of the protocol, such as `prompts`.
     pub(crate) fn has(&self, key: &str, list: &str) {
-        // Never seen half written by a server that reads it meanwhile.
+        // A server that reads it meanwhile never sees it half written.
         let next = self.path("next");
         fs::write(&next, list).unwrap();
         fs::rename(next, self.path(&format!("{key}.json"))).unwrap();
     }
 
-    /// Has the server declare these capabilities when it is started.
+    /// Sets the capabilities that the server declares when it is started.
     pub(crate) fn offers(&self, capabilities: &Value) {
         fs::write(self.path("capabilities.json"), capabilities.to_string()).unwrap();
     }
@@ -65,13 +65,13 @@ impl Fixture {
         self.folder.path().join(file)
     }
 
-    /// What the server has noted in a file.
+    /// Returns the lines that the server has written to a file.
     pub(crate) fn notes(&self, file: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path(file)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Waits until the server has noted something in a file.
+    /// Waits until the server has written this to a file.
     pub(crate) async fn noted(&self, file: &str, line: &str) {
         let noted = async {
             while !self.notes(file).iter().any(|note| note == line) {
@@ -108,25 +108,25 @@ pub(crate) fn text(text: &str) -> Template {
     Template::parse(text).unwrap()
 }
 
-/// A tool of a server, by the server's own name for it.
+/// A tool with this name at the server.
 pub(crate) fn tool(name: &str) -> Value {
     json!(name)
 }
 
-/// The tools that a server offers now.
+/// Loads the lists, and returns the tools that the server offers.
 pub(crate) async fn load(server: &Arc<McpServer>) -> Arc<tool_core::Catalogue> {
     let source = server.source();
     tokio::time::timeout(LIMIT, source.load()).await.unwrap();
     source.snapshot()
 }
 
-/// A call of a server's tool, ready to be made.
+/// Call of a server's tool, ready to be made.
 pub(crate) struct Call {
     pub(crate) cx: CallContext,
 }
 
 impl Call {
-    /// Of a tool as a manifest of the operator names it.
+    /// A call of a tool as the operator's manifest names it.
     pub(crate) fn new(server: &Arc<McpServer>, tool: &str, arguments: Value) -> Self {
         let mut test_tool = TestTool::new("outward");
         test_tool.descriptor.executor.kind = McpExecutor::KIND.to_owned();
@@ -134,7 +134,7 @@ impl Call {
         Self::of(server, test_tool.descriptor, arguments)
     }
 
-    /// Of a tool as it is on the server's list.
+    /// A call of a tool on the server's list.
     pub(crate) fn of(server: &Arc<McpServer>, descriptor: Descriptor, arguments: Value) -> Self {
         let servers = McpExecutor::new([server.clone()]);
         let executor = servers.prepare(&descriptor).unwrap();
@@ -152,13 +152,13 @@ impl Call {
         }
     }
 
-    /// Of what stands for the tool, such as its completion.
+    /// Changes the target, for example to the tool's completion.
     pub(crate) fn to(mut self, target: impl FnOnce(Arc<Tool>) -> Target) -> Self {
         self.cx.target = target(self.cx.tool().clone());
         self
     }
 
-    /// Has to be over within this time.
+    /// Sets the time limit of the call.
     pub(crate) fn within(mut self, limit: Duration) -> Self {
         self.cx.tighten_deadline(limit);
         self
@@ -171,7 +171,7 @@ impl Call {
         }
     }
 
-    /// What comes of it, finished or not.
+    /// Returns the outcome, finished or not.
     pub(crate) async fn come(&mut self) -> Result<Outcome, ToolError> {
         let executor = self.cx.tool().executor().clone();
         let outcome = tokio::time::timeout(LIMIT, executor.invoke_boxed(&mut self.cx)).await;
@@ -179,7 +179,7 @@ impl Call {
     }
 }
 
-/// Keeps every report.
+/// Records every report.
 #[derive(Default)]
 pub(crate) struct Reports(pub(crate) Mutex<Vec<RawJson>>);
 
@@ -189,7 +189,7 @@ impl Progress for Reports {
     }
 }
 
-/// Stands still, so that a limit is the time that is left.
+/// Clock that stands still, so that a limit equals the remaining time.
 pub(crate) struct StoppedClock;
 
 impl Clock for StoppedClock {
@@ -202,7 +202,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Has no value for anything.
+/// Secrets without any value.
 pub(crate) struct NoSecrets;
 
 impl Secrets for NoSecrets {
@@ -215,7 +215,7 @@ impl Secrets for NoSecrets {
     }
 }
 
-/// A prepared tool as something that a test tool can be built with.
+/// A prepared tool as the backend of a test tool.
 struct Prepared(Arc<dyn DynBackend>);
 
 impl Invoke for Prepared {

@@ -1,4 +1,4 @@
-//! Failures that only a server over HTTP has.
+//! Failures that only servers over HTTP have.
 
 use std::{
     net::SocketAddr,
@@ -20,7 +20,7 @@ use tool_exec_mcp::{EraChoice, HttpTransport, McpServer, ServerSettings, ServerT
 
 use crate::fixture::{Call, NoSecrets, load};
 
-/// Listens on the loopback; every call of a tool gets this response.
+/// Listens on the loopback interface. Every call of a tool gets this response.
 async fn listen(response: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -32,7 +32,7 @@ async fn listen(response: &'static str) -> SocketAddr {
     address
 }
 
-/// Answers one request after the other, for as long as the client likes.
+/// Answers requests one after the other until the client leaves.
 async fn serve(stream: TcpStream, response: &str) {
     let mut stream = BufReader::new(stream);
     while let Some((line, body)) = read_request(&mut stream).await {
@@ -89,7 +89,7 @@ fn with_body(status: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// A response without a body; the text is the status and perhaps headers.
+/// A response without a body. The text is the status, possibly with headers.
 pub(crate) fn bare(status: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")
 }
@@ -157,7 +157,7 @@ async fn statuses_have_their_kinds() {
         ("410 Gone", ErrorKind::UpstreamError, None),
         ("422 Unprocessable Content", ErrorKind::InvalidArguments, None),
         ("302 Found", ErrorKind::UpstreamError, None),
-        // A proxy may say these after the server has begun.
+        // A proxy may answer with these after the server has begun.
         ("500 Internal Server Error", ErrorKind::OutcomeUnknown, None),
         ("502 Bad Gateway", ErrorKind::OutcomeUnknown, None),
         ("504 Gateway Timeout", ErrorKind::OutcomeUnknown, None),
@@ -167,7 +167,7 @@ async fn statuses_have_their_kinds() {
             ErrorKind::Unavailable,
             Some(Duration::from_secs(7)),
         ),
-        // Frameworks word the same as an error that names no request.
+        // Some frameworks report this as an error without a request id.
         (
             r#"500 Internal Server Error|{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal server error"},"id":null}"#,
             ErrorKind::OutcomeUnknown,
@@ -212,7 +212,7 @@ async fn a_negative_wait_forbids_another_attempt() {
     }
 }
 
-/// A server of 2024-11-05: it answers on the stream of events alone.
+/// A server of 2024-11-05, which answers on the event stream alone.
 async fn listen_old() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -285,7 +285,7 @@ async fn servers_of_the_old_transport_are_reached_unless_it_is_ruled_out() {
     }
 }
 
-/// A key that is a part of the URL, and is kept until it is renewed.
+/// A key as part of the URL, cached until it is renewed.
 struct Kept {
     n_renewals: AtomicUsize,
     keys: &'static [&'static str],
@@ -308,7 +308,7 @@ impl Secrets for Kept {
     }
 }
 
-/// Answers whoever comes to the path of the fresh key.
+/// Answers requests to the path of the fresh key.
 async fn guard(mut stream: BufReader<TcpStream>) {
     while let Some((line, body)) = read_request(&mut stream).await {
         let answer = match body["method"].as_str() {
@@ -330,7 +330,7 @@ async fn guard(mut stream: BufReader<TcpStream>) {
     }
 }
 
-/// A server that takes the fresh key alone, and these keys for it.
+/// A server that accepts the fresh key alone, and returns these keys for it.
 async fn guarded(keys: &'static [&'static str]) -> (Arc<McpServer>, Arc<Kept>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/${{secret:key}}", listener.local_addr().unwrap());
@@ -351,7 +351,7 @@ async fn guarded(keys: &'static [&'static str]) -> (Arc<McpServer>, Arc<Kept>) {
     (McpServer::new(settings, kept.clone()), kept)
 }
 
-/// Whoever renews it may need more than one try, before anything was listed.
+/// Checks that a renewal may need several attempts, before anything was listed.
 #[tokio::test]
 async fn a_key_is_renewed_until_the_server_takes_it() {
     let (server, kept) = guarded(&["stale", "older", "fresh"]).await;
@@ -389,8 +389,8 @@ async fn a_server_that_refuses_the_key_is_reached_with_another() {
     }
 }
 
-/// A server that is one of these from the first request on, and another from when it is told: it refuses what the other
-/// era asks as the text says, and runs a tool in its own.
+/// A server that changes its era on demand. It refuses requests of the other era with this text, and runs a tool in its
+/// own.
 struct Switching {
     is_modern: AtomicBool,
     refusal: &'static str,
@@ -446,7 +446,7 @@ impl Switching {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_another_era_by_now_is_found_out() {
+async fn a_change_of_the_servers_era_is_detected() {
     for (was_modern, refusal) in [
         (true, "400 Bad Request"),
         (true, "404 Not Found"),
@@ -493,7 +493,7 @@ async fn a_server_that_speaks_another_era_by_now_is_found_out() {
         Call::new(&server, "echo", json!({})).make().await.unwrap();
         assert_eq!(is_modern(), !was_modern, "{refusal}");
         assert_eq!(switching.n_runs.load(Ordering::SeqCst), 2, "{refusal}");
-        // It is not asked again and again: what it refuses now is not a matter of eras.
+        // Eras are not tried again and again: this refusal has another cause.
         switching.is_modern.store(was_modern, Ordering::SeqCst);
         Call::new(&server, "echo", json!({})).make().await.unwrap_err();
         assert_eq!(switching.n_runs.load(Ordering::SeqCst), 2);

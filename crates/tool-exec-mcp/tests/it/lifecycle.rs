@@ -1,4 +1,4 @@
-//! When a server is started, listed again and ended.
+//! Start, listing and end of servers.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tool_exec_mcp::{HttpTransport, McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
 
-/// Whether a process is there.
+/// Returns `true` if a process exists.
 pub(crate) fn runs(pid: &str) -> bool {
     fs::exists(format!("/proc/{pid}")).unwrap()
 }
@@ -34,7 +34,7 @@ async fn nothing_is_started_before_it_is_needed() {
     assert!(source.may_hold(Feature::Tool, "box__echo"));
     assert_eq!(source.status().state, SourceState::NotStarted);
     assert!(server.status().is_none());
-    // Preparing a tool is no call of it.
+    // Preparing a tool does not call it.
     let mut call = Call::new(&server, "echo", json!({}));
     assert!(fixture.notes("starts").is_empty());
     call.make().await.unwrap();
@@ -89,14 +89,14 @@ async fn a_storm_of_changes_is_one_new_list() {
         Arc::ptr_eq(&before.tools[0], &after.tools[0]),
         "what did not change stays the same"
     );
-    // One list for all that came before it was read, at most one for what came while it was.
+    // One list for all changes before it was read, and at most one for those meanwhile.
     let n_lists = fixture.notes("lists").len();
     assert!((2..=3).contains(&n_lists), "{n_lists} lists for 100 changes");
     server.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_list_that_says_the_same_again_is_no_change() {
+async fn an_equal_list_is_no_change() {
     let fixture = Fixture::new(&[tool("storm")]);
     let server = fixture.server("");
     load(&server).await;
@@ -197,7 +197,7 @@ async fn a_server_that_cannot_be_started_says_why() {
 }
 
 #[tokio::test]
-async fn what_is_inside_is_told_as_the_cause_only() {
+async fn internal_details_are_in_the_source_only() {
     let target = ServerTarget::Stdio {
         command: Template::parse("/there/is/no/such/program").unwrap(),
         args: Vec::new(),
@@ -213,7 +213,7 @@ async fn what_is_inside_is_told_as_the_cause_only() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_opens_is_given_up() {
+async fn a_server_that_never_starts_times_out() {
     let fixture = Fixture::new(&[]);
     let mut settings = fixture.settings("never-opens");
     settings.start_timeout = Duration::from_millis(300);
@@ -321,7 +321,7 @@ async fn a_check_starts_a_server_again_that_has_ended() {
     Call::new(&server, "exit", json!({})).make().await.unwrap_err();
     let source = server.source();
     let checked = async {
-        // It is not started at once, lest it fails again and again.
+        // It is not started at once, since it might fail again and again.
         while source.check().await.expect("it is asked").is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -333,7 +333,7 @@ async fn a_check_starts_a_server_again_that_has_ended() {
     server.shutdown().await;
 }
 
-/// Lets time pass for those who wait for it, and not for what the server needs.
+/// Advances the clock for those who wait for it, and not for the server's own work.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -351,7 +351,7 @@ async fn lists(fixture: &Fixture, n: usize) {
 
 #[tokio::test]
 async fn lists_are_read_again_when_their_time_is_over() {
-    // What a server says of its list, and how long it is left alone at most then.
+    // The server's time to live and announcements, and the maximum time until it is asked again.
     for (mode, ttl, is_told, wait) in [
         ("", None, false, 330),
         ("modern", None, false, 330),
@@ -367,7 +367,7 @@ async fn lists_are_read_again_when_their_time_is_over() {
         }
         let server = fixture.server(mode);
         load(&server).await;
-        // Long before, nobody asks; a list that says the same again is no change.
+        // Much earlier nobody asks. An equal list is no change.
         pass(Duration::from_secs(wait * 8 / 10)).await;
         Call::new(&server, "echo", json!({})).make().await.unwrap();
         assert_eq!(fixture.notes("lists").len(), 1, "{mode} {ttl:?} {is_told}");
@@ -385,7 +385,7 @@ async fn lists_are_read_again_when_their_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_list_of_whose_changes_the_server_tells_is_left_alone() {
+async fn a_list_whose_changes_are_announced_is_not_polled() {
     let fixture = Fixture::new(&[tool("old")]);
     let server = fixture.server("");
     load(&server).await;

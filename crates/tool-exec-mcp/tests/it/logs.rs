@@ -1,4 +1,4 @@
-//! What a server logs, and who gets it.
+//! Log messages of servers, and the clients that get them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn server(fixture: &Fixture) -> Arc<McpServer> {
     McpServer::new(asker(fixture, ""), Arc::new(NoSecrets))
 }
 
-/// Makes a call in which the server logs something, and says what its client got.
+/// Makes a call in which the server logs a message, and returns what its client got.
 async fn logged(client: &Arc<Client>, server: &Arc<McpServer>, level: &str) -> Vec<String> {
     let before = client.logs().len();
     let mut call = client.call(server, "log", json!({"level": level}));
@@ -61,7 +61,7 @@ async fn the_server_is_told_the_lowest_level_that_anyone_wants() {
             r#"logging/setLevel {"level":"debug"}"#
         ]
     );
-    // One that was started again has forgotten it.
+    // A restarted server has forgotten the level.
     let client = Client::listening("anna", "error");
     client.call(&server, "exit", json!({})).make().await.unwrap_err();
     let again = async {
@@ -78,7 +78,7 @@ async fn the_server_is_told_the_lowest_level_that_anyone_wants() {
 }
 
 #[tokio::test]
-async fn what_may_be_another_clients_is_nobodys() {
+async fn a_message_that_may_be_another_clients_is_dropped() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture);
     let (anna, otto) = (
@@ -99,14 +99,14 @@ async fn what_may_be_another_clients_is_nobodys() {
 }
 
 #[tokio::test]
-async fn over_a_connection_that_several_principals_use_nobody_reads_what_may_be_about_anothers_call() {
+async fn messages_on_a_connection_of_several_principals_are_dropped() {
     let fixture = Fixture::new(&[]);
     for (isolation, expected) in [(Isolation::Auto, [1, 1, 0, 0]), (Isolation::Principal, [1; 4])] {
         let mut settings = asker(&fixture, "");
         settings.isolation = isolation;
         let server = McpServer::new(settings, Arc::new(NoSecrets));
         let mut told = Vec::new();
-        // The second has another session, and the calls before have all ended.
+        // The second has another session, and all earlier calls have ended.
         for (principal, session) in [("alice", "a"), ("alice", "b"), ("bob", "c"), ("alice", "a")] {
             let client = Client::listening(session, "debug");
             let mut call = client.call(&server, "log", json!({"level": "error"}));

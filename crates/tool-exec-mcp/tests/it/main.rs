@@ -1,24 +1,24 @@
 //! Servers as sources of tools, and calls of what they offer.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod asking;
-mod beside_tools;
 mod calls;
 mod client;
+mod client_lists;
+mod client_subscriptions;
 mod connections;
 mod definitions;
 mod fixture;
+mod followed_tasks;
 mod http;
-mod http_asking;
-mod idle;
+mod http_server_requests;
+mod idle_timeout;
 mod lifecycle;
 mod logs;
 mod modern;
 mod names;
-mod news;
-mod own_lists;
-mod own_news;
+mod prompts_and_resources;
+mod server_requests;
+mod shared_subscriptions;
 mod states;
 mod tasks;
-mod tasks_followed;
-mod waiting;
+mod wait_queue;

@@ -1,4 +1,4 @@
-//! What only a modern server does: it ends a call with a question, and reads in each request who calls.
+//! Behaviour of modern servers alone: input requests as results, and client capabilities in each request.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn fixture() -> Fixture {
 }
 
 #[tokio::test]
-async fn who_asks_has_not_finished_and_goes_on_with_the_answers() {
+async fn an_input_request_ends_a_round_and_the_answers_continue_it() {
     let fixture = fixture();
     let server = fixture.server("modern");
     let catalogue = load(&server).await;
@@ -52,7 +52,7 @@ async fn who_asks_has_not_finished_and_goes_on_with_the_answers() {
 }
 
 #[tokio::test]
-async fn results_that_are_none() {
+async fn invalid_results_are_protocol_errors() {
     let fixture = fixture();
     let server = fixture.server("modern");
     let many: serde_json::Map<_, _> = (0..65)
@@ -62,26 +62,26 @@ async fn results_that_are_none() {
         (json!({"resultType": "input_required"}), "asks for nothing"),
         (
             json!({"resultType": "input_required", "inputRequests": [1]}),
-            "no object",
+            "not an object",
         ),
         (
             json!({"resultType": "input_required", "inputRequests": {"a": 7}}),
-            "no client can be asked",
+            "no client answers",
         ),
         (
             json!({"resultType": "input_required", "inputRequests": {"a": {"method": "tools/call"}}}),
-            "no client can be asked",
+            "no client answers",
         ),
         (
             json!({"resultType": "input_required", "inputRequests": many}),
-            "more questions",
+            "more than 64 input requests",
         ),
         (
             json!({"resultType": "task", "taskId": "1", "status": "working"}),
             "a task",
         ),
-        (json!({"resultType": "later"}), "not known"),
-        (json!({"resultType": 7}), "not known"),
+        (json!({"resultType": "later"}), "unknown type"),
+        (json!({"resultType": 7}), "unknown type"),
     ];
     for (result, message) in cases {
         let error = Call::new(&server, "says", result.clone())
@@ -145,6 +145,10 @@ async fn each_request_says_what_its_client_can_be_asked() {
     for (call, expected) in cases {
         assert_eq!(meta(call).await, expected);
     }
-    assert_eq!(server.n_dedicated_connections(), 0, "all share the one connection");
+    assert_eq!(
+        server.n_dedicated_connections(),
+        0,
+        "all share the one connection"
+    );
     server.shutdown().await;
 }

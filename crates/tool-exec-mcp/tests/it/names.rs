@@ -1,4 +1,4 @@
-//! Which tools are offered, and under which names.
+//! Tools that are offered, and their names.
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tool_exec_mcp::{McpExecutor, McpServer, ServerSettings};
 
 use crate::fixture::{Fixture, NoSecrets, load, tool};
 
-/// Has given out one value.
+/// Secrets that have given out one value.
 struct Known(SecretSearch);
 
 impl Secrets for Known {
@@ -28,7 +28,7 @@ impl Secrets for Known {
 }
 
 #[tokio::test]
-async fn what_a_server_lists_is_without_secrets() {
+async fn lists_hide_known_secrets() {
     let plain = r#"{ "name":"plain", "inputSchema": {"type":"object"}, "x": 1e2 }"#;
     let leaky = r#"{"name":"leaky","title":"hunter2-hunter2","description":"with hunter2%2Dhunter2","inputSchema":{"type":"object","properties":{"a":{"default":"aHVudGVyMi1odW50ZXIy"}}}}"#;
     let prompt = r#"{"name":"greet","description":"hunter2\u002dhunter2"}"#;
@@ -54,7 +54,7 @@ async fn what_a_server_lists_is_without_secrets() {
     );
 }
 
-/// The names under which a server's tools are offered once its settings have been changed.
+/// Returns the names under which a server's tools are offered after its settings were changed.
 async fn names(tools: &[&str], change: impl FnOnce(&mut ServerSettings)) -> Vec<String> {
     let tools: Vec<_> = tools.iter().map(|name| tool(name)).collect();
     let fixture = Fixture::new(&tools);
@@ -83,7 +83,7 @@ async fn the_prefix_stands_before_every_name() {
 }
 
 #[tokio::test]
-async fn the_configuration_takes_leaves_out_and_renames_by_the_servers_own_names() {
+async fn include_exclude_and_rename_match_names_at_the_server() {
     let listed = ["read_file", "read_dir", "write_file", "stat"];
     let include = |settings: &mut ServerSettings| settings.include = Some(patterns(&["read_*", "stat"]));
     assert_eq!(
@@ -107,7 +107,7 @@ async fn the_configuration_takes_leaves_out_and_renames_by_the_servers_own_names
 }
 
 #[tokio::test]
-async fn absurd_names_become_names_that_everyone_takes() {
+async fn odd_names_become_valid_names() {
     let long = "x".repeat(200);
     let absurd = [
         "read file",
@@ -162,8 +162,8 @@ async fn a_tool_that_cannot_be_used_is_left_out_with_the_reason() {
     assert_eq!(
         rejected,
         [
-            ("box__unknown-schema", "its `inputSchema` is no object"),
-            ("box__odd-schema", "its `inputSchema` is no object"),
+            ("box__unknown-schema", "its `inputSchema` is not an object"),
+            ("box__odd-schema", "its `inputSchema` is not an object"),
             ("box__?", "it has no `name`"),
             ("box__?", "it has no `name`"),
             ("box__?", "it has no `name`"),
@@ -233,7 +233,7 @@ async fn a_server_without_tools_offers_none() {
 }
 
 #[test]
-fn which_names_a_server_may_hold_is_known_before_it_is_started() {
+fn possible_names_are_known_before_the_start() {
     let fixture = Fixture::new(&[]);
     let may_hold = |change: &dyn Fn(&mut ServerSettings), name: &str| {
         let mut settings = fixture.settings("");
@@ -248,7 +248,10 @@ fn which_names_a_server_may_hold_is_known_before_it_is_started() {
     let long = |settings: &mut ServerSettings| settings.prefix = "p".repeat(80);
     let mut settings = fixture.settings("");
     long(&mut settings);
-    assert!(may_hold(&long, &settings.outward("tool")), "a prefix that is cut");
+    assert!(
+        may_hold(&long, &settings.outward_tool_name("tool")),
+        "a prefix that is cut"
+    );
     let odd = |settings: &mut ServerSettings| settings.prefix = "b/".to_owned();
     assert!(may_hold(&odd, "b_tool"));
     assert!(fixture.notes("starts").is_empty());
@@ -285,7 +288,7 @@ fn settings_that_name_no_server_say_which_there_are() {
 }
 
 #[test]
-fn what_runs_a_tool_of_a_server_speaks_mcp() {
+fn the_backend_of_a_tool_speaks_mcp() {
     let fixture = Fixture::new(&[]);
     let mut descriptor = tool_testkit::TestTool::new("t").descriptor;
     descriptor.executor.config = json!({"server": "box", "tool": "t"});

@@ -1,4 +1,4 @@
-//! Where a server stands as a source of tools, and who is told.
+//! States of a server as a source of tools, and their notification.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use tool_exec_mcp::{HealthCheck, McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
 
-/// Keeps every change of a server's state that it is told of.
+/// Records every change of a server's state.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<SourceChange>>>);
 
@@ -36,7 +36,7 @@ impl Told {
         changes.iter().map(|change| change.to.as_str()).collect()
     }
 
-    /// Waits until it was told of so many changes, and of no more.
+    /// Waits until exactly these changes were recorded.
     async fn come_to(&self, words: &[&str]) {
         let told = async {
             while self.words().len() < words.len() {
@@ -48,7 +48,7 @@ impl Told {
     }
 }
 
-/// Waits until the server may be tried again.
+/// Waits until the backoff of the server is over.
 async fn rested(server: &Arc<McpServer>) {
     let rested = async {
         while server.source().status().retry_in.is_some() {
@@ -59,7 +59,7 @@ async fn rested(server: &Arc<McpServer>) {
 }
 
 #[tokio::test]
-async fn every_state_is_told_once_and_in_order() {
+async fn every_state_is_reported_once_and_in_order() {
     let fixture = Fixture::new(&[tool("exit"), tool("echo")]);
     let server = fixture.server("");
     let told = Told::of(&server);
@@ -72,7 +72,7 @@ async fn every_state_is_told_once_and_in_order() {
     told.come_to(&["starting", "ready"]).await;
 
     Call::new(&server, "exit", json!({})).make().await.unwrap_err();
-    // Nobody has to ask.
+    // Without any request.
     told.come_to(&["starting", "ready", "failed"]).await;
     let failed = server.source().status();
     assert!(matches!(failed.state, SourceState::Failed(_)), "{failed:?}");
@@ -107,17 +107,17 @@ async fn a_call_that_needs_no_list_makes_it_ready_as_well() {
     server.shutdown().await;
 }
 
-/// So long, and the longest pause is over.
+/// After this time, the longest backoff is over.
 const PAUSE: Duration = Duration::from_secs(76);
 
 #[tokio::test]
-async fn tries_that_fail_are_counted_and_each_is_left_alone_for_a_while() {
+async fn failed_starts_are_counted_and_back_off() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("fails");
     let told = Told::of(&server);
     for n in 1..=3 {
         load(&server).await;
-        // Time stands still, so that the pause is not over before it is looked at.
+        // The clock stands still, so that the backoff is not over before the check.
         time::pause();
         // These do not count: nothing is tried.
         server.source().load().await;
@@ -138,7 +138,7 @@ async fn tries_that_fail_are_counted_and_each_is_left_alone_for_a_while() {
 }
 
 #[tokio::test]
-async fn lists_that_cannot_be_read_are_left_alone_for_a_while() {
+async fn lists_that_cannot_be_read_back_off() {
     let fixture = Fixture::new(&[]);
     fs::remove_file(fixture.path("tools.json")).unwrap();
     let server = fixture.server("");
@@ -165,7 +165,7 @@ async fn lists_that_cannot_be_read_are_left_alone_for_a_while() {
     server.shutdown().await;
 }
 
-/// Every reference is `pw`; what is written is noted.
+/// Every reference is `pw`. Literal values are recorded.
 #[derive(Default)]
 struct Written(Mutex<Vec<String>>);
 
@@ -187,7 +187,7 @@ impl Secrets for Written {
 }
 
 #[tokio::test]
-async fn what_is_written_out_in_the_environment_can_be_known_as_a_secret() {
+async fn literal_environment_values_can_be_learned_as_secrets() {
     let text = |text: &str| Template::parse(text).expect("it is a text");
     let env = [
         ("HTTPS_PROXY", "http://ada:literal@proxy"),
@@ -218,7 +218,7 @@ async fn what_is_written_out_in_the_environment_can_be_known_as_a_secret() {
 }
 
 #[tokio::test]
-async fn what_it_is_started_with_may_be_missing() {
+async fn a_missing_reference_fails_the_start() {
     let target = ServerTarget::Stdio {
         command: Template::parse("${env:UNSET_COMMAND}").unwrap(),
         args: Vec::new(),

@@ -14,7 +14,7 @@ use crate::{
 const TASKS: &str =
     r#"{"name":"work","execution":{ "x":1, "taskSupport":"required" },"inputSchema":{"type":"object"}}"#;
 
-/// A server with a tool whose tasks are as the arguments of a call describe them.
+/// A server with a tool whose tasks follow the arguments of a call.
 fn fixture() -> Fixture {
     let fixture = Fixture::new(&[]);
     fixture.has("tools", &format!("[{TASKS}]"));
@@ -186,7 +186,7 @@ async fn what_a_task_asks_reaches_the_client_of_its_call() {
         answer["result"],
         json!({"by": "anna", "n": 1e2, "_meta": related})
     );
-    // One that nobody answers is taken back, and the task with it.
+    // A question that nobody answers is withdrawn, and its task cancelled.
     let arguments = json!({"made": task("input_required", None), "asks": {"message": "?"}});
     let mut call = Call::of(&server, listed(&server).await, arguments);
     call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
@@ -212,7 +212,7 @@ async fn a_server_may_answer_at_once() {
 }
 
 #[tokio::test]
-async fn tasks_that_come_to_nothing() {
+async fn tasks_that_fail() {
     let fixture = fixture();
     let server = fixture.server("");
     let failed = task("failed", Some("no\u{7} disk"));
@@ -236,11 +236,11 @@ async fn tasks_that_come_to_nothing() {
             "has cancelled the task: by hand",
             vec![],
         ),
-        // What follows may still be running.
+        // The following ones may still be running.
         (
             json!({"made": task("dreaming", None)}),
             ErrorKind::OutcomeUnknown,
-            "no known status",
+            "an unknown status",
             vec!["tasks/cancel t1"],
         ),
         (
@@ -262,7 +262,7 @@ async fn tasks_that_come_to_nothing() {
         if arguments["error"].is_object() {
             assert_eq!(error.detail().unwrap().get("data").unwrap().as_str(), "7");
         }
-        // What is told without waiting has been sent when the next call is answered, and read before the one after.
+        // A notification was sent when the next call is answered, and read before the one after.
         for _ in 0..2 {
             Call::new(&server, "echo", json!({})).make().await.unwrap();
         }
@@ -293,7 +293,7 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
     let fixture = fixture();
     let server = fixture.server("");
     let tool = listed(&server).await;
-    // Dropped between two looks, and while the result is waited for.
+    // Dropped between two polls, and while the result is waited for.
     for (made, waits) in [
         (task("working", None), "tasks/get t1"),
         (task("input_required", None), "tasks/result t1"),
@@ -314,7 +314,7 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
 }
 
 #[tokio::test]
-async fn where_a_task_was_given_up_no_other_client_goes_on() {
+async fn no_other_client_uses_the_connection_of_an_abandoned_task() {
     let fixture = fixture();
     let mut settings = fixture.settings("");
     settings.isolation = Isolation::Principal;
@@ -331,13 +331,13 @@ async fn where_a_task_was_given_up_no_other_client_goes_on() {
     let mut given_up = call("anna", json!({"made": made}));
     let reports = Arc::new(Reports::default());
     given_up.cx.origin.progress = Some(reports.clone());
-    // Between two looks: no request is under way.
+    // Between two polls: no request is in progress.
     tokio::select! {
         result = given_up.make() => panic!("{result:?}"),
         () = until(|| !reports.0.lock().unwrap().is_empty()) => {}
     }
     drop(given_up);
-    // One is shared.
+    // One of the processes serves the shared connection.
     for (name, n_starts) in [("anna", 2), ("otto", 3)] {
         call(name, json!({})).make().await.unwrap();
         assert_eq!(fixture.notes("starts").len(), n_starts, "{name}");

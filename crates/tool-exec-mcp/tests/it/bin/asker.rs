@@ -1,5 +1,5 @@
 //! A legacy MCP server over stdio that asks its client, for the tests of `tool-exec-mcp`. Its first argument is a
-//! folder: what happens goes into files there. Its second argument says how it is.
+//! folder, to whose files it writes what happens. Its second argument is its mode.
 
 use std::{
     collections::HashMap,
@@ -43,7 +43,7 @@ fn main() -> io::Result<()> {
         }
     }
     if server.mode == "stays" {
-        // Longer than it is waited for.
+        // Longer than anyone waits for it.
         thread::sleep(Duration::from_secs(3600));
     }
     Ok(())
@@ -52,17 +52,17 @@ fn main() -> io::Result<()> {
 struct Server {
     folder: PathBuf,
     mode: String,
-    /// The calls that wait for the answer to a question.
+    /// Calls that wait for the answer to a question.
     asked: HashMap<String, RawJson>,
-    /// The calls that wait for `release`.
+    /// Calls that wait for `release`.
     held: Vec<RawJson>,
     n_questions: u64,
-    /// How many processes have been started, this one included.
+    /// Number of processes started so far, including this one.
     n_starts: usize,
 }
 
 impl Server {
-    /// Waits for a file where the mode says that all processes but the first ones do so at this step.
+    /// Waits for a file, if the mode makes all processes but the first ones wait at this step.
     fn hold_up(&self, step: &str) {
         let first = self.mode.strip_prefix(step).and_then(|n| n.trim().parse().ok());
         while first.is_some_and(|first| self.n_starts > first) && !self.folder.join("go").exists() {
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Does what the tool's name says.
+    /// Runs the tool of this name.
     fn call(&mut self, id: RawJson, params: &RawJson) -> io::Result<()> {
         let arguments = params.get("arguments").unwrap_or_default();
         let text = |key: &str| arguments.get(key).and_then(|value| value.string());
@@ -122,7 +122,7 @@ impl Server {
                 self.held.push(id);
                 Ok(())
             }
-            // Goes on with calls that may have been given up meanwhile: asks for each.
+            // Resumes calls that may have been abandoned meanwhile, and asks for each.
             "ask-for-held" => {
                 for held in std::mem::take(&mut self.held) {
                     let question = self.question("elicitation/create", None)?;
@@ -181,7 +181,7 @@ impl Server {
         Ok(())
     }
 
-    /// The answer to a question is the result of the call that asked it.
+    /// Uses the answer to a question as the result of the call that asked it.
     fn answer(&mut self, id: &RawJson, message: &RawJson) -> io::Result<()> {
         let answer = message
             .without_members(&["jsonrpc", "id"])

@@ -1,6 +1,6 @@
-//! An MCP server over stdio for the tests of `tool-exec-mcp`. Its first argument is a folder: the tools it lists are
-//! in `tools.json` there, what else it lists and its capabilities in files of their own, and what happens to it goes
-//! into files beside that. Its second argument says how it is.
+//! An MCP server over stdio for the tests of `tool-exec-mcp`. Its first argument is a folder. The file `tools.json`
+//! there holds its tools, other files hold its other lists and its capabilities, and it writes what happens to further
+//! files. Its second argument is its mode.
 
 use std::{
     fs::{self, OpenOptions},
@@ -14,13 +14,13 @@ use raw_json::RawJson;
 
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
 
-/// Where the server keeps what it does and has.
+/// State and folder of the server.
 struct Server {
     folder: PathBuf,
     mode: String,
-    /// Of each task that was made: its id, what it is found to be at each look, and the call's parameters.
+    /// Each created task: its id, its state at each poll, and the call's params.
     tasks: Vec<(String, Vec<RawJson>, RawJson)>,
-    /// Who waits for the answer to a question, and is answered with what then.
+    /// Request that waits for the answer to a question, and its own answer.
     held: Option<(RawJson, RawJson)>,
 }
 
@@ -110,7 +110,7 @@ impl Server {
         told.unwrap_or_else(|_| CAPABILITIES.to_owned())
     }
 
-    /// Lists what is in the file, which may be `silence`.
+    /// Lists the content of the file, which may be `silence`.
     fn list(&self, id: &RawJson, method: &str, key: &str) -> io::Result<()> {
         note(&self.folder, "lists", method)?;
         match fs::read_to_string(self.folder.join(format!("{key}.json"))) {
@@ -127,7 +127,7 @@ impl Server {
         }
     }
 
-    /// Makes the task that the arguments describe.
+    /// Creates the task that the arguments describe.
     fn make_task(&mut self, id: &RawJson, params: &RawJson) -> io::Result<()> {
         let arguments = params.get("arguments").unwrap_or_default();
         let Some(made) = arguments.get("made") else {
@@ -150,7 +150,7 @@ impl Server {
         };
         let arguments = params.get("arguments").unwrap_or_default();
         if method == "tasks/get" {
-            // The last look is repeated.
+            // The last state is repeated.
             let look = if looks.len() > 1 {
                 looks.pop()
             } else {
@@ -185,7 +185,7 @@ impl Server {
     }
 }
 
-/// Answers with what was asked.
+/// Asks the client, and answers with its answer.
 fn ask(id: &RawJson, method: &str, params: &RawJson) -> io::Result<()> {
     if text(params, "name") == "rpc-error" || text(params, "uri") == "box:none" {
         return error(
@@ -202,7 +202,7 @@ fn ask(id: &RawJson, method: &str, params: &RawJson) -> io::Result<()> {
     )
 }
 
-/// Whether a modern client says with a request that it follows tasks.
+/// Returns `true` if a modern client declares with a request that it supports tasks.
 fn follows_tasks(params: &RawJson) -> bool {
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
     [
@@ -227,7 +227,7 @@ fn text(value: &RawJson, key: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Does what the tool's name says.
+/// Runs the tool of this name.
 fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
     match text(params, "name").as_str() {
         "progress" => {
@@ -291,7 +291,7 @@ fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
         "large" => result(id, &format!(r#"{{"content":"{}"}}"#, "x".repeat(200_000))),
         "exit" => end(7),
         "never" => Ok(()),
-        // The parameters as they came.
+        // The params as they came.
         _ => result(id, params.as_str()),
     }
 }

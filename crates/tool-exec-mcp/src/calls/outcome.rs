@@ -1,0 +1,74 @@
+use std::mem;
+
+use mcp_wire::Era;
+use raw_json::{JsonKind, RawJson};
+use tool_core::{CallContext, ErrorKind, Outcome, Reply, Target, ToolError, UriCompletion};
+
+use super::{McpCall, input_request::input_request};
+
+/// Members of a result that are read here, by layers or by clients. A duplicate is refused, since readers could differ
+/// on which one counts.
+const RESULT_MEMBERS: [&str; 7] = [
+    "content",
+    "structuredContent",
+    "isError",
+    "_meta",
+    "resultType",
+    "inputRequests",
+    "requestState",
+];
+
+impl McpCall {
+    /// Returns the outcome of the call.
+    pub(super) fn outcome(&self, cx: &CallContext, era: Era, result: &RawJson) -> Result<Outcome, ToolError> {
+        let protocol = |what: &str| {
+            let message = format!(
+                "the server `{}` answered with {what}",
+                self.server.settings().name
+            );
+            Err(ToolError::new(ErrorKind::Protocol, message))
+        };
+        if result.kind() != JsonKind::Object {
+            return protocol("a result that is not an object");
+        }
+        let (mut is_error, mut kind) = (false, None);
+        let mut seen = [false; RESULT_MEMBERS.len()];
+        for (key, value) in result.parts() {
+            if let Some(index) = RESULT_MEMBERS.iter().position(|read| *read == key)
+                && mem::replace(&mut seen[index], true)
+            {
+                return protocol(&format!("a result with a duplicate member `{key}`"));
+            }
+            match &*key {
+                "isError" => is_error = value.as_str() == "true",
+                "resultType" if era == Era::Modern => kind = Some(value.text().unwrap_or_default()),
+                _ => {}
+            }
+        }
+        match kind.as_deref() {
+            None | Some("complete") => {
+                let is_error = is_error && matches!(cx.target, Target::Tool(_));
+                Ok(Reply::result(self.without_excluded(cx, result), is_error).into())
+            }
+            Some("input_required") => match input_request(result) {
+                Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),
+                Err(what) => protocol(what),
+            },
+            Some("task") => protocol("a task that cannot be followed"),
+            Some(_) => protocol("a result of an unknown type"),
+        }
+    }
+
+    /// Returns the result without completion values that lead to excluded resources.
+    fn without_excluded(&self, cx: &CallContext, result: &RawJson) -> RawJson {
+        let Target::Completion(template) = &cx.target else {
+            return result.clone();
+        };
+        let settings = self.server.settings();
+        match &template.descriptor().uri {
+            Some(uri) => UriCompletion::new(uri, cx.arguments.raw())
+                .retain(result, |uri| settings.offers_unlisted_uri(uri, true)),
+            None => result.clone(),
+        }
+    }
+}

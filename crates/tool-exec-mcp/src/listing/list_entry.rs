@@ -1,0 +1,223 @@
+//! Entries of a server's list, and their conversion into descriptors.
+
+use std::{collections::HashSet, sync::Arc};
+
+use mcp_client::ServerInfo;
+use mcp_wire::Era;
+use raw_json::{JsonKind, RawJson};
+use serde_json::{Value, json};
+use tool_core::{
+    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, RejectedEntry, Trust, outward_name,
+};
+
+use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};
+
+/// One entry of a list.
+#[derive(Clone, Copy)]
+pub(crate) struct ListEntry<'a> {
+    pub(super) settings: &'a ServerSettings,
+    pub(super) server: &'a ServerInfo,
+    pub(crate) feature: Feature,
+    pub(crate) definition: &'a RawJson,
+}
+
+impl ListEntry<'_> {
+    /// Returns the descriptor, or `None` if the configuration excludes the entry.
+    pub(super) fn descriptor(&self) -> Result<Option<Descriptor>, RejectedEntry> {
+        match self.feature {
+            Feature::Tool => self.tool(),
+            Feature::Prompt => self.prompt(),
+            _ => self.resource(self.key()),
+        }
+    }
+
+    fn tool(&self) -> Result<Option<Descriptor>, RejectedEntry> {
+        let upstream_name = self.identity("name")?;
+        if !self.settings.offers_name(&upstream_name) {
+            return Ok(None);
+        }
+        let name = self.settings.outward_tool_name(&upstream_name);
+        let Some(input_schema) = self.schema("inputSchema") else {
+            return Err(self.reject(name, "its `inputSchema` is not an object"));
+        };
+        let mut config = json!({"server": self.settings.name, "tool": upstream_name});
+        let mut definition = self.definition.clone();
+        match (self.task_support().as_deref(), self.runs_tasks()) {
+            (Some("required"), true) => {
+                config["task"] = Value::Bool(true);
+                definition = supporting_tasks(&definition, "optional");
+            }
+            (Some("required"), false) if self.server.era() == Era::Legacy => {
+                let reason = "it can be called as a task only, and the server does not offer to run tasks";
+                return Err(self.reject(name, reason));
+            }
+            // We offer to run tasks, so the tool's own statement must hold here.
+            (Some("required" | "optional"), false) => {
+                definition = supporting_tasks(&definition, "forbidden");
+            }
+            _ => {}
+        }
+        Ok(Some(Descriptor {
+            input_schema,
+            output_schema: self.schema("outputSchema"),
+            definition: Some(definition),
+            ..self.with(name, config)
+        }))
+    }
+
+    fn prompt(&self) -> Result<Option<Descriptor>, RejectedEntry> {
+        let upstream_name = self.identity("name")?;
+        if !self.settings.offers_name(&upstream_name) {
+            return Ok(None);
+        }
+        let name = outward_name(&format!("{}{upstream_name}", self.settings.prefix));
+        let config = json!({"server": self.settings.name, "prompt": upstream_name});
+        Ok(Some(self.with(name, config)))
+    }
+
+    fn resource(&self, key: &str) -> Result<Option<Descriptor>, RejectedEntry> {
+        let uri = self.identity(key)?;
+        if !self.settings.offers_listed_uri(&uri) {
+            return Ok(None);
+        }
+        let config = json!({"server": self.settings.name, "uri": uri});
+        let mut descriptor = self.with(format!("{}{uri}", self.settings.prefix), config);
+        descriptor.title = descriptor.title.or_else(|| self.text("name"));
+        descriptor.uri = Some(uri.into());
+        Ok(Some(descriptor))
+    }
+
+    /// Returns a descriptor with the members that all entries of the server have in common.
+    fn with(&self, name: String, config: Value) -> Descriptor {
+        Descriptor {
+            feature: self.feature,
+            name: name.into(),
+            uri: None,
+            title: self.text("title"),
+            description: self.text("description").unwrap_or_default(),
+            version: None,
+            input_schema: RawJson::from(json!({"type": "object"})),
+            output_schema: None,
+            executor: ExecutorSpec {
+                kind: EXECUTOR_KIND.to_owned(),
+                config,
+            },
+            timeout: self.settings.timeout,
+            metadata: Metadata::default(),
+            overrides: Overrides::default(),
+            definition: Some(self.definition.clone()),
+            origin: Origin {
+                place: format!("the server `{}`", self.settings.name),
+                trust: Trust::Upstream,
+            },
+        }
+    }
+
+    /// Returns `true` if the configuration excludes the entry.
+    pub(crate) fn is_left_out(&self) -> bool {
+        let upstream_name = self.text(self.key());
+        upstream_name.is_some_and(|upstream_name| !self.settings.offers_name(&upstream_name))
+    }
+
+    /// Returns the name under which agents see the entry, with `?` for a missing name.
+    pub(crate) fn outward(&self) -> String {
+        let upstream_name = self.text(self.key()).unwrap_or_else(|| "?".to_owned());
+        match self.feature {
+            Feature::Tool => self.settings.outward_tool_name(&upstream_name),
+            Feature::Prompt => outward_name(&format!("{}{upstream_name}", self.settings.prefix)),
+            _ => format!("{}{upstream_name}", self.settings.prefix),
+        }
+    }
+
+    /// Key of the member that identifies the entry at the server.
+    fn key(&self) -> &'static str {
+        match self.feature {
+            Feature::Tool | Feature::Prompt => "name",
+            Feature::Resource => "uri",
+            _ => "uriTemplate",
+        }
+    }
+
+    /// Returns the server's name or URI for the entry.
+    fn identity(&self, key: &str) -> Result<String, RejectedEntry> {
+        let given = |key| self.text(key).filter(|text| !text.is_empty());
+        given(key).ok_or_else(|| {
+            let name = given("name").unwrap_or_else(|| "?".to_owned());
+            let name = format!("{}{name}", self.settings.prefix);
+            self.reject(name, &format!("it has no `{key}`"))
+        })
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.definition.get(key)?.string()
+    }
+
+    fn schema(&self, key: &str) -> Option<RawJson> {
+        self.definition
+            .get(key)
+            .filter(|schema| schema.kind() == JsonKind::Object)
+    }
+
+    /// Returns the tool's `taskSupport` (revision 2025-11-25).
+    fn task_support(&self) -> Option<String> {
+        self.definition.get("execution")?.get("taskSupport")?.string()
+    }
+
+    /// Returns `true` if the server runs calls as tasks when clients ask for it. Later revisions leave that decision to
+    /// the server.
+    fn runs_tasks(&self) -> bool {
+        self.server.era() == Era::Legacy && tasks::runs_tasks(self.server)
+    }
+
+    pub(crate) fn reject(&self, name: String, reason: &str) -> RejectedEntry {
+        RejectedEntry {
+            feature: self.feature,
+            name,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// Returns the definition with the `taskSupport` that holds for our callers. A tool whose tasks we follow can be called
+/// like any other, and some clients refuse to call one that still says `required`.
+fn supporting_tasks(definition: &RawJson, support: &str) -> RawJson {
+    let execution = definition.get("execution").expect("it says so of tasks");
+    let execution = execution
+        .with_members(&[("taskSupport", RawJson::from(support))])
+        .expect("what has members is an object");
+    definition
+        .with_members(&[("execution", execution)])
+        .expect("what has members is an object")
+}
+
+/// Identifies an entry of a server's list, by its name or URI at the server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct EntryKey {
+    feature: Feature,
+    upstream_name: String,
+}
+
+impl EntryKey {
+    /// Returns the key of the entry that a descriptor was made from.
+    pub(crate) fn from_descriptor(descriptor: &Descriptor) -> Self {
+        let config = &descriptor.executor.config;
+        let upstream_name = ["tool", "prompt", "uri"]
+            .iter()
+            .find_map(|key| config.get(key)?.as_str());
+        Self {
+            feature: descriptor.feature,
+            upstream_name: upstream_name.unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// Returns the keys of all entries of a catalogue.
+pub(super) fn entry_keys(catalogue: &Catalogue) -> HashSet<EntryKey> {
+    descriptors(catalogue)
+        .map(|descriptor| EntryKey::from_descriptor(descriptor))
+        .collect()
+}
+
+pub(super) fn descriptors(catalogue: &Catalogue) -> impl Iterator<Item = &Arc<Descriptor>> + Clone {
+    catalogue.tools.iter().chain(&catalogue.others)
+}
