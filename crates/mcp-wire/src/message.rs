@@ -155,7 +155,7 @@ impl<'a> Envelope<'a> {
                 other => {
                     // Other unknown members pass: they are nothing that this envelope hands on.
                     if is_case_variant(other) {
-                        fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
+                        fault.get_or_insert(ParseErrorKind::LookAlikeKey(key.into_owned()));
                     }
                     continue;
                 }
@@ -206,7 +206,7 @@ fn read(text: &IndexedJson, strict: bool) -> Result<Message, ParseError> {
             }
             let params = params.map(|params| params.to_raw());
             if strict && let Some(key) = params.as_ref().and_then(look_alike::in_params) {
-                return Err(fault(ParseErrorKind::CaseVariant(key)));
+                return Err(fault(ParseErrorKind::LookAlikeKey(key)));
             }
             let Some(id) = id else {
                 return Ok(Message::Notification(Notification { method, params }));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use mcp_wire::{
-    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer, method_in_head,
+    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer_id, has_method_in_head,
 };
 use raw_json::RawJson;
 use tokio::time::sleep;
@@ -160,7 +160,7 @@ fn read_json(
 /// `true` if a response in the answer to a request belongs to it. An error without an id can belong to nothing else.
 fn is_answer_to(response: &Response, id: u64) -> bool {
     match &response.id {
-        Some(echoed) => integer(echoed) == Some(id),
+        Some(echoed) => integer_id(echoed) == Some(id),
         None => response.outcome.is_err(),
     }
 }
@@ -270,7 +270,7 @@ impl EventStream<'_> {
             SseItem::Oversize { head, .. } => {
                 let AnswerSearch { id, shared, .. } = self.search;
                 shared.router.stats.oversize.add();
-                if method_in_head(&head) {
+                if has_method_in_head(&head) {
                     if let Some(refusal) = server_requests::oversize_response(&head, shared.limit) {
                         shared.post_later(refusal.into());
                     }
@@ -324,7 +324,7 @@ impl AnswerSearch<'_> {
             },
             Err(error) => {
                 self.shared.router.stats.garbage.add();
-                if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
+                if error.id().and_then(integer_id).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
                         ClientError::protocol("the response is not a valid message").with_source(error)
                     ));
@@ -355,7 +355,7 @@ pub(super) async fn refusal(mut answer: HttpResponse, id: Option<u64>) -> Client
             id: named,
             outcome: Err(error),
         })) => {
-            let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
+            let is_answer = id.is_some() && named.as_ref().and_then(integer_id) == id;
             let words = ClientError::new(ClientErrorKind::Rpc(error));
             if status >= 500 && !is_answer {
                 // The error may come from a proxy while the request runs: all that is known is that there is no

@@ -35,7 +35,7 @@ impl Session {
 
     /// `true` if the negotiated revision allows batches.
     pub(super) fn takes_batches(&self) -> bool {
-        self.revision.is_some_and(Revision::knows_batches)
+        self.revision.is_some_and(Revision::supports_batches)
     }
 
     /// Headers of a request.

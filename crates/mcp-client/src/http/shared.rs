@@ -89,7 +89,7 @@ impl HttpShared {
     pub(super) fn read(&self, data: &Bytes, mut take: impl FnMut(&Bytes, Result<Message, ParseError>)) {
         match Message::from_server(data.clone()) {
             Err(error) if *error.kind() == ParseErrorKind::Batch && self.session().takes_batches() => {
-                match mcp_wire::batch_from_server(data.clone()) {
+                match mcp_wire::split_server_batch(data.clone()) {
                     Ok(messages) => messages
                         .iter()
                         .for_each(|text| take(text, Message::from_server(text.clone()))),

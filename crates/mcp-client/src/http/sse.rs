@@ -12,8 +12,8 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use mcp_wire::{
-    Line, LineDecoder, Message, Notification, Request, SseDecoder, SseItem, end_line, id_in_head, integer,
-    method, method_in_head,
+    Line, LineDecoder, Message, Notification, Request, SseDecoder, SseItem, end_line, id_in_head, integer_id,
+    method, has_method_in_head,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split},
@@ -152,7 +152,7 @@ impl EventReader {
                     writer.write_all(&line).await.is_err()
                 }
                 // It is not a response. A request in it is dropped without an answer.
-                Ok(SseItem::Oversize { head, .. }) if method_in_head(&head) => false,
+                Ok(SseItem::Oversize { head, .. }) if has_method_in_head(&head) => false,
                 Ok(SseItem::Oversize { head, .. }) => {
                     // Without an id it may have been any response.
                     let Some(id) = id_in_head(&head) else { return };
@@ -191,7 +191,7 @@ impl Poster {
                 let Line::Complete(frame) = next else { continue };
                 let message = Message::from_client(frame.clone());
                 if let Ok(Message::Request(Request { id, .. })) = &message
-                    && let Some(id) = integer(id.as_raw())
+                    && let Some(id) = integer_id(id.as_raw())
                 {
                     posts.retain(|_, post| !post.is_finished());
                     posts.insert(id, self.request(id, frame));
@@ -236,7 +236,7 @@ impl Poster {
 fn cancelled(note: &Notification) -> Option<u64> {
     let is_it = note.method == method::CANCELLED;
     let params = note.params.as_ref().filter(|_| is_it)?;
-    integer(&params.get("requestId")?)
+    integer_id(&params.get("requestId")?)
 }
 
 /// Posts a message. `id` is that of a request, or `None` for a message without a response. The error is the reason why

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use mcp_wire::{Id, Notification, integer, method};
+use mcp_wire::{Id, Notification, integer_id, method};
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::task::AbortHandle;
@@ -93,5 +93,5 @@ pub(crate) fn progress_target(notification: &Notification) -> Option<(u64, &RawJ
         return None;
     }
     let params = notification.params.as_ref()?;
-    Some((integer(&params.get("progressToken")?)?, params))
+    Some((integer_id(&params.get("progressToken")?)?, params))
 }

@@ -2,7 +2,7 @@ use std::{future::poll_fn, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use mcp_wire::{
-    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer, method_in_head,
+    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer_id, has_method_in_head,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
@@ -109,7 +109,7 @@ impl Reader {
                     return ReadEnd::Unhealthy;
                 }
             }
-            if self.decoder.passed_over() / OVERSIZE_FACTOR > self.limit {
+            if self.decoder.n_skipped() / OVERSIZE_FACTOR > self.limit {
                 return ReadEnd::Endless;
             }
         }
@@ -154,7 +154,7 @@ impl Reader {
     fn message(&mut self, line: &Bytes) {
         match Message::from_server(line.clone()) {
             Ok(message) => self.take(message),
-            Err(error) if self.is_batch(&error) => match mcp_wire::batch_from_server(line.clone()) {
+            Err(error) if self.is_batch(&error) => match mcp_wire::split_server_batch(line.clone()) {
                 Ok(messages) => messages.iter().for_each(|message| self.batch_item(message)),
                 Err(error) => self.invalid_message(line, error),
             },
@@ -195,7 +195,7 @@ impl Reader {
         let resembles = *error.kind() != ParseErrorKind::Empty;
         let id = error
             .id()
-            .and_then(integer)
+            .and_then(integer_id)
             .or_else(|| id_in_head(text))
             .filter(|_| resembles);
         let call = id.and_then(|id| self.shared.remove(id));
@@ -203,7 +203,7 @@ impl Reader {
     }
 
     fn response(&mut self, response: Response) {
-        let id = response.id.as_ref().and_then(integer);
+        let id = response.id.as_ref().and_then(integer_id);
         let call = match &response.id {
             Some(_) => id.and_then(|id| self.shared.remove(id)),
             // A server that could not read a request cannot name it.
@@ -228,7 +228,7 @@ impl Reader {
         if call.opens {
             // Decided here and not by the waiting caller, because the next line may be a batch.
             let opened = response.outcome.as_ref().ok().map(ServerInfo::from_initialize);
-            self.takes_batches = matches!(opened, Some(Ok(server)) if server.revision.knows_batches());
+            self.takes_batches = matches!(opened, Some(Ok(server)) if server.revision.supports_batches());
         }
         call.exchange.mark_answered();
         call.finish(
@@ -253,7 +253,7 @@ impl Reader {
     /// Handles an oversize line: fails the call that it belongs to, or all calls if it cannot be identified.
     fn oversize(&self, head: &[u8]) {
         self.shared.router.stats.oversize.add();
-        if method_in_head(head) {
+        if has_method_in_head(head) {
             // It is not a response, and its id is the server's.
             if let Some(refusal) = server_requests::oversize_response(head, self.limit) {
                 send(&self.outbox, refusal);
