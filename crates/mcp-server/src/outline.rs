@@ -1,4 +1,4 @@
-use mcp_wire::meta_key;
+use mcp_wire::{meta_key, param_key};
 use raw_json::{JsonKind, RawJson};
 
 /// What the protocol itself reads of a message's parameters, found in one pass.
@@ -61,16 +61,16 @@ impl Outline {
         let mut outline = Self::default();
         for (key, value) in params.into_iter().flat_map(RawJson::parts) {
             match &*key {
-                "_meta" if value.kind() == JsonKind::Object => outline.meta = Some(value.to_raw()),
-                "name" => outline.name = Some(value.to_raw()),
-                "uri" => outline.rare_mut().uri = Some(value.to_raw()),
-                "arguments" => outline.arguments = Some(value.to_raw()),
-                "inputResponses" if value.kind() == JsonKind::Object => {
+                param_key::META if value.kind() == JsonKind::Object => outline.meta = Some(value.to_raw()),
+                param_key::NAME => outline.name = Some(value.to_raw()),
+                param_key::URI => outline.rare_mut().uri = Some(value.to_raw()),
+                param_key::ARGUMENTS => outline.arguments = Some(value.to_raw()),
+                param_key::INPUT_RESPONSES if value.kind() == JsonKind::Object => {
                     outline.rare_mut().input_responses = Some(value.to_raw());
                 }
-                "task" => outline.rare_mut().task = Some(value.to_raw()),
-                "taskId" => outline.rare_mut().task_id = Some(value.to_raw()),
-                "requestState" => outline.rare_mut().request_state = Some(value.to_raw()),
+                param_key::TASK => outline.rare_mut().task = Some(value.to_raw()),
+                param_key::TASK_ID => outline.rare_mut().task_id = Some(value.to_raw()),
+                param_key::REQUEST_STATE => outline.rare_mut().request_state = Some(value.to_raw()),
                 _ => {}
             }
         }
@@ -78,7 +78,7 @@ impl Outline {
             return outline;
         };
         for (key, value) in meta.parts() {
-            outline.has_more_meta |= key != meta_key::PROGRESS_TOKEN && !key.starts_with(meta_key::PREFIX);
+            outline.has_more_meta |= !meta_key::is_of_protocol(&key);
             match &*key {
                 meta_key::PROTOCOL_VERSION => outline.version = Some(value.to_raw()),
                 meta_key::CLIENT_CAPABILITIES => outline.capabilities = Some(value.to_raw()),

@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
-use mcp_wire::{Request, RpcError, code};
+use mcp_wire::{Request, RpcError, code, param_key};
 use raw_json::RawJson;
 use sha2::Sha256;
 use tokio::time::Instant;
@@ -68,7 +68,7 @@ impl StateSeal {
         let params = request.params.as_ref().unwrap_or(&none);
         // Leaves out what differs from round to round, and what differs in no way that matters.
         let asked = params
-            .without_members(&["inputResponses", "requestState", "_meta"])
+            .without_members(&param_key::PER_ROUND)
             .expect("parameters are an object");
         let principal = cx.principal().as_str();
         let lengths = [principal.len(), request.method.len()].map(|length| (length as u64).to_be_bytes());

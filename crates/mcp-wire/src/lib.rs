@@ -48,6 +48,7 @@ pub mod extension;
 pub mod header;
 pub mod meta_key;
 pub mod method;
+pub mod param_key;
 
 pub use self::{
     id::{Id, id_in_head, integer, method_in_head},

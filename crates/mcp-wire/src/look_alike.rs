@@ -4,67 +4,19 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
 use raw_json::RawJson;
 
-use crate::meta_key;
-
-/// The members of `params` that have a meaning in some method.
-const PARAMS: [&str; 29] = [
-    "_meta",
-    "argument",
-    "arguments",
-    "capabilities",
-    "clientInfo",
-    "context",
-    "cursor",
-    "data",
-    "elicitationId",
-    "inputResponses",
-    "level",
-    "logger",
-    "message",
-    "name",
-    "notifications",
-    "progress",
-    "progressToken",
-    "protocolVersion",
-    "reason",
-    "ref",
-    "requestId",
-    "requestState",
-    "status",
-    "statusMessage",
-    "task",
-    "taskId",
-    "total",
-    "uri",
-    "ttl",
-];
-
-/// The members of `_meta` that have a meaning.
-const META: [&str; 11] = [
-    "baggage",
-    meta_key::PROGRESS_TOKEN,
-    meta_key::PROTOCOL_VERSION,
-    meta_key::CLIENT_CAPABILITIES,
-    meta_key::CLIENT_INFO,
-    meta_key::SERVER_INFO,
-    meta_key::LOG_LEVEL,
-    meta_key::SUBSCRIPTION_ID,
-    meta_key::RELATED_TASK,
-    meta_key::TRACE_PARENT,
-    meta_key::TRACE_STATE,
-];
+use crate::{meta_key, param_key};
 
 /// Returns the first key of `params`, or of the `_meta` in it, that some readers take for one with a meaning and others do
 /// not.
 pub(crate) fn in_params(params: &RawJson) -> Option<String> {
     for (key, value) in params.parts() {
-        if is_look_alike(&key, &PARAMS) {
+        if is_look_alike(&key, &param_key::ALL) {
             return Some(key.into_owned());
         }
-        if key == "_meta" {
+        if key == param_key::META {
             let meta = value.to_raw();
             let mut keys = meta.parts().map(|(key, _)| key);
-            if let Some(key) = keys.find(|key| is_look_alike(key, &META)) {
+            if let Some(key) = keys.find(|key| is_look_alike(key, &meta_key::ALL)) {
                 return Some(key.into_owned());
             }
         }

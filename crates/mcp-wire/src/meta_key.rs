@@ -1,24 +1,66 @@
-//! Keys of `_meta` that the protocol itself gives a meaning.
+//! Keys of `_meta` that the protocol itself gives a meaning, and how far each of them goes.
+//!
+//! | key | goes |
+//! |---|---|
+//! | those of [`PER_HOP`] | from one peer to the next: a gateway leaves out the client's and sets its own |
+//! | [`TRACE_PARENT`], [`TRACE_STATE`] | through the whole call; every hop replaces them by its own span |
+//! | any other key | through the whole call, as it was written |
 
-/// What the protocol's own keys begin with, those aside that are older. What they say is a matter of one hop.
+/// Beginning of the protocol's own keys, apart from the older [`PROGRESS_TOKEN`].
 pub const PREFIX: &str = "io.modelcontextprotocol/";
-/// The token under which a caller wants progress of its request.
+/// Token under which a caller wants progress of its request.
 pub const PROGRESS_TOKEN: &str = "progressToken";
-/// The revision of a request (2026-07-28).
+/// Revision of a request (2026-07-28).
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What the caller can do (2026-07-28).
+/// Capabilities of the caller (2026-07-28).
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The name and version of the caller (2026-07-28).
+/// Name and version of the caller (2026-07-28).
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// The name and version of the server (2026-07-28).
+/// Name and version of the server (2026-07-28).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// The lowest level of log messages that the caller wants for this request (2026-07-28).
+/// Lowest level of log messages that the caller wants for this request (2026-07-28).
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// The subscription that a notification belongs to (2026-07-28).
+/// Subscription that a notification belongs to (2026-07-28).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The task that a message belongs to (2025-11-25).
+/// Task that a message belongs to (2025-11-25).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// The trace that a request belongs to (W3C trace context).
+/// Trace that a request belongs to (W3C Trace Context).
 pub const TRACE_PARENT: &str = "traceparent";
-/// Data that tracing systems add to [`TRACE_PARENT`] (W3C trace context).
+/// Data that tracing systems add to [`TRACE_PARENT`] (W3C Trace Context).
 pub const TRACE_STATE: &str = "tracestate";
+/// Properties that an application shares with the services within its trace (W3C Baggage). They may name users.
+pub const BAGGAGE: &str = "baggage";
+
+/// Keys that are valid for one hop only: between a client and the server that it talks to.
+pub const PER_HOP: [&str; 9] = [
+    BAGGAGE,
+    PROGRESS_TOKEN,
+    PROTOCOL_VERSION,
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    SERVER_INFO,
+    LOG_LEVEL,
+    SUBSCRIPTION_ID,
+    RELATED_TASK,
+];
+
+/// Keys that have a meaning.
+pub(crate) const ALL: [&str; 11] = [
+    BAGGAGE,
+    PROGRESS_TOKEN,
+    PROTOCOL_VERSION,
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    SERVER_INFO,
+    LOG_LEVEL,
+    SUBSCRIPTION_ID,
+    RELATED_TASK,
+    TRACE_PARENT,
+    TRACE_STATE,
+];
+
+/// Returns `true` if the protocol itself defines the key, unlike keys of applications and of tracing.
+#[must_use]
+pub fn is_of_protocol(key: &str) -> bool {
+    key == PROGRESS_TOKEN || key.starts_with(PREFIX)
+}
