@@ -1,7 +1,7 @@
 use std::{borrow::Cow, mem, sync::Arc};
 
 use mcp_client::{ClientError, Hook, RequestOptions, ServerInfo};
-use mcp_wire::{Era, Params, meta_key, method};
+use mcp_wire::{Era, Params, meta_key, method, param_key};
 use raw_json::{JsonKind, RawJson};
 use tool_core::{
     Backend, CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Preview,
@@ -27,39 +27,6 @@ pub(crate) struct McpCall {
     /// Where the server takes the call's idempotency key.
     pub(crate) key_place: Option<KeyPlace>,
 }
-
-/// What an application says to those within its trace, in the form of the W3C header.
-const BAGGAGE: &str = "baggage";
-
-/// Members of `_meta` that speak of one hop: the caller's are not the server's business, ours are put in below. Baggage
-/// may name users and is meant for the caller's own services.
-const OF_ONE_HOP: [&str; 10] = [
-    BAGGAGE,
-    // Another client's key may be the same, and to the server we are one client: see `CallContext::upstream_idempotency_key`.
-    Claim::META_KEY,
-    meta_key::PROGRESS_TOKEN,
-    meta_key::PROTOCOL_VERSION,
-    meta_key::CLIENT_CAPABILITIES,
-    meta_key::CLIENT_INFO,
-    meta_key::SERVER_INFO,
-    meta_key::LOG_LEVEL,
-    meta_key::SUBSCRIPTION_ID,
-    meta_key::RELATED_TASK,
-];
-
-/// The members of a request that are said by us.
-const SAID: [&str; 10] = [
-    "name",
-    "arguments",
-    "uri",
-    "ref",
-    "argument",
-    "context",
-    "task",
-    "inputResponses",
-    "requestState",
-    "_meta",
-];
 
 impl McpCall {
     /// The method, and its parameters with the caller's own text in them.
@@ -410,7 +377,7 @@ pub(crate) fn options(cx: &CallContext) -> RequestOptions {
 /// What the caller says beside all that is known of a call, without what is said by us.
 fn beside(cx: &CallContext) -> Option<RawJson> {
     let beside = cx.extras.extra_params.as_ref()?;
-    let beside = beside.without_members(&SAID).ok()?;
+    let beside = beside.without_members(&param_key::OF_CALLS).ok()?;
     beside.members().next().is_some().then_some(beside)
 }
 
@@ -433,8 +400,11 @@ fn add_meta(params: &mut Params, cx: &CallContext) {
         context.is_none().then_some(meta_key::TRACE_PARENT),
         state.is_none().then_some(meta_key::TRACE_STATE),
     ];
-    let left_out: Vec<&str> = OF_ONE_HOP
+    // Another client's idempotency key may be the same, and to the server we are one client: see
+    // `CallContext::upstream_idempotency_key`.
+    let left_out: Vec<&str> = meta_key::PER_HOP
         .into_iter()
+        .chain([Claim::META_KEY])
         .chain(unread.into_iter().flatten())
         .collect();
     let sent = sent.map(|meta| meta.without_members(&left_out).expect("an object"));
