@@ -77,7 +77,7 @@ impl Asked {
 
     /// Takes an answer. One to nothing that is open may be late, and is none of our business.
     pub(crate) fn answer(&self, response: Response) {
-        let id = response.id.as_ref().and_then(mcp_wire::integer);
+        let id = response.id.as_ref().and_then(mcp_wire::integer_id);
         let question = id.and_then(|id| self.open.lock().remove(&id));
         if let Some(question) = question {
             // Nobody waits any more when the request was cancelled right now.

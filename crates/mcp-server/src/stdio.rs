@@ -160,7 +160,7 @@ impl OldSession {
     pub(crate) fn takes_batches(&self) -> bool {
         self.revision
             .get()
-            .is_some_and(|revision| revision.knows_batches())
+            .is_some_and(|revision| revision.supports_batches())
     }
 }
 
@@ -246,12 +246,12 @@ impl<S: Service> Connection<S> {
 
     fn takes_batches(&self) -> bool {
         let client = self.client.as_ref();
-        client.is_some_and(|client| client.revision.knows_batches())
+        client.is_some_and(|client| client.revision.supports_batches())
     }
 
     /// Works on the messages of a batch as if they had come one by one, and answers its requests together.
     async fn batch(&mut self, line: Bytes) {
-        let messages = match mcp_wire::batch(line) {
+        let messages = match mcp_wire::split_batch(line) {
             Ok(messages) => messages,
             Err(error) => return send(&self.out, mcp_wire::error(None, &error.to_rpc_error())).await,
         };
@@ -279,7 +279,7 @@ impl<S: Service> Connection<S> {
                 frames.push(frame);
             }
             if !frames.is_empty() {
-                send(&out, mcp_wire::batch_answer(&frames)).await;
+                send(&out, mcp_wire::batch_response(&frames)).await;
             }
         }));
     }

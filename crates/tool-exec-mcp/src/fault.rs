@@ -146,7 +146,7 @@ fn told(server: &str, rpc: &RpcError, kind: ErrorKind) -> ToolError {
     ]);
     let data = rpc.data.iter().map(|data| ("data", data.clone()));
     let more = rpc
-        .more
+        .extra_members
         .iter()
         .map(|(key, member)| (key.as_str(), member.clone()));
     let members: Vec<_> = data.chain(more).collect();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use mcp_wire::{
-    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer, method_in_head,
+    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, has_method_in_head, id_in_head,
+    integer_id,
 };
 use raw_json::RawJson;
 use tokio::time::sleep;
@@ -157,7 +158,7 @@ fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Resul
 /// Whether a response in the answer to a request is about it. An error without an id can be about nothing else.
 fn is_about(response: &Response, id: u64) -> bool {
     match &response.id {
-        Some(echoed) => integer(echoed) == Some(id),
+        Some(echoed) => integer_id(echoed) == Some(id),
         None => response.outcome.is_err(),
     }
 }
@@ -262,7 +263,7 @@ impl Stream<'_> {
             SseItem::Oversize { head, .. } => {
                 let Sought { id, shared, .. } = self.sought;
                 shared.incoming.counting.oversize.add();
-                if method_in_head(&head) {
+                if has_method_in_head(&head) {
                     if let Some(refusal) = incoming::oversize(&head, shared.limit) {
                         shared.post_later(refusal.into());
                     }

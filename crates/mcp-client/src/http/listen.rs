@@ -2,7 +2,7 @@
 
 use std::{future::pending, mem, sync::Arc, time::Duration};
 
-use mcp_wire::{Message, Params, ParseError, SseDecoder, SseItem, integer, method};
+use mcp_wire::{Message, Params, ParseError, SseDecoder, SseItem, integer_id, method};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},

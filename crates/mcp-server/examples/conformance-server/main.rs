@@ -116,7 +116,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tasks: Tasks::default(),
         n_tool_changes: AtomicUsize::new(0),
         n_prompt_changes: AtomicUsize::new(0),
-        mirrored: Some(Arc::new(MirroredParams::read(&tools::mirrored().into()))),
+        mirrored: Some(Arc::new(MirroredParams::from_schema(&tools::mirrored().into()))),
     };
     if address == "--stdio" {
         let options = StdioOptions {

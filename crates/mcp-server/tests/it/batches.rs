@@ -42,7 +42,7 @@ fn modern() -> String {
 /// The errors of [`ODD`] and [`modern`] by how they begin.
 const ERRORS: [&str; 5] = [
     r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"#,
-    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is no JSON object""#,
+    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is not a JSON object""#,
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported"#,
     r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"this request has no place in a batch""#,
     r#"{"jsonrpc":"2.0","id":10,"error":{"code":-32"#,

@@ -232,7 +232,7 @@ impl Service for Scripted {
         let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
         let is_marked = matches!(tool, "mirrored" | "late");
         is_marked
-            .then(|| Arc::new(MirroredParams::read(&raw(schema))))
+            .then(|| Arc::new(MirroredParams::from_schema(&raw(schema))))
             .into()
     }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::deterministic;
 
-/// Everything that comes out of a stream that arrives in these chunks.
+/// Returns all lines of a stream that arrives in these chunks.
 fn lines(max_length: usize, chunks: &[&[u8]]) -> Vec<Line> {
     let mut decoder = LineDecoder::new(max_length);
     let mut out = Vec::new();
@@ -34,7 +34,7 @@ fn events(max_length: usize, chunks: &[&[u8]]) -> Vec<SseItem> {
     out
 }
 
-/// Cuts a text at the given places.
+/// Splits a text at the given offsets.
 fn cut<'a>(text: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place % (text.len() + 1)).collect();
     places.extend([0, text.len()]);
@@ -72,11 +72,11 @@ fn a_long_line_leaves_its_head_and_the_stream_goes_on() {
         );
     }
     assert!(decoder.is_mid_line());
-    assert_eq!(decoder.passed_over(), 3_000_000);
+    assert_eq!(decoder.n_skipped(), 3_000_000);
     decoder.buffer().extend_from_slice(b"\nnext\n");
     assert_eq!(decoder.next_line(), Some(complete("next")));
     assert!(!decoder.is_mid_line());
-    assert_eq!(decoder.passed_over(), 0);
+    assert_eq!(decoder.n_skipped(), 0);
 }
 
 #[test]

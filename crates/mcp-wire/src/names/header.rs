@@ -1,28 +1,28 @@
-//! Names of the HTTP headers of the Streamable HTTP transport, in lower case as HTTP libraries want them, and
-//! how texts stand in their values.
+//! Names of the HTTP headers of the Streamable HTTP transport, in the lower case that HTTP libraries expect, and the
+//! encoding of their values.
 
 use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// The session of a legacy connection, minted by the server.
+/// Session of a legacy connection, whose id the server chooses.
 pub const SESSION_ID: &str = "mcp-session-id";
-/// The revision that a request is written in.
+/// Revision of a request.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// The method of the request in the body (2026-07-28).
+/// Method of the request in the body (2026-07-28).
 pub const METHOD: &str = "mcp-method";
-/// The tool, prompt or resource that the request in the body is about (2026-07-28).
+/// Tool, prompt or resource of the request in the body (2026-07-28).
 pub const NAME: &str = "mcp-name";
-/// What the headers that mirror a tool's arguments start with (2026-07-28).
+/// Prefix of the headers that mirror a tool's arguments (2026-07-28).
 pub const PARAM_PREFIX: &str = "mcp-param-";
-/// The last event that a client saw of a stream that it resumes (legacy).
+/// Last event that a client received of a stream that it resumes (legacy).
 pub const LAST_EVENT_ID: &str = "last-event-id";
 
-/// What stands before a value in base64, and after it.
+/// Marks before and after a value in base64.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
-/// A text as the value of a header of the modern era: itself where that is safe, else in base64 between marks, as
-/// `=?base64?…?=`. It is printable ASCII.
+/// Encodes a text as the value of a header of the modern era: unchanged where that is safe, otherwise in base64 between
+/// marks, as `=?base64?…?=`. The result is printable ASCII.
 #[must_use]
 pub fn encode(text: &str) -> Cow<'_, str> {
     let (start, end) = ENCODED;
@@ -39,7 +39,7 @@ pub fn encode(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text that a header of the modern era says, whether it is encoded or not; nothing when the encoding is not valid.
+/// Decodes the value of a header of the modern era, in base64 or not. Returns `None` if the encoding is invalid.
 #[must_use]
 pub fn decode(value: &str) -> Option<Cow<'_, str>> {
     let encoded = value

@@ -1,4 +1,4 @@
-//! Keys that some readers take for others.
+//! Look-alike keys, which some readers take for others (UTS #39).
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
@@ -6,8 +6,7 @@ use raw_json::RawJson;
 
 use crate::{meta_key, param_key};
 
-/// Returns the first key of `params`, or of the `_meta` in it, that some readers take for one with a meaning and others do
-/// not.
+/// Returns the first key of `params`, or of the `_meta` in it, that is a look-alike of a key with a meaning.
 pub(crate) fn in_params(params: &RawJson) -> Option<String> {
     for (key, value) in params.parts() {
         if is_look_alike(&key, &param_key::ALL) {
@@ -24,8 +23,8 @@ pub(crate) fn in_params(params: &RawJson) -> Option<String> {
     None
 }
 
-/// Whether a key is none of these and becomes one of them when case, compatibility forms, spaces and characters that nobody sees
-/// do not count, or looks like one of them to a person: its skeleton is the same (UTS #39, section 4).
+/// Returns `true` if a key is a look-alike of a known one. It is equal to a known key apart from case, compatibility forms,
+/// spaces and invisible characters, or it has the same skeleton (UTS #39, section 4).
 pub(crate) fn is_look_alike(key: &str, known: &[&str]) -> bool {
     if known.contains(&key) {
         return false;
@@ -41,6 +40,7 @@ pub(crate) fn is_look_alike(key: &str, known: &[&str]) -> bool {
     })
 }
 
+/// Folds case and compatibility forms (NFKC), and removes spaces and invisible characters.
 fn folded(key: &str) -> String {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let is_seen = |c: &char| !c.is_control() && !c.is_whitespace() && !ignorable.contains(*c);

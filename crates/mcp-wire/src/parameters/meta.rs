@@ -1,25 +1,27 @@
-//! A shallow look at `_meta`, and changes to it that leave every other byte of the parameters alone.
+//! Shallow reads of `_meta`, and changes to it that leave every other byte of the parameters as it is.
 
 use raw_json::{JsonKind, RawJson};
 
-use crate::meta_key;
+use crate::{meta_key, param_key};
 
-/// The `_meta` of parameters or of a result, if it has one that is an object.
+/// Returns the `_meta` of parameters or of a result, if it is an object.
 #[must_use]
 pub fn meta(value: &RawJson) -> Option<RawJson> {
-    value.get("_meta").filter(|meta| meta.kind() == JsonKind::Object)
+    value
+        .get(param_key::META)
+        .filter(|meta| meta.kind() == JsonKind::Object)
 }
 
-/// The token under which the sender of these parameters wants progress, as it was written.
+/// Returns the token under which the sender of these parameters wants progress, as it was written.
 #[must_use]
 pub fn progress_token(params: &RawJson) -> Option<RawJson> {
     let token = meta(params)?.get(meta_key::PROGRESS_TOKEN)?;
     matches!(token.kind(), JsonKind::String | JsonKind::Number).then_some(token)
 }
 
-/// These parameters with members added to `_meta`, or replaced there.
+/// Returns these parameters with members added to `_meta`, or replaced there.
 ///
-/// Parameters that are no object count as none: the protocol knows no others.
+/// Parameters that are not an object are treated as absent: the protocol knows no others.
 #[must_use]
 pub fn with_meta(params: Option<&RawJson>, members: &[(&str, RawJson)]) -> RawJson {
     let none = RawJson::object();
@@ -27,11 +29,11 @@ pub fn with_meta(params: Option<&RawJson>, members: &[(&str, RawJson)]) -> RawJs
         .filter(|params| params.kind() == JsonKind::Object)
         .unwrap_or(&none);
     params
-        .with_members_in("_meta", members)
+        .with_members_in(param_key::META, members)
         .expect("parameters are an object")
 }
 
-/// These parameters without a progress token, for a hop on which nobody listens.
+/// Returns these parameters without a progress token, for a hop on which nobody listens for progress.
 #[must_use]
 pub fn without_progress_token(params: &RawJson) -> RawJson {
     let Some(old) = meta(params).filter(|meta| meta.get(meta_key::PROGRESS_TOKEN).is_some()) else {
@@ -41,11 +43,11 @@ pub fn without_progress_token(params: &RawJson) -> RawJson {
         .without_members(&[meta_key::PROGRESS_TOKEN])
         .expect("`_meta` is an object");
     params
-        .with_members(&[("_meta", new)])
+        .with_members(&[(param_key::META, new)])
         .expect("parameters with `_meta` are an object")
 }
 
-/// The parameters of `notifications/cancelled`.
+/// Builds the parameters of `notifications/cancelled`.
 #[must_use]
 pub fn cancelled_params(request: &RawJson, reason: Option<&str>) -> RawJson {
     let mut members = vec![("requestId", request.clone())];

@@ -4,18 +4,20 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::header;
 
-/// The arguments of one tool that clients mirror in `Mcp-Param-*` headers (`x-mcp-header` in its schema), so that what
-/// stands in front of a server can decide by them without reading bodies (2026-07-28).
+/// Arguments of one tool that clients mirror in `Mcp-Param-*` headers (`x-mcp-header` in its schema), so that a proxy in
+/// front of a server can decide by them without reading bodies (2026-07-28).
 ///
-/// Both sides read the marks in the same way. They differ in what they make of one that is not valid: a client leaves
-/// out the tool ([`MirroredParams::problem`]), a server passes over the mark.
+/// Both sides read the annotations in the same way. They differ in how they treat an invalid one: a client leaves out the
+/// tool ([`MirroredParams::problem`]), a server ignores the annotation.
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_wire::MirroredParams;
 /// use raw_json::RawJson;
 ///
 /// let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
-/// let mirrored = MirroredParams::read(&RawJson::parse(schema)?);
+/// let mirrored = MirroredParams::from_schema(&RawJson::parse(schema)?);
 /// let [region] = mirrored.params() else { unreachable!() };
 /// assert_eq!(region.header(), "mcp-param-region");
 /// let arguments = RawJson::parse(r#"{"region":"us"}"#)?;
@@ -28,18 +30,18 @@ pub struct MirroredParams {
     problem: Option<String>,
 }
 
-/// One argument that is mirrored.
+/// One mirrored argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MirroredParam {
     header: String,
     path: Vec<String>,
 }
 
-/// What marks an argument in a schema.
+/// Keyword that marks an argument in a schema.
 const MARK: &str = "x-mcp-header";
-/// Members of a schema that are no schemas: what stands in them is data.
+/// Keywords of a schema whose values are data, not schemas.
 const DATA: [&str; 5] = ["const", "default", "enum", "examples", "required"];
-/// Members of a schema whose members are schemas under names of their own.
+/// Keywords of a schema whose members are named schemas.
 const NAMED: [&str; 5] = [
     "properties",
     "patternProperties",
@@ -49,11 +51,11 @@ const NAMED: [&str; 5] = [
 ];
 
 impl MirroredParams {
-    /// Reads a tool's `inputSchema`. Only arguments that `properties` alone lead to can be mirrored, and only those
-    /// that are strings, integers or booleans.
+    /// Reads a tool's `inputSchema`. Only arguments that are reached through `properties` alone can be mirrored, and only
+    /// strings, integers and booleans.
     #[must_use]
-    pub fn read(schema: &RawJson) -> Self {
-        // An escape could hide the mark.
+    pub fn from_schema(schema: &RawJson) -> Self {
+        // An escape could hide the keyword.
         if !schema.as_str().contains(MARK) && !schema.as_str().contains("\\u") {
             return Self::default();
         }
@@ -62,13 +64,13 @@ impl MirroredParams {
         search.found
     }
 
-    /// Those whose marks are valid, in the order of the schema.
+    /// Returns the arguments with a valid annotation, in the order of the schema.
     #[must_use]
     pub fn params(&self) -> &[MirroredParam] {
         &self.params
     }
 
-    /// What is wrong with the first mark that is not valid, if there is such.
+    /// Describes the first invalid annotation. Returns `None` if all are valid.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
@@ -76,20 +78,20 @@ impl MirroredParams {
 }
 
 impl MirroredParam {
-    /// The name of the header, in lower case.
+    /// Returns the name of the header, in lower case.
     #[must_use]
     pub fn header(&self) -> &str {
         &self.header
     }
 
-    /// The keys that lead to the argument.
+    /// Returns the keys that lead to the argument.
     #[must_use]
     pub fn path(&self) -> &[String] {
         &self.path
     }
 
-    /// What the header has to say of these arguments, before it is [encoded](header::encode); nothing when the argument
-    /// is not there, or of a kind that is not mirrored.
+    /// Returns the value of the header for these arguments, before it is [encoded](header::encode). Returns `None` if the
+    /// argument is absent, or of a type that is not mirrored.
     #[must_use]
     pub fn value(&self, arguments: Option<&RawJson>) -> Option<String> {
         let start = arguments.cloned();
@@ -103,7 +105,7 @@ impl MirroredParam {
     }
 }
 
-/// An integer in decimal, however it was written.
+/// Formats an integer in decimal, in whatever notation it was written.
 fn decimal(text: &str) -> String {
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return text.to_owned();
@@ -112,7 +114,7 @@ fn decimal(text: &str) -> String {
     whole.map_or_else(|| text.to_owned(), |double| format!("{double:.0}"))
 }
 
-/// A walk through a schema, whose depth is bounded by that of a message.
+/// Walk through a schema, whose depth is bounded by that of a message.
 #[derive(Default)]
 struct Search {
     path: Vec<String>,
@@ -121,7 +123,7 @@ struct Search {
 }
 
 impl Search {
-    /// Looks through a schema; `reachable` when only `properties` lead to it.
+    /// Searches a schema; `reachable` if only `properties` lead to it.
     fn schema(&mut self, schema: &RawJson, reachable: bool) {
         for (key, value) in schema.members() {
             if key == MARK {
@@ -145,18 +147,16 @@ impl Search {
 
     fn mark(&mut self, schema: &RawJson, value: &RawJson, reachable: bool) -> Result<(), String> {
         if !reachable || self.path.is_empty() {
-            return Err("an annotation stands where no argument is".to_owned());
+            return Err("`x-mcp-header` outside of an argument".to_owned());
         }
         if !is_primitive(schema) {
-            return Err(
-                "an annotation stands at an argument that is no string, integer or boolean".to_owned(),
-            );
+            return Err("`x-mcp-header` at an argument that is not a string, integer or boolean".to_owned());
         }
         let name = value.string().filter(|name| is_token(name));
-        let name = name.ok_or_else(|| format!("{value} cannot be part of a header's name"))?;
+        let name = name.ok_or_else(|| format!("invalid header name {value}"))?;
         let lower = name.to_ascii_lowercase();
         if !self.names.insert(lower.clone()) {
-            return Err(format!("`{name}` stands at two arguments"));
+            return Err(format!("duplicate header name `{name}`"));
         }
         self.found.params.push(MirroredParam {
             header: format!("{}{lower}", header::PARAM_PREFIX),
@@ -174,7 +174,7 @@ fn is_primitive(schema: &RawJson) -> bool {
     })
 }
 
-/// RFC 9110, section 5.6.2.
+/// Returns `true` for a token (RFC 9110, section 5.6.2).
 fn is_token(name: &str) -> bool {
     !name.is_empty()
         && name

@@ -1,12 +1,13 @@
 use raw_json::{JsonKind, RawJson};
 
-use crate::{meta::with_meta, write::push_string};
+use super::meta::with_meta;
+use crate::{framing::push_string, param_key::META};
 
-const META: &str = "_meta";
-
-/// The parameters of a request: an object, and members that stand behind its own.
+/// Parameters of a request: an object, and members that follow its own.
 ///
-/// They are put together when the message is written, so that a large one among them is copied once.
+/// The parts are joined when the message is written, so that a large one is copied once.
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_wire::Params;
@@ -25,18 +26,18 @@ const META: &str = "_meta";
 pub struct Params {
     object: Option<RawJson>,
     members: Vec<(&'static str, RawJson)>,
-    /// Members of `_meta` behind all others of it. There are none where `_meta` stands in `object`.
+    /// Members of `_meta` after all its others. Empty if `object` has a `_meta`.
     meta: Vec<(&'static str, RawJson)>,
 }
 
 impl Params {
-    /// Whether there is anything to write.
+    /// Returns `true` if there is no parameter to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.object.is_none() && self.members.is_empty() && self.meta.is_empty()
     }
 
-    /// The member with this key, as [`RawJson::get`] finds it.
+    /// Returns the member with this key, as [`RawJson::get`] does.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<RawJson> {
         if key == META && !self.meta.is_empty() {
@@ -51,15 +52,15 @@ impl Params {
             .or_else(|| self.object.as_ref()?.get(key))
     }
 
-    /// Adds a member behind all others, of which the caller knows that there is none with that key. Parameters that are
-    /// no object are dropped: the protocol knows no others.
+    /// Appends a member. The caller guarantees that no other has this key. Parameters that are not an object are dropped:
+    /// the protocol knows no others.
     pub fn push(&mut self, key: &'static str, value: RawJson) {
         self.object.take_if(|object| object.kind() != JsonKind::Object);
         self.members.push((key, value));
     }
 
-    /// Adds members to `_meta`, or puts them in the place of those that have the same keys. What is no object counts as
-    /// an empty one.
+    /// Adds members to `_meta`, replacing those with the same keys. Values that are not objects are treated as empty
+    /// objects.
     pub fn add_to_meta(&mut self, members: &[(&str, RawJson)]) {
         let pushed = std::mem::take(&mut self.meta);
         if let Some((_, meta)) = self.members.iter_mut().find(|(name, _)| *name == META) {
@@ -76,8 +77,8 @@ impl Params {
         }
     }
 
-    /// Adds a member to `_meta`, of which the caller knows that none that is there or comes has that key. Parameters that
-    /// are no object are dropped, and so is a `_meta` that is none.
+    /// Appends a member to `_meta`. The caller guarantees that no other, present or future, has this key. Parameters that
+    /// are not an object are dropped, and so is a `_meta` that is not one.
     pub fn push_to_meta(&mut self, key: &'static str, value: RawJson) {
         self.object.take_if(|object| object.kind() != JsonKind::Object);
         match self.meta_member() {
@@ -87,8 +88,8 @@ impl Params {
         }
     }
 
-    /// Adds the members of an object to `_meta` as [`add_to_meta`](Self::add_to_meta) does. The object is copied as it is
-    /// where nothing but [`push_to_meta`](Self::push_to_meta) has added anything to it.
+    /// Adds the members of an object to `_meta` as [`add_to_meta`](Self::add_to_meta) does. The object is copied unchanged
+    /// if `_meta` has no members except those of [`push_to_meta`](Self::push_to_meta).
     pub fn add_object_to_meta(&mut self, object: &RawJson) {
         if self.meta_member().is_none() && !self.object_has_meta() {
             self.push(META, object.clone());
@@ -113,7 +114,7 @@ impl Params {
             .is_some_and(|object| object.get(META).is_some())
     }
 
-    /// The parameters as they are written: an empty object if there are none.
+    /// Returns the parameters as JSON text; an empty object if there are none.
     #[must_use]
     pub fn to_raw(&self) -> RawJson {
         if self.is_empty() {
@@ -124,14 +125,14 @@ impl Params {
         RawJson::parse(text).unwrap_or_default()
     }
 
-    /// Their length in bytes, or a little more.
+    /// Upper bound of the length of the text, in bytes.
     pub(crate) fn len(&self) -> usize {
         let all = self.members.iter().chain(&self.meta);
         let members = all.map(|(key, value)| key.len() + value.len() + 4);
         12 + self.object.as_ref().map_or(0, RawJson::len) + members.sum::<usize>()
     }
 
-    /// Writes them; there must be any.
+    /// Writes the parameters, which must not be empty.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let text = self.object.as_ref().map_or("{}", RawJson::as_str);
         if self.members.is_empty() && self.meta.is_empty() {
@@ -155,7 +156,7 @@ impl Params {
         out.push(b'}');
     }
 
-    /// Writes `_meta` with what was pushed behind its own members.
+    /// Writes `_meta`, and the pushed members after its own.
     fn write_meta(&self, out: &mut Vec<u8>, text: &str) {
         let mut is_first = open(out, text);
         for (key, value) in &self.meta {
@@ -166,7 +167,7 @@ impl Params {
     }
 }
 
-/// Writes an object but for its end, and says whether it has no member.
+/// Writes an object without its closing brace. Returns `true` if the object is empty.
 fn open(out: &mut Vec<u8>, object: &str) -> bool {
     let open = object[..object.len() - 1].trim_ascii_end();
     out.extend_from_slice(open.as_bytes());
@@ -211,7 +212,7 @@ impl From<Option<RawJson>> for Params {
     }
 }
 
-/// Members that all have other keys.
+/// The keys of the members must be distinct.
 impl From<Vec<(&'static str, RawJson)>> for Params {
     fn from(members: Vec<(&'static str, RawJson)>) -> Self {
         Self {

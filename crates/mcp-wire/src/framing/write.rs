@@ -1,5 +1,5 @@
-//! Frames are built in one buffer, payloads copied as they are. The buffers have room for the newline of
-//! [`into_line`], so that ending a line never moves the frame.
+//! Writers of messages. Each builds a frame in one buffer and copies payloads unchanged. The buffers have room for the
+//! newline of [`into_line`], so that ending a line never moves the frame.
 
 use std::io::Write as _;
 
@@ -24,7 +24,7 @@ pub fn request(id: u64, method: &str, params: &Params) -> Vec<u8> {
     out
 }
 
-/// Writes a number in digits. Every request has one, and the means of formatting take several times as long.
+/// Writes a number in decimal. Every request has one, and the formatting machinery takes several times as long.
 fn push_number(out: &mut Vec<u8>, number: u64) {
     const LONGEST: usize = 20;
     let (mut digits, mut start, mut left) = ([b'0'; LONGEST], LONGEST, number);
@@ -53,9 +53,9 @@ pub fn notification(method: &str, params: Option<&RawJson>) -> Vec<u8> {
     out
 }
 
-/// Writes the answer to a batch: the answers to its requests, in an array.
+/// Writes the response to a batch: an array of the responses to its requests.
 #[must_use]
-pub fn batch_answer<A: AsRef<[u8]>>(answers: &[A]) -> Vec<u8> {
+pub fn batch_response<A: AsRef<[u8]>>(answers: &[A]) -> Vec<u8> {
     let length: usize = answers.iter().map(|answer| answer.as_ref().len() + 1).sum();
     let mut out = Vec::with_capacity(length + 2);
     out.push(b'[');
@@ -69,21 +69,21 @@ pub fn batch_answer<A: AsRef<[u8]>>(answers: &[A]) -> Vec<u8> {
     out
 }
 
-/// Writes the answer to a request that came to a result.
+/// Writes the response to a request that succeeded.
 #[must_use]
 pub fn result(id: &Id, result: &RawJson) -> Vec<u8> {
-    let mut out = answer(id.as_raw(), 12 + result.len());
+    let mut out = response(id.as_raw(), 12 + result.len());
     out.extend_from_slice(b",\"result\":");
     out.extend_from_slice(result.as_bytes());
     out.push(b'}');
     out
 }
 
-/// Writes the answer to a request that failed; `id` is nothing when it could not be read.
+/// Writes the response to a request that failed; `id` is `None` if it could not be read.
 #[must_use]
 pub fn error(id: Option<&RawJson>, error: &RpcError) -> Vec<u8> {
     let message = RawJson::from(error.message.as_str());
-    let mut out = answer(
+    let mut out = response(
         id.unwrap_or(&RawJson::null()),
         64 + message.len() + error.data.as_ref().map_or(0, RawJson::len),
     );
@@ -93,7 +93,7 @@ pub fn error(id: Option<&RawJson>, error: &RpcError) -> Vec<u8> {
         out.extend_from_slice(b",\"data\":");
         out.extend_from_slice(data.as_bytes());
     }
-    for (key, member) in &error.more {
+    for (key, member) in &error.extra_members {
         out.push(b',');
         out.extend_from_slice(RawJson::from(key.as_str()).as_bytes());
         out.push(b':');
@@ -103,23 +103,23 @@ pub fn error(id: Option<&RawJson>, error: &RpcError) -> Vec<u8> {
     out
 }
 
-/// Ends a frame as one line, as stdio wants it.
+/// Makes a frame one line with a newline at its end, as the stdio transport requires.
 ///
-/// A payload may have been written over several lines. JSON has no line break inside a string, so each one is space
-/// between tokens and becomes a blank.
+/// A payload may have several lines. JSON has no line breaks inside of strings, so each one is white space between tokens
+/// and becomes a blank.
 pub fn end_line(frame: &mut Vec<u8>) {
     flatten(frame);
     frame.push(b'\n');
 }
 
-/// A frame as one line, see [`end_line`].
+/// Converts a frame into one line, see [`end_line`].
 #[must_use]
 pub fn into_line(mut frame: Vec<u8>) -> Bytes {
     end_line(&mut frame);
     frame.into()
 }
 
-/// Puts blanks in the place of line breaks.
+/// Replaces line breaks with blanks.
 pub(crate) fn flatten(frame: &mut [u8]) {
     let mut at = 0;
     while let Some(offset) = memchr::memchr2(b'\n', b'\r', &frame[at..]) {
@@ -128,14 +128,15 @@ pub(crate) fn flatten(frame: &mut [u8]) {
     }
 }
 
-fn answer(id: &RawJson, rest: usize) -> Vec<u8> {
+/// Begins a response.
+fn response(id: &RawJson, rest: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(32 + id.len() + rest);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.as_bytes());
     out
 }
 
-/// Writes a text as a string. The names that are written have nothing in them that must be escaped.
+/// Writes a text as a JSON string. The names of the protocol need no escapes, which is the fast path.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     if text.bytes().all(is_plain) {

@@ -2,27 +2,28 @@ use std::{mem, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::write::flatten;
+use super::write::flatten;
 
-/// Cuts a stream of bytes into server-sent events (WHATWG HTML, section 9.2).
+/// Splits a stream of bytes into server-sent events (WHATWG HTML, section 9.2).
 ///
 /// Bytes go in through [`push`](Self::push) in chunks of any size; events come out of
-/// [`next_item`](Self::next_item). An event beyond the limit is told as soon as it is, and passed over without taking memory.
+/// [`next_item`](Self::next_item). An event is reported as [`SseItem::Oversize`] as soon as it exceeds the limit, and skipped
+/// without taking memory.
 #[derive(Debug)]
 pub struct SseDecoder {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no end of a line.
+    /// Length of the start of the buffer that is known to have no line end.
     searched: usize,
-    /// The last line ended with a carriage return, so a newline right behind it belongs to it.
+    /// `true` if the last line ended with a carriage return, to which a newline right behind it belongs.
     after_return: bool,
     at_start: bool,
     event: Building,
-    /// The length of what was dropped of the line that is being read.
+    /// Number of bytes dropped of the current line.
     dropped: usize,
     max_length: usize,
 }
 
-/// The event that is being read.
+/// Event that is being read.
 #[derive(Debug, Default)]
 struct Building {
     event: Option<String>,
@@ -30,11 +31,11 @@ struct Building {
     retry: Option<Duration>,
     data: Data,
     length: usize,
-    /// It is too long, which was told already.
-    is_told: bool,
+    /// `true` if the event exceeds the limit and was reported.
+    is_reported: bool,
 }
 
-/// Most events have one line of data, which needs no copy.
+/// Data of an event. Most events have one line, which needs no copy.
 #[derive(Debug, Default)]
 enum Data {
     #[default]
@@ -43,34 +44,35 @@ enum Data {
     Many(Vec<u8>),
 }
 
-/// What a stream of events holds.
+/// Item of a stream of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SseItem {
-    /// An event.
+    /// Complete event.
     Event(SseEvent),
-    /// An event beyond the limit, which may not have ended yet.
+    /// Event beyond the limit, which may not have ended yet.
     Oversize {
-        /// The first 4 KiB of its data: enough to find an id in it.
+        /// First 4 KiB of its data: enough to find an id in it.
         head: Bytes,
     },
 }
 
-/// One event of a stream.
+/// Event of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// The type, when it is not the default `message`.
+    /// Type, unless it is the default `message`.
     pub event: Option<String>,
-    /// The id to resume the stream from.
+    /// Id to resume the stream from.
     pub id: Option<String>,
-    /// How long to wait before the stream is opened again.
+    /// Pause before the stream is opened again.
     pub retry: Option<Duration>,
-    /// The data; empty for an event that only sets an id or a retry time.
+    /// Data; empty for an event that only sets an id or a retry time.
     pub data: Bytes,
 }
 
-/// A comment that keeps a quiet stream open.
+/// Comment that keeps a quiet stream open.
 pub const SSE_KEEP_ALIVE: &[u8] = b":\n\n";
 
+/// Length of the head that is kept of an oversize event, in bytes.
 const HEAD: usize = 4 * 1024;
 
 impl Default for SseDecoder {
@@ -80,10 +82,10 @@ impl Default for SseDecoder {
 }
 
 impl SseDecoder {
-    /// 16 MiB.
+    /// Default limit of an event: 16 MiB.
     pub const DEFAULT_MAX_LENGTH: usize = 16 * 1024 * 1024;
 
-    /// A decoder of events of at most `max_length` bytes.
+    /// Creates a decoder of events of at most `max_length` bytes.
     #[must_use]
     pub fn new(max_length: usize) -> Self {
         Self {
@@ -97,14 +99,14 @@ impl SseDecoder {
         }
     }
 
-    /// Takes what was read.
+    /// Appends bytes that were read.
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next event, if what was taken so far ends one or makes one too long.
+    /// Returns the next event that is complete or exceeds the limit.
     ///
-    /// An event that the stream's end cuts off is never returned, as the standard asks.
+    /// An event that is cut off by the end of the stream is never returned, as the standard requires.
     pub fn next_item(&mut self) -> Option<SseItem> {
         if !self.skip_mark() {
             return None;
@@ -131,7 +133,7 @@ impl SseDecoder {
         }
     }
 
-    /// Passes over a byte order mark at the start of the stream; false while it cannot be told whether there is one.
+    /// Skips a byte order mark at the start of the stream. Returns `false` while too few bytes are read to recognize one.
     fn skip_mark(&mut self) -> bool {
         const MARK: &[u8] = b"\xEF\xBB\xBF";
         if self.at_start && self.buffer.starts_with(MARK) {
@@ -143,13 +145,13 @@ impl SseDecoder {
         true
     }
 
-    /// Takes one line; an empty one ends the event.
+    /// Processes one line; an empty one ends the event.
     fn line(&mut self, line: &Bytes) -> Option<SseItem> {
         let length = mem::take(&mut self.dropped) + line.len();
         if length == 0 {
             return mem::take(&mut self.event).finish();
         }
-        // Comments that fit are nothing to the event: a stream may be kept open by any number of them.
+        // Comments within the limit do not count towards the event: any number of them may keep a stream open.
         let fits = self.event.length + length <= self.max_length;
         if fits && line.first() == Some(&b':') {
             return None;
@@ -162,17 +164,17 @@ impl SseDecoder {
         self.event.overflow(line)
     }
 
-    /// Drops what was read of a line that makes the event too long.
+    /// Drops the start of a line that makes the event exceed the limit.
     fn drop_long(&mut self) -> Option<SseItem> {
         let fits = self.event.length + self.dropped + self.buffer.len() <= self.max_length;
         if fits || self.buffer.is_empty() {
             return None;
         }
-        let told = self.event.overflow(&self.buffer);
+        let oversize = self.event.overflow(&self.buffer);
         self.dropped += self.buffer.len();
         self.buffer = BytesMut::new();
         self.searched = 0;
-        told
+        oversize
     }
 }
 
@@ -192,8 +194,8 @@ impl Building {
         match name {
             b"data" => self.data.push(value),
             b"event" => self.event = text(&value).filter(|event| event != "message"),
-            // The standard passes over an id with NUL. One with another control character cannot be sent back in a header,
-            // so that the stream would be opened again without its place.
+            // The standard ignores an id with NUL. One with another control character cannot be sent back in a header: the
+            // stream could not be resumed.
             b"id" => {
                 let id = text(&value).filter(|id| !id.contains(|c: char| c.is_ascii_control()));
                 self.id = id.or(self.id.take());
@@ -208,9 +210,9 @@ impl Building {
         }
     }
 
-    /// Tells that the event is too long, once, and frees its data.
+    /// Reports that the event exceeds the limit, once, and frees its data.
     fn overflow(&mut self, line: &[u8]) -> Option<SseItem> {
-        if mem::replace(&mut self.is_told, true) {
+        if mem::replace(&mut self.is_reported, true) {
             return None;
         }
         let data = mem::take(&mut self.data).into_bytes().unwrap_or_default();
@@ -222,7 +224,7 @@ impl Building {
     }
 
     fn finish(self) -> Option<SseItem> {
-        if self.is_told {
+        if self.is_reported {
             return None;
         }
         let data = self.data.into_bytes();
@@ -267,8 +269,8 @@ fn text(value: &[u8]) -> Option<String> {
 
 /// Writes an event whose data is one message.
 ///
-/// Line breaks in the message are space between tokens of JSON and become blanks, so that the data is one line. An
-/// id or a type with a line break in it would be another field, so it is left out.
+/// Line breaks in the message are white space between tokens of JSON and become blanks, so that the data is one line. An
+/// id or a type with a line break would start another field, so it is left out.
 #[must_use]
 pub fn sse_event(message: &[u8], event: Option<&str>, id: Option<&str>) -> Vec<u8> {
     let fits = |value: &&str| !value.contains(['\n', '\r', '\0']);

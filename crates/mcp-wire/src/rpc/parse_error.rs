@@ -2,7 +2,7 @@ use raw_json::RawJson;
 
 use crate::{Id, RpcError, code};
 
-/// Why bytes are no message, and which call they were about as far as that can be told.
+/// Reason why bytes are not a message, with the id of the call that they belong to, if it could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct ParseError {
@@ -12,31 +12,31 @@ pub struct ParseError {
     source: Option<raw_json::JsonError>,
 }
 
-/// What is wrong with a message.
+/// Kind of a [`ParseError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
-    /// The bytes are no JSON.
-    #[error("the message is no JSON")]
+    /// The bytes are not JSON.
+    #[error("the message is not JSON")]
     Json,
     /// Arrays and objects are nested too deep.
     #[error("the message is nested too deep")]
     TooDeep,
-    /// A key stands twice in an object.
+    /// An object has a duplicate key.
     #[error("the message has the key `{0}` twice")]
     DuplicateKey(String),
-    /// A key differs from one that has a meaning in case, compatibility forms or characters that nobody sees only: in the
-    /// message, in its `params` or in `_meta` there.
-    #[error("the message has the key `{0}`, which some readers take for another")]
-    CaseVariant(String),
+    /// A key of the message, its `params` or their `_meta` is a look-alike of one with a meaning: it differs only in case,
+    /// compatibility forms, spaces or invisible characters, or it looks the same.
+    #[error("the message has the key `{0}`, which some readers mistake for another")]
+    LookAlikeKey(String),
     /// The message is an array.
     #[error("batches are not supported; send one message at a time")]
     Batch,
-    /// A batch holds nothing, or too much.
+    /// A batch is empty, or too long.
     #[error("a batch must hold 1 to {max} messages", max = crate::MAX_BATCH)]
     BatchLength,
-    /// The message is no object.
-    #[error("the message is no JSON object")]
+    /// The message is not an object.
+    #[error("the message is not a JSON object")]
     NotAnObject,
     /// `jsonrpc` is missing or not `"2.0"`.
     #[error("`jsonrpc` must be \"2.0\"")]
@@ -44,16 +44,16 @@ pub enum ParseErrorKind {
     /// The id is null, a fraction, a container or too long.
     #[error("`id` must be an integer or a string of at most 1,024 bytes")]
     Id,
-    /// The method is no string, or too long.
+    /// The method is not a string, or too long.
     #[error("`method` must be a string of at most 256 bytes")]
     Method,
-    /// The parameters are neither an object nor left out.
+    /// The parameters are present and not an object.
     #[error("`params` must be an object")]
     Params,
-    /// There is neither a method, nor a result, nor an error.
+    /// The message has no method, no result and no error.
     #[error("the message has neither `method`, `result` nor `error`")]
     Empty,
-    /// There is more than one of method, result and error.
+    /// The message has more than one of method, result and error.
     #[error("the message has more than one of `method`, `result` and `error`")]
     Ambiguous,
 }
@@ -85,26 +85,26 @@ impl ParseError {
         self
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ParseErrorKind {
         &self.kind
     }
 
-    /// The `id` of the message if one could be read, in whatever form it was written.
+    /// Returns the `id` of the message if one could be read, in whatever form it was written.
     #[must_use]
     pub fn id(&self) -> Option<&RawJson> {
         self.id.as_ref()
     }
 
-    /// The id to answer under: that of the message if it is one that a request may have. Any other is answered as if
-    /// it could not be read, since its sender may not be able to read it either.
+    /// Returns the id for the response: that of the message if it is valid for a request. An invalid id is treated as
+    /// unreadable, since its sender may not be able to read it either.
     #[must_use]
     pub fn answer_id(&self) -> Option<&RawJson> {
         self.id().filter(|id| Id::new(id).is_some())
     }
 
-    /// The error to answer with.
+    /// Returns the error to respond with.
     #[must_use]
     pub fn to_rpc_error(&self) -> RpcError {
         let code = match self.kind {

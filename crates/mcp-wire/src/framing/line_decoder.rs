@@ -1,37 +1,39 @@
 use bytes::{Bytes, BytesMut};
 
-/// Cuts a stream of bytes into lines: the framing of the stdio transport.
+/// Splits a stream of bytes into lines: the framing of the stdio transport.
 ///
 /// Bytes go in through [`buffer`](Self::buffer), in chunks of any size; lines come out of
-/// [`next_line`](Self::next_line). A line that is longer than the limit is told as soon as it is; it does not end the stream and
-/// takes no memory beyond the limit. Carriage returns before the newline, a byte order mark and empty lines are passed over.
+/// [`next_line`](Self::next_line). A line is reported as [`Line::Oversize`] as soon as it exceeds the limit; it does not end
+/// the stream and takes no memory beyond the limit. Carriage returns before the newline, a byte order mark and empty lines
+/// are skipped.
 #[derive(Debug)]
 pub struct LineDecoder {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no newline.
+    /// Length of the start of the buffer that is known to have no newline.
     searched: usize,
     max_length: usize,
-    /// How much was discarded of a line that is too long, which was told already.
-    passed_over: Option<usize>,
+    /// Number of bytes discarded of a line beyond the limit, which was reported already.
+    skipped: Option<usize>,
 }
 
 /// One line of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A line, without its end.
+    /// Line without its end.
     Complete(Bytes),
-    /// A line beyond the limit, of which only the head was kept: enough to find an id in it. It may not have ended yet.
+    /// Line beyond the limit, of which only the head is kept: enough to find an id in it. It may not have ended yet.
     Oversize {
-        /// The first 4 KiB.
+        /// First 4 KiB of the line.
         head: Bytes,
     },
 }
 
+/// Length of the head that is kept of an oversize line, in bytes.
 const HEAD: usize = 4 * 1024;
-/// Lines up to this size are copied out: that is cheaper than sharing, and a small answer that is kept does not keep
-/// a large buffer alive. Larger ones share the buffer.
+/// Maximum length of a line that is copied out of the buffer, in bytes. A copy is cheaper than sharing, and a small
+/// response that is kept does not keep a large buffer alive. Longer lines share the buffer.
 const COPY: usize = 4 * 1024;
-/// A buffer beyond this size is left to the line that needed it.
+/// Maximum size of a buffer that is reused, in bytes. A larger one is handed to the line that needed it.
 const KEEP: usize = 256 * 1024;
 
 impl Default for LineDecoder {
@@ -41,21 +43,21 @@ impl Default for LineDecoder {
 }
 
 impl LineDecoder {
-    /// 16 MiB.
+    /// Default limit of a line: 16 MiB.
     pub const DEFAULT_MAX_LENGTH: usize = 16 * 1024 * 1024;
 
-    /// A decoder of lines of at most `max_length` bytes.
+    /// Creates a decoder of lines of at most `max_length` bytes.
     #[must_use]
     pub fn new(max_length: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
             searched: 0,
             max_length,
-            passed_over: None,
+            skipped: None,
         }
     }
 
-    /// Where to append what was read, with room for at least 8 KiB.
+    /// Returns the buffer to read into, with room for at least 8 KiB.
     pub fn buffer(&mut self) -> &mut BytesMut {
         self.rewind();
         if self.buffer.capacity() - self.buffer.len() < 8 * 1024 {
@@ -64,20 +66,20 @@ impl LineDecoder {
         &mut self.buffer
     }
 
-    /// Appends what was read elsewhere.
+    /// Appends bytes that were read elsewhere.
     pub fn push(&mut self, bytes: &[u8]) {
         self.rewind();
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Gives back the memory of an empty buffer.
+    /// Frees the memory of an empty buffer.
     pub fn release(&mut self) {
         if self.buffer.is_empty() && self.buffer.capacity() > 0 {
             self.buffer = BytesMut::new();
         }
     }
 
-    /// The next line, if the buffer holds one.
+    /// Returns the next line, if the buffer has a whole one.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
@@ -94,7 +96,7 @@ impl LineDecoder {
         }
     }
 
-    /// The last line, after the stream has ended without a newline.
+    /// Returns the last line, after the stream has ended without a newline.
     pub fn finish(&mut self) -> Option<Line> {
         self.next_line().or_else(|| {
             self.searched = 0;
@@ -102,21 +104,21 @@ impl LineDecoder {
         })
     }
 
-    /// Whether a line has begun that has not ended.
+    /// Returns `true` if a line has begun and not ended.
     #[must_use]
     pub fn is_mid_line(&self) -> bool {
-        !self.buffer.is_empty() || self.passed_over.is_some()
+        !self.buffer.is_empty() || self.skipped.is_some()
     }
 
-    /// How much was read of a line that is too long and has not ended; 0 if there is none.
+    /// Number of bytes read so far of an unfinished line beyond the limit; 0 if there is none.
     #[must_use]
-    pub fn passed_over(&self) -> usize {
-        self.passed_over.unwrap_or_default()
+    pub fn n_skipped(&self) -> usize {
+        self.skipped.unwrap_or_default()
     }
 
-    /// Takes the first `length` bytes as the end of a line; nothing when that line is empty or was told already.
+    /// Takes the first `length` bytes as the end of a line. Returns `None` if the line is empty or was reported already.
     fn take(&mut self, length: usize) -> Option<Line> {
-        if self.passed_over.take().is_some() {
+        if self.skipped.take().is_some() {
             self.discard_bytes(length);
             return None;
         }
@@ -143,30 +145,30 @@ impl LineDecoder {
         Some(Line::Complete(whole.slice(start..start + end)))
     }
 
-    /// Tells of a line that has grown too long, once, and keeps nothing of it.
+    /// Reports a line that exceeds the limit, once, and discards its bytes.
     fn discard_long(&mut self) -> Option<Line> {
         let length = self.buffer.len();
-        let mut told = None;
-        if let Some(before) = &mut self.passed_over {
+        let mut oversize = None;
+        if let Some(before) = &mut self.skipped {
             *before += length;
             self.buffer.clear();
         } else if length > self.max_length {
-            told = Some(Line::Oversize { head: self.head() });
-            self.passed_over = Some(length);
+            oversize = Some(Line::Oversize { head: self.head() });
+            self.skipped = Some(length);
             self.buffer = BytesMut::new();
         } else {
             return None;
         }
         self.searched = 0;
-        told
+        oversize
     }
 
-    /// The head of a line that is too long.
+    /// Copies the head of a line beyond the limit.
     fn head(&self) -> Bytes {
         Bytes::copy_from_slice(&self.buffer[..self.max_length.min(HEAD)])
     }
 
-    /// Begins an empty buffer at its beginning again: pages further on are never touched if lines are short.
+    /// Moves an empty buffer back to its start, so that short lines never touch its later pages.
     fn rewind(&mut self) {
         if self.buffer.is_empty() {
             let _ = self.buffer.try_reclaim(self.buffer.capacity() + 1);
@@ -178,7 +180,7 @@ impl LineDecoder {
     }
 }
 
-/// The line without a byte order mark and a carriage return.
+/// Removes a byte order mark and a carriage return.
 fn trim(line: &[u8]) -> &[u8] {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)

@@ -1,56 +1,57 @@
 use bytes::Bytes;
 use raw_json::{JsonKind, JsonLimits, Parsed, RawJson, TextPart};
 
-use crate::{Id, ParseError, ParseErrorKind, RpcError, look_alike};
+use super::{Id, ParseError, ParseErrorKind, RpcError, look_alike};
 
-/// One JSON-RPC message, its payloads as slices of the bytes that came in.
+/// One JSON-RPC message, whose payloads are slices of the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// Wants an answer.
+    /// Message that expects a response.
     Request(Request),
-    /// Wants none.
+    /// Message that expects no response.
     Notification(Notification),
-    /// Is one.
+    /// Answer to a request.
     Response(Response),
 }
 
-/// A message that wants an answer.
+/// Message that expects a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What the answer must carry.
+    /// Id that the response must carry.
     pub id: Id,
-    /// What is asked for.
+    /// Name of the method.
     pub method: String,
     /// The parameters, an object.
     pub params: Option<RawJson>,
 }
 
-/// A message that wants no answer.
+/// Message that expects no response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// What it is about.
+    /// Name of the method.
     pub method: String,
     /// The parameters, an object.
     pub params: Option<RawJson>,
 }
 
-/// The answer to a request.
+/// Answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// The id of the request as it was echoed, see [`integer`](crate::integer); nothing when it is missing or null.
+    /// Id of the request as it was echoed, see [`integer_id`](crate::integer_id). `None` if it is missing or null.
     pub id: Option<RawJson>,
-    /// What came of the request. A result of `null` is a result here.
+    /// Result or error of the request. A result of `null` is a result.
     pub outcome: Result<RawJson, RpcError>,
 }
 
 impl Message {
-    /// Reads a message of a client, strictly: what another reader could understand otherwise is refused.
+    /// Reads a message of a client strictly: text that another reader could understand differently is refused.
     ///
-    /// No key stands twice at any depth, none of the message, of `params` or of `_meta` there is a look-alike of one with a meaning
-    /// (`Name`, `arguments` with a long s, `name` and a NUL), `jsonrpc` is there, an id is an integer or a string of at most 1 KiB.
+    /// Duplicate keys are refused at any depth, and so are look-alikes of keys with a meaning in the message, its `params`
+    /// and their `_meta` (`Name`, `arguments` with a long s, `name` with a NUL). `jsonrpc` is required, and an id must be an
+    /// integer or a string of at most 1 KiB.
     ///
     /// # Errors
-    /// When the bytes are no message; the error knows the id to answer to, if there is one.
+    /// Fails if the bytes are not a message. The error has the id to respond to, if there is one.
     pub fn from_client(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
         let bytes = bytes.into();
         match Parsed::parse(bytes.clone(), JsonLimits::STRICT) {
@@ -59,11 +60,11 @@ impl Message {
         }
     }
 
-    /// Reads a message of a server, leniently where real servers are loose and no harm can come of it: `jsonrpc`
-    /// may be missing, and an answer's id may have any form or be missing.
+    /// Reads a message of a server leniently, where real servers deviate from the specification without harm: `jsonrpc` may
+    /// be missing, and the id of a response may have any form or be missing.
     ///
     /// # Errors
-    /// When the bytes are no message; the error knows the id of the call that they answer, if there is one.
+    /// Fails if the bytes are not a message. The error has the id of the call that they answer, if there is one.
     pub fn from_server(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
         match Parsed::parse(bytes, JsonLimits::RELAY) {
             Ok(text) => read(&text, false),
@@ -72,45 +73,7 @@ impl Message {
     }
 }
 
-/// How many messages a batch may hold.
-pub const MAX_BATCH: usize = 64;
-
-/// Takes a batch of a client apart into the texts of its messages, for [`Message::from_client`] to read: 2025-03-26 lets
-/// both sides send arrays, and no other revision does.
-///
-/// # Errors
-/// When the bytes are no array of at most [`MAX_BATCH`] values, or something in it is what the strict reader refuses
-/// wherever it stands, such as a key that stands twice.
-pub fn batch(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
-    split(bytes.into(), JsonLimits::STRICT)
-}
-
-/// Takes a batch of a server apart as [`batch`] does with a client's, for [`Message::from_server`] to read.
-///
-/// # Errors
-/// When the bytes are no array of at most [`MAX_BATCH`] values, or nested too deep.
-pub fn batch_from_server(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
-    split(bytes.into(), JsonLimits::RELAY)
-}
-
-fn split(bytes: Bytes, limits: JsonLimits) -> Result<Vec<Bytes>, ParseError> {
-    let text = Parsed::parse(bytes, limits).map_err(ParseError::json)?;
-    let text = text.raw();
-    if text.kind() != JsonKind::Array {
-        return Err(ParseError::new(ParseErrorKind::NotAnObject));
-    }
-    let messages: Vec<Bytes> = text
-        .items()
-        .take(MAX_BATCH + 1)
-        .map(|message| message.as_bytes().clone())
-        .collect();
-    match messages.len() {
-        1..=MAX_BATCH => Ok(messages),
-        _ => Err(ParseError::new(ParseErrorKind::BatchLength)),
-    }
-}
-
-/// The id in a text that breaks a limit but is JSON all the same.
+/// Finds the id in a text that exceeds a limit but is still JSON.
 fn id_of(bytes: Bytes) -> Option<RawJson> {
     let text = RawJson::parse_within(
         bytes,
@@ -127,7 +90,7 @@ fn id_of(bytes: Bytes) -> Option<RawJson> {
     ids.next().filter(|_| ids.next().is_none())
 }
 
-/// The members of a message that have a meaning.
+/// Members of a message that have a meaning.
 #[derive(Default)]
 struct Envelope<'a> {
     version: Option<TextPart<'a>>,
@@ -153,9 +116,9 @@ impl<'a> Envelope<'a> {
                 "result" => &mut envelope.result,
                 "error" => &mut envelope.error,
                 other => {
-                    // Other unknown members pass: they are nothing that this envelope hands on.
-                    if is_case_variant(other) {
-                        fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
+                    // Other unknown members are ignored: the envelope does not forward them.
+                    if is_look_alike(other) {
+                        fault.get_or_insert(ParseErrorKind::LookAlikeKey(key.into_owned()));
                     }
                     continue;
                 }
@@ -171,9 +134,9 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Whether some readers take a key that has no meaning for one that has.
+/// Returns `true` if some readers take a key without a meaning for one with a meaning.
 #[cold]
-fn is_case_variant(key: &str) -> bool {
+fn is_look_alike(key: &str) -> bool {
     look_alike::is_look_alike(key, &KEYS)
 }
 
@@ -206,7 +169,7 @@ fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
             }
             let params = params.map(|params| params.to_raw());
             if strict && let Some(key) = params.as_ref().and_then(look_alike::in_params) {
-                return Err(fault(ParseErrorKind::CaseVariant(key)));
+                return Err(fault(ParseErrorKind::LookAlikeKey(key)));
             }
             let Some(id) = id else {
                 return Ok(Message::Notification(Notification { method, params }));
