@@ -23,7 +23,7 @@ pub(crate) struct Direct {
 impl Direct {
     /// The way back of a request, if there is anything to ask its client or to tell it.
     pub(crate) fn of(cx: &RequestContext) -> Option<Arc<dyn Ask>> {
-        if !cx.may_be_told() {
+        if !cx.has_back_channel() {
             return None;
         }
         let handle = cx.client();
@@ -133,7 +133,7 @@ fn why_not(error: ClientRequestError) -> AskError {
     match error {
         ClientRequestError::NotDeclared(error) => AskError::Impossible(error.message),
         ClientRequestError::Refused(error) => AskError::Refused(refused(&error)),
-        ClientRequestError::Gone => AskError::Unanswered,
+        ClientRequestError::Disconnected => AskError::Unanswered,
         other => AskError::Impossible(other.to_string()),
     }
 }

@@ -317,7 +317,7 @@ impl Sought<'_> {
             },
             Err(error) => {
                 self.shared.incoming.counting.garbage.add();
-                if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
+                if error.id().and_then(integer_id).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
                         ClientError::protocol("the answer is no valid message").because(error)
                     ));
@@ -348,7 +348,7 @@ pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> ClientEr
             id: named,
             outcome: Err(error),
         })) => {
-            let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
+            let is_answer = id.is_some() && named.as_ref().and_then(integer_id) == id;
             let words = ClientError::new(ClientErrorKind::Rpc(error));
             if status >= 500 && !is_answer {
                 // It may come from a fault behind which the request runs, or ran: what counts is that it is not answered.

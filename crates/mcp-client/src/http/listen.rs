@@ -222,7 +222,9 @@ fn hear(shared: &HttpShared, id: Option<u64>, message: Result<Message, ParseErro
     match message {
         Ok(Message::Notification(note)) => shared.incoming.note(note),
         Ok(Message::Request(request)) => shared.reply(request, None),
-        Ok(Message::Response(response)) if id.is_some() && response.id.as_ref().and_then(integer) == id => {
+        Ok(Message::Response(response))
+            if id.is_some() && response.id.as_ref().and_then(integer_id) == id =>
+        {
             return true;
         }
         Ok(Message::Response(_)) => shared.incoming.counting.unmatched.add(),

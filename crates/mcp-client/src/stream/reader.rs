@@ -195,7 +195,7 @@ impl Reading {
         let resembles = *error.kind() != ParseErrorKind::Empty;
         let id = error
             .id()
-            .and_then(integer)
+            .and_then(integer_id)
             .or_else(|| id_in_head(text))
             .filter(|_| resembles);
         let call = id.and_then(|id| self.shared.remove(id));
@@ -203,7 +203,7 @@ impl Reading {
     }
 
     fn response(&mut self, response: Response) {
-        let id = response.id.as_ref().and_then(integer);
+        let id = response.id.as_ref().and_then(integer_id);
         let call = match &response.id {
             Some(_) => id.and_then(|id| self.shared.remove(id)),
             // A server that could not read a request cannot name it.

@@ -23,7 +23,7 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, HttpServerOptions, HttpService, Mirrored, Notices, Peer, RequestContext, ServeOptions,
+    Answer, HeaderParams, HttpServerOptions, HttpService, Notifier, Peer, RequestContext, ServeOptions,
     ServerIdentity, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError, extension, method};
@@ -40,7 +40,7 @@ use self::tasks::Tasks;
 /// What the suite tests.
 #[derive(Debug)]
 pub(crate) struct Fixture {
-    notices: Notices,
+    notifier: Notifier,
     seal: StateSeal,
     mirrored: Option<Arc<MirroredParams>>,
     tasks: Tasks,
@@ -93,7 +93,7 @@ impl Service for Fixture {
         }
     }
 
-    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
+    fn header_params(&self, tool: &str, _: &Peer) -> HeaderParams<'_> {
         self.mirrored
             .clone()
             .filter(|_| tool == "test_custom_header")
@@ -104,14 +104,14 @@ impl Service for Fixture {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7081".to_owned());
-    let notices = Notices::default();
+    let notifier = Notifier::default();
     let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        notices: notices.clone(),
+        notifier: notifier.clone(),
         ..HttpServerOptions::default()
     };
     let fixture = Fixture {
-        notices: notices.clone(),
+        notifier: notifier.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
         tasks: Tasks::default(),
         n_tool_changes: AtomicUsize::new(0),
@@ -120,7 +120,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     if address == "--stdio" {
         let options = StdioOptions {
-            notices,
+            notifier,
             ..StdioOptions::default()
         };
         return Ok(serve_stdio(fixture, stdin(), stdout(), options, pending()).await?);

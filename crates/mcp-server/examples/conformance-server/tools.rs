@@ -183,7 +183,7 @@ async fn logging(cx: &RequestContext) -> Result<Answer, RpcError> {
 }
 
 fn changed(fixture: &Fixture, notification: &str, params: Option<&RawJson>) -> Answer {
-    fixture.notices.send(notification, params);
+    fixture.notifier.send(notification, params);
     text("Those who listen are told.")
 }
 

@@ -31,7 +31,7 @@ const TOLD: &str = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_change
 const REPORTS: &str =
     r#"{"jsonrpc":"2.0","id":"p","method":"test/progress","params":{"_meta":{"progressToken":1}}}"#;
 const REPORTED: &str = r#"{"jsonrpc":"2.0","id":"p","result":{}}"#;
-/// What is no message, and what has no place in a batch.
+/// Lines that are not messages, and requests that are not allowed in a batch.
 const ODD: &str =
     r#"{"jsonrpc":"1.0","id":7,"method":"ping"},8,[],{"jsonrpc":"2.0","id":9,"method":"initialize"}"#;
 
@@ -44,7 +44,7 @@ const ERRORS: [&str; 5] = [
     r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"#,
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is not a JSON object""#,
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported"#,
-    r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"this request has no place in a batch""#,
+    r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"this request is not allowed in a batch""#,
     r#"{"jsonrpc":"2.0","id":10,"error":{"code":-32"#,
 ];
 

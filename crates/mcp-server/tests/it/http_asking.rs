@@ -157,7 +157,7 @@ async fn a_client_is_asked_only_what_it_declared() {
     ] {
         let answer = served.once(&head, &body).await;
         assert!(
-            answer.body.contains("there is no way to ask the client"),
+            answer.body.contains("there is no channel to the client"),
             "{}",
             answer.body
         );

@@ -65,7 +65,7 @@ async fn a_head_that_does_not_end_is_refused_at_32_kib() {
 }
 
 #[tokio::test]
-async fn a_session_has_only_so_many_questions_open() {
+async fn a_session_has_a_limit_of_open_client_requests() {
     let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served).await;
     let ask = |id: usize| {
@@ -83,7 +83,7 @@ async fn a_session_has_only_so_many_questions_open() {
     assert!(
         answer
             .body
-            .contains(r#"{"failed":"the client has too many questions open"}"#),
+            .contains(r#"{"failed":"the client has too many open requests"}"#),
         "{}",
         answer.body
     );

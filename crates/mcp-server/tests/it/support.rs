@@ -13,7 +13,7 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, ClientRequestError, HttpServerOptions, HttpService, InputRequired, Mirrored, Peer,
+    Answer, ClientRequestError, HeaderParams, HttpServerOptions, HttpService, InputRequired, Peer,
     RequestContext, ServeOptions, ServerIdentity, Service, StateSeal, serve_http, unknown_method,
 };
 use mcp_wire::{LogLevel, MirroredParams, Notification, Request, Revision, RpcError, code, method};
@@ -136,7 +136,7 @@ impl Service for Scripted {
     }
 
     /// All but `other`.
-    async fn watch_tasks(&self, mut ids: Vec<String>, _: &RequestContext) -> Vec<String> {
+    async fn filter_tasks(&self, mut ids: Vec<String>, _: &RequestContext) -> Vec<String> {
         ids.retain(|id| id != "other");
         ids
     }
@@ -225,42 +225,48 @@ impl Service for Scripted {
         }
     }
 
-    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
+    /// Tools whose names begin with `late` are known once they were looked up, except `late-never`.
+    fn header_params(&self, tool: &str, _: &Peer) -> HeaderParams<'_> {
         if tool.starts_with("late") && !self.0.learned.lock().unwrap().contains(tool) {
-            return Mirrored::Unknown;
+            let tool = tool.to_owned();
+            return HeaderParams::Pending(Box::pin(async move {
+                self.0.learning.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                if tool == "late-never" {
+                    return HeaderParams::UnknownTool;
+                }
+                self.0.learned.lock().unwrap().insert(tool.clone());
+                header_params(&tool)
+            }));
         }
-        let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
-        let is_marked = matches!(tool, "mirrored" | "late");
-        is_marked
-            .then(|| Arc::new(MirroredParams::from_schema(&raw(schema))))
-            .into()
+        header_params(tool)
     }
 
-    /// Tools whose names begin with `late` are known once they were asked for, all but `late-never`.
-    async fn learn(&self, tool: &str, _: &Peer) {
-        self.0.learning.fetch_add(1, Ordering::SeqCst);
-        tokio::task::yield_now().await;
-        if tool != "late-never" {
-            self.0.learned.lock().unwrap().insert(tool.to_owned());
-        }
-    }
-
-    fn disconnected(&self, connection: u64) {
+    fn on_disconnect(&self, connection: u64) {
         self.0.ended.lock().unwrap().push(connection);
     }
 
-    async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
+    async fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         assert_eq!(cx.revision(), Revision::LATEST);
         uris.into_iter().filter(|uri| !uri.contains("secret")).collect()
     }
 
-    fn notified(&self, notification: &Notification, _: &RequestContext) {
+    fn on_notification(&self, notification: &Notification, _: &RequestContext) {
         self.0
             .notifications
             .lock()
             .unwrap()
             .push(notification.method.clone());
     }
+}
+
+/// Returns the mirrored arguments of a tool that is known.
+fn header_params(tool: &str) -> HeaderParams<'static> {
+    let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
+    let is_marked = matches!(tool, "mirrored" | "late");
+    is_marked
+        .then(|| Arc::new(MirroredParams::from_schema(&raw(schema))))
+        .into()
 }
 
 impl Scripted {
