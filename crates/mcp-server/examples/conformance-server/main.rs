@@ -1,8 +1,8 @@
 //! The server that the official conformance suite of MCP tests: `conformance-server 127.0.0.1:7081`, or with `--stdio` on
 //! its standard input and output, for a gateway in between.
 //!
-//! It offers the tools, resources and prompts that the suite's scenarios call. All of the protocol is the library's:
-//! what stands here is what any service would write.
+//! It offers the tools, resources and prompts that the suite's scenarios call. The library implements the protocol; the code
+//! here is that of any service.
 
 mod asking;
 mod content;
@@ -37,7 +37,7 @@ use tokio::{
 
 use self::tasks::Tasks;
 
-/// What the suite tests.
+/// Service that the suite tests.
 #[derive(Debug)]
 pub(crate) struct Fixture {
     notifier: Notifier,

@@ -18,7 +18,7 @@ use super::{
 
 /// Queue of the notifications to one client that do not fit into its channel.
 ///
-/// It coalesces: of each list, resource and task only the latest waits, in the place of the first. Its size is therefore
+/// It coalesces: of each list, resource and task only the latest waits, at the position of the first. Its size is therefore
 /// bounded, however slowly the client reads.
 #[derive(Debug)]
 pub(crate) struct CoalescingQueue {

@@ -8,16 +8,11 @@ use mcp_wire::{
 };
 use raw_json::RawJson;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite},
+    io::{AsyncRead, AsyncReadExt},
     sync::{Semaphore, mpsc},
-    time::timeout,
 };
 
-use super::{
-    options::StdioOptions,
-    session_info::SessionInfo,
-    writer::{send, write_frames},
-};
+use super::{options::StdioOptions, session_info::SessionInfo, writer::send};
 use crate::{
     Peer, ProgressReporter, RequestContext, Service,
     client::{ConnectionHandle, EventSender, LegacyClient},
@@ -26,115 +21,11 @@ use crate::{
     request::{InFlight, ParsedParams},
 };
 
-/// Serves one client that writes one message per line, until its input ends or `shutdown` completes. Requests in flight are
-/// answered before the connection ends.
-///
-/// Requests run concurrently and are answered as they finish. A line that is not a message is answered with an error and
-/// has no other effect.
-///
-/// # Examples
-///
-/// ```
-/// # use mcp_server::{Answer, RequestContext, ServerIdentity, Service, StdioOptions, serve_stdio, unknown_method};
-/// # use mcp_wire::{Request, Revision, RpcError};
-/// # use raw_json::RawJson;
-/// # struct Empty;
-/// # impl Service for Empty {
-/// #     fn info(&self) -> ServerIdentity { ServerIdentity::new("empty", "1") }
-/// #     fn capabilities(&self, _: Revision) -> RawJson { RawJson::object() }
-/// #     async fn call(&self, request: Request, _: &RequestContext) -> Result<Answer, RpcError> {
-/// #         Err(unknown_method(&request.method))
-/// #     }
-/// # }
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> std::io::Result<()> {
-/// let (input, mut output) = (&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"[..], Vec::new());
-/// serve_stdio(Empty, input, &mut output, StdioOptions::default(), std::future::pending()).await?;
-/// assert_eq!(output, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// Fails if the input cannot be read or the output cannot be written. Requests in flight are cancelled then.
-pub async fn serve_stdio<S, R, W>(
-    service: S,
-    reader: R,
-    writer: W,
-    options: StdioOptions,
-    shutdown: impl Future<Output = ()>,
-) -> io::Result<()>
-where
-    S: Service,
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    serve_connection(
-        Arc::new(Core::new(service)),
-        None,
-        reader,
-        writer,
-        options,
-        shutdown,
-    )
-    .await
-}
-
-/// Serves one connection of a service that may have others, with its `session` if it has one.
-pub(crate) async fn serve_connection<S, R, W>(
-    core: Arc<Core<S>>,
-    session: Option<Arc<SessionInfo>>,
-    reader: R,
-    writer: W,
-    options: StdioOptions,
-    shutdown: impl Future<Output = ()>,
-) -> io::Result<()>
-where
-    S: Service,
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let (out, frames) = mpsc::channel(QUEUE);
-    let drain = options.drain;
-    let mut writing = Box::pin(write_frames(frames, writer));
-    let handle = core.new_connection();
-    let mut connection = Connection {
-        core,
-        session,
-        in_flight: Arc::default(),
-        client: None,
-        queue: None,
-        out,
-        running: FuturesUnordered::new(),
-        permits: Arc::new(Semaphore::new(options.max_in_flight)),
-        listening: Arc::new(Semaphore::new(0)),
-        options,
-        handle,
-    };
-    tokio::select! {
-        biased;
-        // The queue is open while the connection is served, so the writer ends with an error only.
-        written = &mut writing => return written,
-        () = shutdown => {}
-        read = connection.read(reader) => read?,
-    }
-    let end = async {
-        tokio::select! {
-            written = &mut writing => return written,
-            () = connection.finish() => {}
-        }
-        writing.await
-    };
-    // Requests that take longer are cancelled with the connection.
-    timeout(drain, end).await.unwrap_or(Ok(()))
-}
-
-/// Maximum number of responses and notifications that wait to be written.
-const QUEUE: usize = 256;
 /// Maximum number of requests that wait for a permit.
 const WAITING: usize = 1024;
 
-struct Connection<S> {
+/// One connection of a client over stdio.
+pub(super) struct Connection<S> {
     core: Arc<Core<S>>,
     session: Option<Arc<SessionInfo>>,
     in_flight: Arc<InFlight>,
@@ -155,8 +46,31 @@ struct Connection<S> {
 }
 
 impl<S: Service> Connection<S> {
+    /// Creates a connection that writes into the queue `out`.
+    pub(super) fn new(
+        core: Arc<Core<S>>,
+        session: Option<Arc<SessionInfo>>,
+        out: mpsc::Sender<Vec<u8>>,
+        options: StdioOptions,
+    ) -> Self {
+        let handle = core.new_connection();
+        Self {
+            core,
+            session,
+            in_flight: Arc::default(),
+            client: None,
+            queue: None,
+            out,
+            running: FuturesUnordered::new(),
+            permits: Arc::new(Semaphore::new(options.max_in_flight)),
+            listening: Arc::new(Semaphore::new(0)),
+            options,
+            handle,
+        }
+    }
+
     /// Reads messages and runs requests, until the input ends.
-    async fn read<R: AsyncRead + Unpin>(&mut self, mut reader: R) -> io::Result<()> {
+    pub(super) async fn read<R: AsyncRead + Unpin>(&mut self, mut reader: R) -> io::Result<()> {
         let mut decoder = LineDecoder::new(self.options.max_message);
         loop {
             let has_room = self.has_room();
@@ -180,7 +94,7 @@ impl<S: Service> Connection<S> {
     }
 
     /// Ends subscriptions, and runs the started requests until all are answered.
-    async fn finish(mut self) {
+    pub(super) async fn finish(mut self) {
         self.listening.close();
         while self.running.next().await.is_some() {}
     }

@@ -2,8 +2,9 @@
 
 mod connection;
 mod options;
+mod serve;
 mod session_info;
 mod writer;
 
-pub(crate) use self::{connection::serve_connection, session_info::SessionInfo};
-pub use self::{connection::serve_stdio, options::StdioOptions};
+pub use self::{options::StdioOptions, serve::serve_stdio};
+pub(crate) use self::{serve::serve_connection, session_info::SessionInfo};

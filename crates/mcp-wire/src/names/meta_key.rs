@@ -1,6 +1,6 @@
-//! Keys of `_meta` that the protocol itself gives a meaning, and how far each of them goes.
+//! Keys of `_meta` that the protocol defines, and how far each of them travels.
 //!
-//! | key | goes |
+//! | key | travels |
 //! |---|---|
 //! | those of [`PER_HOP`] | from one peer to the next: a gateway leaves out the client's and sets its own |
 //! | [`TRACE_PARENT`], [`TRACE_STATE`] | through the whole call; every hop replaces them by its own span |
@@ -44,7 +44,7 @@ pub const PER_HOP: [&str; 9] = [
     RELATED_TASK,
 ];
 
-/// Keys that have a meaning.
+/// All keys of this module.
 pub(crate) const ALL: [&str; 11] = [
     BAGGAGE,
     PROGRESS_TOKEN,

@@ -1,4 +1,4 @@
-//! Keys of `params` that the protocol gives a meaning, and the methods that they belong to.
+//! Keys of `params` that the protocol defines, and the methods that they belong to.
 //!
 //! Every reader of a request uses these lists: a key that one of them knows and another forwards as unknown would reach
 //! the server twice, or not at all.
@@ -57,7 +57,7 @@ pub fn known_to(method: &str) -> &'static [&'static str] {
     }
 }
 
-/// Members that have a meaning in some request or notification.
+/// Members that the protocol defines for any request or notification.
 pub(crate) const ALL: [&str; 29] = [
     META,
     ARGUMENT,

@@ -100,9 +100,9 @@ impl Exchange {
     }
 
     /// Goes on without a connection, and adds the events to the stream until the client resumes it.
-    pub(in crate::http) fn park(mut self, stream: Arc<ResumableStream>) {
+    pub(in crate::http) fn park(mut self, stream: &Arc<ResumableStream>) {
         let detached = self.detached.clone();
-        let parked = Arc::clone(&stream);
+        let parked = Arc::clone(stream);
         let is_parked = detached.is_some_and(|detached| {
             detached.spawn(async move {
                 loop {

@@ -88,7 +88,7 @@ impl ExchangeStream {
     /// Has a call go on whose stream ends before it does, if the client can resume the stream.
     fn park(&mut self) {
         if let (Some(exchange), Some(resumable)) = (self.exchange.take(), self.resumable.take()) {
-            exchange.park(resumable);
+            exchange.park(&resumable);
         }
     }
 }

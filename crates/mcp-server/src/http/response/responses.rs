@@ -118,7 +118,7 @@ pub(in crate::http) fn events(
     let resumable = exchange.open_stream();
     if let (Outgoing::Pause(retry), Some(resumable)) = (&first, &resumable) {
         let response = event_stream(resumable.prime(*retry).into());
-        exchange.park(Arc::clone(resumable));
+        exchange.park(resumable);
         return response;
     }
     let source = Source::Exchange(ExchangeStream::new(first, exchange, resumable));

@@ -28,7 +28,7 @@ fn at(path: &str) -> Head<'_> {
     Head { path, ..Head::post() }
 }
 
-/// Opens a stream, and gives it with the place for messages.
+/// Opens a stream. Returns it with the path for messages.
 async fn open(served: &Served) -> (Connection, String) {
     let mut stream = served.connect().await;
     stream.send(&at("/sse").method("GET"), "").await;
@@ -85,7 +85,7 @@ async fn everything_goes_over_the_one_stream() {
     );
     notices.send("notifications/tools/list_changed", None);
     assert!(stream.event().await.unwrap().contains("list_changed"));
-    // The rest of the service is where it was.
+    // Streamable HTTP is served as before.
     assert_eq!(
         post(&served, "/mcp", WAIT.replace("test/wait", "ping").as_str()).await,
         200
@@ -93,7 +93,7 @@ async fn everything_goes_over_the_one_stream() {
     assert_eq!(post(&served, "/other", WAIT).await, 404);
 }
 
-/// As over stdio: of one revision, bounded, and answered in one piece.
+/// Tests that batches work as over stdio: for one revision, bounded, and with one response.
 #[tokio::test]
 async fn batches_are_taken_from_clients_of_the_revision_that_knows_them() {
     let (served, _) = start().await;
@@ -101,7 +101,7 @@ async fn batches_are_taken_from_clients_of_the_revision_that_knows_them() {
     let pong = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     let of = |count: usize| format!("[{}]", (1..=count).map(ping).collect::<Vec<_>>().join(","));
     let (mut stream, place) = open(&served).await;
-    // Nothing is agreed on yet.
+    // No revision is negotiated yet.
     assert_eq!(post(&served, &place, &of(1)).await, 400);
     let initialize = INITIALIZE.replace("2024-11-05", "2025-03-26");
     assert_eq!(post(&served, &place, &initialize).await, 202);
@@ -112,7 +112,12 @@ async fn batches_are_taken_from_clients_of_the_revision_that_knows_them() {
     assert_eq!(post(&served, &place, &batch).await, 202);
     let answer = stream.event().await.unwrap();
     assert!(answer.starts_with("event: message\ndata: [{"), "{answer}");
-    for part in [&*pong(1), &pong(3), "no JSON object", "batches are not supported"] {
+    for part in [
+        &*pong(1),
+        &pong(3),
+        "not a JSON object",
+        "batches are not supported",
+    ] {
         assert!(answer.contains(part), "{part}: {answer}");
     }
     assert!(!answer.contains(&pong(2)), "{answer}");
@@ -159,7 +164,7 @@ async fn what_is_no_message_of_a_session_is_refused() {
     assert_eq!(served.once(&at(&place).method("DELETE"), "").await.status, 405);
     let json = at("/sse").method("GET").with("Accept", "application/json");
     assert_eq!(served.once(&json, "").await.status, 406);
-    // Streams are bounded in number, and room comes back.
+    // The number of streams is limited, and closed ones make room.
     let (second, _) = open(&served).await;
     let get = at("/sse").method("GET");
     assert_eq!(served.once(&get, "").await.status, 503);
@@ -187,7 +192,7 @@ async fn calls_end_with_their_stream() {
     drop(stream);
     served.log.running(0).await;
     assert_eq!(post(&served, &place, WAIT).await, 404);
-    // When the server stops, what is in flight is answered first.
+    // When the server stops, requests in flight are answered first.
     let (mut stream, place) = open(&served).await;
     assert_eq!(post(&served, &place, WAIT).await, 202);
     served.log.running(1).await;

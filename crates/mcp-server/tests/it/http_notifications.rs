@@ -1,4 +1,4 @@
-//! What a legacy session is told beside its answers: on one stream, and kept while the client is away.
+//! Notifications to legacy sessions: on one stream, and kept while the client is away.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn start(options: HttpServerOptions) -> (Served, Notifier) {
     (served, notices)
 }
 
-/// Opens a session that watches a resource.
+/// Opens a session that has subscribed to a resource.
 async fn open(served: &Served, head: Head<'static>) -> Head<'static> {
     let answer = served.once(&head, INITIALIZE).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -63,13 +63,13 @@ async fn a_new_stream_takes_the_place_of_the_one_before() {
     let mut first = listen(&served, &session, None).await;
     notices.send(TOOLS, None);
     assert_eq!(first.event().await.unwrap(), changed(1, TOOLS));
-    // The first one may be half-open for all that the client knows.
+    // The connection of the first stream may be half-open.
     let mut second = listen(&served, &session, None).await;
     assert_eq!(first.event().await, None);
     notices.send(PROMPTS, None);
-    // What was told is not told again, and what is new is told once.
+    // Sent notifications are not repeated, and new ones are sent once.
     assert_eq!(second.event().await.unwrap(), changed(2, PROMPTS));
-    // That the first one is given up does not touch the second.
+    // Closing the first stream does not affect the second.
     drop(first);
     notices.send(TOOLS, None);
     assert_eq!(second.event().await.unwrap(), changed(3, TOOLS));
@@ -80,7 +80,7 @@ async fn what_comes_while_the_client_is_away_is_told_when_it_is_back() {
     let (served, notices) = start(HttpServerOptions::default()).await;
     let session = open(&served, Head::post()).await;
     let other = open(&served, Head::post()).await;
-    // Before it ever came: of each subject the latest.
+    // Before the first stream: of each subject the latest.
     for _ in 0..3 {
         notices.send(TOOLS, None);
         update(&notices, "test:dir/a");
@@ -99,19 +99,19 @@ async fn what_comes_while_the_client_is_away_is_told_when_it_is_back() {
         assert_eq!(stream.event().await.as_ref(), Some(expected));
     }
     drop(stream);
-    // A client that has not seen all of it says what it saw last.
+    // A client that has not received all names the last event that it has received.
     let mut stream = listen(&served, &session, Some("0-6")).await;
     for expected in &news[2..] {
         assert_eq!(stream.event().await.as_ref(), Some(expected));
     }
-    // What is there anew comes once, after the rest.
+    // A new notification is sent once, after the others.
     notices.send(TOOLS, None);
     assert_eq!(stream.event().await.unwrap(), changed(9, TOOLS));
     let mut stream = listen(&served, &session, Some("0-0")).await;
     for expected in news[1..].iter().chain([&changed(9, TOOLS)]) {
         assert_eq!(stream.event().await.as_ref(), Some(expected));
     }
-    // Each session has news of its own.
+    // Each session has a queue of its own.
     let mut stream = listen(&served, &other, None).await;
     assert_eq!(stream.event().await.unwrap(), updated(6, "test:dir/a"));
 }
@@ -124,7 +124,7 @@ async fn what_there_is_no_room_for_may_have_changed() {
     for part in 1..=300 {
         update(&notices, &format!("test:dir/{part}"));
     }
-    // A list is never forgotten; 128 are kept with it.
+    // Lists are never dropped; 128 notifications are kept in addition.
     for last_event in [None, Some("0-0")] {
         let mut stream = listen(&served, &session, last_event).await;
         assert_eq!(stream.event().await.unwrap(), changed(1, TOOLS));
@@ -136,7 +136,7 @@ async fn what_there_is_no_room_for_may_have_changed() {
             );
         }
     }
-    // One that is too long by itself, in the middle of a stream; nothing is told twice after that.
+    // A notification beyond the limit, in the middle of a stream; none is sent twice after that.
     let mut stream = listen(&served, &session, None).await;
     update(&notices, &format!("test:dir/{}", "x".repeat(70_000)));
     assert_eq!(stream.event().await.unwrap(), updated(302, "test:dir"));
@@ -178,7 +178,7 @@ async fn streams_leave_room_for_calls() {
     let mut subscribed = served.connect().await;
     subscribed.send(&modern, &subscription).await;
     assert_eq!(subscribed.head().await.status, 200);
-    // Alice has two, of whatever kind; one in the place of another takes no more.
+    // Alice has two streams of any kind; a stream that replaces another takes no permit.
     for (head, body) in [
         (&sessions[1].clone().method("GET"), ""),
         (&modern, subscription.as_str()),
@@ -186,19 +186,19 @@ async fn streams_leave_room_for_calls() {
     ] {
         let answer = served.once(head, body).await;
         assert_eq!(answer.status, 429, "{}", answer.body);
-        assert!(answer.body.contains("as many streams"), "{}", answer.body);
+        assert!(answer.body.contains("too many streams"), "{}", answer.body);
     }
     let again = listen(&served, &sessions[0], None).await;
-    // There are three in all.
+    // Three streams are allowed in all.
     let bob = open(&served, as_user("bob")).await;
     let third = listen(&served, &bob, None).await;
     let carol = open(&served, as_user("carol")).await;
     let answer = served.once(&carol.clone().method("GET"), "").await;
     assert_eq!(answer.status, 503, "{}", answer.body);
-    // Calls are not streams.
+    // Calls need no permit.
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     assert_eq!(served.once(&sessions[2], ping).await.status, 200);
-    // Who leaves gives the place back.
+    // A stream that is closed gives its permit back.
     drop((first, again, subscribed, third));
     let mut held = Vec::new();
     for session in [&sessions[1], &sessions[2], &carol] {
