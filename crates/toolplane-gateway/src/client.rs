@@ -74,7 +74,7 @@ pub(crate) fn key(cx: &RequestContext) -> ClientKey {
 /// The questions that the client of a request declared to answer.
 pub(crate) fn capabilities(cx: &RequestContext) -> ClientCapabilities {
     let declared = cx.client_capabilities();
-    declared.as_ref().map(ClientCapabilities::of).unwrap_or_default()
+    declared.as_ref().map(ClientCapabilities::from_json).unwrap_or_default()
 }
 
 /// Which client is at the other end, as [`key`] says of its requests.

@@ -1,7 +1,7 @@
 //! Batches: several messages in one array (JSON-RPC 2.0, section 6).
 
 use bytes::Bytes;
-use raw_json::{JsonKind, JsonLimits, Parsed};
+use raw_json::{JsonKind, JsonLimits, IndexedJson};
 
 use super::{ParseError, ParseErrorKind};
 
@@ -28,7 +28,7 @@ pub fn split_server_batch(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseEr
 }
 
 fn split(bytes: Bytes, limits: JsonLimits) -> Result<Vec<Bytes>, ParseError> {
-    let text = Parsed::parse(bytes, limits).map_err(ParseError::json)?;
+    let text = IndexedJson::parse(bytes, limits).map_err(ParseError::json)?;
     let text = text.raw();
     if text.kind() != JsonKind::Array {
         return Err(ParseError::new(ParseErrorKind::NotAnObject));

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use raw_json::{JsonKind, JsonLimits, Parsed, RawJson, TextPart};
+use raw_json::{JsonKind, JsonLimits, IndexedJson, RawJson, TextPart};
 
 use super::{Id, ParseError, ParseErrorKind, RpcError, look_alike};
 
@@ -54,7 +54,7 @@ impl Message {
     /// Fails if the bytes are not a message. The error has the id to respond to, if there is one.
     pub fn from_client(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
         let bytes = bytes.into();
-        match Parsed::parse(bytes.clone(), JsonLimits::STRICT) {
+        match IndexedJson::parse(bytes.clone(), JsonLimits::STRICT) {
             Ok(text) => read(&text, true),
             Err(error) => Err(ParseError::json(error).about(id_of(bytes))),
         }
@@ -66,7 +66,7 @@ impl Message {
     /// # Errors
     /// Fails if the bytes are not a message. The error has the id of the call that they answer, if there is one.
     pub fn from_server(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
-        match Parsed::parse(bytes, JsonLimits::RELAY) {
+        match IndexedJson::parse(bytes, JsonLimits::RELAY) {
             Ok(text) => read(&text, false),
             Err(error) => Err(ParseError::json(error)),
         }
@@ -104,7 +104,7 @@ struct Envelope<'a> {
 const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl<'a> Envelope<'a> {
-    fn read(text: &'a Parsed) -> Result<Self, ParseError> {
+    fn read(text: &'a IndexedJson) -> Result<Self, ParseError> {
         let mut envelope = Self::default();
         let mut fault = None;
         for (key, value) in text.parts() {
@@ -140,7 +140,7 @@ fn is_look_alike(key: &str) -> bool {
     look_alike::is_look_alike(key, &KEYS)
 }
 
-fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
+fn read(text: &IndexedJson, strict: bool) -> Result<Message, ParseError> {
     match text.raw().kind() {
         JsonKind::Object => {}
         JsonKind::Array => return Err(ParseError::new(ParseErrorKind::Batch)),
