@@ -1,4 +1,4 @@
-//! A server with one tool that says what it is told: `echo stdio`, or `echo 127.0.0.1:7080`.
+//! A server with one tool that returns its argument: `echo stdio`, or `echo 127.0.0.1:7080`.
 
 use std::{env, error::Error, future::pending};
 

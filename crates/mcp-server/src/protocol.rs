@@ -1,4 +1,4 @@
-//! The protocol's own housekeeping, the same on both transports.
+//! Requests that the protocol itself answers, the same on both transports.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,28 +8,28 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::{
     Answer, RequestContext, ServerIdentity, Service,
-    client::{Client, Presence},
-    outline::Outline,
+    client::{ConnectionHandle, LegacyClient},
+    notifications::SubscriptionFilter,
+    request::ParsedParams,
     unknown_method,
-    wants::Wants,
 };
 
-/// A service and what the housekeeping knows of it.
+/// Service with the protocol in front of it.
 #[derive(Debug)]
 pub(crate) struct Core<S> {
     pub(crate) service: S,
     info: RawJson,
 }
 
-/// The answer to a request, ready to be sent.
+/// Response to a request, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) frame: Vec<u8>,
-    /// The code of the error, if it is one.
+    /// Code of the error, if it is one.
     pub(crate) error: Option<i64>,
 }
 
-/// What a legacy client may say of itself when it opens a connection: it is kept as long as the session.
+/// Maximum size of what a legacy client declares when it opens a connection, in bytes. It is kept as long as the session.
 const MAX_CLIENT: usize = 16 * 1024;
 
 impl<S: Service> Core<S> {
@@ -41,14 +41,14 @@ impl<S: Service> Core<S> {
         }
     }
 
-    /// The mark of another connection or session of the service.
-    pub(crate) fn presence(self: &Arc<Self>) -> Presence {
+    /// Creates the handle of a new connection or session of the service.
+    pub(crate) fn new_connection(self: &Arc<Self>) -> ConnectionHandle {
         let core = Arc::clone(self);
-        Presence::new(move |number| core.service.disconnected(number))
+        ConnectionHandle::new(move |number| core.service.on_disconnect(number))
     }
 
     /// Opens a legacy connection.
-    pub(crate) fn initialize(&self, request: &Request) -> Result<(Client, RawJson), RpcError> {
+    pub(crate) fn initialize(&self, request: &Request) -> Result<(LegacyClient, RawJson), RpcError> {
         let invalid = |message: &str| RpcError::new(code::INVALID_PARAMS, message);
         let params = request
             .params
@@ -57,12 +57,12 @@ impl<S: Service> Core<S> {
         let asked = params.get("protocolVersion").and_then(|version| version.string());
         let asked = asked.ok_or_else(|| invalid("`protocolVersion` must be a string"))?;
         let revision = Revision::negotiate(&asked);
-        let said = |key| {
+        let declared = |key| {
             let value = params.get(key).filter(|value| value.kind() == JsonKind::Object);
-            // A copy of its own, so that a session does not keep the whole message alive.
+            // Copied, so that a session does not keep the whole message alive.
             value.map(|value| RawJson::parse(value.as_str().to_owned()).unwrap_or(RawJson::object()))
         };
-        let client = Client::new(revision, said("clientInfo"), said("capabilities"));
+        let client = LegacyClient::new(revision, declared("clientInfo"), declared("capabilities"));
         let size = |part: &Option<RawJson>| part.as_ref().map_or(0, RawJson::len);
         if size(&client.info) + size(&client.capabilities) > MAX_CLIENT {
             return Err(invalid("`clientInfo` and `capabilities` are larger than 16 KiB"));
@@ -76,12 +76,12 @@ impl<S: Service> Core<S> {
         Ok((client, RawJson::from_members(&members)))
     }
 
-    /// Answers what is not the service's business; nothing for a request that is.
-    pub(crate) fn housekeeping(
+    /// Answers a request that the protocol itself handles. Returns `None` for a request to the service.
+    pub(crate) fn answer_protocol(
         &self,
         request: &Request,
         revision: Revision,
-        client: Option<&Client>,
+        client: Option<&LegacyClient>,
     ) -> Option<Result<RawJson, RpcError>> {
         let unknown = || Some(Err(unknown_method(&request.method)));
         match (revision.era(), &*request.method) {
@@ -108,21 +108,25 @@ impl<S: Service> Core<S> {
         }
     }
 
-    /// Reads what a modern client wants to be told about changes.
-    pub(crate) async fn listen(&self, request: &Request, cx: &RequestContext) -> Result<Wants, RpcError> {
+    /// Reads the filter of a modern client's subscription, without the parts that the client may not subscribe to.
+    pub(crate) async fn subscription_filter(
+        &self,
+        request: &Request,
+        cx: &RequestContext,
+    ) -> Result<SubscriptionFilter, RpcError> {
         let capabilities = self.service.capabilities(cx.revision());
-        if !Wants::are_offered(&capabilities) {
+        if !SubscriptionFilter::is_supported_by(&capabilities) {
             return Err(unknown_method(&request.method));
         }
-        let wants = Wants::subscription(request, &capabilities)?;
-        let tasks = wants.tasks.all();
+        let filter = SubscriptionFilter::from_request(request, &capabilities)?;
+        let tasks = filter.tasks.to_vec();
         if !tasks.is_empty() {
             cx.check_extension(extension::TASKS)?;
-            wants.tasks.keep_only(&self.service.watch_tasks(tasks, cx).await);
+            filter.tasks.retain(&self.service.filter_tasks(tasks, cx).await);
         }
-        let resources = self.service.watch(wants.resources.all(), cx).await;
-        wants.resources.keep_only(&resources);
-        Ok(wants)
+        let resources = self.service.filter_resources(filter.resources.to_vec(), cx).await;
+        filter.resources.retain(&resources);
+        Ok(filter)
     }
 
     fn instructions(&self) -> Option<(&'static str, RawJson)> {
@@ -138,7 +142,7 @@ impl<S: Service> Core<S> {
         ];
         members.extend(self.instructions());
         members.extend([
-            // What is offered may differ with who asks, and a restart may change it.
+            // The offer may differ from client to client, and a restart may change it.
             ("ttlMs", RawJson::from(0_u64)),
             ("cacheScope", RawJson::from("private")),
             (
@@ -149,43 +153,43 @@ impl<S: Service> Core<S> {
         RawJson::from_members(&members)
     }
 
-    /// Lets the service answer, and ends the request's progress before its answer. A service that panics fails the
-    /// one request.
+    /// Has the service answer a request, and closes the channel to the client before the response. A panic of the service
+    /// fails this request only.
     pub(crate) fn answer(
         self: Arc<Self>,
         request: Request,
         cx: RequestContext,
     ) -> impl Future<Output = Reply> + Send {
         let (id, era) = (request.id.clone(), cx.era());
-        let watching = Watch::of(&request, &cx).map(Box::new);
-        // No `async fn`: what it is called with would be in its future twice.
+        let change = SubscriptionChange::from_request(&request, &cx).map(Box::new);
+        // Not an `async fn`, whose future would hold the arguments twice.
         async move {
             let call = AssertUnwindSafe(self.service.call(request, &cx)).catch_unwind();
             let outcome = call.await.unwrap_or_else(|_| {
                 tracing::error!("the service panicked");
                 Err(RpcError::new(code::INTERNAL_ERROR, "internal error"))
             });
-            let outcome = match watching {
-                Some(watching) => outcome.and_then(|answer| watching.note().map(|()| answer)),
+            let outcome = match change {
+                Some(change) => outcome.and_then(|answer| change.apply().map(|()| answer)),
                 None => outcome,
             };
-            // The context ends the way to the client when it is dropped, before the answer is seen.
+            // Dropping the context closes the channel to the client, before the response is sent.
             drop(cx);
             reply(&id, outcome, era)
         }
     }
 }
 
-/// A legacy client that begins or ends to watch a resource, which counts once the service has agreed.
-struct Watch {
-    client: Arc<Client>,
+/// Legacy client's `resources/subscribe` or `resources/unsubscribe`, which takes effect once the service has agreed.
+struct SubscriptionChange {
+    client: Arc<LegacyClient>,
     uri: String,
-    begins: bool,
+    is_subscribe: bool,
 }
 
-impl Watch {
-    fn of(request: &Request, cx: &RequestContext) -> Option<Self> {
-        let begins = match &*request.method {
+impl SubscriptionChange {
+    fn from_request(request: &Request, cx: &RequestContext) -> Option<Self> {
+        let is_subscribe = match &*request.method {
             method::RESOURCES_SUBSCRIBE => true,
             method::RESOURCES_UNSUBSCRIBE => false,
             _ => return None,
@@ -193,20 +197,20 @@ impl Watch {
         Some(Self {
             client: cx.client.clone()?,
             uri: cx.uri()?.string()?,
-            begins,
+            is_subscribe,
         })
     }
 
-    fn note(self) -> Result<(), RpcError> {
-        if self.begins {
-            return self.client.wants.resources.add(self.uri);
+    fn apply(self) -> Result<(), RpcError> {
+        if self.is_subscribe {
+            return self.client.filter.resources.insert(self.uri);
         }
-        self.client.wants.resources.remove(&self.uri);
+        self.client.filter.resources.remove(&self.uri);
         Ok(())
     }
 }
 
-fn set_log_level(request: &Request, client: Option<&Client>) -> Result<RawJson, RpcError> {
+fn set_log_level(request: &Request, client: Option<&LegacyClient>) -> Result<RawJson, RpcError> {
     let level = request
         .params
         .as_ref()
@@ -214,15 +218,15 @@ fn set_log_level(request: &Request, client: Option<&Client>) -> Result<RawJson, 
     let level = level.and_then(|level| level.parse().ok());
     let level = level
         .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`level` must be a level of log messages"))?;
-    // Without a session there is nothing to keep it in.
+    // Without a session the level cannot be kept.
     if let Some(client) = client {
         client.set_log_level(level);
     }
     Ok(RawJson::object())
 }
 
-/// Checks what a modern message says of itself.
-pub(crate) fn modern_revision(declared: &RawJson, outline: &Outline) -> Result<Revision, RpcError> {
+/// Checks the revision and the capabilities that a modern message declares.
+pub(crate) fn modern_revision(declared: &RawJson, params: &ParsedParams) -> Result<Revision, RpcError> {
     let Some(version) = declared.text() else {
         return Err(missing_meta(meta_key::PROTOCOL_VERSION));
     };
@@ -230,7 +234,7 @@ pub(crate) fn modern_revision(declared: &RawJson, outline: &Outline) -> Result<R
     let Some(revision) = revision.filter(|revision| revision.era() == Era::Modern) else {
         return Err(unsupported_version(&version));
     };
-    let capabilities = outline.capabilities.as_ref().map(RawJson::kind);
+    let capabilities = params.capabilities.as_ref().map(RawJson::kind);
     if capabilities != Some(JsonKind::Object) {
         return Err(missing_meta(meta_key::CLIENT_CAPABILITIES));
     }
@@ -262,7 +266,7 @@ pub(crate) fn duplicate_id(id: &Id) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, message)
 }
 
-/// Writes the answer to a request.
+/// Writes the response to a request.
 pub(crate) fn reply(id: &Id, outcome: Result<Answer, RpcError>, era: Era) -> Reply {
     match outcome {
         Ok(answer) => Reply {

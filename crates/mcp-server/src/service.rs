@@ -1,119 +1,166 @@
-use std::{future::Future, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use mcp_wire::{MirroredParams, Notification, Request, Revision, RpcError, code};
 use raw_json::RawJson;
 
 use crate::{Peer, RequestContext};
 
-/// What a server offers: everything that is not the protocol's own housekeeping.
+/// Methods that a server offers, apart from those that the protocol itself answers.
 ///
-/// One value serves every connection of both transports and both eras. Opening a connection, discovery, `ping`, versions,
-/// ids, sessions, cancellation and framing are done before a request gets here.
+/// One value serves all connections of both transports and both eras. Opening a connection, discovery, `ping`, versions,
+/// ids, sessions, cancellation and framing are handled before a request reaches the service.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::{Answer, RequestContext, ServerIdentity, Service, unknown_method};
+/// use mcp_wire::{Request, Revision, RpcError, method};
+/// use raw_json::RawJson;
+///
+/// struct Clock;
+///
+/// impl Service for Clock {
+///     fn info(&self) -> ServerIdentity {
+///         ServerIdentity::new("clock", "1.0.0")
+///     }
+///     fn capabilities(&self, _: Revision) -> RawJson {
+///         RawJson::parse(r#"{"tools":{}}"#).expect("valid JSON")
+///     }
+///     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+///         match (request.method.as_str(), cx.name().and_then(RawJson::text).as_deref()) {
+///             (method::TOOLS_CALL, Some("now")) => {
+///                 let result = r#"{"content":[{"type":"text","text":"12:00"}]}"#;
+///                 Ok(RawJson::parse(result).expect("valid JSON").into())
+///             }
+///             _ => Err(unknown_method(&request.method)),
+///         }
+///     }
+/// }
+/// ```
 ///
 /// # Cancellation
-/// The future of [`call`](Self::call) is dropped when the client no longer wants the answer: it said so, or it closed
-/// the stream that the answer belongs to. What must survive that belongs in a task of its own.
+/// The future of [`call`](Self::call) is dropped when the client no longer wants the answer: it cancelled the request, or it
+/// closed the stream of the response. Work that must survive that belongs in a task of its own.
 pub trait Service: Send + Sync + 'static {
-    /// Who is serving. Asked once per transport.
+    /// Returns the identity of the server. Called once per transport.
     fn info(&self) -> ServerIdentity;
 
-    /// Advice for models on how to use what is offered now: asked for whenever a client initializes (legacy) or discovers
+    /// Returns advice for models on how to use the current offer. Called whenever a client initializes (legacy) or discovers
     /// the server (modern). The default is that of [`Service::info`].
     fn instructions(&self) -> Option<String> {
         self.info().instructions
     }
 
-    /// What is offered to clients of this revision: the `capabilities` object as it is written in messages.
+    /// Returns the `capabilities` object for clients of this revision, as it is written in messages.
     ///
-    /// Some of it is served without the service: with `logging`, `logging/setLevel` and the levels of
-    /// [`RequestContext::log`]; with a `listChanged` or `resources.subscribe`, the subscriptions of the modern era,
-    /// which [`Notifier`](crate::Notices) feed; so are those with the extension of tasks. A legacy `resources/subscribe` counts once [`call`](Self::call) agrees.
+    /// Some capabilities are served without the service: `logging` by `logging/setLevel` and the levels of
+    /// [`RequestContext::log`]; `listChanged`, `resources.subscribe` and the extension of tasks by the subscriptions of the
+    /// modern era, to which a [`Notifier`](crate::Notifier) sends. A legacy `resources/subscribe` takes effect once
+    /// [`call`](Self::call) has succeeded.
     fn capabilities(&self, revision: Revision) -> RawJson;
 
     /// Answers a request, such as `tools/list` or `tools/call`.
     ///
     /// # Errors
-    /// What the client gets in place of a result; [`unknown_method`] for a method that is not offered.
+    /// Returns the error that the client gets instead of a result; [`unknown_method`] for a method that is not offered.
     fn call(
         &self,
         request: Request,
         cx: &RequestContext,
     ) -> impl Future<Output = Result<Answer, RpcError>> + Send;
 
-    /// Which arguments of a tool clients of the modern era mirror in HTTP headers; calls whose headers say something else
-    /// than their arguments are refused. Asked with every call, so it is best kept ready.
-    fn mirrored(&self, tool: &str, client: &Peer) -> Mirrored {
+    /// Returns the arguments of a tool that modern clients mirror in HTTP headers. Calls whose headers contradict their
+    /// arguments are refused.
+    ///
+    /// Called with every modern `tools/call` over HTTP, so the answer is best kept ready. A service that has to look the tool
+    /// up first returns [`HeaderParams::Pending`].
+    fn header_params(&self, tool: &str, client: &Peer) -> HeaderParams<'_> {
         let _ = (tool, client);
-        Mirrored::Nothing
+        HeaderParams::None
     }
 
-    /// Gets to know a tool of which [`mirrored`](Self::mirrored) knows nothing yet, as far as that can be: it is asked again
-    /// after this, and of a tool that is unknown then no call is made that mirrors arguments. Dropped when the client no longer wants its answer.
-    fn learn(&self, tool: &str, client: &Peer) -> impl Future<Output = ()> + Send {
-        let _ = (tool, client);
-        std::future::ready(())
-    }
-
-    /// Says which of these resources a modern client may watch, before its subscription is acknowledged, also when it
-    /// names none: changes of the others are not told. A service that relays changes asks for them here. All, unless a service says otherwise.
-    fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
+    /// Returns those of these resources that a modern client may subscribe to, before its subscription is acknowledged, even
+    /// if it names none. A service that relays changes subscribes to them here. By default all.
+    fn filter_resources(
+        &self,
+        uris: Vec<String>,
+        cx: &RequestContext,
+    ) -> impl Future<Output = Vec<String>> + Send {
         let _ = cx;
         std::future::ready(uris)
     }
 
-    /// Says which of these tasks a modern client may watch, before its subscription is acknowledged; it has declared the
-    /// extension. A service that agrees sends a `notifications/tasks` whenever such a task has changed. None, unless a
-    /// service says otherwise: a task is its owner's alone.
-    fn filter_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
+    /// Returns those of these tasks that a modern client, which has declared the extension, may subscribe to, before its
+    /// subscription is acknowledged. The service sends `notifications/tasks` whenever such a task has changed. By default
+    /// none: a task belongs to its owner.
+    fn filter_tasks(
+        &self,
+        ids: Vec<String>,
+        cx: &RequestContext,
+    ) -> impl Future<Output = Vec<String>> + Send {
         let _ = (ids, cx);
         std::future::ready(Vec::new())
     }
 
-    /// Takes note that a client is gone whose requests had this [`RequestContext::connection`]: its connection on stdio
-    /// has ended, or its session. None of its requests is worked on any more. It must not block.
+    /// Called when the connection on stdio, or the session, with this [`RequestContext::connection`] has ended. None of its
+    /// requests runs any more. Must not block.
     fn on_disconnect(&self, connection: u64) {
         let _ = connection;
     }
 
-    /// Takes note of a notification that is not the protocol's own, such as `notifications/roots/list_changed`.
+    /// Called with a notification that the protocol itself does not handle, such as `notifications/roots/list_changed`.
     fn on_notification(&self, notification: &Notification, cx: &RequestContext) {
         let _ = (notification, cx);
     }
 }
 
-/// What a service knows of the arguments of a tool that clients mirror in headers.
-#[derive(Debug, Clone, Default)]
-pub enum Mirrored {
-    /// There are none, or there is no such tool.
+/// Arguments of a tool that clients mirror in headers, as far as the service knows them.
+#[derive(Default)]
+pub enum HeaderParams<'a> {
+    /// No argument is mirrored, or there is no such tool.
     #[default]
-    Nothing,
-    /// These are.
-    Params(Arc<MirroredParams>),
-    /// It does not know the tool yet, and may come to: [`Service::learn`].
-    Unknown,
+    None,
+    /// These arguments are mirrored.
+    Known(Arc<MirroredParams>),
+    /// The tool is not known. A call with headers that mirror arguments is refused, since nobody can check them.
+    UnknownTool,
+    /// The tool has to be looked up first. The future is polled after all other checks, and dropped when the client no longer
+    /// wants its answer. A further `Pending` counts as [`UnknownTool`](Self::UnknownTool).
+    Pending(Pin<Box<dyn Future<Output = HeaderParams<'static>> + Send + 'a>>),
 }
 
-impl From<Option<Arc<MirroredParams>>> for Mirrored {
+impl From<Option<Arc<MirroredParams>>> for HeaderParams<'_> {
     fn from(params: Option<Arc<MirroredParams>>) -> Self {
-        params.map_or(Self::Nothing, Self::Params)
+        params.map_or(Self::None, Self::Known)
     }
 }
 
-/// Who is serving, as clients see it.
+impl fmt::Debug for HeaderParams<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Known(params) => f.debug_tuple("Known").field(params).finish(),
+            Self::UnknownTool => f.write_str("UnknownTool"),
+            Self::Pending(_) => f.write_str("Pending"),
+        }
+    }
+}
+
+/// Name and version of a server, as clients see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerIdentity {
-    /// The server's name for programs.
+    /// Name for programs.
     pub name: String,
-    /// The server's name for people.
+    /// Name for people.
     pub title: Option<String>,
-    /// The server's own version.
+    /// Version of the server.
     pub version: String,
-    /// Advice for the model on how to use what is offered.
+    /// Advice for models on how to use the offer.
     pub instructions: Option<String>,
 }
 
 impl ServerIdentity {
-    /// A name and a version.
+    /// Creates an identity with a name and a version.
     #[must_use]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
@@ -124,10 +171,9 @@ impl ServerIdentity {
     }
 }
 
-/// The result of a request: an object, as text.
+/// Result of a request: a JSON object, as text.
 ///
-/// Clients of the modern era want a `resultType` in it. It is added when it is missing, and everything else is
-/// written as it is.
+/// Modern clients require a `resultType` in it. It is added if it is missing; everything else is written unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub(crate) result: RawJson,
@@ -135,7 +181,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A result that is known to have no `resultType`, so that nobody needs to look for one.
+    /// Creates an answer from a result that is known to have no `resultType`, which saves the search for it.
     #[must_use]
     pub fn untyped(result: RawJson) -> Self {
         Self {
@@ -144,7 +190,7 @@ impl Answer {
         }
     }
 
-    /// A result that is to be written as it is.
+    /// Creates an answer from a result that is written unchanged.
     #[must_use]
     pub fn verbatim(result: RawJson) -> Self {
         Self {
@@ -163,7 +209,7 @@ impl From<RawJson> for Answer {
     }
 }
 
-/// The error for a method that is not offered.
+/// Returns the error for a method that is not offered.
 #[must_use]
 pub fn unknown_method(method: &str) -> RpcError {
     RpcError::new(

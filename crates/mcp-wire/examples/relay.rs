@@ -1,5 +1,5 @@
-//! Carries messages from a pipe to a stream of events, as a proxy between stdio and HTTP does: whatever the chunks, and
-//! without touching a payload.
+//! Carries messages from a pipe to a stream of events, as a proxy between stdio and HTTP does: in chunks of any size, and
+//! without changing a payload.
 //!
 //! ```text
 //! cargo run -p mcp-wire --example relay
@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use mcp_wire::{Line, LineDecoder, Message, RpcError, code, id_in_head, sse_event};
 use raw_json::RawJson;
 
-/// What a client wrote: a call, what is no message, and a line beyond the limit.
+/// Input of a client: a call, a line that is not a message, and a line beyond the limit.
 const INPUT: &str = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"add","arguments":{"n": 12345678901234567890123}}}
 hello?
 {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"add","arguments":{"text":"a text that goes on and on, longer than this decoder was told to take"}}}
@@ -19,7 +19,7 @@ hello?
 fn main() -> io::Result<()> {
     let mut decoder = LineDecoder::new(130);
     let mut out = io::stdout().lock();
-    // Chunks as a pipe would bring them.
+    // Chunks as they come from a pipe.
     for chunk in INPUT.as_bytes().chunks(50) {
         decoder.buffer().extend_from_slice(chunk);
         while let Some(line) = decoder.next_line() {
@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// What is answered to a line: its own parameters, or what is wrong with it.
+/// Answers a line with its own parameters, or with an error.
 fn answer(line: Line) -> Vec<u8> {
     match line {
         Line::Complete(line) => match Message::from_client(line) {
@@ -43,7 +43,7 @@ fn answer(line: Line) -> Vec<u8> {
             ),
             Err(error) => mcp_wire::error(error.answer_id(), &error.to_rpc_error()),
         },
-        // Its end was never kept, but its head tells which request failed.
+        // Only its head was kept, which has the id of the request that failed.
         Line::Oversize { head } => {
             let id = id_in_head(&head).map(RawJson::from);
             let error = RpcError::new(code::INVALID_REQUEST, "the message is too large");

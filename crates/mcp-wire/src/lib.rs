@@ -1,9 +1,11 @@
 //! JSON-RPC and MCP framing of both protocol eras, lossless and without I/O.
 //!
-//! A message is read once into a strict envelope ([`Message`]) whose payloads are slices of the bytes that came in;
-//! writers ([`request`], [`result`], ..) put a payload into a frame without reading it. [`LineDecoder`] frames the
-//! stdio transport, [`SseDecoder`] the streams of the HTTP one; both take bytes in any chunks and keep a connection
-//! alive across messages that are too large or no JSON at all.
+//! A message is read once into a strict envelope ([`Message`]) whose payloads are slices of the received bytes; writers
+//! ([`request`], [`result`], ..) put a payload into a frame without reading it. [`LineDecoder`] frames the stdio
+//! transport, [`SseDecoder`] the streams of the HTTP transport. Both take bytes in any chunks, and keep a connection
+//! alive across messages that are too large or not JSON.
+//!
+//! # Examples
 //!
 //! ```
 //! use mcp_wire::{Message, method};
@@ -20,46 +22,37 @@
 //!
 //! # Strict and lenient
 //!
-//! What a client sends is read strictly ([`Message::from_client`]): two readers of a message must understand the same by
-//! it, or a policy decides about something else than what is called. What a server sends is read leniently
-//! ([`Message::from_server`]), since real ones leave things out. What the strict reader takes, the lenient one reads
-//! alike.
+//! Messages of a client are read strictly ([`Message::from_client`]): if two readers understood a message differently, a
+//! policy would decide about another call than the one that is made. Messages of a server are read leniently
+//! ([`Message::from_server`]), since real servers leave members out. Every message that the strict reader accepts, the
+//! lenient reader understands in the same way.
 //!
 //! # Memory
 //!
-//! A decoder holds one message and what one read has brought beyond it. Of a message beyond its limit only the head is
-//! kept, in which [`id_in_head`] finds the request that it was the answer to.
+//! A decoder holds one message and the bytes that the last read brought beyond it. Of a message beyond the limit it keeps
+//! only the head, in which [`id_in_head`] finds the id of the request that was answered.
 
-mod id;
-mod lines;
+mod framing;
 mod log_level;
-mod look_alike;
-mod message;
-mod meta;
-mod mirrored;
-mod params;
-mod parse_error;
+mod names;
+mod parameters;
 mod revision;
-mod rpc_error;
-mod sse;
-mod write;
-
-pub mod extension;
-pub mod header;
-pub mod meta_key;
-pub mod method;
+mod rpc;
 
 pub use self::{
-    id::{Id, id_in_head, integer, method_in_head},
-    lines::{Line, LineDecoder},
+    framing::{
+        Line, LineDecoder, SSE_KEEP_ALIVE, SseDecoder, SseEvent, SseItem, batch_response, end_line, error,
+        into_line, notification, request, result, sse_event,
+    },
     log_level::{LogLevel, UnknownLogLevel},
-    message::{MAX_BATCH, Message, Notification, Request, Response, batch, batch_from_server},
-    meta::{cancelled_params, meta, progress_token, with_meta, without_progress_token},
-    mirrored::{MirroredParam, MirroredParams},
-    params::Params,
-    parse_error::{ParseError, ParseErrorKind},
+    names::{extension, header, meta_key, method, param_key},
+    parameters::{
+        MirroredParam, MirroredParams, Params, cancelled_params, meta, progress_token, with_meta,
+        without_progress_token,
+    },
     revision::{Era, Revision, UnknownRevision},
-    rpc_error::{RpcError, code},
-    sse::{SSE_KEEP_ALIVE, SseDecoder, SseEvent, SseItem, sse_event},
-    write::{batch_answer, end_line, error, into_line, notification, request, result},
+    rpc::{
+        Id, MAX_BATCH, Message, Notification, ParseError, ParseErrorKind, Request, Response, RpcError, code,
+        has_method_in_head, id_in_head, integer_id, split_batch, split_server_batch,
+    },
 };

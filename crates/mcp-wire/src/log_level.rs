@@ -1,33 +1,33 @@
 use std::{fmt, str::FromStr};
 
-/// How severe a log message is, in the order of RFC 5424: the lowest first.
+/// Severity of a log message (RFC 5424), the lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
-    /// Details for those who debug.
+    /// Details for debugging.
     Debug,
-    /// What happens in the normal course.
+    /// Normal operation.
     Info,
-    /// Normal, but worth noticing.
+    /// Normal but significant condition.
     Notice,
-    /// Something may go wrong.
+    /// Condition that may lead to an error.
     Warning,
-    /// Something went wrong.
+    /// Error condition.
     Error,
-    /// A part does not work.
+    /// Failure of a component.
     Critical,
-    /// Somebody must act at once.
+    /// Condition that requires immediate action.
     Alert,
-    /// Nothing works.
+    /// System is unusable.
     Emergency,
 }
 
-/// A text that names no [`LogLevel`].
+/// Error of a text that is not a [`LogLevel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unknown log level")]
 pub struct UnknownLogLevel;
 
 impl LogLevel {
-    /// Every level, the lowest first.
+    /// All levels, the lowest first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -39,7 +39,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// The level as messages spell it.
+    /// Returns the level as it is written in messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

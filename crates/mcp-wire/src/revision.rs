@@ -1,6 +1,6 @@
 use std::{fmt, str::FromStr};
 
-/// A revision of the protocol, in the order of time.
+/// Revision of the protocol, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names of the revisions")]
@@ -12,16 +12,16 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// How a revision opens a connection.
+/// Family of revisions, told apart by how a connection is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// With `initialize`, and state that belongs to the connection: up to 2025-11-25.
+    /// Connections begin with `initialize` and have state: revisions up to 2025-11-25.
     Legacy,
-    /// Not at all: every request says what it needs in `_meta`. From 2026-07-28.
+    /// Every request stands alone and describes its client in `_meta`: revisions from 2026-07-28.
     Modern,
 }
 
-/// A text that is no revision known here.
+/// Error of a text that is not a known revision.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol revision `{0}`")]
 pub struct UnknownRevision(String);
@@ -35,14 +35,14 @@ impl Revision {
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
-    /// The newest revision.
+    /// Newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
-    /// The newest revision that has `initialize`.
+    /// Newest revision with `initialize`.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
-    /// What a legacy HTTP request without a version header speaks.
+    /// Revision of a legacy HTTP request without a version header.
     pub const WITHOUT_HEADER: Self = Self::V2025_03_26;
 
-    /// The revision as it is written in messages.
+    /// Returns the revision as it is written in messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Revision {
         }
     }
 
-    /// The era that the revision belongs to.
+    /// Returns the era of the revision.
     #[must_use]
     pub const fn era(self) -> Era {
         match self {
@@ -63,15 +63,15 @@ impl Revision {
         }
     }
 
-    /// Whether both sides may send several messages in one array: one revision demands that they are taken, those before
-    /// it are silent, and those after it forbid them.
+    /// Returns `true` if both sides may send batches. One revision requires support for them; earlier revisions do not
+    /// mention them, later ones forbid them.
     #[must_use]
     pub const fn supports_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)
     }
 
-    /// The revision that a server answers `initialize` with: the one asked for if it has `initialize` and is known,
-    /// else the newest of that kind.
+    /// Returns the revision that a server answers `initialize` with: the requested one if it is known and has `initialize`,
+    /// otherwise the newest with `initialize`.
     #[must_use]
     pub fn negotiate(asked: &str) -> Self {
         match asked.parse::<Self>() {

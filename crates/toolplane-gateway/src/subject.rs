@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use mcp_server::RequestContext;
-use mcp_wire::{Request, RpcError, code, method};
+use mcp_wire::{Request, RpcError, code, method, param_key};
 use raw_json::{JsonKind, RawJson};
 use toolplane::CallRequest;
 
@@ -16,9 +16,6 @@ pub(crate) enum Subject {
     Resource(String),
     Completion,
 }
-
-/// Members of any request that makes a call.
-const OF_ALL: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 impl Subject {
     /// Reads a request that makes a call, whatever it calls.
@@ -52,19 +49,21 @@ impl Subject {
 
     /// The members of the request that are none of those which make the call: whoever answers in the end may know them.
     pub(crate) fn beside(&self, request: &Request) -> Option<RawJson> {
-        let own: &[&str] = match self {
-            Self::Tool => &["name", "arguments", "task"],
-            Self::Prompt => &["name", "arguments"],
-            Self::Resource(_) => &["uri"],
-            Self::Completion => &["ref", "argument", "context"],
-        };
+        let known = param_key::known_to(self.method());
         let params = request.params.as_ref()?;
-        let is_known = |key: &str| own.contains(&key) || OF_ALL.contains(&key);
-        if params.parts().all(|(key, _)| is_known(&key)) {
+        if params.parts().all(|(key, _)| known.contains(&&*key)) {
             return None;
         }
-        let known: Vec<&str> = own.iter().chain(&OF_ALL).copied().collect();
-        params.without_members(&known).ok()
+        params.without_members(known).ok()
+    }
+
+    fn method(&self) -> &'static str {
+        match self {
+            Self::Tool => method::TOOLS_CALL,
+            Self::Prompt => method::PROMPTS_GET,
+            Self::Resource(_) => method::RESOURCES_READ,
+            Self::Completion => method::COMPLETION_COMPLETE,
+        }
     }
 
     /// The URI, of a resource.

@@ -1,4 +1,4 @@
-//! The tools that ask the client: in the middle of the call in the legacy era, by their answer in the modern one.
+//! Tools that ask the client: during the call in the legacy era, with their answer in the modern era.
 
 use futures_util::future::join_all;
 use mcp_server::{Answer, ClientRequestError, InputRequired, RequestContext};
@@ -11,24 +11,24 @@ use crate::{
     content::{argument, failure, invalid, text},
 };
 
-/// What the client is asked: under a key, by a method, with these parameters.
+/// Question to the client: a key, a method, and parameters.
 pub(crate) type Question = (&'static str, &'static str, RawJson);
 
-/// What came of asking.
+/// Result of asking.
 pub(crate) enum Asked {
-    /// The answers, in the order of the questions.
+    /// Answers, in the order of the questions.
     Given(Vec<RawJson>),
-    /// There are none, and this is to be said.
+    /// No answers: the request is answered with this.
     Not(Answer),
 }
 
-/// A question to the user with one field.
+/// Creates a question to the user with one field.
 pub(crate) fn form(message: &str, field: &str, kind: &str) -> RawJson {
     let schema = json!({"type": "object", "properties": {field: {"type": kind}}, "required": [field]});
     json!({"message": message, "requestedSchema": schema}).into()
 }
 
-/// Asks in the way of the client's era; `state` is what a modern client gives back.
+/// Asks in the way of the client's era; `state` is returned by a modern client.
 pub(crate) async fn ask(
     request: &Request,
     cx: &RequestContext,
@@ -60,7 +60,7 @@ pub(crate) async fn ask(
     asked.answer(request, cx).map(Asked::Not)
 }
 
-/// Asks one question, and says what its answer means.
+/// Asks one question, and interprets its answer.
 async fn ask_once(
     request: &Request,
     cx: &RequestContext,
@@ -178,7 +178,7 @@ fn sampling(prompt: &str, max_tokens: u32) -> RawJson {
     json!({"messages": [message], "maxTokens": max_tokens}).into()
 }
 
-/// One question, whose answer is all that is needed.
+/// Asks one question, whose answer completes the call.
 async fn one(name: &str, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     let question = match name {
         "test_input_required_result_elicitation" => {
@@ -197,7 +197,7 @@ async fn one(name: &str, request: &Request, cx: &RequestContext) -> Result<Answe
     .await
 }
 
-/// A question with a state that nobody may change.
+/// Asks a question with a sealed state.
 async fn confirmed(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     const STATE: &str = "confirming";
     let is_right = match cx.request_state() {
@@ -214,7 +214,7 @@ async fn confirmed(fixture: &Fixture, request: &Request, cx: &RequestContext) ->
     })
 }
 
-/// Two rounds of questions; the state says which round it is.
+/// Asks in two rounds; the state names the round.
 async fn rounds(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     const DONE: &str = "Every round is done.";
     let step = |number: u8| match number {
@@ -251,7 +251,7 @@ async fn rounds(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Re
         .answer(request, cx)
 }
 
-/// Asks only what the client says it can be asked.
+/// Asks only questions whose capability the client declared.
 async fn declared(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     let questions = [
         (
@@ -276,7 +276,7 @@ async fn declared(request: &Request, cx: &RequestContext) -> Result<Answer, RpcE
     })
 }
 
-/// Three questions at once.
+/// Asks three questions at once.
 async fn several(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     const STATE: &str = "several";
     if let Some(state) = cx.request_state()

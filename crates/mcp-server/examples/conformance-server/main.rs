@@ -1,8 +1,8 @@
 //! The server that the official conformance suite of MCP tests: `conformance-server 127.0.0.1:7081`, or with `--stdio` on
 //! its standard input and output, for a gateway in between.
 //!
-//! It offers the tools, resources and prompts that the suite's scenarios call. All of the protocol is the library's:
-//! what stands here is what any service would write.
+//! It offers the tools, resources and prompts that the suite's scenarios call. The library implements the protocol; the code
+//! here is that of any service.
 
 mod asking;
 mod content;
@@ -23,7 +23,7 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, HttpServerOptions, HttpService, Mirrored, Notifier, Peer, RequestContext, ServeOptions,
+    Answer, HeaderParams, HttpServerOptions, HttpService, Notifier, Peer, RequestContext, ServeOptions,
     ServerIdentity, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError, extension, method};
@@ -37,10 +37,10 @@ use tokio::{
 
 use self::tasks::Tasks;
 
-/// What the suite tests.
+/// Service that the suite tests.
 #[derive(Debug)]
 pub(crate) struct Fixture {
-    notices: Notifier,
+    notifier: Notifier,
     seal: StateSeal,
     mirrored: Option<Arc<MirroredParams>>,
     tasks: Tasks,
@@ -93,7 +93,7 @@ impl Service for Fixture {
         }
     }
 
-    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
+    fn header_params(&self, tool: &str, _: &Peer) -> HeaderParams<'_> {
         self.mirrored
             .clone()
             .filter(|_| tool == "test_custom_header")
@@ -104,14 +104,14 @@ impl Service for Fixture {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7081".to_owned());
-    let notices = Notifier::default();
+    let notifier = Notifier::default();
     let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        notifier: notices.clone(),
+        notifier: notifier.clone(),
         ..HttpServerOptions::default()
     };
     let fixture = Fixture {
-        notifier: notices.clone(),
+        notifier: notifier.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
         tasks: Tasks::default(),
         n_tool_changes: AtomicUsize::new(0),
@@ -120,7 +120,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     if address == "--stdio" {
         let options = StdioOptions {
-            notices,
+            notifier,
             ..StdioOptions::default()
         };
         return Ok(serve_stdio(fixture, stdin(), stdout(), options, pending()).await?);

@@ -1,4 +1,4 @@
-//! The prompts that scenarios get.
+//! Prompts of the scenarios.
 
 use mcp_server::{Answer, RequestContext};
 use mcp_wire::{Request, RpcError, method};
@@ -10,7 +10,7 @@ use crate::{
     content::{IMAGE, argument, invalid},
 };
 
-/// The list, after it was changed so often.
+/// Returns the list after this number of changes.
 pub(crate) fn list(n_changes: usize) -> Value {
     let description = format!("A prompt for tests, of a list that was changed {n_changes} times.");
     let argument = |name: &str| json!({"name": name, "description": "An argument.", "required": true});

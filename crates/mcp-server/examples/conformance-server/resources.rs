@@ -1,4 +1,4 @@
-//! The resources that scenarios read.
+//! Resources of the scenarios.
 
 use mcp_server::{Answer, RequestContext};
 use mcp_wire::{Era, RpcError, code};

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::content::{failure, invalid, text};
 
-/// Every tool.
+/// All tools.
 pub(crate) const TOOLS: [&str; 7] = [
     "greet",
     "slow_compute",
@@ -25,23 +25,23 @@ pub(crate) const TOOLS: [&str; 7] = [
     "test_tool_with_task",
 ];
 
-/// Whether a tool can be called as a task only.
+/// Returns `true` if a tool can be called as a task only.
 fn is_required(tool: &str) -> bool {
     matches!(tool, "failing_job" | "test_tool_with_task")
 }
 
-/// The tasks that were made. None is ever forgotten: the program lives as long as a run of the suite.
+/// Tasks that were created. They are never removed: the program runs as long as one run of the suite.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks(Mutex<HashMap<String, Task>>);
 
 #[derive(Debug)]
 struct Task {
     made: Instant,
-    /// How long it takes once it has what it needs.
+    /// Duration once the task has its input.
     takes: Duration,
-    /// What it has come to then.
+    /// Result of the task.
     end: End,
-    /// The questions that nobody has answered yet, by their keys.
+    /// Unanswered questions, by their keys.
     open: BTreeMap<&'static str, Value>,
     is_cancelled: bool,
 }
@@ -52,9 +52,9 @@ enum End {
     Error(Value),
 }
 
-/// When tasks were made and changed, so far as the suite cares.
+/// Time at which tasks were created and changed, which the suite does not check.
 const THEN: &str = "2026-07-28T12:00:00Z";
-/// How long a client has to see that a task works.
+/// Time for a client to observe that a task is working.
 const WORK: Duration = Duration::from_secs(1);
 
 impl Task {
@@ -80,7 +80,7 @@ impl Task {
         self.is_cancelled || self.open.is_empty() && self.made.elapsed() >= self.takes
     }
 
-    /// How it is, with what belongs to that.
+    /// Returns the state of the task, with the members that belong to it.
     fn state(&self, id: &str) -> Value {
         let (status, more) = match &self.end {
             _ if self.is_cancelled => ("cancelled", None),
@@ -112,7 +112,7 @@ pub(crate) fn list() -> impl Iterator<Item = Value> {
 }
 
 impl Tasks {
-    /// Calls a tool: as a task where its client follows tasks.
+    /// Calls a tool: as a task if the client supports tasks.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -162,7 +162,7 @@ impl Tasks {
             let mut table = self.0.lock();
             let id = format!("task-{}", table.len() + 1);
             let mut made = task.state(&id);
-            // What has come of it is told when somebody looks.
+            // The result is reported when the client asks for it.
             for key in ["result", "error", "inputRequests"] {
                 made.as_object_mut().and_then(|made| made.remove(key));
             }

@@ -1,4 +1,4 @@
-//! The tools that scenarios call.
+//! Tools of the scenarios.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     tasks,
 };
 
-/// Every tool, with the string that it takes if it takes one.
+/// All tools, with the string argument of those that have one.
 const TOOLS: [(&str, Option<&str>); 29] = [
     ("json_schema_2020_12_tool", None),
     ("test_audio_content", None),
@@ -47,7 +47,7 @@ const TOOLS: [(&str, Option<&str>); 29] = [
     ("test_trigger_resource_update", None),
 ];
 
-/// The list, after it was changed so often: news of it must be true for who reads it again before passing it on.
+/// Returns the list after this number of changes: a gateway reads the list again before it forwards a notification.
 pub(crate) fn list(n_changes: usize) -> Value {
     let description = format!("A tool for tests, of a list that was changed {n_changes} times.");
     let own = TOOLS.iter().map(|(name, argument)| {
@@ -68,13 +68,13 @@ fn schema(name: &str, argument: Option<&str>) -> Value {
     }
 }
 
-/// A schema whose argument clients mirror in a header.
+/// Returns a schema with an argument that clients mirror in a header.
 pub(crate) fn mirrored() -> Value {
     let region = json!({"type": "string", "x-mcp-header": "Region"});
     json!({"type": "object", "properties": {"region": region}, "required": ["region"]})
 }
 
-/// A schema of which nothing may be lost.
+/// Returns a schema that must be returned unchanged.
 fn vocabulary() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -155,7 +155,7 @@ pub(crate) async fn call(
     }
 }
 
-/// How long a scenario has to see one message before the next.
+/// Pause between two messages.
 const STEP: Duration = Duration::from_millis(50);
 
 async fn progress(cx: &RequestContext) -> Result<Answer, RpcError> {
@@ -183,7 +183,7 @@ async fn logging(cx: &RequestContext) -> Result<Answer, RpcError> {
 }
 
 fn changed(fixture: &Fixture, notification: &str, params: Option<&RawJson>) -> Answer {
-    fixture.notices.send(notification, params);
+    fixture.notifier.send(notification, params);
     text("Those who listen are told.")
 }
 

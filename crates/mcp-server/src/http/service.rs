@@ -14,56 +14,54 @@ use hyper::body::Body;
 
 use super::{
     HttpServerOptions, ResponseBody,
-    endpoint::{Answered, Endpoint},
+    endpoint::{Endpoint, HttpResponse},
 };
 use crate::{Principal, Service};
 
-/// A [`Service`] behind the Streamable HTTP transport, both eras on one endpoint.
+/// [`Service`] behind the Streamable HTTP transport, both eras on one endpoint.
 ///
-/// It is a service of `tower` and of `hyper`: mount it in a router, or serve it with [`serve_http`](super::serve_http).
-/// A request is answered with JSON, or with a stream of events if something is to be told before the answer. A clone
-/// serves the same sessions.
+/// It is a service of `tower` and of `hyper`: mount it in a router, or serve it with [`serve_http`](super::serve_http). A
+/// request is answered with JSON, or with a stream if events precede the response. A clone serves the same sessions.
 ///
 /// # Checks
-/// The name that the server is called by and the origin of the page that calls are checked before anything is read,
-/// so that no web page gets at a server on loopback.
+/// The host name and the origin of a request are checked before its body is read, so that no web page can use a server on
+/// loopback.
 pub struct HttpService<S>(Arc<Endpoint<S>>);
 
 impl<S: Service> HttpService<S> {
-    /// Puts the transport in front of a service.
+    /// Creates the transport in front of a service.
     #[must_use]
     pub fn new(service: S, options: HttpServerOptions) -> Self {
         Self(Arc::new(Endpoint::new(service, options)))
     }
 
-    /// The service behind the transport.
+    /// Returns the service behind the transport.
     #[must_use]
     pub fn service(&self) -> &S {
         self.0.service()
     }
 
-    /// How many legacy sessions are open, those of old clients not counted.
+    /// Returns the number of open legacy sessions, without the clients of HTTP+SSE.
     #[must_use]
     pub fn n_sessions(&self) -> usize {
         self.0.sessions.len()
     }
 
-    /// Checks a request for something that is served beside MCP as one for MCP is checked: the name that the server is
-    /// called by, the origin of the page that asks, and whose request it is.
+    /// Makes the checks of MCP for a request to another route: the host name, the origin, and the principal.
     ///
     /// # Errors
-    /// The answer of a request that is refused.
+    /// Returns the response to a request that is refused.
     pub fn admit(&self, head: &Parts) -> Result<Principal, Box<Response<ResponseBody>>> {
-        self.0.admit_beside(head)
+        self.0.admit_elsewhere(head)
     }
 
-    /// Prepares for the end of the server: ends the streams on which clients listen and opens no more, so that
-    /// connections can close, and takes the loss of a connection for the end of its requests.
+    /// Prepares for the end of the server: ends the streams on which clients listen, and opens no more, so that connections can
+    /// close. From now on, a lost connection cancels its requests.
     pub fn end_streams(&self) {
         self.0.end_streams();
     }
 
-    /// Answers one HTTP request. Any failure is an answer, too.
+    /// Answers one HTTP request. Failures are responses, too.
     pub fn respond<B>(
         &self,
         request: http::Request<B>,
@@ -87,7 +85,7 @@ impl<S> fmt::Debug for HttpService<S> {
     }
 }
 
-type Responding = Pin<Box<dyn Future<Output = Result<Answered, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<HttpResponse, Infallible>> + Send>>;
 
 impl<S, B> hyper::service::Service<http::Request<B>> for HttpService<S>
 where
@@ -95,11 +93,11 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Send,
 {
-    type Response = Answered;
+    type Response = HttpResponse;
     type Error = Infallible;
-    type Future = Responding;
+    type Future = ResponseFuture;
 
-    fn call(&self, request: http::Request<B>) -> Responding {
+    fn call(&self, request: http::Request<B>) -> ResponseFuture {
         Box::pin(self.respond(request).map(Ok))
     }
 }
@@ -110,15 +108,15 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Send,
 {
-    type Response = Answered;
+    type Response = HttpResponse;
     type Error = Infallible;
-    type Future = Responding;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Responding {
+    fn call(&mut self, request: http::Request<B>) -> ResponseFuture {
         hyper::service::Service::call(self, request)
     }
 }

@@ -1,4 +1,4 @@
-//! Batches, which clients of 2025-03-26 may send and no others.
+//! Batches, which only clients of 2025-03-26 may send.
 
 use mcp_server::{HttpServerOptions, StdioOptions};
 
@@ -31,7 +31,7 @@ const TOLD: &str = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_change
 const REPORTS: &str =
     r#"{"jsonrpc":"2.0","id":"p","method":"test/progress","params":{"_meta":{"progressToken":1}}}"#;
 const REPORTED: &str = r#"{"jsonrpc":"2.0","id":"p","result":{}}"#;
-/// What is no message, and what has no place in a batch.
+/// Lines that are not messages, and requests that are not allowed in a batch.
 const ODD: &str =
     r#"{"jsonrpc":"1.0","id":7,"method":"ping"},8,[],{"jsonrpc":"2.0","id":9,"method":"initialize"}"#;
 
@@ -39,12 +39,12 @@ fn modern() -> String {
     format!(r#"{{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{{{META}}}}}"#)
 }
 
-/// The errors of [`ODD`] and [`modern`] by how they begin.
+/// Beginnings of the errors for [`ODD`] and [`modern`].
 const ERRORS: [&str; 5] = [
     r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"#,
-    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is no JSON object""#,
+    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is not a JSON object""#,
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported"#,
-    r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"this request has no place in a batch""#,
+    r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"this request is not allowed in a batch""#,
     r#"{"jsonrpc":"2.0","id":10,"error":{"code":-32"#,
 ];
 
@@ -53,7 +53,7 @@ async fn a_batch_over_http_is_answered_in_one_piece() {
     let served = Served::start(HttpServerOptions::default()).await;
     served.log.offer(EVERYTHING);
     let session = session(&served, "2025-03-26").await;
-    // Each message goes its own way; reports have no place in the answer.
+    // Messages are handled one by one; progress is not part of the response.
     let batch = format!("[{},\n{TOLD},{REPORTS},{}]", ping(1), ping(2));
     let answer = served.once(&session, &batch).await;
     assert_eq!(
@@ -68,12 +68,12 @@ async fn a_batch_over_http_is_answered_in_one_piece() {
     let events = session.clone().with("Accept", "text/event-stream");
     let answer = served.once(&events, &format!("[{}]", ping(1))).await;
     assert_eq!(answer.body, format!("data: [{}]\n\n", pong(1)));
-    // They are worked on at the same time, and one that is cancelled has no answer.
+    // Requests run concurrently, and a cancelled one has no response.
     let answer = served
         .once(&session, &format!("[{WAIT},{},{CANCEL}]", ping(1)))
         .await;
     assert_eq!(answer.body, format!("[{}]", pong(1)));
-    // What wants no answer gets none.
+    // Notifications get no response.
     for quiet in [format!("[{TOLD},{TOLD}]"), format!("[{}]", pong(1))] {
         let answer = served.once(&session, &quiet).await;
         assert_eq!((answer.status, &*answer.body), (202, ""));
@@ -92,7 +92,7 @@ async fn a_batch_over_stdio_is_answered_in_one_line() {
     let mut client = Client::start(StdioOptions::default());
     client.log.offer(EVERYTHING);
     client.ask(&initialize("2025-03-26")).await;
-    // Reports go their own way, as they always do.
+    // Progress is sent on its own, as for other requests.
     client
         .send(&format!("[{},{TOLD},{REPORTS},{WAIT}]", ping(1)))
         .await;
@@ -100,7 +100,7 @@ async fn a_batch_over_stdio_is_answered_in_one_line() {
         let report = client.receive().await;
         assert!(report.contains("notifications/progress"), "{report}");
     }
-    // Others are not held up by a batch that is.
+    // A slow batch does not block other requests.
     assert_eq!(client.ask(&ping(2)).await, pong(2));
     client.log.gate.add_permits(1);
     let answer = client.receive().await;
@@ -108,7 +108,7 @@ async fn a_batch_over_stdio_is_answered_in_one_line() {
     for part in [REPORTED, r#"{"jsonrpc":"2.0","id":"w","result":{}}"#] {
         assert!(answer.contains(part), "{answer}");
     }
-    // What wants no answer gets none.
+    // Notifications get no response.
     client.send(&format!("[{TOLD},{}]", pong(1))).await;
     client.send(&format!("[{WAIT},{CANCEL}]")).await;
     let answer = client.ask(&format!("[{ODD},{}]", modern())).await;

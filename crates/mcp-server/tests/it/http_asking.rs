@@ -1,4 +1,4 @@
-//! Legacy clients that are asked and told something while their request is worked on.
+//! Requests and messages to legacy clients while their own request runs.
 
 use mcp_server::HttpServerOptions;
 
@@ -46,11 +46,11 @@ async fn a_question_goes_the_way_of_its_call() {
         "id: 1-2\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"call\",\"result\":{\"given\":{\"roots\":[1e2]}}}\n\n";
     assert_eq!(call.event().await.unwrap(), answer);
     assert_eq!(call.event().await, None);
-    // An answer that comes twice, or to nothing, does no harm.
+    // A duplicate response, or one without a request, is ignored.
     for late in [ROOTS, r#"{"jsonrpc":"2.0","id":"odd","result":{}}"#] {
         assert_eq!(served.once(&session, late).await.status, 202);
     }
-    // A refusal is no answer.
+    // An error of the client is no answer.
     let (mut call, question) = asked(
         &served,
         &session,
@@ -76,7 +76,7 @@ async fn nobody_else_can_answer() {
     let session = open(&served, r#"{"roots":{}}"#).await;
     let other = open(&served, r#"{"roots":{}}"#).await;
     let (mut call, _) = asked(&served, &session, &ask("roots/list", "{}")).await;
-    // The other session was asked under the same id, which is its own.
+    // The ids of requests to a client are those of its session: the other session has the same one.
     let (mut others, _) = asked(&served, &other, &ask("roots/list", "{}")).await;
     let forged = r#"{"jsonrpc":"2.0","id":1,"result":{"roots":["forged"]}}"#;
     for head in [&other, &Head::post()] {
@@ -138,7 +138,7 @@ async fn a_client_is_asked_only_what_it_declared() {
             answer.body
         );
     }
-    // Nor where there is no way: outside of a session, without events, in the other era.
+    // Nor without a channel: outside of a session, without events, in the other era.
     let session = open(&served, r#"{"roots":{}}"#).await;
     let modern = ask("roots/list", "{}").replace(
         r#""params":{}"#,
@@ -157,7 +157,7 @@ async fn a_client_is_asked_only_what_it_declared() {
     ] {
         let answer = served.once(&head, &body).await;
         assert!(
-            answer.body.contains("there is no way to ask the client"),
+            answer.body.contains("there is no channel to the client"),
             "{}",
             answer.body
         );
@@ -193,7 +193,7 @@ async fn log_messages_come_to_those_who_want_them() {
             "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{{\"level\":\"{level}\",\"data\":1e2}}}}\n\n"
         )
     };
-    // Nothing was asked for, so there is no stream either.
+    // The client wants no messages, so there is no stream either.
     let quiet = served.once(&session, log).await;
     assert_eq!(
         quiet.body,
@@ -216,10 +216,10 @@ async fn log_messages_come_to_those_who_want_them() {
     let expected = format!("id: 1-1\n{}id: 1-2\n{}", message("info"), message("error"));
     assert!(told.starts_with(&expected), "{told}");
     assert!(told.contains(r#"{"wanted":"info"}"#), "{told}");
-    // The level is the session's own.
+    // The level belongs to the session.
     let other = open(&served, "{}").await;
     assert!(served.once(&other, log).await.body.contains("none"));
-    // In the modern era a request says itself what it wants.
+    // In the modern era, each request names the level that it wants.
     let modern = |level: &str| {
         let meta = META.replace("{\"io", &format!("{{{level}\"io"));
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"test/log","params":{{{meta}}}}}"#)

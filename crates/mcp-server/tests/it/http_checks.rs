@@ -54,7 +54,7 @@ async fn only_known_names_are_answered_to() {
     let mut twice = Head::post();
     twice.headers.push(("Host", "localhost".to_owned()));
     assert_ne!(served.once(&twice, PING).await.status, 200);
-    // An address in the request line counts, too.
+    // An authority in the request line is checked, too.
     let mut absolute = Head::post();
     absolute.path = "http://evil.example.com/mcp";
     assert_eq!(served.once(&absolute, PING).await.status, 403);
@@ -78,7 +78,7 @@ async fn only_known_pages_may_call() {
         ("localhost:7080", "https://app.example.com", 200),
         ("localhost:7080", "https://app.example.com:443", 200),
         ("localhost:7080", "https://APP.example.com", 200),
-        // Every other port of loopback is somebody else's page.
+        // Every other port of loopback is another origin.
         ("localhost:7080", "http://localhost:3000", 403),
         ("localhost:7080", "http://localhost", 403),
         ("localhost:7080", "http://127.0.0.1:7080", 403),
@@ -108,7 +108,7 @@ async fn only_known_pages_may_call() {
     assert_eq!(served.once(&twice, PING).await.status, 403);
 }
 
-/// Behind a proxy that checks names, a name that a page has bound to this machine is not the server's own.
+/// Tests that a name which a page has bound to this machine is not the server's own, even behind a proxy that checks names.
 #[tokio::test]
 async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
     let served = Served::start(HttpServerOptions {
@@ -167,7 +167,7 @@ async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
     ] {
         shared.store(allowed(&[hosts], &[origins]));
         for (head, status) in [&before, &after, &own].into_iter().zip(statuses) {
-            // Also on a connection that was there before.
+            // Also on a connection that was open before.
             kept.send(head, PING).await;
             assert_eq!(kept.receive().await.status, status, "{hosts} {origins} {head:?}");
         }
@@ -223,7 +223,7 @@ async fn types_are_checked() {
         twice.headers.push((name, value.to_owned()));
         assert_eq!(served.once(&twice, PING).await.status, 415, "{name}: {value}");
     }
-    // Who takes only events gets one.
+    // A client that accepts only events gets one.
     let answer = served
         .once(&Head::post().with("Accept", "text/event-stream"), PING)
         .await;
@@ -272,7 +272,7 @@ async fn a_body_beyond_the_limit_is_refused() {
         served.once(&Head::post(), &format!("{PING:100}")).await.status,
         200
     );
-    // Also when it is not said beforehand how long it is, and before it has ended.
+    // Also if the length is not declared, and before the body has ended.
     let mut connection = served.connect().await;
     let chunked = Head::post().with("Transfer-Encoding", "chunked");
     connection
@@ -282,7 +282,7 @@ async fn a_body_beyond_the_limit_is_refused() {
         )
         .await;
     assert_eq!(connection.receive().await.status, 413);
-    // In pieces it is the same message.
+    // The same message in pieces.
     let (start, end) = PING.split_at(10);
     let pieces = format!(
         "{:x}\r\n{start}\r\n{:x}\r\n{end}\r\n0\r\n\r\n",
@@ -292,7 +292,7 @@ async fn a_body_beyond_the_limit_is_refused() {
     assert_eq!(served.once(&chunked, &pieces).await.status, 200);
 }
 
-/// Clients that read nothing before they have sent all: if the connection were closed, their answer would be lost.
+/// Tests clients that read only after they have sent everything: if the connection were closed, they would lose their response.
 #[tokio::test]
 async fn a_client_that_is_still_sending_hears_why_it_is_refused() {
     let served = Served::start(HttpServerOptions {
@@ -336,7 +336,7 @@ async fn slow_clients_are_left() {
     let served = Served::start(HttpServerOptions::default()).await;
     let start = tokio::time::Instant::now();
     let took = || start.elapsed().as_secs();
-    // One that sends nothing, and one that never ends its head.
+    // A client that sends nothing, and one that never ends its head.
     let (mut silent, mut slow) = (served.connect().await, served.connect().await);
     for byte in b"POST /mcp HTTP/" {
         slow.write(&[*byte]).await;
@@ -373,7 +373,7 @@ async fn a_connection_may_idle_but_not_for_ever() {
         "{:?}",
         start.elapsed()
     );
-    // Work takes as long as it takes, and idling ends.
+    // Requests have no timeout, and idle connections have one.
     let mut connection = served.connect().await;
     connection
         .send(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
@@ -404,7 +404,7 @@ async fn a_head_that_begins_during_work_has_no_more_time_than_another() {
         connection.send(&head, body).await;
         served.log.running(1).await;
         connection.write(b"POST /mc").await;
-        // As long as the first request is worked on, nothing can be said against it.
+        // While the first request runs, the next head has no timeout.
         tokio::time::sleep(Duration::from_secs(60)).await;
         served.log.gate.add_permits(1);
         assert_eq!(connection.receive().await.status, 200);
@@ -416,7 +416,7 @@ async fn a_head_that_begins_during_work_has_no_more_time_than_another() {
             start.elapsed()
         );
     }
-    // One that is whole by then is answered after the first.
+    // A request that is complete by then is answered after the first.
     let mut connection = served.connect().await;
     connection.send(&Head::post(), wait).await;
     served.log.running(1).await;
@@ -442,7 +442,7 @@ async fn connections_beyond_the_limit_wait() {
     assert_eq!(first.receive().await.status, 200);
     let mut second = served.connect().await;
     second.send(&Head::post(), PING).await;
-    // The first one is served on, the second once there is room.
+    // The first connection is still served, the second once there is room.
     first.send(&Head::post(), PING).await;
     assert_eq!(first.receive().await.status, 200);
     drop(first);
@@ -516,6 +516,6 @@ async fn stopping_cuts_off_what_takes_too_long() {
     served.stop();
     served.stopped().await;
     assert!(waiting.closed().await.is_empty());
-    // Although a lost connection does not cancel a legacy request otherwise.
+    // Otherwise, a lost connection does not cancel a legacy request.
     log.running(0).await;
 }

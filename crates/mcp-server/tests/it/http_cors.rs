@@ -1,4 +1,4 @@
-//! CORS: requests that pages of other origins may send, and answers that they may read.
+//! CORS: requests that pages of other origins may send, and responses that they may read.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn preflight<'a>(origin: &str, headers: &str) -> Head<'a> {
         .with("Access-Control-Request-Headers", headers)
 }
 
-/// The names in a header that lists some.
+/// Returns the names in a header with a list.
 fn names(answer: &Received, header: &str) -> Vec<String> {
     let list = answer.header(header).unwrap_or_default().split(',');
     list.map(|name| name.trim().to_ascii_lowercase()).collect()
@@ -116,7 +116,7 @@ async fn a_preflight_needs_a_listed_origin_a_known_path_and_a_method() {
     assert_eq!(served.once(&twice, "").await.status, 403);
 }
 
-/// A page that asks for a thousand headers gets a bounded answer.
+/// Tests that a page which asks for a thousand headers gets a bounded response.
 #[tokio::test]
 async fn asked_headers_are_bounded_and_no_others_are_echoed() {
     let served = Served::start(options()).await;
@@ -198,7 +198,7 @@ async fn every_answer_to_a_listed_origin_can_be_read_and_none_to_another() {
             .await;
         assert_eq!(answer.status, 403, "{what}");
         assert_readable(&answer, None, what);
-        // Without an origin there is no page, but a cache must know that the answer depends on it.
+        // A request without an origin is not of a page, but a cache must know that the response depends on the origin.
         let mut connection = served.connect().await;
         connection.send(&head, body).await;
         let answer = connection.head().await;

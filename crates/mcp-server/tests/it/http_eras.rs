@@ -8,7 +8,7 @@ fn call(method: &str, rest: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{rest}{META}}}}}"#)
 }
 
-/// Every row of the table of statuses and codes.
+/// Tests every row of the table of statuses and codes.
 #[tokio::test]
 async fn a_modern_request_must_say_the_same_in_head_and_body() {
     let served = Served::start(HttpServerOptions::default()).await;
@@ -188,13 +188,13 @@ async fn a_request_about_a_task_names_it_in_its_head() {
     let served = Served::start(HttpServerOptions::default()).await;
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for (name, parameters, status, expected) in [
-            // The scripted service has no tasks: what gets there is not found.
+            // The scripted service has no tasks: requests that reach it are not found.
             ("t 1", r#""taskId":"t 1","#, 404, "-32601"),
             ("=?base64?dMOkZ2xpY2g=?=", r#""taskId":"täglich","#, 404, "-32601"),
             ("t1", r#""taskId":"t2","#, 400, "-32020"),
             ("", r#""taskId":"t1","#, 400, "-32020"),
             ("", r#""taskId":7,"#, 404, "-32601"),
-            // Another method's member is not what is meant.
+            // The name is in a member of another method.
             ("t1", r#""taskId":"t2","name":"t1","#, 400, "-32020"),
         ] {
             let head = match name {
@@ -213,7 +213,7 @@ async fn a_request_about_a_task_names_it_in_its_head() {
                 answer.body
             );
         }
-        // What was removed with the modern era has no name either.
+        // Methods that the modern era removed have no name either.
         let answer = served
             .once(
                 &Head::modern("tasks/list"),
@@ -221,7 +221,7 @@ async fn a_request_about_a_task_names_it_in_its_head() {
             )
             .await;
         assert_eq!(answer.status, 404, "{}", answer.body);
-        // A legacy client writes no such header.
+        // A legacy client sends no such header.
         let legacy = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"taskId":"t1"}}}}"#);
         let answer = served.once(&Head::post().with("Mcp-Name", "t2"), &legacy).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -245,7 +245,7 @@ async fn a_legacy_request_may_do_without_a_session() {
         assert_eq!(answer.status, status, "{version}");
         assert!(answer.body.contains(expected), "{version}: {}", answer.body);
     }
-    // What a legacy client does not know as an error of HTTP is none.
+    // Errors that a legacy client does not expect as HTTP errors have the status 200.
     let answer = served
         .once(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"none"}"#)
         .await;
@@ -273,7 +273,7 @@ async fn what_is_no_message_is_refused() {
         let answer = connection.receive().await;
         assert_eq!(answer.status, 400, "{body}");
         assert!(answer.body.contains(code), "{body}: {}", answer.body);
-        // The connection lives.
+        // The connection stays open.
         connection
             .send(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
             .await;
@@ -315,7 +315,7 @@ async fn notifications_and_answers_are_taken_without_a_word() {
     );
 }
 
-/// Arguments that headers mirror are the same there, and there are no others.
+/// Tests that headers must repeat the arguments that they mirror, and no others.
 #[tokio::test]
 async fn mirrored_arguments_are_those_of_the_headers() {
     let served = Served::start(HttpServerOptions::default()).await;
@@ -369,7 +369,7 @@ async fn mirrored_arguments_are_those_of_the_headers() {
             answer.body
         );
     }
-    // A header that is not known is nobody's business, and neither is one in the other era.
+    // Unknown headers are ignored, and so are those of the other era.
     let body = call("tools/call", r#""name":"mirrored","#);
     let answer = served.once(&head().with("Mcp-Param-Other", "x"), &body).await;
     assert_eq!(answer.status, 200);
@@ -381,10 +381,10 @@ async fn mirrored_arguments_are_those_of_the_headers() {
     assert_eq!(served.once(&twice, &body).await.status, 400);
 }
 
-/// A tool that the service does not know yet is got to know before its headers are checked; all that is wrong beside them
-/// is told without. Headers that nobody can check are refused.
+/// Tests that the service looks up an unknown tool before its headers are checked, after all other checks. Headers that nobody
+/// can check are refused.
 #[tokio::test]
-async fn arguments_of_a_tool_that_is_known_late_are_checked_from_the_first_call() {
+async fn arguments_of_a_tool_that_is_looked_up_are_checked_from_the_first_call() {
     let served = Served::start(HttpServerOptions::default()).await;
     let n_learned = || served.log.learning.load(Ordering::SeqCst);
     let arguments = r#""arguments":{"region":"us"},"#;

@@ -1,4 +1,4 @@
-//! Clients that send what they should not, or do not read.
+//! Clients that violate the protocol, or do not read.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn a_head_that_does_not_end_is_refused_at_32_kib() {
     let long = "x".repeat(30_000);
     let answer = served.once(&session.clone().with("x-long", &long), ping).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    // All of it is read, so that the refusal is not lost to a reset.
+    // The whole body is read, so that a reset does not discard the refusal.
     let mut endless = served.connect().await;
     let mut head = b"POST /mcp HTTP/1.1\r\nx-long: ".to_vec();
     head.resize(32 * 1024, b'x');
@@ -65,7 +65,7 @@ async fn a_head_that_does_not_end_is_refused_at_32_kib() {
 }
 
 #[tokio::test]
-async fn a_session_has_only_so_many_questions_open() {
+async fn a_session_has_a_limit_of_open_client_requests() {
     let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served).await;
     let ask = |id: usize| {
@@ -83,11 +83,11 @@ async fn a_session_has_only_so_many_questions_open() {
     assert!(
         answer
             .body
-            .contains(r#"{"failed":"the client has too many questions open"}"#),
+            .contains(r#"{"failed":"the client has too many open requests"}"#),
         "{}",
         answer.body
     );
-    // The session's end is the end of them all.
+    // All end with the session.
     assert_eq!(served.once(&session.method("DELETE"), "").await.status, 204);
     served.log.running(0).await;
 }
@@ -129,13 +129,13 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
         ..ServeOptions::default()
     };
     let served = Served::start_with(options, serve).await;
-    // More than the system buffers for it.
+    // More than the system buffers for the socket.
     let text = "x".repeat(24 << 20);
     let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"text":"{text}"}}}}"#);
     let mut deaf = served.connect().await;
     deaf.send(&Head::post(), &call).await;
     let start = tokio::time::Instant::now();
-    // It holds the only place that there is.
+    // It has the only permit.
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     assert_eq!(served.once(&Head::post(), ping).await.status, 200);
     assert!(
@@ -143,7 +143,7 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
         "{:?}",
         start.elapsed()
     );
-    // Who reads slowly is no such client.
+    // A client that reads slowly stays connected.
     let mut slow = served.connect().await;
     slow.send(&Head::post(), &call).await;
     for part in 1..=4 {
@@ -157,7 +157,7 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
 async fn the_body_of_a_request_takes_no_memory_while_it_is_worked_on() {
     let (service, log) = Scripted::new();
     let served = HttpService::new(service, HttpServerOptions::default());
-    // Long letters are checked in a copy, which is what the request is made of then.
+    // Non-ASCII text is checked in a copy, of which the request is a slice then.
     let text = "\u{e9}".repeat(100_000);
     let body =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"test/wait","params":{{"text":"{text}",{META}}}}}"#);

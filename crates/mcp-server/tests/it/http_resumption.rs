@@ -1,4 +1,4 @@
-//! Clients that come back for the rest of a stream.
+//! Clients that resume a stream.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use mcp_server::{HttpServerOptions, Principal};
 
 use crate::support::{Connection, EVERYTHING, Head, Served};
 
-/// Opens a session with a client that wants log messages of this level.
+/// Opens a session of a client that wants log messages of this level.
 async fn open(served: &Served, head: Head<'static>, revision: &str, level: &str) -> Head<'static> {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{"roots":{{}}}},"clientInfo":{{"name":"t","version":"0"}}}}}}"#
@@ -53,13 +53,13 @@ async fn a_paused_stream_goes_on_where_it_stopped() {
     assert_eq!(paused.header("content-type"), Some("text/event-stream"));
     assert_eq!(paused.body, "id: 1-1\nretry: 20\ndata: \n\n");
     served.log.running(1).await;
-    // Who comes back before the call has ended waits for it.
+    // A client that resumes before the call has ended waits for it.
     let mut stream = resume(&served, &session, "1-1").await;
     served.log.gate.add_permits(1);
     assert_eq!(stream.event().await.unwrap(), format!("id: 1-2\n{AFTER}"));
     assert_eq!(stream.event().await.unwrap(), format!("id: 1-3\n{DONE}"));
     assert_eq!(stream.event().await, None);
-    // It is there once more, from wherever the client was; streams have numbers of their own.
+    // The stream can be resumed again, from any event; streams have numbers of their own.
     served.log.gate.add_permits(1);
     let paused = served.once(&session, PAUSE).await;
     assert!(paused.body.starts_with("id: 2-1\n"), "{}", paused.body);
@@ -102,11 +102,11 @@ async fn a_lost_stream_is_resumed_with_its_question() {
     lost.head().await;
     assert_eq!(lost.event().await.unwrap(), format!("id: 1-1\n{QUESTION}"));
     drop(lost);
-    // The question is not lost with it: it is asked again, answered, and the call goes on.
+    // The request to the client is not lost: it is sent again, answered, and the call goes on.
     let mut stream = resume(&served, &session, "1-0").await;
     assert_eq!(stream.event().await.unwrap(), format!("id: 1-1\n{QUESTION}"));
     assert_eq!(served.once(&session, ANSWER).await.status, 202);
-    // It may take a moment until the server sees that the first connection is gone.
+    // It may take a moment until the server notices that the first connection is gone.
     assert_eq!(stream.event().await.unwrap(), format!("id: 1-2\n{GIVEN}"));
     assert_eq!(stream.event().await, None);
 }
@@ -130,7 +130,7 @@ async fn a_stream_belongs_to_its_session() {
     let stolen = session.clone().with("X-User", "mallory").method("GET");
     let stolen = stolen.with("Last-Event-ID", "1-1");
     assert_eq!(served.once(&stolen, "").await.status, 404);
-    // To another session the id says nothing, nor do ids that never were.
+    // The id is unknown to another session, and so are ids that never existed.
     let mut refused = vec![(other.clone(), "1-1")];
     for odd in [
         "1-9",
@@ -155,11 +155,11 @@ async fn a_stream_belongs_to_its_session() {
             answer.body
         );
     }
-    // No id is none.
+    // An empty id is no id.
     let mut listening = resume(&served, &other, "").await;
     let mut stream = resume(&served, &session, "1-1").await;
     assert!(stream.event().await.unwrap().ends_with(AFTER));
-    // The session takes its streams with it.
+    // The streams end with the session.
     assert_eq!(served.once(&other.method("DELETE"), "").await.status, 204);
     assert_eq!(listening.event().await, None);
 }

@@ -1,4 +1,4 @@
-//! Modern requests that are completed in rounds, with a state that is bound to its client, its request and its time.
+//! Modern requests in several rounds, with a state that is bound to its client, its request and its lifetime.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn second(state: &str) -> String {
     format!(r#""inputResponses":{{"roots":{{"roots":[1e2]}},"more":1}},"requestState":"{state}","#)
 }
 
-/// The state that a first round gives.
+/// Returns the state of a first round.
 async fn state(served: &Served, head: &Head<'_>) -> String {
     let answer = served.once(head, &round("p", "")).await;
     let begin = r#""result":{"resultType":"input_required","inputRequests":{"roots":{"method":"roots/list"}},"requestState":""#;
@@ -38,7 +38,7 @@ async fn a_second_round_brings_what_the_first_asked_for() {
         answer.body,
         r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","roots":{"roots":[1e2]},"state":"a.state"}}"#
     );
-    // What is no answer is asked for again.
+    // A question without a valid answer is asked again.
     for odd in ["null", "[]", r#"{"roots":7}"#, r#"{"other":{}}"#] {
         let rest = format!(r#""inputResponses":{odd},"#);
         let answer = served.once(&head("p"), &round("p", &rest)).await;
@@ -54,7 +54,7 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
     assert_eq!(answer.status, 400);
     let expected = r#""code":-32021,"message":"this needs the capability `roots`, which the client did not declare","data":{"requiredCapabilities":{"roots":{}}}"#;
     assert!(answer.body.contains(expected), "{}", answer.body);
-    // The legacy era has no such answers.
+    // The legacy era has no such rounds.
     let legacy = r#"{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"p"}}"#;
     assert!(served.once(&Head::post(), legacy).await.body.contains("-32603"));
 }
@@ -89,7 +89,7 @@ async fn a_state_is_good_for_one_client_one_request_and_some_time() {
             answer.body
         );
     }
-    // Its time cannot be changed either.
+    // Its expiry cannot be changed either.
     changed = format!("f{state}");
     let answer = served.once(&head("p"), &round("p", &second(&changed))).await;
     assert!(answer.body.contains("-32602"), "{}", answer.body);

@@ -65,7 +65,7 @@ async fn an_ended_or_unknown_session_is_not_found() {
         served.once(&within(&session).method("DELETE"), "").await.status,
         204
     );
-    // The service was told.
+    // The service was notified.
     assert_eq!(served.log.ended.lock().unwrap().len(), 1);
     assert_eq!(served.once(&within(&session), WHO).await.status, 404);
     assert_eq!(
@@ -178,7 +178,7 @@ async fn a_session_is_ended_though_nobody_comes() {
     let mut call = served.connect().await;
     call.send(&within(&working), WAIT).await;
     served.log.running(1).await;
-    // Nobody asks for the first one, and what hangs on it is gone; the others are in use.
+    // The first one is not used, and ends with its subscriptions; the others are in use.
     tokio::time::sleep(Duration::from_secs(59)).await;
     assert_eq!(ended(), 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -186,7 +186,7 @@ async fn a_session_is_ended_though_nobody_comes() {
     assert!(notices.subscribed_uris().is_empty());
     tokio::time::sleep(Duration::from_secs(129)).await;
     assert_eq!(ended(), 1);
-    // They are kept as long as any, counted from the end of that.
+    // Their idle time begins when that ends.
     drop(stream);
     served.log.gate.add_permits(1);
     assert_eq!(call.receive().await.status, 200);
@@ -194,7 +194,7 @@ async fn a_session_is_ended_though_nobody_comes() {
     assert_eq!(ended(), 1);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(ended(), 3);
-    // And so is one that is opened after all were gone.
+    // The same holds for a session that is opened after all others have ended.
     open(&served, &Head::post()).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(ended(), 4);
@@ -212,12 +212,12 @@ async fn the_longest_idle_session_makes_room() {
         opened.push(open(&served, &Head::post()).await);
         tokio::time::advance(Duration::from_millis(10)).await;
     }
-    // The first one is used, so the second one goes.
+    // The first one was used, so the second one is ended.
     assert_eq!(served.once(&within(&opened[0]), WHO).await.status, 200);
     let third = open(&served, &Head::post()).await;
     assert_eq!(served.once(&within(&opened[1]), WHO).await.status, 404);
     assert_eq!(served.once(&within(&opened[0]), WHO).await.status, 200);
-    // One that is at work never goes.
+    // A session with a running request is never ended.
     let (mut first, mut second) = (served.connect().await, served.connect().await);
     first.send(&within(&opened[0]), WAIT).await;
     second.send(&within(&third), WAIT).await;
@@ -255,7 +255,7 @@ async fn nobody_takes_the_places_of_those_who_have_fewer_sessions() {
     }
     assert_eq!(status(&alices).await, 200);
     assert_eq!(status(&others[4]).await, 404);
-    // Who has the most makes room, until both have as many.
+    // The principal with the most sessions makes room, until both have as many.
     let second = open("alice").await;
     assert_eq!(status(&others[5]).await, 404);
     open("mallory").await;

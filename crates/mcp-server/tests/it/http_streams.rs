@@ -38,7 +38,7 @@ async fn a_request_with_progress_is_answered_with_events() {
         "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n".to_owned(),
     ];
     assert_eq!(answer.body, expected.concat());
-    // The connection is good for more.
+    // The connection can be used again.
     connection
         .send(&Head::post(), r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)
         .await;
@@ -103,7 +103,7 @@ async fn a_quiet_stream_gives_signs_of_life() {
 #[tokio::test]
 async fn a_lost_connection_cancels_a_modern_request() {
     let served = Served::start(HttpServerOptions::default()).await;
-    // Before an answer has begun, and within its stream.
+    // Before a response has begun, and within its stream.
     let wait = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"test/wait","params":{{{META}}}}}"#);
     for (method, body, streams) in [("test/wait", wait, false), ("test/progress", modern_slow(), true)] {
         let mut connection = served.connect().await;
@@ -128,7 +128,7 @@ async fn a_lost_connection_does_not_cancel_a_legacy_request() {
     first.send(&Head::post(), WAIT).await;
     served.log.running(1).await;
     drop(first);
-    // There is room for one of them: the second one is cancelled.
+    // There is one permit: the second call is cancelled.
     let mut second = served.connect().await;
     second.send(&Head::post(), WAIT).await;
     served.log.running(2).await;
@@ -144,7 +144,7 @@ async fn a_lost_connection_does_not_cancel_a_legacy_request() {
     assert_eq!(served.log.running.load(Ordering::SeqCst), 1);
     served.log.gate.add_permits(1);
     served.log.running(0).await;
-    // And then there is room again.
+    // Then the permit is free again.
     let mut third = served.connect().await;
     third.send(&Head::post(), WAIT).await;
     served.log.running(1).await;

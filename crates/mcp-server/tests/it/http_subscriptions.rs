@@ -1,4 +1,4 @@
-//! What clients of both eras are told about changes over HTTP.
+//! Notifications of changes over HTTP, to clients of both eras.
 
 use mcp_server::{HttpServerOptions, Notifier};
 
@@ -10,7 +10,7 @@ fn listen(filter: &str) -> String {
     )
 }
 
-/// The same of a client that follows tasks.
+/// `_meta` of a client that supports tasks.
 fn following(filter: &str) -> String {
     let declared =
         r#""io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -32,7 +32,7 @@ async fn start() -> (Served, Notifier) {
     (served, notices)
 }
 
-/// Opens a subscription, and gives its stream and what it will bring.
+/// Opens a subscription. Returns its stream and the acknowledged filter.
 async fn subscribed(served: &Served, filter: &str) -> (Connection, String) {
     let mut stream = served.connect().await;
     stream.send(&head(), &listen(filter)).await;
@@ -98,7 +98,7 @@ async fn of_each_resource_and_task_the_latest_is_told_however_many_change_at_onc
     assert!(stream.event().await.unwrap().contains("acknowledged"));
     let task = |status: &str| raw(&format!(r#"{{"taskId":"a","status":"{status}"}}"#));
     let change = |uri: &str| notices.send("notifications/resources/updated", Some(&updated(uri)));
-    // Nobody reads meanwhile.
+    // The client does not read meanwhile.
     for status in ["working", "completed"] {
         (0..200).for_each(|number| change(&format!("test:{number}")));
         notices.send("notifications/tasks", Some(&task(status)));
@@ -115,7 +115,7 @@ async fn of_each_resource_and_task_the_latest_is_told_however_many_change_at_onc
     }
     assert_eq!((n_told("working"), n_told("completed")), (0, 1));
     assert_eq!(n_told("tools/list_changed"), 1);
-    // From then on all is as before.
+    // From then on, notifications are sent as before.
     notices.send("notifications/tools/list_changed", None);
     assert!(stream.event().await.unwrap().contains("tools/list_changed"));
 }
@@ -162,7 +162,7 @@ async fn what_cannot_be_subscribed_to_is_refused() {
         assert_eq!(answer.status, status, "{filter}");
         assert!(answer.body.contains(expected), "{filter}: {}", answer.body);
     }
-    // The same resource counts once.
+    // A resource counts once.
     let (_stream, acknowledged) =
         subscribed(&served, &format!(r#"{{"resourceSubscriptions":{many}}}"#)).await;
     assert!(acknowledged.contains(r#"["test:a","test:b"]"#), "{acknowledged}");
@@ -190,7 +190,7 @@ async fn a_session_hears_of_the_resources_that_it_watches() {
         let answer = served.once(&session, &request("subscribe", uri)).await;
         assert!(answer.body.contains(r#""result":{}"#), "{}", answer.body);
     }
-    // What the service refuses is not watched.
+    // Resources that the service refuses are not subscribed to.
     let refused = served.once(&session, &request("subscribe", "bad:c")).await;
     assert!(refused.body.contains("-32002"), "{}", refused.body);
     served.once(&session, &request("unsubscribe", "test:a")).await;
@@ -220,7 +220,7 @@ async fn the_service_says_what_may_be_watched() {
 async fn tasks_are_watched_as_far_as_the_service_agrees() {
     let (served, notices) = start().await;
     let filter = r#"{"taskIds":["t1","other","t2"]}"#;
-    // What is not offered is left out.
+    // Parts that the server does not offer are left out.
     let (_stream, acknowledged) = subscribed(&served, filter).await;
     assert!(acknowledged.contains(r#""notifications":{}"#), "{acknowledged}");
     served

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::support::{Log, META, Scripted, soon};
 
-/// A client at the other end of two pipes.
+/// Client at the other end of two pipes.
 pub(crate) struct Client {
     input: Option<WriteHalf<DuplexStream>>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -55,7 +55,7 @@ impl Client {
         self.receive().await
     }
 
-    /// Ends the input and gives what still came.
+    /// Ends the input. Returns the remaining output.
     pub(crate) async fn finish(mut self) -> Vec<String> {
         soon(self.input.as_mut().unwrap().shutdown()).await.unwrap();
         let mut lines = Vec::new();
@@ -77,10 +77,10 @@ async fn answers_whatever_a_line_holds() {
         |method: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{META}}}}}"#);
     let error = |code: i64| format!(r#""error":{{"code":{code},"#);
     for (line, expected) in [
-        // Ids come back with their own bytes.
+        // Ids are returned with their own bytes.
         (r#"{"jsonrpc":"2.0","id":-7,"method":"ping"}"#.to_owned(), r#"{"jsonrpc":"2.0","id":-7,"result":{}}"#.to_owned()),
         (r#"{"jsonrpc":"2.0","id":"\u0061é","method":"ping"}"#.to_owned(), r#"{"jsonrpc":"2.0","id":"\u0061é","result":{}}"#.to_owned()),
-        // So do parameters and results.
+        // So are parameters and results.
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"b": 1e2,"a":12345678901234567890123}}"#.to_owned(),
             r#""result":{"b": 1e2,"a":12345678901234567890123}"#.to_owned(),
@@ -89,18 +89,18 @@ async fn answers_whatever_a_line_holds() {
         (modern("test/wait-not"), error(-32601)),
         (modern("test/typed"), r#""result":{"resultType":"input_required"}"#.to_owned()),
         (modern("server/discover"), r#""supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true}},"instructions":"Ask.","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"scripted","title":"A test","version":"1.2.3"}}"#.to_owned()),
-        // What an era does not have is unknown in it.
+        // Methods of the other era are unknown.
         (modern("ping"), error(-32601)),
         (modern("initialize"), error(-32601)),
         (modern("logging/setLevel"), error(-32601)),
         (r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#.to_owned(), error(-32601)),
         (r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}"#.to_owned(), error(-32601)),
-        // Versions that are not spoken.
+        // Unsupported versions.
         (modern("tools/list").replace("2026-07-28", "1900-01-01"), r#""error":{"code":-32022,"message":"unsupported protocol version `1900-01-01`","data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"1900-01-01"}}"#.to_owned()),
         (modern("tools/list").replace("2026-07-28", "2025-11-25"), error(-32022)),
         (modern("tools/list").replace("clientCapabilities\":{}", "clientCapabilities\":1"), error(-32602)),
         (modern("tools/list").replace("\"2026-07-28\"", "7"), error(-32602)),
-        // No message at all.
+        // Lines that are not messages.
         ("hello".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700"#.to_owned()),
         ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"".to_owned(), error(-32700)),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#.to_owned(), error(-32600)),
@@ -118,7 +118,7 @@ async fn answers_whatever_a_line_holds() {
         let mut client = start();
         let answer = client.ask(&line).await;
         assert!(answer.contains(&expected), "{line}\n{answer}\nshould hold {expected}");
-        // Whatever it was, the connection lives.
+        // The connection stays open after any of them.
         let next = client.ask(r#"{"jsonrpc":"2.0","id":"next","method":"ping"}"#).await;
         assert_eq!(next, r#"{"jsonrpc":"2.0","id":"next","result":{}}"#, "after {line}");
         assert!(client.finish().await.is_empty(), "{line}");
@@ -231,7 +231,7 @@ async fn an_id_in_flight_is_taken() {
         answers[0].contains("\"id\":\"1\"") && answers[1].contains("\"id\":1"),
         "{answers:?}"
     );
-    // And it is free again with the answer.
+    // The id is free again with the response.
     client.log.gate.add_permits(1);
     let answer = client
         .ask(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
@@ -246,7 +246,7 @@ async fn cancelling_drops_the_request_and_answers_nothing() {
         .send(r#"{"jsonrpc":"2.0","id":"a","method":"test/wait"}"#)
         .await;
     client.log.running(1).await;
-    // Other ids, and parameters that make no sense, cancel nothing.
+    // Other ids and invalid parameters cancel no request.
     for params in [
         r#"{"requestId":"b"}"#,
         r#"{"requestId":null}"#,
@@ -291,7 +291,7 @@ async fn progress_comes_in_order_under_the_own_token_and_before_the_answer() {
             .contains(r#""params":{"progress":3,"progressToken":"mine"}"#)
     );
     assert_eq!(client.receive().await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-    // Who asks for none gets none.
+    // A client that wants no progress gets none.
     let answer = client
         .ask(r#"{"jsonrpc":"2.0","id":2,"method":"test/progress","params":{}}"#)
         .await;
@@ -346,7 +346,7 @@ async fn a_client_that_goes_away_cancels_what_it_asked_for() {
     client.send(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
     let log = Arc::clone(&client.log);
     let task = client.task;
-    // Both halves gone: the next write fails.
+    // Both halves are closed: the next write fails.
     drop((client.input, client.output));
     let _ = soon(task).await.unwrap();
     assert_eq!(log.running.load(Ordering::SeqCst), 0);
@@ -454,7 +454,7 @@ async fn thousands_of_cancellations_leave_nothing_behind() {
             .await;
     }
     client.log.running(0).await;
-    // Every id is free, nothing was answered, and nothing is left.
+    // All ids are free, no request was answered, and none is left.
     client.log.gate.add_permits(1);
     let answer = client
         .ask(r#"{"jsonrpc":"2.0","id":0,"method":"test/wait"}"#)
@@ -479,7 +479,7 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
         },
     ));
     let (_output, mut input) = split(ours);
-    // More answers than fit into the pipe and the queue: in the end nothing more is read.
+    // More responses than fit into the pipe and the queue: in the end the input is not read.
     let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     let flood = async {
         for _ in 0..10_000 {
@@ -502,7 +502,7 @@ async fn notices_reach_who_has_opened_the_connection() {
     });
     client.ask(&initialize("2025-11-25")).await;
     notices.send("notifications/tools/list_changed", None);
-    // However often it says so.
+    // Even if it sends the notification repeatedly.
     for _ in 0..3 {
         client
             .send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)

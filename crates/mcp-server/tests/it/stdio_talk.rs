@@ -1,4 +1,4 @@
-//! Clients over stdio that are asked, told, and subscribe.
+//! Requests, messages and notifications to clients over stdio.
 
 use mcp_server::{Notifier, StdioOptions};
 
@@ -18,7 +18,7 @@ async fn a_legacy_client_is_asked_and_told() {
     client.ask(INITIALIZE).await;
     let question = client.ask(ASK).await;
     assert_eq!(question, r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
-    // Others go on meanwhile, and an answer to nothing does no harm.
+    // Other requests go on meanwhile, and a response without a request is ignored.
     client.send(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#).await;
     assert!(client.ask(PING).await.contains("\"ping\""));
     let answer = client
@@ -42,7 +42,7 @@ async fn a_legacy_client_is_asked_and_told() {
     let log = client.log.clone();
     assert!(log.ended.lock().unwrap().is_empty());
     assert!(client.finish().await.is_empty());
-    // The service was told.
+    // The service was notified.
     assert_eq!(log.ended.lock().unwrap().len(), 1);
 }
 
@@ -97,7 +97,7 @@ async fn a_modern_client_subscribes() {
             .await
             .contains(r#""_meta":{"io.modelcontextprotocol/subscriptionId":2}"#)
     );
-    // A cancelled one has no answer; the other one ends with the connection.
+    // A cancelled subscription has no response; the other one ends with the connection.
     client
         .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
         .await;
@@ -129,7 +129,7 @@ async fn of_each_resource_the_latest_is_told_however_many_change_at_once() {
         }
         client.send(ready).await;
         client.ask(PING).await;
-        // Nothing is written meanwhile.
+        // No frame is written meanwhile.
         for number in 0..600 {
             let params = raw(&format!(r#"{{"uri":"test:all/{number}"}}"#));
             notices.send("notifications/resources/updated", Some(&params));
@@ -141,7 +141,7 @@ async fn of_each_resource_the_latest_is_told_however_many_change_at_once() {
                 "{number}: {told}"
             );
         }
-        // Nothing keeps the connection from its end.
+        // The connection can end.
         client.finish().await;
     }
 }

@@ -1,4 +1,4 @@
-//! A service that does what a request tells it to, and clients that write bytes.
+//! A service that is scripted by its requests, and clients that write bytes.
 
 use std::{
     collections::HashSet,
@@ -13,7 +13,7 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, ClientRequestError, HttpServerOptions, HttpService, InputRequired, Mirrored, Peer,
+    Answer, ClientRequestError, HeaderParams, HttpServerOptions, HttpService, InputRequired, Peer,
     RequestContext, ServeOptions, ServerIdentity, Service, StateSeal, serve_http, unknown_method,
 };
 use mcp_wire::{LogLevel, MirroredParams, Notification, Request, Revision, RpcError, code, method};
@@ -26,37 +26,37 @@ use tokio::{
     time::timeout,
 };
 
-/// No test takes this long unless it hangs.
+/// Timeout that only a test that hangs exceeds.
 pub(crate) const LIMIT: Duration = Duration::from_secs(150);
 
-/// Waits for something that comes unless there is a bug.
+/// Waits for a future that completes unless there is a bug.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     timeout(LIMIT, future).await.expect("it takes too long")
 }
 
-/// What the service has seen, and the gate that its slow requests wait at.
+/// Record of the service, and the semaphore that its slow requests wait for.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// Slow requests that were begun and not yet dropped or answered.
+    /// Number of slow requests that have begun and are neither dropped nor answered.
     pub(crate) running: AtomicUsize,
-    /// Something about [`Log::running`] has changed.
+    /// Notifies of changes of [`Log::running`].
     pub(crate) changed: Notify,
-    /// Slow requests end one by one as permits come.
+    /// Semaphore of which each slow request takes a permit to end.
     pub(crate) gate: Semaphore,
     pub(crate) notifications: Mutex<Vec<String>>,
-    /// The connections that have ended.
+    /// Connections that have ended.
     pub(crate) ended: Mutex<Vec<u64>>,
-    /// What is offered.
+    /// Capabilities of the server.
     pub(crate) capabilities: Mutex<&'static str>,
-    /// The tools that were got to know late, and how often one was to be.
+    /// Tools that were looked up, and the number of lookups.
     pub(crate) learned: Mutex<HashSet<String>>,
     pub(crate) learning: AtomicUsize,
     seal: StateSeal,
 }
 
-/// Offers all that there is.
+/// All capabilities.
 pub(crate) const EVERYTHING: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{"listChanged":true,"subscribe":true},"logging":{}}"#;
-/// How long a sealed state is good for.
+/// Lifetime of a sealed state.
 pub(crate) const STATE_LIFETIME: Duration = Duration::from_secs(60);
 
 impl Log {
@@ -64,7 +64,7 @@ impl Log {
         *self.capabilities.lock().unwrap() = capabilities;
     }
 
-    /// Waits until so many slow requests run.
+    /// Waits until this many slow requests run.
     pub(crate) async fn running(&self, count: usize) {
         soon(async {
             loop {
@@ -135,7 +135,7 @@ impl Service for Scripted {
         raw(*self.0.capabilities.lock().unwrap())
     }
 
-    /// All but `other`.
+    /// Allows all tasks except `other`.
     async fn filter_tasks(&self, mut ids: Vec<String>, _: &RequestContext) -> Vec<String> {
         ids.retain(|id| id != "other");
         ids
@@ -144,7 +144,7 @@ impl Service for Scripted {
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         match &*request.method {
             "tools/list" => Ok(raw(r#"{"tools":[]}"#).into()),
-            // The parameters are the result.
+            // Returns the parameters as the result.
             "tools/call" => Ok(request.params.unwrap_or(RawJson::object()).into()),
             "test/who" => {
                 let session = cx
@@ -225,24 +225,21 @@ impl Service for Scripted {
         }
     }
 
-    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
+    /// Tools whose names begin with `late` are known once they were looked up, except `late-never`.
+    fn header_params(&self, tool: &str, _: &Peer) -> HeaderParams<'_> {
         if tool.starts_with("late") && !self.0.learned.lock().unwrap().contains(tool) {
-            return Mirrored::Unknown;
+            let tool = tool.to_owned();
+            return HeaderParams::Pending(Box::pin(async move {
+                self.0.learning.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                if tool == "late-never" {
+                    return HeaderParams::UnknownTool;
+                }
+                self.0.learned.lock().unwrap().insert(tool.clone());
+                header_params(&tool)
+            }));
         }
-        let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
-        let is_marked = matches!(tool, "mirrored" | "late");
-        is_marked
-            .then(|| Arc::new(MirroredParams::from_schema(&raw(schema))))
-            .into()
-    }
-
-    /// Tools whose names begin with `late` are known once they were asked for, all but `late-never`.
-    async fn learn(&self, tool: &str, _: &Peer) {
-        self.0.learning.fetch_add(1, Ordering::SeqCst);
-        tokio::task::yield_now().await;
-        if tool != "late-never" {
-            self.0.learned.lock().unwrap().insert(tool.to_owned());
-        }
+        header_params(tool)
     }
 
     fn on_disconnect(&self, connection: u64) {
@@ -263,8 +260,17 @@ impl Service for Scripted {
     }
 }
 
+/// Returns the mirrored arguments of a tool that is known.
+fn header_params(tool: &str) -> HeaderParams<'static> {
+    let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
+    let is_marked = matches!(tool, "mirrored" | "late");
+    is_marked
+        .then(|| Arc::new(MirroredParams::from_schema(&raw(schema))))
+        .into()
+}
+
 impl Scripted {
-    /// Asks for roots in a first round, and gives them back with the state in a second one.
+    /// Asks for roots in a first round, and returns them with the state in a second one.
     fn rounds(&self, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         let Some(roots) = cx.input_response("roots") else {
             let state = self.0.seal.seal("a.state", request, cx);
@@ -281,7 +287,7 @@ impl Scripted {
     }
 }
 
-/// A server on loopback.
+/// Server on loopback.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     pub(crate) log: Arc<Log>,
@@ -324,14 +330,14 @@ impl Served {
         }
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     pub(crate) async fn once(&self, request: &Head<'_>, body: &str) -> Received {
         let mut connection = self.connect().await;
         connection.send(request, body).await;
         connection.receive().await
     }
 
-    /// Begins to shut down.
+    /// Starts the shutdown.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
@@ -341,7 +347,7 @@ impl Served {
     }
 }
 
-/// The head of a request.
+/// Head of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Head<'a> {
     pub(crate) method: &'a str,
@@ -350,7 +356,7 @@ pub(crate) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// What a good client sends, but for what an era adds.
+    /// Creates the head of a correct client, without the headers of an era.
     pub(crate) fn post() -> Self {
         Self {
             method: "POST",
@@ -369,7 +375,7 @@ impl<'a> Head<'a> {
             .with("Mcp-Method", method)
     }
 
-    /// Sets a header, or takes it away when the value is empty.
+    /// Sets a header, or removes it if the value is empty.
     pub(crate) fn with(mut self, name: &'a str, value: &str) -> Self {
         self.headers
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -396,7 +402,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The `_meta` of a modern request.
+/// `_meta` of a modern request.
 pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"0"}}"#;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -428,7 +434,7 @@ impl Connection {
         self.write(text.as_bytes()).await;
     }
 
-    /// Sends the head of a request whose body would be so long.
+    /// Sends the head of a request with a body of this length.
     pub(crate) async fn send_head(&mut self, head: &Head<'_>, length: usize) {
         self.write(head.text(length).as_bytes()).await;
     }
@@ -437,27 +443,27 @@ impl Connection {
         soon(self.stream.write_all(bytes)).await.unwrap();
     }
 
-    /// Reads on; gives whether the connection is still open.
+    /// Reads more bytes. Returns `false` if the connection is closed.
     async fn fill(&mut self) -> bool {
         soon(self.stream.read_buf(&mut self.buffer))
             .await
             .is_ok_and(|count| count > 0)
     }
 
-    /// Reads on until so many bytes wait to be looked at.
+    /// Reads until this many bytes are buffered.
     pub(crate) async fn receive_up_to(&mut self, count: usize) {
         while self.buffer.len() < count {
             assert!(self.fill().await, "the connection ended too soon");
         }
     }
 
-    /// Waits until the server closes the connection, and gives what it sent.
+    /// Waits until the server closes the connection. Returns the bytes that it sent.
     pub(crate) async fn closed(&mut self) -> Vec<u8> {
         while self.fill().await {}
         std::mem::take(&mut self.buffer)
     }
 
-    /// The head of an answer.
+    /// Reads the head of a response.
     pub(crate) async fn head(&mut self) -> Received {
         loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
@@ -473,7 +479,7 @@ impl Connection {
         }
     }
 
-    /// A whole answer.
+    /// Reads a whole response.
     pub(crate) fn receive(&mut self) -> Boxed<'_, Received> {
         Box::pin(async {
             let mut received = self.head().await;
@@ -494,7 +500,7 @@ impl Connection {
         })
     }
 
-    /// One piece of a streamed answer: nothing at its end.
+    /// Reads one chunk of a streamed response. Returns `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<String> {
         loop {
             if let Some(end) = find(&self.buffer, b"\r\n") {
@@ -510,7 +516,7 @@ impl Connection {
         }
     }
 
-    /// One event of a stream.
+    /// Reads one event of a stream.
     pub(crate) async fn event(&mut self) -> Option<String> {
         let mut event = String::new();
         loop {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::deterministic;
 
-/// Everything that comes out of a stream that arrives in these chunks.
+/// Returns all lines of a stream that arrives in these chunks.
 fn lines(max_length: usize, chunks: &[&[u8]]) -> Vec<Line> {
     let mut decoder = LineDecoder::new(max_length);
     let mut out = Vec::new();
@@ -34,7 +34,7 @@ fn events(max_length: usize, chunks: &[&[u8]]) -> Vec<SseItem> {
     out
 }
 
-/// Cuts a text at the given places.
+/// Splits a text at the given offsets.
 fn cut<'a>(text: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place % (text.len() + 1)).collect();
     places.extend([0, text.len()]);
@@ -61,7 +61,7 @@ fn a_long_line_leaves_its_head_and_the_stream_goes_on() {
     let long = [b'x'].repeat(3_000_000);
     for (number, chunk) in long.chunks(8_000).enumerate() {
         decoder.buffer().extend_from_slice(chunk);
-        // It is told when it is too long, which is before it ends.
+        // It is reported as soon as it exceeds the limit, before it ends.
         match decoder.next_line() {
             Some(Line::Oversize { head }) => assert_eq!((number, head.len()), (1, 4096)),
             line => assert!(line.is_none() && number != 1, "{number}: {line:?}"),
@@ -131,7 +131,7 @@ fn a_long_event_leaves_its_head_and_the_stream_goes_on() {
     decoder.push(b"event: message\ndata: {\"id\":7,");
     for number in 0..1000 {
         decoder.push(&[b'x'; 2_000]);
-        // It is told when it is too long, which is before it ends.
+        // It is reported as soon as it exceeds the limit, before it ends.
         match decoder.next_item() {
             Some(SseItem::Oversize { head }) => {
                 assert!(head.starts_with(b" {\"id\":7,"), "{head:?}");

@@ -1,9 +1,9 @@
-//! Keys that some readers take for others are refused.
+//! Look-alike keys are refused.
 
 use mcp_wire::{Message, ParseErrorKind};
 use proptest::prelude::*;
 
-/// Reads a request with this key in its parameters, before or behind real ones.
+/// Reads a request with this key in its parameters, before or after known ones.
 fn read(place: &str, key: &str, is_first: bool) -> Result<Message, ParseErrorKind> {
     let key = serde_json_text(key);
     let pair = format!("{key}:{{}}");
@@ -17,7 +17,7 @@ fn read(place: &str, key: &str, is_first: bool) -> Result<Message, ParseErrorKin
     Message::from_client(text).map_err(|error| error.kind().clone())
 }
 
-/// A JSON string with every character beyond letters escaped.
+/// Writes a JSON string with every character except letters and digits escaped.
 fn serde_json_text(text: &str) -> String {
     let mut json = String::from("\"");
     for unit in text.encode_utf16() {
@@ -84,14 +84,14 @@ fn look_alikes_are_refused_and_others_pass() {
     }
 }
 
-/// The Cyrillic letter that looks the same.
+/// Returns the Cyrillic letter that looks the same.
 fn cyrillic(letter: char) -> char {
     let alike = [('a', 'а'), ('c', 'с'), ('e', 'е'), ('o', 'о'), ('p', 'р')];
     let found = alike.iter().find(|(latin, _)| *latin == letter);
     found.map_or(letter, |(_, cyrillic)| *cyrillic)
 }
 
-/// Spells a key in another way that some readers fold, as these bytes choose.
+/// Spells a key differently, in ways that some readers fold, chosen by these bytes.
 fn spelled(key: &str, choices: &[u8]) -> String {
     let mut spelled = String::new();
     for (index, letter) in key.chars().enumerate() {

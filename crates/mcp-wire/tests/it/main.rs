@@ -14,12 +14,12 @@ mod write;
 use proptest::test_runner::{Config, RngSeed};
 use raw_json::RawJson;
 
-/// A text that is JSON.
+/// Parses a text that is JSON.
 fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// So many cases, the same ones in every run.
+/// Configures a number of cases, the same ones in every run.
 fn deterministic(cases: u32) -> Config {
     Config {
         cases,

@@ -1,4 +1,4 @@
-use mcp_wire::{Id, Message, ParseErrorKind, code, id_in_head, integer_id, has_method_in_head};
+use mcp_wire::{Id, Message, ParseErrorKind, code, has_method_in_head, id_in_head, integer_id};
 use raw_json::RawJson;
 
 use crate::raw;
@@ -174,7 +174,7 @@ fn what_servers_may_be_loose_about() {
         Ok(Message::Response(response)) => response,
         other => panic!("{text}: {other:?}"),
     };
-    // No `jsonrpc`; null as a result; an error beside a null; a lone surrogate.
+    // No `jsonrpc`; null as a result; an error and a null; a lone surrogate.
     assert_eq!(
         result(r#"{"id":1,"result":null}"#).outcome.unwrap().as_str(),
         "null"
@@ -191,7 +191,7 @@ fn what_servers_may_be_loose_about() {
         result(r#"{"id":1,"result":"\ud800"}"#).outcome.unwrap().as_str(),
         r#""\ud800""#
     );
-    // An error that is about no call we know.
+    // An error of no known call.
     for id in ["", r#""id":null,"#] {
         let response = result(&format!(
             r#"{{{id}"error":{{"code":-32700,"message":"Parse error","data":[1]}}}}"#
@@ -201,7 +201,7 @@ fn what_servers_may_be_loose_about() {
         assert_eq!((error.code, error.message.as_str()), (-32700, "Parse error"));
         assert_eq!(error.data.unwrap().as_str(), "[1]");
     }
-    // Errors of odd shapes.
+    // Malformed errors.
     for (error, code, message) in [
         (r#""boom""#, code::INTERNAL_ERROR, "boom"),
         ("{}", code::INTERNAL_ERROR, "{}"),
@@ -218,7 +218,7 @@ fn what_servers_may_be_loose_about() {
         server(r#"{"method":"notifications/x","params":null}"#),
         Ok(Message::Notification(_))
     ));
-    // The envelope itself stays strict, and tells which call it was about.
+    // The envelope itself stays strict, and the error has the id of the call.
     for text in [
         r#"{"id":4,"result":1,"Result":2}"#,
         r#"{"id":4,"result":1,"result":2}"#,
@@ -333,7 +333,7 @@ fn a_batch_is_taken_apart() {
     ] {
         assert_eq!(texts(&text), Err(kind), "{text}");
     }
-    // A server's is bounded alike, and what its messages hold is its own affair.
+    // A batch of a server has the same limit, and its messages may have duplicate keys.
     let odd = r#"[{"a":{"b":1,"b":2}}]"#;
     assert_eq!(
         mcp_wire::split_server_batch(odd),
@@ -356,9 +356,9 @@ fn members_of_an_error_that_nobody_defines_are_kept_and_bounded() {
 
     let many: Vec<String> = (0..100).map(|n| format!(r#""m{n}":{n}"#)).collect();
     let many = raw_json::RawJson::parse(format!("{{{}}}", many.join(","))).unwrap();
-    assert_eq!(mcp_wire::RpcError::from_raw(&many).more.len(), 16);
+    assert_eq!(mcp_wire::RpcError::from_raw(&many).extra_members.len(), 16);
     let long = format!(r#"{{"a":1,"long":"{}","b":2}}"#, "x".repeat(20_000));
     let long = mcp_wire::RpcError::from_raw(&raw_json::RawJson::parse(long).unwrap());
-    let keys: Vec<&str> = long.more.iter().map(|(key, _)| key.as_str()).collect();
+    let keys: Vec<&str> = long.extra_members.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["a", "b"]);
 }

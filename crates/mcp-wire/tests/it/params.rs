@@ -119,7 +119,7 @@ fn members_pushed_to_meta_stand_behind_its_own_wherever_it_stands() {
     }
 }
 
-/// Something that is done to parameters.
+/// Change of parameters.
 #[derive(Debug, Clone)]
 enum Step {
     /// `add_to_meta` with these keys.
@@ -149,7 +149,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(deterministic(512))]
 
-    /// Whatever is added in whichever order, the message says what an object says to which the same was added.
+    /// Changes in any order produce the same message as adding the members to a plain object.
     #[test]
     fn what_is_written_is_what_was_added(
         steps in steps(),

@@ -1,4 +1,4 @@
-//! What holds for any message, however it is cut on its way.
+//! Properties of all messages, however they are split into chunks.
 
 use bytes::Bytes;
 use mcp_wire::{
@@ -10,7 +10,7 @@ use raw_json::RawJson;
 
 use crate::{deterministic, raw};
 
-/// JSON of any shape, with the spellings that a reader who writes it again would lose.
+/// Generates JSON of any shape, with spellings that parsing and writing again would lose.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "null|true|false|1e2|-0|0\\.10|12345678901234567890123|1E-400",
@@ -44,7 +44,7 @@ fn space() -> impl Strategy<Value = String> {
     "[ \t\r\n]{0,2}"
 }
 
-/// A message, and the bytes that it is written as.
+/// Generates a message with its bytes.
 fn message() -> impl Strategy<Value = (Message, Vec<u8>)> {
     let id = prop_oneof![
         any::<u64>().prop_map(|id| id.to_string()),
@@ -105,7 +105,7 @@ fn message() -> impl Strategy<Value = (Message, Vec<u8>)> {
     )
 }
 
-/// Cuts a text at the given places.
+/// Splits a text at the given offsets.
 fn cut<'a>(text: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place.index(text.len() + 1)).collect();
     places.extend([0, text.len()]);
@@ -185,8 +185,7 @@ proptest! {
         prop_assert!(head.len() < 40 || found.is_some());
     }
 
-    /// A byte that goes wrong on the way makes an error or another message, and never one with a payload that was
-    /// not sent.
+    /// A corrupted byte leads to an error or another message, and never to a message with a payload that was not sent.
     #[test]
     fn a_broken_message_is_refused_or_holds_what_was_sent(
         message in message(),
@@ -213,7 +212,7 @@ proptest! {
         }
     }
 
-    /// What the strict reader takes, the lenient one reads alike.
+    /// The lenient reader understands every message that the strict reader accepts, in the same way.
     #[test]
     fn strict_and_lenient_agree(
         version in prop_oneof![9 => Just(r#""jsonrpc":"2.0""#), 1 => Just(r#""jsonrpc":2"#)],
