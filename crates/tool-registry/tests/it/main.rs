@@ -309,13 +309,13 @@ async fn a_failed_source_is_missing_with_its_reason() {
     let registry = registry(vec![Arc::new(failed), Arc::new(Lazy::new("good", &["good__a"]))]);
     registry.load().await;
     assert_eq!(names(&registry), ["good__a"]);
-    let owner = registry.failed_owner(Feature::Tool, "bad__a");
+    let owner = registry.find_failed_source(Feature::Tool, "bad__a");
     let (name, status) = owner.expect("it has one");
     assert_eq!(
         (&*name, status.state),
         ("bad", SourceState::Failed("it does not start".to_owned()))
     );
-    assert_eq!(registry.failed_owner(Feature::Tool, "good__b"), None);
+    assert_eq!(registry.find_failed_source(Feature::Tool, "good__b"), None);
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ impl Inner {
 
     /// Notifies clients and observers of a switch.
     fn switched(&self, tool: &str, is_on: bool, reason: Option<&str>) {
-        self.registry.lists_changed();
+        self.registry.mark_lists_changed();
         self.views.clear();
         self.observers.emit(&Event::Switched { tool, is_on, reason });
     }
@@ -70,7 +70,7 @@ impl Inner {
     fn knows(&self, tool: &str) -> bool {
         let snapshot = self.registry.snapshot();
         let shared = snapshot.list(Feature::Tool).iter().cloned();
-        let of_clients = self.registry.tools_of_clients().into_iter();
+        let of_clients = self.registry.client_tools().into_iter();
         shared
             .chain(of_clients.filter(|tool| tool.feature() == Feature::Tool))
             .any(|known| known.names().any(|name| name == tool))
