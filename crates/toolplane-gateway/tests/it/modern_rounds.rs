@@ -194,7 +194,7 @@ async fn a_state_is_good_for_one_time() {
     let replayed = call(&mut client, "ask", &params).await["error"].clone();
     assert_eq!(replayed["code"], json!(-32602), "{replayed}");
     let message = replayed["message"].as_str().unwrap_or_default();
-    assert!(message.contains("make it anew"), "{message}");
+    assert!(message.contains("make the call again"), "{message}");
     // None of these ran the tool again.
     assert_eq!(acting.n_calls(), 1);
     // Another gateway has another seal, as one that was started again.

@@ -363,7 +363,7 @@ async fn the_list_has_pages_and_an_end() {
     }
     let full = client.value("tools/call", CALL).await;
     assert_eq!(
-        full["error"]["message"], "too many tasks are kept already",
+        full["error"]["message"], "too many tasks exist already",
         "{full}"
     );
     let (mut listed, mut cursor) = (Vec::new(), String::new());
