@@ -12,7 +12,7 @@ use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions
 
 use crate::support::{Client, Http, MODERN, plane, raw};
 
-/// The result of one call whose tool does this.
+/// Returns the result of one call whose tool performs this step.
 async fn rendered(step: Step, meta: &str) -> String {
     let mut client = Client::of(plane(&Script::new([step]), [TestTool::new("t")]));
     client.result("tools/call", &format!(r#""name":"t"{meta}"#)).await
@@ -50,13 +50,13 @@ async fn a_value_is_text_for_the_model_and_structured_for_programs() {
 }
 
 #[tokio::test]
-async fn what_a_server_answers_keeps_its_bytes() {
+async fn results_of_a_server_keep_their_bytes() {
     let result = r#"{ "content": [{"type":"hologram","x":1e2}],"vendor":{"b":1,"a":2},"structuredContent":{"n":12345678901234567890123},"_meta":{"v":1} }"#;
     let step = || Step::Reply(Reply::result(raw(result), false));
     assert_eq!(rendered(step(), "").await, result);
     let modern = rendered(step(), &format!(",{MODERN}")).await;
     assert_eq!(modern, result.replacen('{', r#"{"resultType":"complete","#, 1));
-    // Notes of ours go into `_meta`, and nothing else changes.
+    // The gateway adds members to `_meta` and changes nothing else.
     let mut noted = Reply::result(raw(result), false);
     noted.add_meta("dev.toolplane/stale", RawJson::from(true));
     let expected = result.replace(r#"{"v":1}"#, r#"{"v":1,"dev.toolplane/stale":true}"#);
@@ -70,15 +70,15 @@ async fn what_a_server_answers_keeps_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_result_of_a_modern_server_says_its_own_type() {
+async fn a_result_of_a_modern_server_keeps_its_result_type() {
     let result = r#"{"resultType":"complete","content":[]}"#;
     let step = Step::Reply(Reply::result(raw(result), false));
     assert_eq!(rendered(step, &format!(",{MODERN}")).await, result);
 }
 
-/// Of a legacy server it means nothing; a modern client would take it for questions, or for something that it does not know.
+/// A legacy server may use `resultType` for anything. A modern client would take it for questions, or for an unknown type.
 #[tokio::test]
-async fn what_a_legacy_server_says_of_the_type_of_its_result_is_no_question() {
+async fn the_result_type_of_a_legacy_server_is_not_taken_for_a_question() {
     for kind in [r#""input_required""#, r#""vendor""#, "7"] {
         let result = format!(
             r#"{{"content":[],"resultType":{kind},"inputRequests":{{"a":{{"method":"elicitation/create"}}}}}}"#
@@ -93,7 +93,7 @@ async fn what_a_legacy_server_says_of_the_type_of_its_result_is_no_question() {
 }
 
 #[tokio::test]
-async fn a_failure_is_a_result_that_says_so() {
+async fn a_failure_of_a_tool_is_an_error_result() {
     let error = ToolError::new(ErrorKind::RateLimited, "100 calls a minute are reached")
         .with_retry_after(Duration::from_millis(1500))
         .with_detail(raw(r#"{"limit": 1e2}"#));
@@ -128,7 +128,7 @@ async fn a_call_that_policy_or_schema_refuses_is_a_result() {
 }
 
 #[tokio::test]
-async fn a_call_of_nothing_is_an_error_of_the_protocol() {
+async fn a_call_of_an_unknown_tool_is_an_error_of_the_protocol() {
     let mut client = Client::of(plane(&Script::new([]), [TestTool::new("weather")]));
     for (params, message) in [
         (r#""name":"wether""#, "did you mean `weather`?"),
@@ -183,12 +183,12 @@ async fn cancelling_reaches_the_tool() {
         .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#)
         .await;
     client.ask("ping", "").await;
-    // The cancellation is worked on before anything that is read after it.
+    // The cancellation is processed before any message that follows.
     client.result("tools/call", r#""name":"t""#).await;
     assert_eq!(script.n_running(), 0);
 }
 
-/// Reports its progress and says what trace it belongs to.
+/// Reports its progress, and returns the trace of the call.
 struct Reporter;
 
 impl Invoke for Reporter {
@@ -241,7 +241,7 @@ async fn progress_trace_and_caller_pass_through() {
         )),
         "{result}"
     );
-    // Nobody asked: nothing is reported.
+    // Without a progress token, nothing is reported.
     let result = client.result("tools/call", r#""name":"t""#).await;
     assert!(result.contains(r#"{"trace":null,"caller":"local"}"#), "{result}");
 }
@@ -266,7 +266,7 @@ async fn arguments_that_headers_mirror_are_checked() {
     assert_eq!(script.n_calls(), 2);
 }
 
-/// The very first request to a gateway whose server nobody has needed yet.
+/// The first request to a gateway whose server was not needed before.
 #[tokio::test]
 async fn arguments_that_headers_mirror_are_checked_before_their_server_was_ever_listed() {
     let schema =
@@ -299,7 +299,7 @@ async fn arguments_that_headers_mirror_are_checked_before_their_server_was_ever_
 }
 
 #[tokio::test]
-async fn a_key_in_meta_makes_a_call_once_and_an_unknown_outcome_says_its_id() {
+async fn an_idempotency_key_runs_a_call_once_and_an_unknown_outcome_has_a_ledger_id() {
     let unknown = ToolError::new(ErrorKind::OutcomeUnknown, "lost");
     let script = Script::new([
         Step::Value(json!(1)),

@@ -1,4 +1,4 @@
-//! Modern clients are asked by the answer to their request, and give what they were asked for with the next.
+//! Questions to modern clients: they are the answer to one request, and the client's answers come with the next.
 
 use std::{
     sync::{
@@ -16,15 +16,12 @@ use toolplane::{
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
 
-use crate::{
-    acting::Acting,
-    support::{Client, Http, acting as acting_tool, acting_plane, modern},
-};
+use crate::support::{BehaviorExecutor, Client, Http, behavior_plane, behavior_tool, modern};
 
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
 
-fn client(acting: &Acting, tools: &[&str]) -> Client {
-    Client::of(acting_plane(acting, tools))
+fn client(executor: &BehaviorExecutor, tools: &[&str]) -> Client {
+    Client::of(behavior_plane(executor, tools))
 }
 
 async fn call(client: &mut Client, tool: &str, more: &str) -> Value {
@@ -32,7 +29,7 @@ async fn call(client: &mut Client, tool: &str, more: &str) -> Value {
     client.value("tools/call", &params).await
 }
 
-/// The parameters of another round: what is given, and the state of the last.
+/// Returns the parameters of the next round: the answers, and the state of the last round.
 fn given(answers: &str, last: &Value) -> String {
     let state = &last["result"]["requestState"];
     assert!(state.is_string(), "no state: {last}");
@@ -47,8 +44,8 @@ const ACCEPTED: &str = r#"{"question-1":{"action":"accept","content":{"n":1e2}}}
 
 #[tokio::test]
 async fn a_legacy_upstream_that_asks_is_bridged() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["ask"]);
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["ask"]);
     let asked = client
         .ask("tools/call", &format!(r#""name":"ask",{}"#, modern(ALL)))
         .await;
@@ -59,7 +56,7 @@ async fn a_legacy_upstream_that_asks_is_bridged() {
         "{asked}"
     );
     let asked: Value = serde_json::from_str(&asked).expect("JSON");
-    assert_eq!(acting.n_running(), 1);
+    assert_eq!(executor.n_running(), 1);
     let answer = call(&mut client, "ask", &given(ACCEPTED, &asked)).await;
     assert_eq!(
         said(&answer),
@@ -67,14 +64,14 @@ async fn a_legacy_upstream_that_asks_is_bridged() {
     );
     assert_eq!(answer["result"]["resultType"], json!("complete"));
     // The tool ran once.
-    assert_eq!((acting.n_calls(), acting.n_running()), (1, 0));
-    assert!(matches!(&acting.clients()[..], [ClientKey::Session(_)]));
+    assert_eq!((executor.n_calls(), executor.n_running()), (1, 0));
+    assert!(matches!(&executor.clients()[..], [ClientKey::Session(_)]));
 }
 
 #[tokio::test]
-async fn rounds_go_on_as_long_as_the_upstream_asks() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["ask_twice"]);
+async fn rounds_continue_while_the_upstream_asks() {
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["ask_twice"]);
     let first = call(&mut client, "ask_twice", "").await;
     let second = call(&mut client, "ask_twice", &given(ACCEPTED, &first)).await;
     let questions = &second["result"]["inputRequests"];
@@ -87,12 +84,12 @@ async fn rounds_go_on_as_long_as_the_upstream_asks() {
     let answers = r#"{"question-2":{"action":"decline"}}"#;
     let last = call(&mut client, "ask_twice", &given(answers, &second)).await;
     assert_eq!(said(&last)[1], json!(r#"{"action":"decline"}"#));
-    assert_eq!(acting.n_calls(), 1);
+    assert_eq!(executor.n_calls(), 1);
 }
 
 #[tokio::test]
-async fn progress_and_log_messages_go_to_the_request_that_waits() {
-    let mut client = client(&Acting::default(), &["ask_twice"]);
+async fn progress_and_log_messages_reach_the_latest_request() {
+    let mut client = client(&BehaviorExecutor::default(), &["ask_twice"]);
     let meta = |token: &str| {
         let meta = modern(ALL);
         let meta = meta.strip_suffix('}').expect("an object");
@@ -117,17 +114,17 @@ async fn progress_and_log_messages_go_to_the_request_that_waits() {
 }
 
 #[tokio::test]
-async fn questions_that_are_open_together_go_together() {
-    let mut client = client(&Acting::default(), &["ask_both"]);
+async fn questions_asked_together_share_one_round() {
+    let mut client = client(&BehaviorExecutor::default(), &["ask_both"]);
     let asked = call(&mut client, "ask_both", "").await;
     let questions = asked["result"]["inputRequests"].as_object().expect("questions");
     assert_eq!(questions.len(), 2, "{asked}");
-    // What is not given is asked again.
+    // A question without an answer is asked again.
     let again = call(&mut client, "ask_both", &given(ACCEPTED, &asked)).await;
     let questions = again["result"]["inputRequests"].as_object().expect("questions");
     assert_eq!(questions.keys().collect::<Vec<_>>(), ["question-2"], "{again}");
     for nonsense in ["{}", r#"{"question-2":7}"#, r#"{"question-1":{"late":true}}"#] {
-        // Another state each time.
+        // A new call each time, since a state can be used once.
         let asked = call(&mut client, "ask_both", "").await;
         let again = call(&mut client, "ask_both", &given(nonsense, &asked)).await;
         assert!(
@@ -141,8 +138,8 @@ async fn questions_that_are_open_together_go_together() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_what_was_not_declared() {
-    let mut client = client(&Acting::default(), &["ask", "sample", "roots", "input"]);
+async fn clients_are_not_asked_what_they_did_not_declare() {
+    let mut client = client(&BehaviorExecutor::default(), &["ask", "sample", "roots", "input"]);
     for (capabilities, tool, expected) in [
         ("{}", "ask", "no way"),
         (r#"{"elicitation":{}}"#, "sample", "cannot be asked this"),
@@ -154,7 +151,7 @@ async fn nobody_is_asked_what_was_not_declared() {
         let text = said(&answer)[0].as_str().unwrap_or_default().to_owned();
         assert!(text.contains(expected), "{capabilities} {tool}: {answer}");
     }
-    // What a modern upstream asks is its client's to answer: the error says what is missing.
+    // Questions of a modern upstream are for its client. The error names the missing capability.
     for (capabilities, missing) in [("{}", "elicitation"), (r#"{"elicitation":{}}"#, "roots")] {
         let params = format!(r#""name":"input",{}"#, modern(capabilities));
         let error = client.value("tools/call", &params).await["error"].clone();
@@ -167,25 +164,25 @@ async fn nobody_is_asked_what_was_not_declared() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_can_come_back_for_ends() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["ask_both"]);
+async fn a_call_ends_if_its_client_cannot_be_asked_any_more() {
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["ask_both"]);
     let asked = call(&mut client, "ask_both", "").await;
-    assert_eq!(acting.n_running(), 1);
-    // What is left to ask, the client cannot be asked any more.
+    assert_eq!(executor.n_running(), 1);
+    // The client of this round cannot be asked the remaining question.
     let params = format!(r#""name":"ask_both"{},{}"#, given(ACCEPTED, &asked), modern("{}"));
     let refused = client.value("tools/call", &params).await;
     assert_eq!(refused["error"]["code"], json!(-32021), "{refused}");
-    acting.running(0).await;
+    executor.running(0).await;
 }
 
 #[tokio::test]
-async fn a_state_is_good_for_one_time() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["ask", "ask_twice"]);
+async fn a_resume_token_can_be_used_once() {
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["ask", "ask_twice"]);
     let asked = call(&mut client, "ask", "").await;
     let params = given(ACCEPTED, &asked);
-    // Neither for another tool nor with other arguments.
+    // A state is valid for the same tool and the same arguments only.
     for (tool, more) in [("ask_twice", ""), ("ask", r#","arguments":{"x":1}"#)] {
         let error = call(&mut client, tool, &format!("{params}{more}")).await["error"].clone();
         assert_eq!(error["code"], json!(-32602), "{tool}{more}: {error}");
@@ -196,9 +193,9 @@ async fn a_state_is_good_for_one_time() {
     let message = replayed["message"].as_str().unwrap_or_default();
     assert!(message.contains("make the call again"), "{message}");
     // None of these ran the tool again.
-    assert_eq!(acting.n_calls(), 1);
-    // Another gateway has another seal, as one that was started again.
-    let mut other = Client::of(acting_plane(&acting, &["ask"]));
+    assert_eq!(executor.n_calls(), 1);
+    // Another gateway has another seal, and so has a restarted one.
+    let mut other = Client::of(behavior_plane(&executor, &["ask"]));
     let error = call(&mut other, "ask", &params).await["error"].clone();
     assert_eq!(error["code"], json!(-32602), "{error}");
     for made_up in ["", "parked 1", "ffff.00.parked 1"] {
@@ -209,39 +206,39 @@ async fn a_state_is_good_for_one_time() {
 }
 
 #[tokio::test]
-async fn a_state_is_its_principals_own() {
-    let acting = Acting::default();
-    let http = Http::of(acting_plane(&acting, &["ask"]));
+async fn a_resume_token_belongs_to_its_principal() {
+    let executor = BehaviorExecutor::default();
+    let http = Http::of(behavior_plane(&executor, &["ask"]));
     let asked = http.call("alice", "ask", "").await;
     let params = given(ACCEPTED, &asked);
     let stolen = http.call("mallory", "ask", &params).await;
     assert_eq!(stolen["error"]["code"], json!(-32602), "{stolen}");
-    // The attempt did no harm.
+    // The failed attempt did not use up the state.
     let answer = http.call("alice", "ask", &params).await;
     assert!(said(&answer).is_array(), "{answer}");
-    assert_eq!(acting.clients(), [ClientKey::Principal("alice".into())]);
+    assert_eq!(executor.clients(), [ClientKey::Principal("alice".into())]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_nobody_comes_back_for_is_cancelled() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["ask"]);
+async fn a_parked_call_is_cancelled_after_the_answer_timeout() {
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["ask"]);
     let asked = call(&mut client, "ask", "").await;
     sleep(Duration::from_secs(599)).await;
-    assert_eq!(acting.n_running(), 1);
+    assert_eq!(executor.n_running(), 1);
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(acting.n_running(), 0);
+    assert_eq!(executor.n_running(), 0);
     let late = call(&mut client, "ask", &given(ACCEPTED, &asked)).await;
     assert_eq!(late["error"]["code"], json!(-32602), "{late}");
 }
 
-/// At the end of serving: no server may end under a call that waits, which would be told as an unknown outcome.
+/// Servers must not end in the middle of a parked call, whose outcome would then be unknown.
 #[tokio::test]
-async fn calls_that_wait_for_their_clients_are_cancelled_at_the_end_and_raise_no_alert() {
-    let (acting, alerts) = (Acting::default(), Arc::new(Alerts::default()));
+async fn parked_calls_are_cancelled_at_shutdown_and_raise_no_alert() {
+    let (executor, alerts) = (BehaviorExecutor::default(), Arc::new(Alerts::default()));
     let plane = Toolplane::builder()
-        .executor(Arc::new(acting.clone()))
-        .tool(acting_tool("ask"))
+        .executor(Arc::new(executor.clone()))
+        .tool(behavior_tool("ask"))
         .observer(alerts.clone())
         .build()
         .expect("usable");
@@ -249,9 +246,9 @@ async fn calls_that_wait_for_their_clients_are_cancelled_at_the_end_and_raise_no
     let mut client = Client::on(gateway.clone());
     let asked = call(&mut client, "ask", "").await;
     assert!(asked["result"]["requestState"].is_string(), "{asked}");
-    assert_eq!(acting.n_running(), 1);
+    assert_eq!(executor.n_running(), 1);
     gateway.cancel_parked().await;
-    assert_eq!(acting.n_running(), 0, "it has ended when this returns");
+    assert_eq!(executor.n_running(), 0, "it has ended when this returns");
     plane.shutdown().await;
     assert_eq!(alerts.0.load(Ordering::SeqCst), 0);
 }
@@ -269,8 +266,8 @@ impl Observe for Alerts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_the_user_is_not_the_tools() {
-    let mut client = client(&Acting::default(), &["ask"]);
+async fn time_of_the_user_does_not_count_as_time_of_the_tool() {
+    let mut client = client(&BehaviorExecutor::default(), &["ask"]);
     let asked = call(&mut client, "ask", "").await;
     advance(Duration::from_secs(500)).await;
     let answer = call(&mut client, "ask", &given(ACCEPTED, &asked)).await;
@@ -278,8 +275,8 @@ async fn the_time_of_the_user_is_not_the_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_taken_back_needs_no_answer() {
-    let mut client = client(&Acting::default(), &["ask_and_take_back"]);
+async fn a_withdrawn_question_needs_no_answer() {
+    let mut client = client(&BehaviorExecutor::default(), &["ask_and_take_back"]);
     let asked = call(&mut client, "ask_and_take_back", "").await;
     sleep(Duration::from_secs(61)).await;
     let answer = call(&mut client, "ask_and_take_back", &given("{}", &asked)).await;
@@ -287,9 +284,9 @@ async fn a_question_that_is_taken_back_needs_no_answer() {
 }
 
 #[tokio::test]
-async fn leaving_while_a_call_works_on_cancels_it() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["ask_and_hang"]);
+async fn cancelling_a_later_round_cancels_the_call() {
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["ask_and_hang"]);
     let asked = call(&mut client, "ask_and_hang", "").await;
     let params = format!(
         r#""name":"ask_and_hang"{},{}"#,
@@ -301,54 +298,54 @@ async fn leaving_while_a_call_works_on_cancels_it() {
             r#"{{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{{{params}}}}}"#
         ))
         .await;
-    // What is read before this is begun when its answer is there.
+    // Requests are started in order: the call has started once the ping is answered.
     client.ask("ping", "").await;
     client
         .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}"#)
         .await;
-    acting.running(0).await;
-    // Over HTTP, to leave is to let go of the request.
-    let http = Http::of(acting_plane(&acting, &["ask_and_hang"]));
+    executor.running(0).await;
+    // Over HTTP, a client cancels by dropping the request.
+    let http = Http::of(behavior_plane(&executor, &["ask_and_hang"]));
     let asked = http.call("alice", "ask_and_hang", "").await;
     let params = given(ACCEPTED, &asked);
-    assert_eq!(acting.n_running(), 1);
+    assert_eq!(executor.n_running(), 1);
     let waiting = tokio::spawn({
         let (http, params) = (http.clone(), params.clone());
         async move { http.call("alice", "ask_and_hang", &params).await }
     });
-    // The state is used up once the request waits.
+    // The state is used up once the request is in progress.
     tokio::task::yield_now().await;
     waiting.abort();
-    acting.running(0).await;
+    executor.running(0).await;
     let late = http.call("alice", "ask_and_hang", &params).await;
     assert_eq!(late["error"]["code"], json!(-32602), "{late}");
 }
 
 #[tokio::test]
-async fn there_is_room_for_so_many_calls() {
-    let acting = Acting::default();
-    let http = Http::of(acting_plane(&acting, &["ask"]));
+async fn the_number_of_parked_calls_is_limited() {
+    let executor = BehaviorExecutor::default();
+    let http = Http::of(behavior_plane(&executor, &["ask"]));
     for _ in 0..8 {
         let asked = http.call("alice", "ask", "").await;
         assert!(asked["result"]["requestState"].is_string(), "{asked}");
     }
-    // One more is not asked, and says so to its tool.
+    // One more call cannot be parked, and its tool receives an error.
     let refused = http.call("alice", "ask", "").await;
     let text = said(&refused)[0].as_str().unwrap_or_default().to_owned();
     assert!(text.contains("too many calls"), "{refused}");
-    // Others have room of their own, up to a point.
+    // Other principals have their own limit, up to the limit of all together.
     for number in 0..248 {
         let asked = http.call(&format!("other {}", number / 8), "ask", "").await;
         assert!(asked["result"]["requestState"].is_string(), "{number}: {asked}");
     }
     let refused = http.call("newcomer", "ask", "").await;
     assert!(refused["result"].get("requestState").is_none(), "{refused}");
-    assert_eq!(acting.n_running(), 256);
+    assert_eq!(executor.n_running(), 256);
 }
 
 #[tokio::test]
 async fn a_tool_that_panics_when_answered_fails_its_call() {
-    let mut client = client(&Acting::default(), &["panic_when_answered"]);
+    let mut client = client(&BehaviorExecutor::default(), &["panic_when_answered"]);
     let asked = call(&mut client, "panic_when_answered", "").await;
     let answer = call(&mut client, "panic_when_answered", &given(ACCEPTED, &asked)).await;
     let why = &answer["result"]["_meta"]["dev.toolplane/error"];
@@ -356,9 +353,9 @@ async fn a_tool_that_panics_when_answered_fails_its_call() {
 }
 
 #[tokio::test]
-async fn what_a_modern_upstream_asks_is_relayed() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["input", "stateless"]);
+async fn questions_of_a_modern_upstream_are_relayed() {
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["input", "stateless"]);
     let asked = client
         .ask("tools/call", &format!(r#""name":"input",{}"#, modern(ALL)))
         .await;
@@ -373,14 +370,14 @@ async fn what_a_modern_upstream_asks_is_relayed() {
     let params = given(answers, &asked);
     let answer = call(&mut client, "input", &params).await;
     assert_eq!(said(&answer), &json!([format!(r#"{answers} "upstream state""#)]));
-    assert_eq!(acting.n_calls(), 2);
-    // Its state is sealed: nobody changes it.
+    assert_eq!(executor.n_calls(), 2);
+    // The state is sealed: a changed one is refused.
     let changed = params.replace("upstream state", "upstream stat");
     assert_ne!(changed, params, "the state can be read");
     let error = call(&mut client, "input", &changed).await["error"].clone();
     assert_eq!(error["code"], json!(-32602), "{error}");
-    assert_eq!(acting.n_calls(), 2);
-    // One that wants no state back gets none.
+    assert_eq!(executor.n_calls(), 2);
+    // An upstream without a state receives none.
     let asked = call(&mut client, "stateless", "").await;
     assert!(asked["result"].get("requestState").is_none(), "{asked}");
     let answer = call(
@@ -393,8 +390,8 @@ async fn what_a_modern_upstream_asks_is_relayed() {
 }
 
 #[tokio::test]
-async fn what_a_client_lacks_is_told_in_the_words_of_its_era() {
-    let mut client = client(&Acting::default(), &["incapable"]);
+async fn missing_capabilities_are_reported_in_the_form_of_the_era() {
+    let mut client = client(&BehaviorExecutor::default(), &["incapable"]);
     let answer = call(&mut client, "incapable", "").await;
     assert_eq!(
         answer["error"],
@@ -405,16 +402,16 @@ async fn what_a_client_lacks_is_told_in_the_words_of_its_era() {
 }
 
 #[tokio::test]
-async fn a_page_to_visit_is_asked_for() {
-    let acting = Acting::default();
-    let mut client = client(&acting, &["visit"]);
+async fn a_page_visit_is_asked_of_a_modern_client() {
+    let executor = BehaviorExecutor::default();
+    let mut client = client(&executor, &["visit"]);
     let asked = call(&mut client, "visit", "").await;
     assert_eq!(
         asked["result"]["inputRequests"]["page-1"],
         json!({"method": "elicitation/create", "params": {"elicitationId": "e", "mode": "url", "url": "https://example.com/a", "message": "log in", "x": 100.0}}),
         "{asked}"
     );
-    // Who agrees has the call made again, which here comes to the same.
+    // The call is made again after the visit. This tool asks again.
     let again = call(
         &mut client,
         "visit",
@@ -422,12 +419,12 @@ async fn a_page_to_visit_is_asked_for() {
     )
     .await;
     assert!(again["result"]["inputRequests"].is_object(), "{again}");
-    assert_eq!(acting.n_calls(), 2);
+    assert_eq!(executor.n_calls(), 2);
     for declined in ["{}", r#"{"page-1":{"action":"decline"}}"#] {
         let answer = call(&mut client, "visit", &given(declined, &asked)).await;
         assert_eq!(answer["result"]["isError"], json!(true), "{declined}: {answer}");
     }
-    assert_eq!(acting.n_calls(), 2);
+    assert_eq!(executor.n_calls(), 2);
     let params = format!(r#""name":"visit",{}"#, modern(r#"{"elicitation":{}}"#));
     let answer = client.value("tools/call", &params).await;
     assert_eq!(answer["result"]["isError"], json!(true), "{answer}");

@@ -1,4 +1,4 @@
-//! Resources that clients watch.
+//! Subscriptions of clients to resources.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,13 +7,10 @@ use tokio::time::sleep;
 use toolplane::{Toolplane, core::Feature, manifest::Configuration};
 use toolplane_gateway::{Gateway, GatewayOptions};
 
-use crate::{
-    acting::Acting,
-    support::{Changing, Client, MODERN},
-};
+use crate::support::{BehaviorExecutor, ChangingSource, Client, MODERN};
 
-fn source() -> Arc<Changing> {
-    let source = Changing::new(&[]);
+fn source() -> Arc<ChangingSource> {
+    let source = ChangingSource::new(&[]);
     source.set_others(&[
         (Feature::Resource, "test://a"),
         (Feature::Resource, "test://quiet"),
@@ -23,13 +20,13 @@ fn source() -> Arc<Changing> {
     source
 }
 
-fn client(source: &Arc<Changing>) -> Client {
+fn client(source: &Arc<ChangingSource>) -> Client {
     let mut configuration = Configuration::default();
     configuration.policy.blocklist = vec![toolplane::core::Pattern::new("*secret")];
     configuration.policy.approval.required = vec![toolplane::core::Pattern::new("*asked")];
     let builder = Toolplane::builder()
         .configuration(configuration)
-        .executor(Arc::new(Acting::default()))
+        .executor(Arc::new(BehaviorExecutor::default()))
         .source(source.clone());
     Client::of(builder.build().expect("it can be set up"))
 }
@@ -54,7 +51,7 @@ async fn a_legacy_client_subscribes_resource_by_resource() {
         client.receive().await,
         format!(r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{CHANGED}}}"#)
     );
-    // What is watched goes on, what is not ends soon.
+    // A subscription continues while a client has it, and ends soon after.
     client
         .result("resources/unsubscribe", r#""uri":"test://t/1""#)
         .await;
@@ -84,14 +81,14 @@ async fn a_subscription_ends_also_when_its_resource_has_left_the_list() {
 }
 
 #[tokio::test]
-async fn nobody_watches_what_he_may_not_read() {
+async fn subscribing_needs_permission_to_read() {
     let source = source();
     let mut client = client(&source);
     client.initialize("{}").await;
     for (uri, code, kind) in [
         ("test://secret", -32602, "denied"),
         ("test://t/secret", -32602, "denied"),
-        // Reads of it must be approved.
+        // Reading it needs an approval.
         ("test://t/asked", -32602, "denied"),
         ("other://a", -32002, "not_found"),
         ("test://quiet", -32603, "upstream_error"),
@@ -109,7 +106,7 @@ async fn nobody_watches_what_he_may_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_subscription_holds_what_there_is_to_watch() {
+async fn a_modern_subscription_holds_only_resources_that_can_be_watched() {
     let source = source();
     let mut client = client(&source);
     let filter = r#""notifications":{"resourceSubscriptions":["other://a","test://a","test://quiet","test://secret"]}"#;
@@ -139,9 +136,9 @@ async fn a_modern_subscription_holds_what_there_is_to_watch() {
 }
 
 #[tokio::test]
-async fn without_a_connection_there_is_nobody_to_tell() {
+async fn subscribing_needs_a_connection() {
     let source = source();
-    let builder = Toolplane::builder().executor(Arc::new(Acting::default()));
+    let builder = Toolplane::builder().executor(Arc::new(BehaviorExecutor::default()));
     let plane = builder.source(source.clone()).build().expect("it can be set up");
     let http = crate::support::Http::of(plane);
     let answer = http.legacy("resources/subscribe", r#""uri":"test://a""#).await;
@@ -150,10 +147,10 @@ async fn without_a_connection_there_is_nobody_to_tell() {
 }
 
 #[tokio::test]
-async fn there_is_room_for_so_many() {
+async fn the_number_of_subscribed_resources_is_limited() {
     let source = source();
-    // Each client watches at most 1,024; the number of clients is not bounded.
-    let builder = Toolplane::builder().executor(Arc::new(Acting::default()));
+    // Each client may watch up to 1,024 resources; the number of clients is unlimited.
+    let builder = Toolplane::builder().executor(Arc::new(BehaviorExecutor::default()));
     let plane = builder.source(source.clone()).build().expect("it can be set up");
     let gateway = Gateway::new(plane, GatewayOptions::default());
     let mut clients = Vec::new();

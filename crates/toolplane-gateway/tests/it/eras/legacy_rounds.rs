@@ -1,24 +1,21 @@
-//! Legacy clients are asked while their call is worked on.
+//! Questions to legacy clients while their call is in progress.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolplane::core::ClientKey;
 
-use crate::{
-    acting::Acting,
-    support::{Client, acting_plane},
-};
+use crate::support::{BehaviorExecutor, Client, behavior_plane};
 
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"x":1e2},"roots":{},"experimental":{}}"#;
 
-async fn opened(acting: &Acting, tools: &[&str], capabilities: &str) -> Client {
-    let mut client = Client::of(acting_plane(acting, tools));
+async fn opened(executor: &BehaviorExecutor, tools: &[&str], capabilities: &str) -> Client {
+    let mut client = Client::of(behavior_plane(executor, tools));
     client.initialize(capabilities).await;
     client
 }
 
-/// Calls a tool and answers what it asks, in turn.
+/// Calls a tool and answers its questions in turn.
 async fn called(client: &mut Client, tool: &str, answers: &[&str]) -> Value {
     client
         .send(&format!(
@@ -42,8 +39,8 @@ fn said(answer: &Value) -> &Value {
 
 #[tokio::test]
 async fn a_question_in_the_middle_of_a_call_is_a_request() {
-    let acting = Acting::default();
-    let mut client = opened(&acting, &["ask"], ALL).await;
+    let executor = BehaviorExecutor::default();
+    let mut client = opened(&executor, &["ask"], ALL).await;
     client
         .send(r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"ask"}}"#)
         .await;
@@ -62,23 +59,23 @@ async fn a_question_in_the_middle_of_a_call_is_a_request() {
     let refusal = r#""error":{"code":-1,"message":"no"}"#;
     let refused = called(&mut client, "ask", &[refusal]).await;
     assert_eq!(said(&refused), &json!([r#"refused: {"code":-1,"message":"no"}"#]));
-    assert!(matches!(&acting.clients()[..], [ClientKey::Session(a), ClientKey::Session(b)] if a == b));
+    assert!(matches!(&executor.clients()[..], [ClientKey::Session(a), ClientKey::Session(b)] if a == b));
 }
 
 #[tokio::test]
 async fn every_connection_is_another_client() {
-    let acting = Acting::default();
+    let executor = BehaviorExecutor::default();
     for _ in 0..2 {
-        let mut client = opened(&acting, &["ask"], ALL).await;
+        let mut client = opened(&executor, &["ask"], ALL).await;
         called(&mut client, "ask", &[r#""result":{"action":"decline"}"#]).await;
     }
-    let clients = acting.clients();
+    let clients = executor.clients();
     assert_eq!(clients.len(), 2);
     assert_ne!(clients[0], clients[1]);
 }
 
 #[tokio::test]
-async fn nobody_is_asked_what_was_not_declared() {
+async fn clients_are_not_asked_what_they_did_not_declare() {
     for (capabilities, tool, expected) in [
         ("{}", "ask", "no way"),
         ("{}", "who", "None None"),
@@ -94,7 +91,7 @@ async fn nobody_is_asked_what_was_not_declared() {
             r#"Some("{\"elicitation\":{\"form\":{},\"url\":{}},\"sampling\":{\"x\":1e2},\"roots\":{}}") None"#,
         ),
     ] {
-        let mut client = opened(&Acting::default(), &[tool], capabilities).await;
+        let mut client = opened(&BehaviorExecutor::default(), &[tool], capabilities).await;
         let answer = called(&mut client, tool, &[]).await;
         let text = said(&answer)[0].as_str().unwrap_or_default().to_owned();
         assert!(text.starts_with(expected), "{capabilities} {tool}: {text}");
@@ -102,9 +99,9 @@ async fn nobody_is_asked_what_was_not_declared() {
 }
 
 #[tokio::test]
-async fn a_modern_upstream_gets_its_input_by_real_requests() {
-    let acting = Acting::default();
-    let mut client = opened(&acting, &["input"], ALL).await;
+async fn input_of_a_modern_upstream_is_requested_from_a_legacy_client() {
+    let executor = BehaviorExecutor::default();
+    let mut client = opened(&executor, &["input"], ALL).await;
     let answers = [
         r#""result":{"action":"accept","content":{"n":1e2}}"#,
         r#""result":{"roots":[]}"#,
@@ -114,20 +111,20 @@ async fn a_modern_upstream_gets_its_input_by_real_requests() {
         said(&answer),
         &json!([r#"{"name":{"action":"accept","content":{"n":1e2}},"roots":{"roots":[]}} "upstream state""#])
     );
-    assert_eq!(acting.n_calls(), 2);
-    // A refusal is the end of the call, and so is what the client cannot be asked.
+    assert_eq!(executor.n_calls(), 2);
+    // The call ends with a refusal, and with a question that the client cannot be asked.
     let refused = called(&mut client, "input", &[r#""error":{"code":-1,"message":"no"}"#]).await;
     let why = &refused["result"]["_meta"]["dev.toolplane/error"];
     assert_eq!(why["kind"], json!("cancelled"), "{refused}");
     for capabilities in ["{}", r#"{"roots":{}}"#] {
-        let mut client = opened(&acting, &["input"], capabilities).await;
+        let mut client = opened(&executor, &["input"], capabilities).await;
         let answer = called(&mut client, "input", &[]).await;
         assert_eq!(
             answer["result"]["isError"],
             json!(true),
             "{capabilities}: {answer}"
         );
-        // It will never pass: the client is told what is missing, and not to come again.
+        // A permanent failure: the error names the missing capability and forbids a retry.
         let why = &answer["result"]["_meta"]["dev.toolplane/error"];
         assert_eq!(why["kind"], json!("missing_capability"), "{answer}");
         assert_eq!(why["retryable"], json!(false), "{answer}");
@@ -147,36 +144,36 @@ async fn a_modern_upstream_gets_its_input_by_real_requests() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_never_content_is_left() {
-    let acting = Acting::default();
-    let mut client = opened(&acting, &["insatiable"], ALL).await;
-    // Nobody is asked for what no call is made with any more.
+async fn a_call_ends_after_the_maximum_number_of_rounds() {
+    let executor = BehaviorExecutor::default();
+    let mut client = opened(&executor, &["insatiable"], ALL).await;
+    // The last round is not asked for, since no call would use its answers.
     let answers = [r#""result":{"roots":[]}"#; 15];
     let answer = called(&mut client, "insatiable", &answers).await;
     let why = &answer["result"]["_meta"]["dev.toolplane/error"];
     assert_eq!(why["kind"], json!("protocol"), "{answer}");
-    assert_eq!(acting.n_calls(), 16);
+    assert_eq!(executor.n_calls(), 16);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_never_answers_is_not_waited_for_for_ever() {
-    let acting = Acting::default();
-    let mut client = opened(&acting, &["ask"], ALL).await;
+async fn waiting_for_a_client_has_a_timeout() {
+    let executor = BehaviorExecutor::default();
+    let mut client = opened(&executor, &["ask"], ALL).await;
     client
         .send(r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"ask"}}"#)
         .await;
     assert!(client.receive().await.contains("elicitation/create"));
     tokio::time::sleep(Duration::from_secs(601)).await;
-    // The question is taken back, and the call goes on without an answer, long after its own limit of time.
+    // The question is withdrawn, and the call continues without an answer, long after its own timeout.
     let taken_back = client.receive().await;
     assert!(taken_back.contains("notifications/cancelled"), "{taken_back}");
     assert!(client.receive().await.contains("the client did not answer"));
 }
 
 #[tokio::test]
-async fn cancelling_the_call_takes_its_question_back() {
-    let acting = Acting::default();
-    let mut client = opened(&acting, &["ask"], ALL).await;
+async fn cancelling_the_call_withdraws_its_question() {
+    let executor = BehaviorExecutor::default();
+    let mut client = opened(&executor, &["ask"], ALL).await;
     client
         .send(r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"ask"}}"#)
         .await;
@@ -189,12 +186,12 @@ async fn cancelling_the_call_takes_its_question_back() {
         taken_back.contains(r#"notifications/cancelled","params":{"requestId":1}"#),
         "{taken_back}"
     );
-    assert_eq!(acting.n_running(), 0);
+    assert_eq!(executor.n_running(), 0);
 }
 
 #[tokio::test]
 async fn log_messages_come_under_the_level_that_was_set() {
-    let mut client = opened(&Acting::default(), &["log"], "{}").await;
+    let mut client = opened(&BehaviorExecutor::default(), &["log"], "{}").await;
     assert_eq!(said(&called(&mut client, "log", &[]).await), &json!(["logged"]));
     client.result("logging/setLevel", r#""level":"info""#).await;
     client
@@ -208,8 +205,8 @@ async fn log_messages_come_under_the_level_that_was_set() {
 }
 
 #[tokio::test]
-async fn a_page_to_visit_is_an_error_for_those_who_know_it() {
-    let mut client = opened(&Acting::default(), &["visit"], ALL).await;
+async fn a_page_visit_is_an_error_for_clients_that_declared_it() {
+    let mut client = opened(&BehaviorExecutor::default(), &["visit"], ALL).await;
     let answer = client.ask("tools/call", r#""name":"visit""#).await;
     assert!(
         answer.ends_with(
@@ -218,7 +215,7 @@ async fn a_page_to_visit_is_an_error_for_those_who_know_it() {
         "{answer}"
     );
     for capabilities in ["{}", r#"{"elicitation":{}}"#] {
-        let mut client = opened(&Acting::default(), &["visit"], capabilities).await;
+        let mut client = opened(&BehaviorExecutor::default(), &["visit"], capabilities).await;
         let answer = client.value("tools/call", r#""name":"visit""#).await;
         assert_eq!(
             answer["result"]["isError"],
@@ -229,8 +226,8 @@ async fn a_page_to_visit_is_an_error_for_those_who_know_it() {
 }
 
 #[tokio::test]
-async fn what_the_client_says_beside_arguments_is_passed_on() {
-    let mut client = opened(&Acting::default(), &["who"], "{}").await;
+async fn extra_params_of_a_tool_call_are_forwarded() {
+    let mut client = opened(&BehaviorExecutor::default(), &["who"], "{}").await;
     let meta =
         r#""_meta":{"progressToken":1,"io.modelcontextprotocol/x":1,"vendor/y": 1e2,"traceparent":"00-a"}"#;
     let answer = client

@@ -1,4 +1,4 @@
-//! Lists that a server keeps for some clients alone.
+//! Lists that a server has for some clients only.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,20 +10,17 @@ use toolplane::{
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
 
-use crate::{
-    acting::Acting,
-    support::{Changing, Client, Http, modern, raw},
-};
+use crate::support::{BehaviorExecutor, ChangingSource, Client, Http, modern, raw};
 
 const ASKABLE: &str = r#"{"elicitation":{}}"#;
 const CHANGED: &str = "notifications/tools/list_changed";
 
-fn gateway(source: &Arc<Changing>) -> Gateway {
+fn gateway(source: &Arc<ChangingSource>) -> Gateway {
     let mut configuration = Configuration::default();
     configuration.policy.blocklist = vec![Pattern::new("secret*")];
     let builder = Toolplane::builder()
         .configuration(configuration)
-        .executor(Arc::new(Acting::default()))
+        .executor(Arc::new(BehaviorExecutor::default()))
         .source(source.clone());
     Gateway::new(
         builder.build().expect("it can be set up"),
@@ -31,7 +28,7 @@ fn gateway(source: &Arc<Changing>) -> Gateway {
     )
 }
 
-/// The clients of a principal that declare this.
+/// Returns the group of a principal's clients that declare these capabilities.
 fn group(principal: &str, declared: &str) -> ClientGroup {
     let capabilities = ClientCapabilities::of(&raw(declared));
     ClientGroup {
@@ -49,8 +46,8 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_clients_whose_lists_changed_are_told_and_see_it() {
-    let source = Changing::new(&["shared"]);
+async fn only_clients_whose_lists_changed_are_notified_and_see_the_change() {
+    let source = ChangingSource::new(&["shared"]);
     let gateway = gateway(&source);
     let [mut own, mut other] = [(); 2].map(|()| Client::on(gateway.clone()));
     own.initialize(ASKABLE).await;
@@ -65,16 +62,16 @@ async fn only_the_clients_whose_lists_changed_are_told_and_see_it() {
     assert!(own.result("prompts/list", "").await.contains("own_prompt"));
     let call = |name: &str| format!(r#""name":"{name}","arguments":{{}}"#);
     assert!(own.value("tools/call", &call("grown")).await["result"].is_object());
-    // What is forbidden is so there as well.
+    // Policy applies to these lists as well.
     let refused = own.value("tools/call", &call("secret")).await;
     assert_eq!(refused["result"]["isError"], json!(true), "{refused}");
-    // The other one has heard nothing of it: what comes first is the answer.
+    // The other client was not notified: the next message is the answer.
     assert_eq!(names(&other.value("tools/list", "").await), ["shared"]);
     assert_eq!(
         other.value("tools/call", &call("grown")).await["error"]["code"],
         json!(-32602)
     );
-    // A tool that is removed there cannot be called.
+    // A tool that was removed from the client's list cannot be called.
     source.set_own(&clients, &["grown"]);
     assert!(own.receive().await.contains(CHANGED));
     assert_eq!(
@@ -82,7 +79,7 @@ async fn only_the_clients_whose_lists_changed_are_told_and_see_it() {
         json!(-32602)
     );
     assert!(other.value("tools/call", &call("shared")).await["result"].is_object());
-    // What is gone with the connection is no longer there.
+    // Without a list of its own, the client sees the shared list again.
     source.set_own(&clients, &[]);
     assert!(own.receive().await.contains(CHANGED));
     assert_eq!(names(&own.value("tools/list", "").await), ["shared"]);
@@ -93,8 +90,8 @@ async fn only_the_clients_whose_lists_changed_are_told_and_see_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_is_told_of_the_lists_of_its_client() {
-    let source = Changing::new(&["shared"]);
+async fn a_subscription_receives_changes_of_the_lists_of_its_client() {
+    let source = ChangingSource::new(&["shared"]);
     let gateway = gateway(&source);
     let listen = |declared: &str| {
         format!(
@@ -122,7 +119,7 @@ async fn a_subscription_is_told_of_the_lists_of_its_client() {
 
 #[tokio::test]
 async fn nobody_sees_the_lists_of_another_principal() {
-    let source = Changing::new(&["shared"]);
+    let source = ChangingSource::new(&["shared"]);
     let http = Http::on(&gateway(&source));
     source.set_own(&group("anna", ASKABLE), &["grown"]);
     for (principal, declared, expected) in [
@@ -147,8 +144,8 @@ async fn nobody_sees_the_lists_of_another_principal() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_tool_is_that_of_its_name_for_all_clients() {
-    let source = Changing::new(&["shared"]);
+async fn all_clients_share_the_state_of_a_tool_by_its_name() {
+    let source = ChangingSource::new(&["shared"]);
     let gateway = gateway(&source);
     let plane = gateway.plane();
     let tool = |name: &str, client: &ClientIdentity| {
@@ -164,7 +161,7 @@ async fn the_state_of_a_tool_is_that_of_its_name_for_all_clients() {
         tool("shared", &anna.identity).state(),
         shared.state()
     ));
-    // Also while the lists change, and for another client.
+    // The state is kept while the lists change, and shared with another client.
     source.set_own(&anna, &["grown"]);
     assert!(Arc::ptr_eq(
         tool("grown", &anna.identity).state(),
@@ -175,17 +172,17 @@ async fn the_state_of_a_tool_is_that_of_its_name_for_all_clients() {
         tool("grown", &otto.identity).state(),
         of_anna.state()
     ));
-    // And once everyone has it.
+    // The state is also kept once the tool is on the shared list.
     source.set(&["grown"]);
     plane.list(&Caller::local()).await;
     let everyones = plane.known_tool("grown").expect("it is there");
     assert!(Arc::ptr_eq(everyones.state(), of_anna.state()));
 }
 
-/// A client subscribes to what it sees, and is told by the connection that serves it.
+/// A client subscribes to resources of its own lists, and is notified through the connection that serves it.
 #[tokio::test(start_paused = true)]
-async fn news_of_resources_come_from_the_connection_of_the_client() {
-    let source = Changing::new(&["shared"]);
+async fn resource_updates_come_from_the_connection_of_the_client() {
+    let source = ChangingSource::new(&["shared"]);
     source.set_others(&[(Feature::Resource, "test://both")]);
     let gateway = gateway(&source);
     let notices = gateway.clone();
@@ -222,9 +219,9 @@ async fn news_of_resources_come_from_the_connection_of_the_client() {
             "{told}"
         );
     }
-    // The other one has heard nothing of it: what comes first is the answer.
+    // The other client was not notified: the next message is the answer.
     assert_eq!(names(&other.value("tools/list", "").await), ["shared"]);
-    // What one client leaves ends soon, and what another one watches goes on.
+    // Subscriptions without clients end soon, others continue.
     for resource in ["own://note", "test://both"] {
         own.result("resources/unsubscribe", &uri(resource)).await;
     }

@@ -6,10 +6,7 @@ use serde_json::json;
 use toolplane::{Toolplane, core::Feature, manifest::Configuration};
 use toolplane_gateway::GatewayOptions;
 
-use crate::{
-    acting::Acting,
-    support::{Changing, Client, Http, MODERN, raw},
-};
+use crate::support::{BehaviorExecutor, ChangingSource, Client, Http, MODERN, raw};
 
 const OTHERS: [(Feature, &str); 7] = [
     (Feature::Prompt, "greet"),
@@ -21,12 +18,12 @@ const OTHERS: [(Feature, &str); 7] = [
     (Feature::ResourceTemplate, "test://broken/{id}"),
 ];
 
-fn plane(configuration: Configuration) -> (Toolplane, Arc<Changing>) {
-    let source = Changing::new(&[]);
+fn plane(configuration: Configuration) -> (Toolplane, Arc<ChangingSource>) {
+    let source = ChangingSource::new(&[]);
     source.set_others(&OTHERS);
     let builder = Toolplane::builder()
         .configuration(configuration)
-        .executor(Arc::new(Acting::default()))
+        .executor(Arc::new(BehaviorExecutor::default()))
         .source(source.clone());
     (builder.build().expect("it can be set up"), source)
 }
@@ -36,7 +33,7 @@ fn client() -> Client {
 }
 
 #[tokio::test]
-async fn every_list_has_its_own_words() {
+async fn every_list_has_its_own_member() {
     let mut client = client();
     for (method, list) in [
         (
@@ -118,7 +115,7 @@ async fn results_keep_their_bytes() {
             "resources/read",
             r#""uri":"test://modern""#,
             r#"{"resultType":"complete","contents":[],"ttlMs":7,"cacheScope":"public"}"#,
-            // Who may read it here is not its server's to say.
+            // The server does not know who may read it here.
             r#"{"resultType":"complete","contents":[],"ttlMs":7,"cacheScope":"private"}"#,
         ),
         (
@@ -133,7 +130,7 @@ async fn results_keep_their_bytes() {
             r#"{"completion":{"values":["a"]},"given":{"argument":{"name":"id","value":""}}}"#,
             r#"{"resultType":"complete","completion":{"values":["a"]},"given":{"argument":{"name":"id","value":""}}}"#,
         ),
-        // Its server knows no completions.
+        // The server does not implement completions.
         (
             "completion/complete",
             r#""ref":{"type":"ref/resource","uri":"test://broken/{id}"},"argument":{"name":"id","value":""}"#,
@@ -148,12 +145,12 @@ async fn results_keep_their_bytes() {
 }
 
 #[tokio::test]
-async fn what_a_server_gives_to_all_is_for_all_where_nobody_is_told_apart() {
+async fn a_public_cache_scope_is_kept_where_clients_are_not_identified() {
     let http = Http::of(plane(Configuration::default()).0);
     for (principal, uri, scope) in [
         ("anonymous", "test://modern", "public"),
         ("anna", "test://modern", "private"),
-        // Its server does not say.
+        // The server sends no scope.
         ("anonymous", "test://a", "private"),
     ] {
         let answer = http.read(principal, uri).await;
@@ -166,7 +163,7 @@ async fn what_a_server_gives_to_all_is_for_all_where_nobody_is_told_apart() {
 }
 
 #[tokio::test]
-async fn what_fails_is_an_error_of_the_protocol() {
+async fn failures_are_errors_of_the_protocol() {
     let mut client = client();
     for (method, params, legacy, modern, message) in [
         (
@@ -199,7 +196,7 @@ async fn what_fails_is_an_error_of_the_protocol() {
             "there is no resource",
         ),
         ("resources/read", r#""uri":"test://gone""#, -32002, -32602, "gone"),
-        // That a server does not know the method is between it and us.
+        // The code of an unknown method is about the hop to the server, and is not forwarded.
         (
             "resources/read",
             r#""uri":"test://t/unread""#,
@@ -235,7 +232,7 @@ async fn what_fails_is_an_error_of_the_protocol() {
             assert!(said.contains(message), "{method} {params}: {error}");
         }
     }
-    // An error of a server is its own; one of ours says what programs need.
+    // Errors of a server are forwarded unchanged. Errors of the gateway have details for programs.
     let own = client.ask("prompts/get", r#""name":"broken""#).await;
     assert_eq!(
         raw(&own).get("error"),
@@ -250,7 +247,7 @@ async fn what_fails_is_an_error_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn policy_decides_about_them_as_about_tools() {
+async fn policy_applies_to_prompts_and_resources() {
     let mut configuration = Configuration::default();
     configuration.policy.blocklist = ["broken", "s_test://gone", "s_test://t/secret"]
         .map(toolplane::core::Pattern::new)
@@ -275,7 +272,7 @@ async fn policy_decides_about_them_as_about_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_kind_of_list_is_news_of_its_own() {
+async fn each_list_has_its_own_notification() {
     let (plane, source) = plane(Configuration::default());
     let mut client = Client::of(plane);
     client.initialize("{}").await;
@@ -294,9 +291,9 @@ async fn each_kind_of_list_is_news_of_its_own() {
     source.set_others(&OTHERS[1..6]);
     let expected = r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
     assert_eq!(client.receive().await, expected);
-    // A subscription of the modern era brings what it asked for, also to a client that has its lists from before.
+    // A modern subscription receives the changes it asked for, also if the client got its lists from an earlier process.
     let mut listener = Client::of({
-        let builder = Toolplane::builder().executor(Arc::new(Acting::default()));
+        let builder = Toolplane::builder().executor(Arc::new(BehaviorExecutor::default()));
         builder.source(source.clone()).build().expect("it can be set up")
     });
     let filter = r#""notifications":{"promptsListChanged":true}"#;
@@ -310,7 +307,7 @@ async fn each_kind_of_list_is_news_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_no_layer_knows_of_a_request_is_passed_on_as_it_is() {
+async fn extra_params_are_forwarded_unchanged() {
     let mut client = client();
     for (method, params) in [
         ("prompts/get", r#""name":"greet","arguments":{}"#),

@@ -1,4 +1,4 @@
-//! Lists that do not wait for the slowest server: what is missing is named, and told of when it is there.
+//! Lists that do not wait for the slowest server. They name the missing servers, and clients are notified when those are ready.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,19 +10,16 @@ use toolplane::{
 };
 use toolplane_gateway::GatewayOptions;
 
-use crate::{
-    acting::Acting,
-    support::{Client, MODERN, acting},
-};
+use crate::support::{BehaviorExecutor, Client, MODERN, behavior_tool};
 
-/// A server that hangs until it is told how its start ends.
-struct Slow {
+/// A server whose start hangs until the test ends it.
+struct SlowServer {
     name: &'static str,
     catalogue: watch::Sender<Arc<Catalogue>>,
     end: watch::Sender<Option<Result<(), &'static str>>>,
 }
 
-impl Slow {
+impl SlowServer {
     fn new(name: &'static str) -> Arc<Self> {
         Arc::new(Self {
             name,
@@ -32,7 +29,7 @@ impl Slow {
     }
 }
 
-impl Source for Slow {
+impl Source for SlowServer {
     fn name(&self) -> &str {
         self.name
     }
@@ -46,8 +43,8 @@ impl Source for Slow {
         Box::pin(async move {
             let end = *end.wait_for(Option::is_some).await.expect("it is there");
             if end == Some(Ok(())) {
-                let tool = acting(&format!("{}__tool", self.name));
-                let mut prompt = acting(&format!("{}__prompt", self.name));
+                let tool = behavior_tool(&format!("{}__tool", self.name));
+                let mut prompt = behavior_tool(&format!("{}__prompt", self.name));
                 prompt.feature = Feature::Prompt;
                 self.catalogue.send_replace(Arc::new(Catalogue {
                     revision: 1,
@@ -86,10 +83,10 @@ const LISTS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
-fn client(servers: &[&Arc<Slow>], wait: Option<Duration>) -> Client {
+fn client(servers: &[&Arc<SlowServer>], wait: Option<Duration>) -> Client {
     let mut builder = Toolplane::builder()
-        .executor(Arc::new(Acting::default()))
-        .tool(acting("own"));
+        .executor(Arc::new(BehaviorExecutor::default()))
+        .tool(behavior_tool("own"));
     for server in servers {
         builder = builder.source((*server).clone());
     }
@@ -102,12 +99,12 @@ fn missing(answer: &Value) -> &Value {
     &answer["result"]["_meta"]["dev.toolplane/missing"]
 }
 
-/// In both eras and for all lists: the bound, the names of those that are missing, and the news when they are there.
+/// In both eras and for all lists: the limit of the wait, and the names of the missing servers.
 #[tokio::test(start_paused = true)]
-async fn a_list_says_what_is_missing_and_clients_hear_of_it_when_it_is_there() {
+async fn a_list_names_missing_servers_in_both_eras() {
     for params in ["", MODERN] {
         for (method, key) in LISTS {
-            let (hanging, failing) = (Slow::new("hanging"), Slow::new("failing"));
+            let (hanging, failing) = (SlowServer::new("hanging"), SlowServer::new("failing"));
             failing.end.send_replace(Some(Err("no license")));
             let mut client = client(&[&hanging, &failing], None);
             let start = Instant::now();
@@ -150,8 +147,8 @@ async fn list_changes(client: &mut Client, check: impl Fn(&Value)) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_are_told_when_what_was_missing_is_there() {
-    let server = Slow::new("slow");
+async fn legacy_clients_are_notified_when_a_missing_server_is_ready() {
+    let server = SlowServer::new("slow");
     let mut client = client(&[&server], Some(Duration::ZERO));
     let start = Instant::now();
     client.initialize("{}").await;
@@ -172,9 +169,9 @@ async fn clients_are_told_when_what_was_missing_is_there() {
     );
 }
 
-/// Clients read no more of the place where a server runs than errors of calls tell them.
+/// Reasons hide paths, addresses and secrets, as errors of calls do.
 #[tokio::test(start_paused = true)]
-async fn the_reason_of_a_failure_names_no_place_inside() {
+async fn reasons_of_failures_are_sanitized() {
     let reasons = [
         (
             "cannot run `/opt/tools/bin/server`: No such file or directory",
@@ -190,7 +187,7 @@ async fn the_reason_of_a_failure_names_no_place_inside() {
         ),
     ];
     for (reason, told) in reasons {
-        let server = Slow::new("failing");
+        let server = SlowServer::new("failing");
         server.end.send_replace(Some(Err(reason)));
         let mut client = client(&[&server], Some(Duration::ZERO));
         let answer = client.value("tools/list", MODERN).await;
@@ -199,10 +196,10 @@ async fn the_reason_of_a_failure_names_no_place_inside() {
     }
 }
 
-/// A modern client hears of a late server by the subscription that it listens to.
+/// A modern client receives the notification on its subscription.
 #[tokio::test(start_paused = true)]
-async fn modern_clients_are_told_when_what_was_missing_is_there() {
-    let server = Slow::new("slow");
+async fn modern_clients_are_notified_when_a_missing_server_is_ready() {
+    let server = SlowServer::new("slow");
     let mut client = client(&[&server], Some(Duration::ZERO));
     let filter =
         r#""notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;

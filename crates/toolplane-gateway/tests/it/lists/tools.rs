@@ -3,11 +3,10 @@ use tool_testkit::{Script, TestTool};
 use toolplane::{Toolplane, manifest::Configuration};
 use toolplane_gateway::GatewayOptions;
 
-use crate::acting::Acting;
-use crate::support::{Changing, Client, MODERN, plane};
+use crate::support::{BehaviorExecutor, ChangingSource, Client, MODERN, plane};
 
 const CAPABILITIES: &str = r#""capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{},"#;
-/// What follows in the era of 2025-11-25, and in the modern one.
+/// Remaining capabilities in 2025-11-25, and in the modern era.
 const TASKS: [&str; 2] = [
     r#""tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#,
     r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
@@ -27,7 +26,7 @@ async fn tools_are_listed_in_the_order_of_their_names() {
     assert_eq!(client.result("tools/list", "").await, format!("{{{list}}}"));
     let modern = format!(r#"{{"resultType":"complete",{list},"ttlMs":0,"cacheScope":"private"}}"#);
     assert_eq!(client.result("tools/list", MODERN).await, modern);
-    // Again, from what was rendered.
+    // Again, from the rendered page.
     assert_eq!(client.result("tools/list", "").await, format!("{{{list}}}"));
     assert_eq!(client.result("tools/list", MODERN).await, modern);
 }
@@ -45,7 +44,7 @@ async fn a_definition_keeps_its_bytes() {
     );
 }
 
-/// A tool with a definition, and what the operator declares of it.
+/// A tool with a definition of its server, and with metadata of the operator.
 fn declared(definition: Option<&str>, read_only: Option<bool>, idempotent: Option<bool>) -> TestTool {
     let mut tool = TestTool::new("t");
     tool.descriptor.definition = definition.map(crate::support::raw);
@@ -55,7 +54,7 @@ fn declared(definition: Option<&str>, read_only: Option<bool>, idempotent: Optio
 }
 
 #[tokio::test]
-async fn what_an_operator_declares_is_an_annotation_and_wins() {
+async fn annotations_of_the_operator_override_the_servers() {
     let theirs = r#"{"name":"t","inputSchema":{},"annotations":{"title":"T","readOnlyHint":false,"x-vendor":1e2,"openWorldHint":true,"destructiveHint":true}}"#;
     let cases = [
         (None, None, None, "none"),
@@ -107,7 +106,7 @@ async fn what_an_operator_declares_is_an_annotation_and_wins() {
 }
 
 #[tokio::test]
-async fn a_list_is_without_secrets_that_are_known_since_it_was_read() {
+async fn secrets_learned_after_a_list_was_read_are_redacted_in_it() {
     let mut tool = TestTool::new("t");
     tool.descriptor.description = "with hunter2-%68unter2".into();
     let redactor = toolplane::policy::Redactor::default();
@@ -154,7 +153,7 @@ async fn long_lists_come_in_pages() {
         let answer = client.value("tools/list", &format!(r#""cursor":{cursor}"#)).await;
         assert_eq!(answer["error"]["code"], json!(-32602), "{cursor}");
     }
-    // No client sends this on purpose, and some send it.
+    // Some clients send `null` instead of leaving the cursor out.
     assert!(client.value("tools/list", r#""cursor":null"#).await["result"]["tools"].is_array());
 }
 
@@ -173,10 +172,10 @@ async fn nobody_sees_what_policy_forbids() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_told_once_to_who_has_a_list() {
-    let source = Changing::new(&["a"]);
+async fn a_change_is_notified_once_to_clients_that_have_the_list() {
+    let source = ChangingSource::new(&["a"]);
     let builder = Toolplane::builder()
-        .executor(std::sync::Arc::new(Acting::default()))
+        .executor(std::sync::Arc::new(BehaviorExecutor::default()))
         .source(source.clone());
     let mut client = Client::of(builder.build().expect("it can be set up"));
     let answer = client
@@ -191,7 +190,7 @@ async fn a_change_is_told_once_to_who_has_a_list() {
         .send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
         .await;
     assert!(client.result("tools/list", "").await.contains("\"a\""));
-    // Changes that come together are one.
+    // Changes within a short time are coalesced.
     source.set(&["a", "b"]);
     source.set(&["b", "c"]);
     assert_eq!(
@@ -200,14 +199,14 @@ async fn a_change_is_told_once_to_who_has_a_list() {
     );
     let listed = client.result("tools/list", "").await;
     assert!(listed.contains("\"c\"") && !listed.contains("\"a\""), "{listed}");
-    // And it was told once: what comes next is the next change, after the answer.
+    // It was notified once: the next message after the answer is about the next change.
     client.result("ping", "").await;
     source.set(&["d"]);
     assert!(client.receive().await.contains("list_changed"));
 }
 
 #[tokio::test]
-async fn modern_clients_are_promised_the_same() {
+async fn modern_clients_discover_the_same_capabilities() {
     let mut client = Client::of(plane(&Script::new([]), tools(&["a"])));
     let discovered = client.result("server/discover", MODERN).await;
     let capabilities = format!("{CAPABILITIES}{}", TASKS[1]);

@@ -1,4 +1,4 @@
-//! Sessions over HTTP that nobody uses any more.
+//! Idle sessions over HTTP.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, HttpService,
 
 use crate::support::plane;
 
-/// A toolplane whose one server keeps a connection for each session.
-async fn in_front_of_another() -> Toolplane {
+/// A toolplane whose only server has a connection for each session.
+async fn plane_in_front_of_gateway() -> Toolplane {
     let inner = plane(&Script::new([Step::Echo]), [TestTool::new("t")]);
     let inner = Gateway::new(inner, GatewayOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -41,7 +41,7 @@ async fn in_front_of_another() -> Toolplane {
     builder.build().expect("it can be set up")
 }
 
-/// The session that an answer opens, and what the answer says.
+/// Posts a request. Returns the session that the answer opens, and the body of the answer.
 async fn post(service: &HttpService<Gateway>, session: &str, body: &'static str) -> (String, String) {
     let mut request = http::Request::post("http://localhost/")
         .header("host", "localhost")
@@ -67,8 +67,8 @@ const CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"inner__t","arguments":{"a":1}}}"#;
 
 #[tokio::test]
-async fn a_session_that_nobody_uses_gives_its_connections_up() {
-    let plane = in_front_of_another().await;
+async fn an_idle_session_releases_its_connections() {
+    let plane = plane_in_front_of_gateway().await;
     let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
     let idle = Duration::from_secs(60);
     let service = gateway.http_service(HttpServerOptions {
@@ -80,7 +80,7 @@ async fn a_session_that_nobody_uses_gives_its_connections_up() {
     assert!(said.contains(r#""structuredContent":{"a":1}"#), "{said}");
     let n_own = || plane.connection_use().pop().expect("there is one").1.n_own;
     assert_eq!((n_own(), service.n_sessions()), (1, 1));
-    // Nobody comes, and nobody asks: sooner than an idle connection would be closed.
+    // No request comes. The session expires before an idle connection would be closed.
     pause();
     advance(idle + Duration::from_secs(1)).await;
     resume();

@@ -1,4 +1,4 @@
-//! What operators see and do at a gateway's socket.
+//! The operators' socket of a gateway.
 
 use std::{
     sync::Arc,
@@ -14,7 +14,7 @@ use toolplane::{
 };
 use toolplane_gateway::{Gateway, GatewayOptions, OperatorClient, OperatorClientError};
 
-use crate::support::Changing;
+use crate::support::ChangingSource;
 
 fn values(records: &[RawJson]) -> Vec<Value> {
     let values = records.iter().map(|record| record.to().expect("JSON"));
@@ -22,10 +22,10 @@ fn values(records: &[RawJson]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn they_see_servers_and_switch_tools_on_again() {
+async fn operators_see_servers_and_enable_tools() {
     let plane = Toolplane::builder()
         .executor(Arc::new(Script::new([Step::Echo])))
-        .source(Changing::new(&["a"]))
+        .source(ChangingSource::new(&["a"]))
         .tool(TestTool::new("t").descriptor)
         .build()
         .expect("it can be set up");

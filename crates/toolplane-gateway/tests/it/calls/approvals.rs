@@ -1,4 +1,4 @@
-//! Calls that somebody must approve, for clients of both eras.
+//! Calls that need an approval, for clients of both eras.
 
 use std::sync::Arc;
 
@@ -11,24 +11,21 @@ use toolplane::{
 };
 use toolplane_gateway::{Gateway, GatewayOptions, OperatorClient, OperatorClientError};
 
-use crate::{
-    acting::Acting,
-    support::{Changing, Client, Http, acting, modern},
-};
+use crate::support::{BehaviorExecutor, ChangingSource, Client, Http, behavior_tool, modern};
 
 const FORMS: &str = r#"{"elicitation":{"form":{}},"roots":{}}"#;
 
-/// A toolplane of which every call must be approved, by another than the caller if so wanted.
-fn plane(acting: &Acting, tools: &[&str], by_another: bool) -> Toolplane {
+/// A toolplane whose calls all need an approval, by another principal than the caller if `by_another` is set.
+fn plane(executor: &BehaviorExecutor, tools: &[&str], by_another: bool) -> Toolplane {
     let mut configuration = Configuration::default();
     configuration.policy.approval.required = vec![Pattern::new("*")];
     configuration.policy.approval.separate_approver = by_another;
     let builder = Toolplane::builder()
         .configuration(configuration)
-        .executor(Arc::new(acting.clone()));
+        .executor(Arc::new(executor.clone()));
     let builder = tools
         .iter()
-        .fold(builder, |builder, tool| builder.tool(self::acting(tool)));
+        .fold(builder, |builder, tool| builder.tool(behavior_tool(tool)));
     builder.build().expect("it can be set up")
 }
 
@@ -37,7 +34,7 @@ async fn call(client: &mut Client, tool: &str, capabilities: &str, more: &str) -
     client.value("tools/call", &params).await
 }
 
-/// What the next round brings: this under this key, and the state of the last.
+/// Returns the parameters of the next round: one answer, by its key, and the state of the last round.
 fn given(key: &str, answer: &str, last: &Value) -> String {
     let state = &last["result"]["requestState"];
     assert!(state.is_string(), "no state: {last}");
@@ -51,7 +48,7 @@ fn said(answer: &Value) -> &Value {
 const YES: &str = r#"{"action":"accept","content":{"approve":true}}"#;
 const NO: &str = r#"{"action":"accept","content":{"approve":false}}"#;
 
-/// What a call waits for, in the result of a call that does.
+/// Returns the details of a pending call.
 fn pending(answer: &Value) -> &Value {
     assert_eq!(answer["result"]["isError"], json!(true), "{answer}");
     let pending = &answer["result"]["_meta"]["dev.toolplane/pending"];
@@ -61,8 +58,8 @@ fn pending(answer: &Value) -> &Value {
 
 #[tokio::test]
 async fn a_modern_client_is_asked_by_the_answer_and_approves_with_the_next_request() {
-    let acting = Acting::default();
-    let mut client = Client::of(plane(&acting, &["who"], false));
+    let executor = BehaviorExecutor::default();
+    let mut client = Client::of(plane(&executor, &["who"], false));
     let asked = call(&mut client, "who", FORMS, "").await;
     assert_eq!(asked["result"]["resultType"], json!("input_required"), "{asked}");
     let question = &asked["result"]["inputRequests"]["approval"];
@@ -72,24 +69,24 @@ async fn a_modern_client_is_asked_by_the_answer_and_approves_with_the_next_reque
         message.contains("Tool: who") && message.contains("\n    {}"),
         "{message}"
     );
-    assert_eq!(acting.n_calls(), 0);
+    assert_eq!(executor.n_calls(), 0);
     let yes = given("approval", YES, &asked);
     let answer = call(&mut client, "who", FORMS, &yes).await;
     assert_eq!(answer["result"]["resultType"], json!("complete"), "{answer}");
-    assert_eq!(acting.n_calls(), 1);
-    // The same answer again is good for nothing.
+    assert_eq!(executor.n_calls(), 1);
+    // An answer can be used once.
     let again = call(&mut client, "who", FORMS, &yes).await;
     assert_eq!(again["result"]["isError"], json!(true), "{again}");
     assert_eq!(
         again["result"]["_meta"]["dev.toolplane/error"]["kind"],
         json!("denied")
     );
-    // Nor is it for other arguments.
+    // An answer is valid for the same arguments only.
     let asked = call(&mut client, "who", FORMS, "").await;
     let others = format!(r#","arguments":{{"a":1}}{}"#, given("approval", YES, &asked));
     let refused = call(&mut client, "who", FORMS, &others).await;
     assert!(refused.get("error").is_some(), "{refused}");
-    // Who says no is not asked again about this call.
+    // A denied call is not asked about again.
     let refused = call(&mut client, "who", FORMS, &given("approval", NO, &asked)).await;
     assert_eq!(
         refused["result"]["_meta"]["dev.toolplane/error"]["kind"],
@@ -100,14 +97,14 @@ async fn a_modern_client_is_asked_by_the_answer_and_approves_with_the_next_reque
         late["result"]["_meta"]["dev.toolplane/error"]["kind"],
         json!("denied")
     );
-    assert_eq!(acting.n_calls(), 1);
+    assert_eq!(executor.n_calls(), 1);
 }
 
 #[tokio::test]
-async fn somebody_approves_once_for_all_rounds_of_a_call() {
-    let acting = Acting::default();
-    let mut client = Client::of(plane(&acting, &["input", "ask"], false));
-    // A tool of the modern era, which ends with a question.
+async fn one_approval_covers_all_rounds_of_a_call() {
+    let executor = BehaviorExecutor::default();
+    let mut client = Client::of(plane(&executor, &["input", "ask"], false));
+    // A modern tool, whose round ends with a question.
     let asked = call(&mut client, "input", FORMS, "").await;
     let round = call(&mut client, "input", FORMS, &given("approval", YES, &asked)).await;
     assert!(round["result"]["inputRequests"].get("name").is_some(), "{round}");
@@ -124,20 +121,20 @@ async fn somebody_approves_once_for_all_rounds_of_a_call() {
         json!("denied"),
         "{again}"
     );
-    assert_eq!(acting.n_calls(), 2);
-    // One of the legacy era, which asks in the middle of a call.
+    assert_eq!(executor.n_calls(), 2);
+    // A legacy tool, which asks in the middle of a call.
     let asked = call(&mut client, "ask", FORMS, "").await;
     let parked = call(&mut client, "ask", FORMS, &given("approval", YES, &asked)).await;
     let answers = given("question-1", r#"{"action":"decline"}"#, &parked);
     let last = call(&mut client, "ask", FORMS, &answers).await;
     assert_eq!(said(&last), &json!([r#"{"action":"decline"}"#]), "{last}");
-    assert_eq!(acting.n_calls(), 3);
+    assert_eq!(executor.n_calls(), 3);
 }
 
 #[tokio::test]
 async fn a_legacy_client_is_asked_while_its_call_waits() {
-    let acting = Acting::default();
-    let mut client = Client::of(plane(&acting, &["who", "input"], false));
+    let executor = BehaviorExecutor::default();
+    let mut client = Client::of(plane(&executor, &["who", "input"], false));
     client.initialize(FORMS).await;
     let send = async |client: &mut Client, tool: &str, answers: &[&str]| -> Value {
         client
@@ -163,8 +160,8 @@ async fn a_legacy_client_is_asked_while_its_call_waits() {
         refused["result"]["_meta"]["dev.toolplane/error"]["kind"],
         json!("denied")
     );
-    assert_eq!(acting.n_calls(), 1);
-    // Once for all rounds, which are requests of their own here.
+    assert_eq!(executor.n_calls(), 1);
+    // One approval for all rounds, which are requests of their own here.
     let rounds = [
         yes.as_str(),
         r#""result":{"action":"accept"}"#,
@@ -172,18 +169,18 @@ async fn a_legacy_client_is_asked_while_its_call_waits() {
     ];
     let answer = send(&mut client, "input", &rounds).await;
     assert!(said(&answer).is_array(), "{answer}");
-    assert_eq!(acting.n_calls(), 3);
-    // A client that fails to answer leaves the decision to others.
+    assert_eq!(executor.n_calls(), 3);
+    // If the client does not answer, others decide.
     let error = r#""error":{"code":-32603,"message":"no window"}"#;
     let waiting = send(&mut client, "who", &[error]).await;
     pending(&waiting);
 }
 
 #[tokio::test]
-async fn who_cannot_be_asked_gets_a_handle_and_calls_again_when_it_is_approved() {
+async fn a_client_that_cannot_be_asked_gets_a_handle_and_repeats_the_approved_call() {
     for is_modern in [true, false] {
-        let acting = Acting::default();
-        let plane = plane(&acting, &["who"], false);
+        let executor = BehaviorExecutor::default();
+        let plane = plane(&executor, &["who"], false);
         let mut client = Client::of(plane.clone());
         if !is_modern {
             client.initialize("{}").await;
@@ -200,30 +197,30 @@ async fn who_cannot_be_asked_gets_a_handle_and_calls_again_when_it_is_approved()
         let handle = pending(&waiting)["handle"].as_str().expect("a handle").to_owned();
         let text = waiting["result"]["content"][0]["text"].as_str().expect("a text");
         assert!(text.starts_with("pending: nothing was done yet"), "{text}");
-        assert_eq!(acting.n_calls(), 0);
+        assert_eq!(executor.n_calls(), 0);
         let by_handle = params(&format!(r#","{}":"{handle}""#, ApprovalLayer::META_KEY));
-        // Not yet.
+        // The call is still pending.
         pending(&client.value("tools/call", &by_handle).await);
         let decided = plane
             .approvals()
             .decide(&handle, ApprovalVerdict::Approve, "operator");
         decided.await.expect("can be decided");
         let answer = client.value("tools/call", &by_handle).await;
-        // The handle goes no further than to whom it belongs.
+        // Only its owner can use the handle.
         assert_eq!(said(&answer), &json!(["None None"]));
         let again = client.value("tools/call", &by_handle).await;
         assert_eq!(
             again["result"]["_meta"]["dev.toolplane/error"]["kind"],
             json!("denied")
         );
-        assert_eq!(acting.n_calls(), 1);
+        assert_eq!(executor.n_calls(), 1);
     }
 }
 
 #[tokio::test]
-async fn those_who_decide_come_by_a_socket() {
-    let acting = Acting::default();
-    let plane = plane(&acting, &["who"], true);
+async fn operators_decide_through_a_socket() {
+    let executor = BehaviorExecutor::default();
+    let plane = plane(&executor, &["who"], true);
     let directory = tempfile::TempDir::new().expect("a directory");
     let path = directory.path().join("s.sock");
     let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
@@ -269,21 +266,21 @@ async fn those_who_decide_come_by_a_socket() {
         }
     }
     assert!(said(&client.value("tools/call", arguments).await).is_array());
-    assert_eq!(acting.n_calls(), 1);
+    assert_eq!(executor.n_calls(), 1);
 }
 
 #[tokio::test]
-async fn the_client_is_not_asked_where_another_must_decide() {
-    let acting = Acting::default();
-    let mut client = Client::of(plane(&acting, &["who"], true));
+async fn the_client_is_not_asked_if_a_separate_approver_must_decide() {
+    let executor = BehaviorExecutor::default();
+    let mut client = Client::of(plane(&executor, &["who"], true));
     pending(&call(&mut client, "who", FORMS, "").await);
-    assert_eq!(acting.n_calls(), 0);
+    assert_eq!(executor.n_calls(), 0);
 }
 
 #[tokio::test]
-async fn what_one_principal_asked_for_is_nothing_to_another() {
-    let acting = Acting::default();
-    let plane = plane(&acting, &["who"], false);
+async fn an_approval_belongs_to_its_principal() {
+    let executor = BehaviorExecutor::default();
+    let plane = plane(&executor, &["who"], false);
     let http = Http::of(plane.clone());
     let asked = http.call("ann", "who", "").await;
     let stolen = http.call("eve", "who", &given("approval", YES, &asked)).await;
@@ -295,25 +292,25 @@ async fn what_one_principal_asked_for_is_nothing_to_another() {
         .approvals()
         .decide(&handle, ApprovalVerdict::Approve, "operator");
     decided.await.expect("can be decided");
-    // Ann's client is not asked again, and Eve's is.
+    // Ann's client is not asked again, but Eve's is.
     let asked = http.call("eve", "who", "").await;
     assert_eq!(asked["result"]["resultType"], json!("input_required"), "{asked}");
-    assert_eq!(acting.n_calls(), 0);
+    assert_eq!(executor.n_calls(), 0);
     let answer = http.call("ann", "who", "").await;
     assert!(said(&answer).is_array(), "{answer}");
-    assert_eq!(acting.n_calls(), 1);
+    assert_eq!(executor.n_calls(), 1);
 }
 
 #[tokio::test]
-async fn what_is_no_tool_waits_with_an_error() {
-    let acting = Acting::default();
-    let changing = Changing::new(&[]);
+async fn pending_calls_of_other_features_are_errors() {
+    let executor = BehaviorExecutor::default();
+    let changing = ChangingSource::new(&[]);
     changing.set_others(&[(Feature::Prompt, "greet"), (Feature::Resource, "mem://a")]);
     let mut configuration = Configuration::default();
     configuration.policy.approval.required = vec![Pattern::new("*")];
     let plane = Toolplane::builder()
         .configuration(configuration)
-        .executor(Arc::new(acting.clone()))
+        .executor(Arc::new(executor.clone()))
         .source(changing)
         .build()
         .expect("it can be set up");
@@ -327,5 +324,5 @@ async fn what_is_no_tool_waits_with_an_error() {
         let pending = &waiting["error"]["data"]["dev.toolplane/pending"];
         assert!(pending["handle"].is_string(), "{waiting}");
     }
-    assert_eq!(acting.n_calls(), 0);
+    assert_eq!(executor.n_calls(), 0);
 }

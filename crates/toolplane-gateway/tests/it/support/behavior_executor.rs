@@ -1,4 +1,4 @@
-//! An executor whose tools do what their names say.
+//! An executor whose tools behave as their names say.
 
 use std::{
     sync::{
@@ -19,9 +19,9 @@ use toolplane::core::{
 
 use crate::support::raw;
 
-/// Runs tools by their names; cloning shares what it has seen.
+/// Runs tools by their names. Clones share their records.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Acting(Arc<Seen>);
+pub(crate) struct BehaviorExecutor(Arc<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -30,7 +30,7 @@ struct Seen {
     clients: Mutex<Vec<ClientKey>>,
 }
 
-impl Acting {
+impl BehaviorExecutor {
     pub(crate) fn n_calls(&self) -> usize {
         self.0.n_calls.load(Ordering::SeqCst)
     }
@@ -39,7 +39,7 @@ impl Acting {
         self.0.n_running.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many calls run: what is cancelled ends soon, not at once.
+    /// Waits until this number of calls runs. Cancelled calls end soon, not at once.
     pub(crate) async fn running(&self, count: usize) {
         let wait = async {
             while self.n_running() != count {
@@ -51,7 +51,7 @@ impl Acting {
             .expect("it comes to that");
     }
 
-    /// The clients that could be asked, in the order of their calls.
+    /// Returns the clients that could be asked, in the order of their calls.
     pub(crate) fn clients(&self) -> Vec<ClientKey> {
         self.0.clients.lock().expect("no test panics with it").clone()
     }
@@ -65,7 +65,7 @@ impl Drop for Running<'_> {
     }
 }
 
-impl Invoke for Acting {
+impl Invoke for BehaviorExecutor {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.0.n_calls.fetch_add(1, Ordering::SeqCst);
         self.0.n_running.fetch_add(1, Ordering::SeqCst);
@@ -80,7 +80,7 @@ impl Invoke for Acting {
         }
         match cx.target.clone() {
             Target::Tool(tool) => tool_of(tool.name(), cx).await,
-            target => beside(&target, cx),
+            target => other_feature(&target, cx),
         }
     }
 }
@@ -99,7 +99,7 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
         }
         "ask_both" => {
             let later = async {
-                // As it is with messages that come one by one.
+                // Questions of a server arrive one by one.
                 tokio::task::yield_now().await;
                 elicit(cx, "two").await
             };
@@ -163,7 +163,7 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
     }
 }
 
-/// Wants two things, and says what came of them.
+/// Asks for two inputs, and returns the answers.
 fn input(cx: &CallContext) -> Result<Outcome, ToolError> {
     match &cx.extras.resume {
         None => Ok(needs(
@@ -188,7 +188,7 @@ fn needs(requests: &str, state: Option<&str>) -> Outcome {
     }))
 }
 
-fn beside(target: &Target, cx: &CallContext) -> Result<Outcome, ToolError> {
+fn other_feature(target: &Target, cx: &CallContext) -> Result<Outcome, ToolError> {
     let result = match target {
         Target::Prompt(prompt) if &**prompt.name() == "broken" => {
             return Err(rpc(r#"{"code":-7,"message":"own words","data":{"n":1e2}}"#));
@@ -259,13 +259,13 @@ fn log(cx: &CallContext) {
     }
 }
 
-/// A result that says these, so that a test sees what the tool saw.
+/// Returns a result with these texts, so that a test sees what the tool received.
 fn said(texts: &[String]) -> Outcome {
     let value: Value = json!({ "said": texts });
     Reply::value(RawJson::from(value)).into()
 }
 
-impl Executor for Acting {
+impl Executor for BehaviorExecutor {
     fn kind(&self) -> &'static str {
         "acting"
     }

@@ -1,4 +1,4 @@
-//! Over HTTP: the gateway's own routes, and the gateway in a router of somebody else.
+//! Serving over HTTP: the gateway's own routes, and the gateway in another router.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,8 +13,7 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{Toolplane, observe::Metrics};
 use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions, serve_metrics};
 
-use crate::acting::Acting;
-use crate::support::{Changing, plane};
+use crate::support::{BehaviorExecutor, ChangingSource, plane};
 
 async fn exchange(
     address: std::net::SocketAddr,
@@ -75,7 +74,7 @@ async fn the_gateway_serves_itself() {
     );
     assert_eq!(ask("POST", "/mcp", "evil.example.com", CALL).await.0, 403);
     assert_eq!(ask("POST", "/", "localhost", CALL).await.0, 404);
-    // A probe calls by whatever name it knows.
+    // Probes may use any host name.
     assert_eq!(
         ask("GET", "/healthz", "10.0.0.7", "").await,
         (200, r#"{"status":"ok"}"#.to_owned())
@@ -113,10 +112,10 @@ async fn the_gateway_goes_into_another_router() {
 }
 
 #[tokio::test]
-async fn a_session_hears_of_changes_on_its_stream() {
-    let source = Changing::new(&["a"]);
+async fn a_session_receives_notifications_on_its_stream() {
+    let source = ChangingSource::new(&["a"]);
     let builder = Toolplane::builder()
-        .executor(Arc::new(Acting::default()))
+        .executor(Arc::new(BehaviorExecutor::default()))
         .source(source.clone());
     let gateway = Gateway::new(
         builder.build().expect("it can be set up"),
@@ -162,7 +161,7 @@ async fn a_session_hears_of_changes_on_its_stream() {
         .write_all(listen.as_bytes())
         .await
         .expect("the server reads");
-    // The client has the list, and it changes.
+    // The list changes after the client has received it.
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     assert_eq!(exchange(address, "POST", "/mcp", "localhost", list).await.0, 200);
     let mut heard = String::new();
@@ -182,7 +181,7 @@ async fn a_session_hears_of_changes_on_its_stream() {
 }
 
 #[tokio::test]
-async fn metrics_are_served_where_they_are_asked_for() {
+async fn metrics_are_served_where_enabled() {
     let metrics = Arc::new(Metrics::new());
     let plane = Toolplane::builder()
         .executor(Arc::new(Script::new([Step::Echo])))
@@ -255,9 +254,9 @@ async fn metrics_are_served_where_they_are_asked_for() {
     served.abort();
 }
 
-/// The page in the documentation promises these names.
+/// Checks that the documentation names every metric of the page.
 fn every_metric_is_documented(page: &str) {
-    let documented = include_str!("../../../../docs/src/how-to/observe.md");
+    let documented = include_str!("../../../../../docs/src/how-to/observe.md");
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let names: Vec<_> = names.filter_map(|line| line.split(' ').next()).collect();
     assert!(names.contains(&"toolplane_own_connections_limit"), "{names:?}");
@@ -274,12 +273,12 @@ fn every_metric_is_documented(page: &str) {
 }
 
 #[tokio::test]
-async fn pages_of_health_name_tools_only_to_those_who_may_know() {
+async fn health_pages_name_tools_only_to_accepted_requests() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let plane = Toolplane::builder()
         .executor(Arc::new(Script::new([Step::Echo])))
-        .source(Changing::new(&["a"]))
+        .source(ChangingSource::new(&["a"]))
         .tool(TestTool::new("t").descriptor)
         .build()
         .expect("it can be set up");
@@ -308,7 +307,7 @@ async fn pages_of_health_name_tools_only_to_those_who_may_know() {
     let (status, body) = ask("/health", "localhost").await;
     let body = page(body);
     assert_eq!((status, &body["tools"][0]["name"]), (200, &"t".into()));
-    // By a name that someone else has made point here.
+    // DNS rebinding: a foreign host name that points here.
     assert_eq!(
         ask("/health", "evil.example.com").await,
         (403, r#"{"status":"refused"}"#.to_owned())
