@@ -45,7 +45,7 @@ impl Toolplane {
         let target = target.ok_or_else(|| self.not_found_by(Feature::Resource, uri, caller, client))?;
         self.admit_subscription(&target, caller)?;
         let source = registry
-            .source_of_for(target.tool(), client)
+            .find_source_for(target.tool(), client)
             .ok_or_else(|| gone(uri))?;
         match source.subscribe_for(uri, client).await? {
             true => Ok(()),
@@ -170,7 +170,7 @@ impl Toolplane {
     }
 
     fn source_of(&self, target: &Target) -> Option<Arc<dyn Source>> {
-        self.0.registry.source_of(target.tool())
+        self.0.registry.find_source(target.tool())
     }
 }
 

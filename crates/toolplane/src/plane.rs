@@ -17,7 +17,7 @@ use tool_core::{
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::{ApprovalDesk, CredentialRefreshLayer, Denial, ErrorPolicyLayer, Redactor, SharedRules};
-use tool_registry::{Refused, Registry, Snapshot};
+use tool_registry::{RefusedFeature, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
@@ -275,7 +275,10 @@ impl Toolplane {
         let known = match &request.0.address {
             // One from a kept list is found again when its server runs.
             Address::Tool(name) => {
-                let known = self.0.registry.confirmed_for(name, || self.client_of(&request.0));
+                let known = self
+                    .0
+                    .registry
+                    .get_confirmed_for(name, || self.client_of(&request.0));
                 known.map(Target::Tool)
             }
             _ => None,
@@ -411,7 +414,7 @@ impl Toolplane {
         caller: &Caller,
     ) -> ToolError {
         let kind = feature.as_str();
-        let failed = self.0.registry.failed_owner(feature, name);
+        let failed = self.0.registry.find_failed_source(feature, name);
         if let Some((server, status)) = failed {
             let message = format!("the server `{server}` of `{name}` is not available");
             let reason = match &status.state {
@@ -424,7 +427,7 @@ impl Toolplane {
                 None => error,
             };
         }
-        let is_it = |refused: &&Refused| refused.feature == feature && refused.name == name;
+        let is_it = |refused: &&RefusedFeature| refused.feature == feature && refused.name == name;
         if let Some(refused) = snapshot.refused().iter().find(is_it) {
             let message = format!("the {kind} `{name}` is there but cannot be used");
             return ToolError::new(ErrorKind::Unavailable, message)
@@ -492,7 +495,7 @@ impl Toolplane {
             .into_iter()
             .flat_map(|feature| snapshot.list(feature).iter().cloned());
         let mut off: Vec<(Arc<Tool>, Disabled)> = Vec::new();
-        for tool in all.chain(self.0.registry.tools_of_clients()) {
+        for tool in all.chain(self.0.registry.client_tools()) {
             let is_new = |(known, _): &(Arc<Tool>, _)| !Arc::ptr_eq(known.state(), tool.state());
             if let Some(disabled) = tool.state().disabled()
                 && off.iter().all(is_new)
@@ -536,7 +539,7 @@ impl Toolplane {
 
     /// The tools that are not offered, and why.
     #[must_use]
-    pub fn refused(&self) -> Vec<Refused> {
+    pub fn refused(&self) -> Vec<RefusedFeature> {
         self.0.registry.snapshot().refused().to_vec()
     }
 

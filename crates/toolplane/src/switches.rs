@@ -61,7 +61,7 @@ impl Inner {
 
     /// Tells clients and observers of a switch.
     fn switched(&self, tool: &str, is_on: bool, reason: Option<&str>) {
-        self.registry.lists_changed();
+        self.registry.mark_lists_changed();
         self.views.clear();
         self.observers.tell(&Event::Switched { tool, is_on, reason });
     }
@@ -69,7 +69,7 @@ impl Inner {
     fn knows(&self, tool: &str) -> bool {
         let snapshot = self.registry.snapshot();
         let shared = snapshot.list(Feature::Tool).iter().cloned();
-        let of_clients = self.registry.tools_of_clients().into_iter();
+        let of_clients = self.registry.client_tools().into_iter();
         shared
             .chain(of_clients.filter(|tool| tool.feature() == Feature::Tool))
             .any(|known| known.names().any(|name| name == tool))

@@ -19,7 +19,7 @@ pub(super) struct OpenCall {
     run: Run,
 }
 
-/// Where a call runs.
+/// Execution of a call, inline or in a task of its own.
 ///
 /// | state | event | next state |
 /// |---|---|---|

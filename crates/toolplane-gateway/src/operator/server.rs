@@ -167,7 +167,7 @@ fn enable(plane: &Toolplane, body: &RawJson) -> ApiResult {
     Err(api_error(StatusCode::NOT_FOUND, "not_found", &message))
 }
 
-/// Reads the body of a request. An empty body stands for an empty object.
+/// Reads the body of a request. An empty body is read as an empty object.
 async fn read(body: Incoming) -> Result<RawJson, (StatusCode, RawJson)> {
     let usage = |message: &str| api_error(StatusCode::BAD_REQUEST, "usage", message);
     let body = tokio::time::timeout(READ_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await;

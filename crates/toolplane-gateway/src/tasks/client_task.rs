@@ -35,7 +35,7 @@ impl<'a> ClientTask<'a> {
     pub(super) fn from_request(gateway: &'a GatewayState, cx: &'a RequestContext) -> Result<Self, RpcError> {
         let id = cx.task_id().and_then(RawJson::string);
         let id = id.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`taskId` must be a string"))?;
-        let record = gateway.tasks.get(&id, &Owner::of_request(cx));
+        let record = gateway.tasks.get(&id, &Owner::from_request(cx));
         Ok(Self {
             gateway,
             cx,
@@ -106,7 +106,7 @@ impl<'a> ClientTask<'a> {
                 _ => Some(false),
             };
             // The task may have expired in the meantime.
-            let owner = Owner::of_request(self.cx);
+            let owner = Owner::from_request(self.cx);
             self.gateway
                 .tasks
                 .get(&self.id, &owner)

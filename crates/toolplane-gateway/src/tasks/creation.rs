@@ -31,7 +31,7 @@ impl IncomingRequest<'_> {
                 return Err(RpcError::new(code::METHOD_NOT_FOUND, message).into());
             }
         }
-        if !gateway.tasks.has_room(&Owner::of_request(cx)) {
+        if !gateway.tasks.has_room(&Owner::from_request(cx)) {
             return Err(too_many_tasks().into());
         }
         Ok(cx.task().cloned().map(TaskMode::Requested))
@@ -39,7 +39,8 @@ impl IncomingRequest<'_> {
 
     /// Returns [`TaskMode::Allowed`] if the client allows that its call becomes a task, and there is room for one.
     pub(crate) fn allowed_task(&self) -> Option<TaskMode> {
-        let is_allowed = self.shape.allows_task() && self.gateway.tasks.has_room(&Owner::of_request(self.cx));
+        let is_allowed =
+            self.shape.allows_task() && self.gateway.tasks.has_room(&Owner::from_request(self.cx));
         is_allowed.then_some(TaskMode::Allowed)
     }
 
@@ -54,7 +55,7 @@ impl IncomingRequest<'_> {
         };
         let lifetime = lifetime(&described);
         let tasks = &self.gateway.tasks;
-        let inserted = tasks.insert(Owner::of_request(cx), Arc::clone(&tool), task.clone(), lifetime);
+        let inserted = tasks.insert(Owner::from_request(cx), Arc::clone(&tool), task.clone(), lifetime);
         let Some(id) = inserted else {
             self.cancel(CallRequest::task(tool, task, TaskRequest::Cancel));
             return Err(too_many_tasks());

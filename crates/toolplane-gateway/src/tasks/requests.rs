@@ -66,7 +66,7 @@ impl<'a> TaskMethodRequest<'a> {
     /// Lists the client's tasks in their present state, or in the last known state if a server does not answer.
     async fn list(self) -> Result<Answer, RpcError> {
         let Self { gateway, cx, .. } = self;
-        let mut own = gateway.tasks.list(&Owner::of_request(cx), self.start()?);
+        let mut own = gateway.tasks.list(&Owner::from_request(cx), self.start()?);
         let has_more = own.len() > PAGE_SIZE;
         own.truncate(PAGE_SIZE);
         let last = own.last().map(|(_, record)| record.number);

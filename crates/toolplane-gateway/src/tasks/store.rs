@@ -40,7 +40,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     principal: Principal,
-    /// Connection or session, if there is one: a principal such as `anonymous` stands for many people.
+    /// Connection or session, if there is one: a principal such as `anonymous` may be many people.
     client: ClientKey,
     /// Era in which the task was created. Requests about it are in the same era.
     era: Era,
@@ -71,7 +71,7 @@ const MAX_STATE: usize = 4 * 1024;
 
 impl Owner {
     /// Returns the owner of the tasks that a request creates.
-    pub(super) fn of_request(cx: &RequestContext) -> Self {
+    pub(super) fn from_request(cx: &RequestContext) -> Self {
         Self {
             principal: cx.principal().clone(),
             client: client_key(cx),

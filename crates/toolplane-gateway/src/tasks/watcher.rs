@@ -35,7 +35,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The task is polled on behalf of its owner. Notifications of its server would not suffice: servers need not send any, and
 /// those sent while a stream is reopened are lost.
 pub(crate) fn watch_task(gateway: &GatewayState, id: &str, cx: &RequestContext) -> bool {
-    let Some(record) = gateway.tasks.get(id, &Owner::of_request(cx)) else {
+    let Some(record) = gateway.tasks.get(id, &Owner::from_request(cx)) else {
         return false;
     };
     let watcher = TaskWatcher {

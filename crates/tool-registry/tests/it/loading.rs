@@ -1,4 +1,4 @@
-//! Lists from an earlier run, and lists that do not wait for the slowest source.
+//! Lists that were kept from an earlier run, and lists that do not wait for the slowest source.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use tool_testkit::{Script, TestTool};
 
 use crate::{names, parts, registry};
 
-/// A server that offers some tools after an earlier run, and others when it is loaded.
+/// A server that offers some tools from an earlier run, and others once it is loaded.
 struct Server {
     name: &'static str,
     kept: Option<Vec<&'static str>>,
@@ -28,7 +28,7 @@ struct Server {
     catalogue: watch::Sender<Arc<Catalogue>>,
     n_recalls: AtomicUsize,
     n_loads: AtomicUsize,
-    /// Whether a load may go on.
+    /// Permits of loads.
     gate: Semaphore,
 }
 
@@ -45,7 +45,7 @@ impl Server {
         })
     }
 
-    /// A server whose loads wait until they are let through.
+    /// Makes a server whose loads wait for permits.
     fn slow(name: &'static str, fresh: &[&'static str]) -> Arc<Self> {
         let server = Self::new(name, None, fresh);
         server.gate.forget_permits(usize::MAX);
@@ -66,7 +66,7 @@ impl Server {
     fn descriptor(&self, tool: &str) -> Descriptor {
         let mut descriptor = TestTool::new(tool).descriptor;
         descriptor.origin.trust = Trust::Upstream;
-        descriptor.executor.kind = Owned::KIND.to_owned();
+        descriptor.executor.kind = UpstreamExecutor::KIND.to_owned();
         descriptor.executor.config = self.name.into();
         descriptor
     }
@@ -76,14 +76,14 @@ impl Server {
     }
 }
 
-/// Runs the tools of servers, each by the server that its settings name.
-struct Owned(Script);
+/// Runs tools of servers. The settings of a tool name its upstream.
+struct UpstreamExecutor(Script);
 
-impl Owned {
+impl UpstreamExecutor {
     const KIND: &str = "owned";
 }
 
-impl Executor for Owned {
+impl Executor for UpstreamExecutor {
     fn kind(&self) -> &'static str {
         Self::KIND
     }
@@ -122,7 +122,7 @@ impl Source for Server {
         Box::pin(async {
             if let Some(kept) = &self.kept {
                 self.offer(kept, true);
-                // Whoever follows the lists has a turn.
+                // Lets the tasks that follow the sources run.
                 tokio::task::yield_now().await;
             }
         })
@@ -162,14 +162,14 @@ fn registry_of(servers: &[&Arc<Server>]) -> Registry {
             .map(|server| Arc::clone(server) as Arc<dyn Source>)
             .collect(),
     );
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(UpstreamExecutor(Script::new([]))));
     Registry::new(all)
 }
 
 const WAIT: Duration = Duration::from_secs(4);
 
 #[tokio::test(start_paused = true)]
-async fn a_list_has_what_was_kept_and_starts_nothing_for_it() {
+async fn a_list_has_kept_tools_and_starts_no_server() {
     let kept = Server::new("kept", Some(&["kept__a"]), &["kept__a"]);
     let registry = registry_of(&[&kept]);
     let start = Instant::now();
@@ -182,17 +182,17 @@ async fn a_list_has_what_was_kept_and_starts_nothing_for_it() {
     registry.load_within(WAIT).await;
     assert_eq!(kept.n_recalls.load(Ordering::SeqCst), 1, "once is enough");
     let tool = registry.get("kept__a").expect("it is listed");
-    assert!(registry.snapshot().is_kept(&tool));
-    assert!(registry.confirmed("kept__a").is_none());
-    // Whoever wants everything as it is now waits for it.
+    assert!(registry.snapshot().is_unconfirmed(&tool));
+    assert!(registry.get_confirmed("kept__a").is_none());
+    // A caller that needs the present lists waits for the load.
     registry.load().await;
     assert_eq!(kept.n_loads(), 1);
-    assert!(registry.confirmed("kept__a").is_some());
-    assert!(!registry.snapshot().is_kept(&tool));
+    assert!(registry.get_confirmed("kept__a").is_some());
+    assert!(!registry.snapshot().is_unconfirmed(&tool));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
+async fn a_hanging_source_delays_only_the_first_list() {
     let hanging = Server::slow("hanging", &["hanging__a"]);
     let good = Server::new("good", None, &["good__a"]);
     let registry = registry_of(&[&hanging, &good]);
@@ -204,7 +204,7 @@ async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
         (vec!["good__a".to_owned()], WAIT)
     );
     let missing: Vec<_> = registry
-        .unlisted()
+        .unlisted_sources()
         .iter()
         .map(|source| source.name().to_owned())
         .collect();
@@ -223,11 +223,11 @@ async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
     hanging.gate.add_permits(1);
     changes.changed().await.expect("what comes late is told");
     assert_eq!(names(&registry), ["good__a", "hanging__a"]);
-    assert!(registry.unlisted().is_empty());
+    assert!(registry.unlisted_sources().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_up_a_list_does_not_give_up_its_servers() {
+async fn cancelling_a_list_does_not_cancel_the_loads() {
     let slow = Server::slow("slow", &["slow__a"]);
     let registry = registry_of(&[&slow]);
     let given_up = tokio::time::timeout(WAIT / 2, registry.load_within(WAIT)).await;
@@ -242,7 +242,7 @@ async fn whoever_gives_up_a_list_does_not_give_up_its_servers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_wait_and_any_wait_are_possible() {
+async fn a_wait_may_be_zero_or_unlimited() {
     let slow = Server::slow("slow", &["slow__a"]);
     let registry = registry_of(&[&slow]);
     let start = Instant::now();
@@ -257,9 +257,9 @@ async fn no_wait_and_any_wait_are_possible() {
     assert_eq!(listing.await.expect("it ends").tools().len(), 1);
 }
 
-/// One that fails is tried again by later lists, which do not wait for it once it had its time.
+/// A failed source is loaded again by later lists, which do not wait once its time has passed.
 #[tokio::test(start_paused = true)]
-async fn one_that_failed_is_tried_again() {
+async fn a_failed_source_is_loaded_again() {
     let server = Server::new("s", None, &["s__a"]);
     let offer = std::mem::replace(&mut *server.fresh.lock().unwrap(), Err("no".to_owned()));
     let registry = registry_of(&[&server]);
@@ -274,12 +274,12 @@ async fn one_that_failed_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_in_the_place_of_another_has_its_own_time() {
+async fn a_replacement_of_a_source_has_its_own_wait() {
     let [before, now] = [(); 2].map(|()| Server::slow("slow", &["slow__a"]));
     let registry = registry_of(&[&before]);
     registry.load_within(WAIT).await;
     let mut all = parts(vec![now.clone()]);
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(UpstreamExecutor(Script::new([]))));
     registry.replace(all, false);
     let start = Instant::now();
     registry.load_within(WAIT).await;
@@ -287,12 +287,12 @@ async fn one_in_the_place_of_another_has_its_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_is_confirmed_before_it_is_used() {
+async fn kept_tools_are_confirmed_before_use() {
     let server = Server::new("s", Some(&["s__same", "s__gone"]), &["s__same", "s__new"]);
     let other = Server::new("other", Some(&["other__a"]), &["other__a"]);
     let written = Arc::new(FixedSource::new("file", vec![crate::descriptor("written")]));
     let mut all = parts(vec![server.clone(), other.clone(), written]);
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(UpstreamExecutor(Script::new([]))));
     let registry = Registry::new(all);
     let same = registry.find("s__same").await.expect("it was kept");
     assert_eq!(server.n_loads(), 0);
@@ -300,7 +300,7 @@ async fn what_is_kept_is_confirmed_before_it_is_used() {
     assert!(!registry.confirm(&written).await);
     assert!(registry.confirm(&same).await);
     assert_eq!((server.n_loads(), other.n_loads()), (1, 0), "no other is needed");
-    assert!(registry.confirmed("s__same").is_some());
+    assert!(registry.get_confirmed("s__same").is_some());
     assert!(
         !registry.confirm(&registry.get("s__same").unwrap()).await,
         "once is enough"
@@ -310,9 +310,9 @@ async fn what_is_kept_is_confirmed_before_it_is_used() {
     assert_eq!(other.n_loads(), 0);
 }
 
-/// Agents may call what was never listed, such as what a server has since it was updated.
+/// Agents may call tools that were never listed, such as those of an updated server.
 #[tokio::test(start_paused = true)]
-async fn what_is_not_on_a_kept_list_is_looked_for_at_the_server() {
+async fn a_tool_that_is_not_on_a_kept_list_is_requested_from_the_server() {
     let server = Server::new("s", Some(&["s__old"]), &["s__old", "s__new"]);
     let registry = registry_of(&[&server]);
     assert!(registry.find("s__new").await.is_some());
@@ -320,7 +320,7 @@ async fn what_is_not_on_a_kept_list_is_looked_for_at_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_confirmed_is_no_change() {
+async fn confirming_an_equal_list_is_no_change() {
     let server = Server::new("s", Some(&["s__a"]), &["s__a"]);
     let registry = registry_of(&[&server]);
     let kept = registry.load_within(WAIT).await;
@@ -334,8 +334,8 @@ async fn a_registry_without_sources_lists_nothing_at_once() {
     assert!(registry(Vec::new()).load_within(WAIT).await.tools().is_empty());
 }
 
-/// A recall of many sources makes one snapshot, although each source offers its lists on its own; one that is given up makes
-/// it as well.
+/// A recall of many sources makes one snapshot, although each source offers its lists on its own. So does a cancelled
+/// recall.
 #[tokio::test]
 async fn a_recall_of_many_sources_makes_one_snapshot() {
     const NAMES: [&str; 20] = [
@@ -346,7 +346,7 @@ async fn a_recall_of_many_sources_makes_one_snapshot() {
         let servers = NAMES.map(|name| Server::new(name, Some(&[name]), &[]));
         let servers: Vec<_> = servers.iter().collect();
         let registry = registry_of(&servers);
-        // Those who follow the sources wait for changes.
+        // Lets the tasks that follow the sources wait for changes.
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Snapshots for single clients: a source may offer a client other tools than everyone else.
+//! Snapshots for single clients: a source may offer a client other tools than all others.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,43 +15,43 @@ use tool_core::{Catalogue, ClientIdentity, Feature, Source, Tool, ToolState};
 
 use crate::{
     Registry, Snapshot,
-    registry::{Cause, Parts, Shared},
+    registry::{Parts, ResolveReason, Shared},
     resolve::Resolver,
     snapshot::key,
 };
 
-/// The snapshots of clients that see other tools than everyone else.
+/// Snapshots of clients that see other tools than all others.
 #[derive(Default)]
 pub(crate) struct ClientSnapshots {
-    /// Whether any source ever had lists for single clients: looked at by every call.
+    /// `true` once any source had lists for single clients. Checked by every call, so that others pay nothing.
     is_used: AtomicBool,
-    /// The names of those sources.
+    /// Names of those sources.
     sources: Mutex<HashSet<Arc<str>>>,
-    resolved: Mutex<HashMap<ClientIdentity, Resolved>>,
-    /// The state of each tool that only clients' own lists have: all clients share it, as they share that of any tool.
+    resolved: Mutex<HashMap<ClientIdentity, ClientSnapshot>>,
+    /// State of each tool that is only on lists of single clients. All clients share it, as they share that of any tool.
     states: Mutex<HashMap<Key, Weak<ToolState>>>,
     n_resolved: AtomicU64,
 }
 
-/// The feature of a tool, and what it is found by.
+/// Feature of a tool, and its key: see [`key`].
 type Key = (Feature, Arc<str>);
 
-/// The snapshot of one client, and the lists that it was made of.
-struct Resolved {
+/// Snapshot of one client, with the lists that it was made from.
+struct ClientSnapshot {
     base: Arc<Snapshot>,
-    own: Own,
+    lists: ClientLists,
     snapshot: Arc<Snapshot>,
 }
 
-/// The lists of a client by their sources.
-type Own = Vec<(Arc<dyn Source>, Arc<Catalogue>)>;
+/// Lists for a single client, with their sources.
+type ClientLists = Vec<(Arc<dyn Source>, Arc<Catalogue>)>;
 
-/// The number of clients whose snapshots are kept. A snapshot that is dropped is resolved again when it is needed.
+/// Maximum number of clients whose snapshots are kept. An evicted snapshot is resolved again when it is needed.
 const MAX_CLIENTS: usize = 256;
 
 impl ClientSnapshots {
-    /// Notes that a source may have lists for single clients.
-    pub(crate) fn note(&self, source: &Arc<str>) {
+    /// Records that a source may have lists for single clients.
+    pub(crate) fn add_source(&self, source: &Arc<str>) {
         lock(&self.sources).insert(Arc::clone(source));
         self.is_used.store(true, Ordering::Release);
     }
@@ -60,7 +60,7 @@ impl ClientSnapshots {
         self.is_used.load(Ordering::Acquire)
     }
 
-    /// The state of a tool that is on no shared list.
+    /// Returns the state of a tool that is on no shared list.
     pub(crate) fn state_of(&self, key: &(Feature, Arc<str>)) -> Option<Arc<ToolState>> {
         match self.is_used() {
             true => lock(&self.states).get(key).and_then(Weak::upgrade),
@@ -68,20 +68,26 @@ impl ClientSnapshots {
         }
     }
 
-    fn known(&self, client: &ClientIdentity, base: &Arc<Snapshot>, own: &Own) -> Option<Arc<Snapshot>> {
+    /// Returns the snapshot of a client if it was made from this base and these lists.
+    fn get(
+        &self,
+        client: &ClientIdentity,
+        base: &Arc<Snapshot>,
+        lists: &ClientLists,
+    ) -> Option<Arc<Snapshot>> {
         let resolved = lock(&self.resolved);
         let known = resolved.get(client)?;
         let is_same = Arc::ptr_eq(&known.base, base)
-            && known.own.len() == own.len()
+            && known.lists.len() == lists.len()
             && known
-                .own
+                .lists
                 .iter()
-                .zip(own)
+                .zip(lists)
                 .all(|(one, other)| Arc::ptr_eq(&one.0, &other.0) && Arc::ptr_eq(&one.1, &other.1));
         is_same.then(|| known.snapshot.clone())
     }
 
-    fn keep(&self, client: &ClientIdentity, resolved: Resolved) {
+    fn insert(&self, client: &ClientIdentity, resolved: ClientSnapshot) {
         let mut states = lock(&self.states);
         states.retain(|_, state| state.strong_count() > 0);
         for (key, tool) in tools(&resolved.snapshot) {
@@ -92,7 +98,7 @@ impl ClientSnapshots {
         drop(states);
         let mut all = lock(&self.resolved);
         if all.len() >= MAX_CLIENTS && !all.contains_key(client) {
-            // Of those that were made of older lists first.
+            // Evicts the snapshot that was made first.
             let oldest = all.iter().min_by_key(|(_, known)| known.snapshot.scope);
             if let Some(oldest) = oldest.map(|(oldest, _)| oldest.clone()) {
                 all.remove(&oldest);
@@ -114,41 +120,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
-    /// The snapshot that this client sees: of every source that has lists for this client alone, those; of every other
-    /// source, the same as [`Registry::snapshot`]. Where two sources have one of the same name, the order of the sources
-    /// decides as everywhere.
+    /// Returns the snapshot that this client sees. Sources with lists for this client contribute those, all others the same as
+    /// in [`Registry::snapshot`]. The order of the sources decides between equal names, as in the shared snapshot.
     #[must_use]
     pub fn snapshot_for(&self, client: &ClientIdentity) -> Arc<Snapshot> {
         let clients = &self.0.clients;
         if !clients.is_used() {
             return self.snapshot();
         }
-        let own = self.own_lists(client);
+        let lists = self.client_lists(client);
         let base = self.snapshot();
-        if own.is_empty() {
+        if lists.is_empty() {
             lock(&clients.resolved).remove(client);
             return base;
         }
-        if let Some(known) = clients.known(client, &base, &own) {
+        if let Some(known) = clients.get(client, &base, &lists) {
             return known;
         }
-        let (base, mut snapshot) = self.resolved_with(&own);
+        let (base, mut snapshot) = self.resolve_for_client(&lists);
         snapshot.scope = clients.n_resolved.fetch_add(1, Ordering::Relaxed) + 1;
         snapshot.revision = base.revision;
         for feature in Feature::ALL {
-            snapshot.shelf_mut(feature).revision = base.shelf(feature).revision;
+            snapshot.feature_list_mut(feature).revision = base.feature_list(feature).revision;
         }
         let snapshot = Arc::new(snapshot);
-        let resolved = Resolved {
+        let resolved = ClientSnapshot {
             base,
-            own,
+            lists,
             snapshot: snapshot.clone(),
         };
-        clients.keep(client, resolved);
+        clients.insert(client, resolved);
         snapshot
     }
 
-    /// The tool of this name that the client sees, if it is known now. `client` is called only if any source has lists for
+    /// Returns the tool of this name from the client's present snapshot. `client` is called only if any source has lists for
     /// single clients.
     #[must_use]
     pub fn get_for(&self, name: &str, client: impl FnOnce() -> ClientIdentity) -> Option<Arc<Tool>> {
@@ -158,33 +163,37 @@ impl Registry {
         }
     }
 
-    /// The tool of this name that the client sees, if it is known now and no [`Registry::confirm`] is due. `client` is called
-    /// only if any source has lists for single clients.
+    /// Returns the tool of this name from the client's present snapshot, or `None` if it still needs [`Registry::confirm`].
+    /// `client` is called only if any source has lists for single clients.
     #[must_use]
-    pub fn confirmed_for(&self, name: &str, client: impl FnOnce() -> ClientIdentity) -> Option<Arc<Tool>> {
+    pub fn get_confirmed_for(
+        &self,
+        name: &str,
+        client: impl FnOnce() -> ClientIdentity,
+    ) -> Option<Arc<Tool>> {
         match self.0.clients.is_used() {
-            true => self.snapshot_for(&client()).confirmed(name),
-            false => self.confirmed(name),
+            true => self.snapshot_for(&client()).get_confirmed(name),
+            false => self.get_confirmed(name),
         }
     }
 
-    /// Loads sources as [`Registry::load_within`], and returns the snapshot that this client sees then.
+    /// Loads sources as [`Registry::load_within`] does, and returns the snapshot that this client sees after that.
     pub async fn load_within_for(&self, client: &ClientIdentity, wait: Duration) -> Arc<Snapshot> {
         self.load_within(wait).await;
         self.refresh_for(client).await;
         self.snapshot_for(client)
     }
 
-    /// Loads every source, as [`Registry::load`], and returns the snapshot that this client sees then.
+    /// Loads every source as [`Registry::load`] does, and returns the snapshot that this client sees after that.
     pub async fn load_for(&self, client: &ClientIdentity) -> Arc<Snapshot> {
         self.load().await;
         self.refresh_for(client).await;
         self.snapshot_for(client)
     }
 
-    /// Tools that some client sees and that are not in the shared snapshot.
+    /// Returns the tools that some client sees and that are not in the shared snapshot.
     #[must_use]
-    pub fn tools_of_clients(&self) -> Vec<Arc<Tool>> {
+    pub fn client_tools(&self) -> Vec<Arc<Tool>> {
         let base = self.snapshot();
         let resolved = lock(&self.0.clients.resolved);
         let of_clients = resolved.values().flat_map(|known| tools(&known.snapshot));
@@ -192,42 +201,42 @@ impl Registry {
         own.map(|(_, tool)| tool.clone()).collect()
     }
 
-    /// Waits for lists of the client's own that are being read again.
+    /// Waits for lists of this client that are being read again.
     pub(crate) async fn refresh_for(&self, client: &ClientIdentity) {
         if !self.0.clients.is_used() {
             return;
         }
-        let sources = self.sources_with_own_lists();
+        let sources = self.sources_with_client_lists();
         join_all(sources.iter().map(|source| source.refresh_for(client))).await;
     }
 
-    fn own_lists(&self, client: &ClientIdentity) -> Own {
-        let sources = self.sources_with_own_lists().into_iter();
-        let own = sources.filter_map(|source| {
+    fn client_lists(&self, client: &ClientIdentity) -> ClientLists {
+        let sources = self.sources_with_client_lists().into_iter();
+        let lists = sources.filter_map(|source| {
             let lists = source.snapshot_for(client)?;
             Some((source, lists))
         });
-        own.collect()
+        lists.collect()
     }
 
-    fn sources_with_own_lists(&self) -> Vec<Arc<dyn Source>> {
+    fn sources_with_client_lists(&self) -> Vec<Arc<dyn Source>> {
         let names = lock(&self.0.clients.sources);
         let mut sources = self.sources();
         sources.retain(|source| names.contains(source.name()));
         sources
     }
 
-    /// Resolves the tools of all sources, with these lists in the place of those that their sources share.
-    fn resolved_with(&self, own: &Own) -> (Arc<Snapshot>, Snapshot) {
+    /// Resolves the tools of all sources, with these lists instead of the shared ones of their sources.
+    fn resolve_for_client(&self, lists: &ClientLists) -> (Arc<Snapshot>, Snapshot) {
         self.resolve_with(|source| {
-            let own = own.iter().find(|(known, _)| Arc::ptr_eq(known, source));
+            let own = lists.iter().find(|(known, _)| Arc::ptr_eq(known, source));
             own.map_or_else(|| source.snapshot(), |(_, lists)| lists.clone())
         })
     }
 }
 
 impl Registry {
-    /// Resolves the lists that `list` gives for each source into a snapshot beside the present one, and returns both.
+    /// Resolves the lists that `list` returns for each source. Returns the present shared snapshot, and the new one.
     fn resolve_with(&self, list: impl Fn(&Arc<dyn Source>) -> Arc<Catalogue>) -> (Arc<Snapshot>, Snapshot) {
         let shared = &*self.0;
         let _guard = shared.resolving.lock();
@@ -236,7 +245,7 @@ impl Registry {
         let sources = parts.sources.iter();
         let catalogues: Vec<_> = sources.map(|source| (source.name(), list(source))).collect();
         let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
-        let resolver = Self::resolver(shared, &parts, &before, Cause::Sources, &is_renamed);
+        let resolver = Self::resolver(shared, &parts, &before, ResolveReason::Sources, &is_renamed);
         let snapshot = resolver.resolve(&catalogues);
         (before, snapshot)
     }
@@ -245,7 +254,7 @@ impl Registry {
         shared: &'a Shared,
         parts: &'a Parts,
         before: &'a Snapshot,
-        cause: Cause,
+        reason: ResolveReason,
         is_renamed: &'a (dyn Fn(&str, &str) -> bool + Sync + 'a),
     ) -> Resolver<'a> {
         Resolver {
@@ -257,8 +266,11 @@ impl Registry {
             namespaces: &parts.namespaces,
             is_renamed,
             before,
-            keeps_tools: !matches!(cause, Cause::Parts { .. }),
-            lists_changed: matches!(cause, Cause::Admission | Cause::Parts { lists_changed: true }),
+            reuses_tools: !matches!(reason, ResolveReason::Parts { .. }),
+            lists_changed: matches!(
+                reason,
+                ResolveReason::Admission | ResolveReason::Parts { lists_changed: true }
+            ),
         }
     }
 }

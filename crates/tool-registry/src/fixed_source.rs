@@ -2,7 +2,7 @@ use std::{future, sync::Arc};
 
 use tool_core::{BoxFuture, Catalogue, Descriptor, Feature, Source, SourceState, SourceStatus};
 
-/// A source whose tools are known from the start and never change: what a configuration file says.
+/// A source whose tools are known from the start and never change, such as a configuration file.
 #[derive(Debug)]
 pub struct FixedSource {
     name: String,
@@ -10,7 +10,7 @@ pub struct FixedSource {
 }
 
 impl FixedSource {
-    /// A source with these tools.
+    /// Makes a source with these tools.
     #[must_use]
     pub fn new(name: impl Into<String>, tools: Vec<Arc<Descriptor>>) -> Self {
         let catalogue = Catalogue {
