@@ -297,7 +297,7 @@ impl MockServerBuilder {
                 .collect(),
             offer: self.offer,
             log: Log::default(),
-            notices: mcp_server::Notices::default(),
+            notices: mcp_server::Notifier::default(),
         }))
     }
 }

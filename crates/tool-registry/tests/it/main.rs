@@ -14,7 +14,7 @@ use std::{
 use raw_json::RawJson;
 use tokio::sync::{Semaphore, watch};
 use tool_core::{
-    BoxFuture, Catalogue, Descriptor, Disabled, Feature, Instant, Rejected, Source, SourceState, SourceStatus,
+    BoxFuture, Catalogue, Descriptor, DisabledTool, Feature, Instant, RejectedEntry, Source, SourceState, SourceStatus,
 };
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_testkit::{Script, TestTool};
@@ -269,7 +269,7 @@ async fn a_disabled_tool_stays_disabled_when_its_description_changes() {
     let lazy = Arc::new(LazyServer::new("srv", &["srv__a"]));
     let registry = registry(vec![lazy.clone()]);
     let before = registry.find("srv__a").await.expect("it is there");
-    before.state().disable(Disabled {
+    before.state().disable(DisabledTool {
         reason: "its credentials are refused".to_owned(),
         since: SystemTime::UNIX_EPOCH,
         until: Instant::default(),
@@ -323,7 +323,7 @@ async fn a_failed_source_is_missing_with_its_reason() {
 #[tokio::test]
 async fn entries_that_a_source_rejects_are_listed() {
     let lazy = LazyServer::new("srv", &[]);
-    let rejected = Rejected {
+    let rejected = RejectedEntry {
         feature: Feature::Tool,
         name: "srv__x".to_owned(),
         reason: "no schema".to_owned(),

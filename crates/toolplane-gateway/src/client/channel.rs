@@ -28,7 +28,7 @@ pub(crate) struct ClientChannel {
 impl ClientChannel {
     /// Returns the channel to the client of a request, or `None` if the client can neither be asked nor wants logs.
     pub(crate) fn open(cx: &RequestContext) -> Option<Arc<dyn Ask>> {
-        if !cx.may_be_told() {
+        if !cx.has_back_channel() {
             return None;
         }
         let handle = cx.client();
@@ -112,7 +112,7 @@ fn ask_error(error: ClientRequestError) -> AskError {
     match error {
         ClientRequestError::NotDeclared(error) => AskError::Impossible(error.message),
         ClientRequestError::Refused(error) => AskError::Refused(error_json(&error)),
-        ClientRequestError::Gone => AskError::Unanswered,
+        ClientRequestError::Disconnected => AskError::Unanswered,
         other => AskError::Impossible(other.to_string()),
     }
 }

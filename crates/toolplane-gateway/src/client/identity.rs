@@ -64,7 +64,7 @@ pub(crate) fn resolve_caller(
 /// Returns the identity of a client that acts for this caller.
 pub(crate) fn client_identity(peer: &Peer, caller: &Caller) -> ClientIdentity {
     let declared = peer.capabilities.as_ref();
-    let capabilities = declared.map(ClientCapabilities::of).unwrap_or_default();
+    let capabilities = declared.map(ClientCapabilities::from_json).unwrap_or_default();
     let key = peer_key(peer);
     ClientIdentity::new(None, Some(&key), capabilities, caller)
 }

@@ -71,7 +71,7 @@ fn client_error(method: &str, error: ClientRequestError) -> ToolError {
         ClientRequestError::NotDeclared(reason) => {
             return missing_capability(&format!("the tool asks for `{method}`"), reason);
         }
-        ClientRequestError::NoWay => (
+        ClientRequestError::NoChannel => (
             ErrorKind::MissingCapability,
             format!(
                 "the tool asks for `{method}`, and this client cannot be asked: it must open a session and accept event streams"

@@ -7,7 +7,7 @@ mod state;
 use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use mcp_server::{
-    HttpServerOptions, HttpService, Notices, ServeOptions, SharedAllowed, StdioOptions, serve_http,
+    HttpServerOptions, HttpService, Notifier, ServeOptions, SharedAllowList, StdioOptions, serve_http,
     serve_stdio,
 };
 use tokio::{
@@ -78,7 +78,7 @@ impl Gateway {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let notices = options.notices.clone();
+        let notices = options.notifier.clone();
         tokio::select! {
             served = serve_stdio(self.clone(), reader, writer, options, shutdown) => served,
             () = self.announce(&notices) => Ok(()),
@@ -105,7 +105,7 @@ impl Gateway {
     ) -> io::Result<()> {
         options.path.get_or_insert_with(|| "/mcp".to_owned());
         options.own_host = Some(host_of(&listener)?);
-        let notices = options.notices.clone();
+        let notices = options.notifier.clone();
         let page = self.metrics_page(&options.allowed);
         let service = Arc::new(self.http_service(options));
         self.add_session_gauge(&service);
@@ -120,7 +120,7 @@ impl Gateway {
         }
     }
 
-    fn metrics_page(&self, allowed: &SharedAllowed) -> Option<MetricsPage> {
+    fn metrics_page(&self, allowed: &SharedAllowList) -> Option<MetricsPage> {
         let options = &self.0.options;
         let metrics = options.metrics.as_ref().filter(|_| options.serves_metrics)?;
         Some(MetricsPage {
@@ -156,7 +156,7 @@ impl Gateway {
 
     /// Notifies listening clients of changed lists, and of changed resources and tasks that they subscribed to. Never
     /// completes.
-    pub async fn announce(&self, notices: &Notices) {
+    pub async fn announce(&self, notices: &Notifier) {
         let state = &*self.0;
         let _attached = state.notifiers.attach(notices);
         tokio::join!(
@@ -167,7 +167,7 @@ impl Gateway {
         );
     }
 
-    async fn announce_lists(&self, notices: &Notices) {
+    async fn announce_lists(&self, notices: &Notifier) {
         let mut changes = self.0.plane.changes();
         while changes.changed().await.is_ok() {
             sleep(DEBOUNCE).await;

@@ -129,7 +129,7 @@ impl Service for Gateway {
         self.state().plane.learn_tool(tool, &client).await;
     }
 
-    async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
+    async fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         let state = self.state();
         let caller = state.caller(cx.principal());
         state.lists.assume_seen(&state.plane.known(&caller));
@@ -141,13 +141,13 @@ impl Service for Gateway {
         join_all(subscribed).await.into_iter().flatten().collect()
     }
 
-    async fn watch_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> Vec<String> {
+    async fn filter_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> Vec<String> {
         ids.into_iter()
             .filter(|id| watch_task(self.state(), id, cx))
             .collect()
     }
 
-    fn disconnected(&self, connection: u64) {
+    fn on_disconnect(&self, connection: u64) {
         // At the end of the process the runtime is gone, and cleanup is needless.
         if Handle::try_current().is_ok() {
             let client = connection_key(connection);
@@ -156,7 +156,7 @@ impl Service for Gateway {
         }
     }
 
-    fn notified(&self, notification: &Notification, cx: &RequestContext) {
+    fn on_notification(&self, notification: &Notification, cx: &RequestContext) {
         if notification.method == method::ROOTS_LIST_CHANGED {
             self.state().plane.client_roots_changed(&client_key(cx));
         }

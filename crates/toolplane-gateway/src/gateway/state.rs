@@ -85,10 +85,11 @@ impl GatewayState {
 
     /// Returns the identity of the client of a request that acts for this caller.
     pub(crate) fn client_identity(&self, cx: &RequestContext, caller: &Caller) -> ClientIdentity {
-        client_identity(&Peer::of(cx), caller)
+        client_identity(&Peer::from_request(cx), caller)
     }
 
-    /// Adds the caller and the client of a request to a call.
+    /// Adds the caller and the client of a request to a call. Inlined, since a call is large to move.
+    #[inline]
     pub(crate) fn attribute(&self, call: CallRequest, cx: &RequestContext) -> CallRequest {
         call.caller(self.caller(cx.principal()))
             .client(client_key(cx))

@@ -1,6 +1,6 @@
 use raw_json::RawJson;
 use serde_json::json;
-use toolplane::{MissingServer, core::SourceState, policy::tellable};
+use toolplane::{MissingServer, core::SourceState, policy::text_for_caller};
 
 /// Key in the `_meta` of a list that names the servers whose items are missing from it.
 const MISSING: &str = "dev.toolplane/missing";
@@ -15,7 +15,7 @@ pub(crate) fn add_missing_servers(page: RawJson, missing: &[MissingServer]) -> R
         let mut server = json!({"server": missing.server, "state": missing.state.as_str()});
         if let SourceState::Failed(reason) = &missing.state {
             // Sanitized as errors are. Operators find the whole reason in the log and in `servers ls`.
-            server["reason"] = (*tellable(reason)).into();
+            server["reason"] = (*text_for_caller(reason)).into();
         }
         server
     });

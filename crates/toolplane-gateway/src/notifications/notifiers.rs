@@ -1,4 +1,4 @@
-use mcp_server::{Notices, Peer};
+use mcp_server::{Notifier, Peer};
 use mcp_wire::method;
 use parking_lot::Mutex;
 use raw_json::RawJson;
@@ -13,13 +13,13 @@ pub(crate) struct Notifiers(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     /// Attached notifiers, by number.
-    attached: Vec<(u64, Notices)>,
+    attached: Vec<(u64, Notifier)>,
     last: u64,
 }
 
 impl Notifiers {
     /// Attaches a notifier until the guard is dropped.
-    pub(crate) fn attach(&self, notifier: &Notices) -> Attached<'_> {
+    pub(crate) fn attach(&self, notifier: &Notifier) -> Attached<'_> {
         let mut state = self.0.lock();
         state.last += 1;
         let number = state.last;
@@ -62,7 +62,7 @@ impl Notifiers {
         params: Option<&RawJson>,
     ) {
         for (_, notifier) in self.attached() {
-            notifier.send_to_those(matches, method, params);
+            notifier.send_where(matches, method, params);
         }
     }
 
@@ -85,7 +85,7 @@ impl Notifiers {
     }
 
     /// Returns copies of the notifiers, so that sending does not hold the lock.
-    fn attached(&self) -> Vec<(u64, Notices)> {
+    fn attached(&self) -> Vec<(u64, Notifier)> {
         self.0.lock().attached.clone()
     }
 }

@@ -30,7 +30,7 @@ fn gateway(source: &Arc<ChangingSource>) -> Gateway {
 
 /// Returns the group of a principal's clients that declare these capabilities.
 fn group(principal: &str, declared: &str) -> ClientGroup {
-    let capabilities = ClientCapabilities::of(&raw(declared));
+    let capabilities = ClientCapabilities::from_json(&raw(declared));
     ClientGroup {
         identity: ClientIdentity::new(None, None, capabilities, &Caller::new(principal)),
         is_principal: true,
