@@ -5,8 +5,8 @@ use tool_core::Source;
 
 use crate::{Registry, registry::Shared};
 
-/// Makes a new snapshot whenever a source has changed, for as long as the registry lives and has the source: when it goes,
-/// so do the revisions.
+/// Makes a new snapshot whenever a source has changed, as long as the registry exists and has the source. `revisions` closes
+/// with the registry.
 pub(crate) async fn follow(
     registry: Weak<Shared>,
     source: Arc<dyn Source>,
@@ -20,13 +20,17 @@ pub(crate) async fn follow(
         }
         tokio::select! {
             () = source.changed(seen) => {}
-            () = let_go(&registry, &source, &mut revisions) => return,
+            () = wait_until_removed(&registry, &source, &mut revisions) => return,
         }
     }
 }
 
-/// Waits until the registry is gone, or has the source no more: either comes with a revision.
-async fn let_go(registry: &Weak<Shared>, source: &Arc<dyn Source>, revisions: &mut watch::Receiver<u64>) {
+/// Waits until the registry is dropped, or no longer has the source. Either one wakes the receiver of revisions.
+async fn wait_until_removed(
+    registry: &Weak<Shared>,
+    source: &Arc<dyn Source>,
+    revisions: &mut watch::Receiver<u64>,
+) {
     while revisions.changed().await.is_ok() && has(registry, source) {}
 }
 

@@ -1,16 +1,16 @@
-//! Log lines for entries of sources that are left out of a new snapshot, or that somebody should look at.
+//! Log lines for entries that a new snapshot leaves out, or that need attention.
 
 use std::collections::{HashMap, HashSet};
 
 use tool_core::ListWarning;
 
-use crate::{Snapshot, snapshot::Refused};
+use crate::{Snapshot, snapshot::RefusedFeature};
 
 /// Maximum number of lines for the entries of one source in one snapshot. A source may list thousands.
 const MAX_LINES: usize = 20;
 
 /// Logs the refused entries and the warnings that `before` did not have.
-pub(crate) fn log_news(before: &Snapshot, now: &Snapshot) {
+pub(crate) fn log_changes(before: &Snapshot, now: &Snapshot) {
     log_refused(before, now);
     let known: HashSet<&(String, ListWarning)> = before.warnings.iter().collect();
     for warning in now.warnings.iter().filter(|warning| !known.contains(warning)) {

@@ -1,4 +1,4 @@
-//! Names that a reader may take for one another.
+//! Look-alikes: names that people take for one another (UTS #39, confusables).
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -9,11 +9,11 @@ use foldhash::fast::RandomState;
 use tool_core::{Descriptor, Feature, ListWarning, outward_name};
 use tool_scan::{escape_line, look_alike_key};
 
-/// The most warnings about names.
-const MAX: usize = 1000;
+/// Maximum number of warnings.
+const MAX_WARNINGS: usize = 1000;
 
-/// Warns of each tool or prompt whose name looks like that of an earlier one, by the source of the later. Names are
-/// compared as agents see them and, where letters were replaced, as the server wrote them.
+/// Returns a warning for each tool or prompt whose name looks like that of an earlier one, with the source of the later one.
+/// Names are compared as agents see them and, if letters were replaced, also as the server wrote them.
 pub(crate) fn look_alikes<'a>(
     offered: impl Iterator<Item = (&'a str, &'a Descriptor)>,
 ) -> Vec<(String, ListWarning)> {
@@ -23,7 +23,7 @@ pub(crate) fn look_alikes<'a>(
     for (source, descriptor) in offered {
         let outward = look_alike_key(&descriptor.name);
         let original = original(descriptor).map(|name| look_alike_key(&name));
-        let mut is_told = false;
+        let mut is_warned = false;
         for key in [Some(outward), original].into_iter().flatten() {
             match known.entry((descriptor.feature, hasher.hash_one(key))) {
                 Entry::Vacant(vacant) => {
@@ -31,8 +31,8 @@ pub(crate) fn look_alikes<'a>(
                 }
                 Entry::Occupied(first) => {
                     let (owner, first) = *first.get();
-                    if first.name != descriptor.name && !is_told && warnings.len() < MAX {
-                        is_told = true;
+                    if first.name != descriptor.name && !is_warned && warnings.len() < MAX_WARNINGS {
+                        is_warned = true;
                         warnings.push((source.to_owned(), warning(descriptor, first, owner)));
                     }
                 }
@@ -56,7 +56,7 @@ fn warning(descriptor: &Descriptor, first: &Descriptor, owner: &str) -> ListWarn
     }
 }
 
-/// The name as the server wrote it behind the prefix, if it has letters that agents do not see.
+/// Returns the prefix and the name as the server wrote it, if it has letters that agents do not see.
 fn original(descriptor: &Descriptor) -> Option<String> {
     let own = descriptor.definition.as_ref()?.get("name")?.string()?;
     if own.is_ascii() {

@@ -1,17 +1,17 @@
-//! The prefixes of sources, each of which is a namespace: no other source can take a name in it.
+//! Namespaces: the prefix of a source reserves all names that begin with it.
 
 use std::{collections::HashMap, sync::Arc};
 
 use tool_core::Source;
 
-/// The namespaces of all sources.
+/// Namespaces of all sources.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
-    /// The source that each prefix belongs to: the first one, if several have it.
+    /// Source that owns each prefix: the first one, if several have it.
     owners: HashMap<String, String>,
-    /// The prefix of each source.
+    /// Prefix of each source.
     prefixes: HashMap<String, String>,
-    /// The lengths of prefixes, longest first.
+    /// Lengths of prefixes, longest first.
     lengths: Vec<usize>,
 }
 
@@ -32,9 +32,9 @@ impl Namespaces {
         namespaces
     }
 
-    /// The prefix that a name begins with and the source that has it, if it is longer than the prefix of `source`, whose
-    /// name it is to be.
-    pub(crate) fn foreign(&self, source: &str, name: &str) -> Option<(&str, &str)> {
+    /// Returns the namespace of another source that the name of a tool of `source` belongs to, as its prefix and its owner.
+    /// A longer prefix has precedence over that of `source`.
+    pub(crate) fn find_foreign(&self, source: &str, name: &str) -> Option<(&str, &str)> {
         let own = self.prefixes.get(source).map_or(0, String::len);
         let longer = self.lengths.iter().take_while(|length| **length > own);
         let mut prefixes = longer.filter_map(|length| self.owners.get_key_value(name.get(..*length)?));

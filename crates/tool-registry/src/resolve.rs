@@ -1,4 +1,4 @@
-//! From descriptors to a snapshot.
+//! Resolution of descriptors into a snapshot.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -14,39 +14,40 @@ use tool_core::{
 use tool_schema::LazySchema;
 
 use crate::{
-    RefusedFeature, Snapshot, look_alikes::look_alikes, namespaces::Namespaces, registry::Shared, snapshot::key,
+    RefusedFeature, Snapshot, look_alikes::look_alikes, namespaces::Namespaces, registry::Shared,
+    snapshot::key,
 };
 
-/// Minimum number of descriptors for which another thread is started. A thread costs as much as about ten of them.
+/// Minimum number of descriptors for each thread. Starting a thread costs as much as about ten descriptors.
 const MIN_PER_THREAD: usize = 500;
 
-/// What a resolution goes by.
+/// Resolves the lists of all sources into a snapshot.
 pub(crate) struct Resolver<'a> {
     pub(crate) executors: &'a HashMap<String, Arc<dyn Executor>>,
     pub(crate) defaults: Settings,
     pub(crate) upstream_settings: &'a HashMap<String, Settings>,
-    /// That of the parts that tools are made of now.
+    /// Generation of the present parts.
     pub(crate) generation: u64,
     pub(crate) shared: &'a Shared,
     pub(crate) namespaces: &'a Namespaces,
     /// Returns `true` if an operator gave the name (second) to a tool of the source (first).
     pub(crate) is_renamed: &'a (dyn Fn(&str, &str) -> bool + Sync),
-    /// The snapshot before: its tools are kept where nothing changed, and their state always.
+    /// Previous snapshot. Unchanged tools are reused, and the state of a tool is always kept.
     pub(crate) before: &'a Snapshot,
-    /// Whether tools of which nothing changed are kept: not if settings or executors may have.
-    pub(crate) keeps_tools: bool,
-    /// Whether every list counts as new.
+    /// `true` if unchanged tools are reused. `false` if settings or executors may have changed.
+    pub(crate) reuses_tools: bool,
+    /// `true` if unchanged lists count as changed.
     pub(crate) lists_changed: bool,
 }
 
 impl Resolver<'_> {
-    /// Resolves all sources. Where two have one of the same name, or a resource of the same URI, the first one has it
-    /// and the second is refused.
+    /// Resolves all sources. Of two entries with the same name or URI, that of the first source is offered and the other one is
+    /// refused.
     pub(crate) fn resolve(&self, sources: &[(&str, Arc<Catalogue>)]) -> Snapshot {
         let mut snapshot = Snapshot {
             revision: self.before.revision + 1,
-            seen: sources.iter().map(|(_, catalogue)| catalogue.revision).collect(),
-            kept: {
+            source_revisions: sources.iter().map(|(_, catalogue)| catalogue.revision).collect(),
+            unconfirmed: {
                 let kept = sources.iter().filter(|(_, catalogue)| catalogue.is_kept);
                 kept.map(|(source, _)| (*source).to_owned()).collect()
             },
@@ -54,7 +55,7 @@ impl Resolver<'_> {
         };
         let n_tools = sources.iter().map(|(_, catalogue)| catalogue.tools.len()).sum();
         let n_others: usize = sources.iter().map(|(_, catalogue)| catalogue.others.len()).sum();
-        let tools = snapshot.shelf_mut(Feature::Tool);
+        let tools = snapshot.feature_list_mut(Feature::Tool);
         tools.items.reserve(n_tools);
         tools.by_key.reserve(n_tools);
         let mut owners: HashMap<_, &str> = HashMap::with_capacity(n_tools + n_others);
@@ -64,11 +65,11 @@ impl Resolver<'_> {
             let rejected = catalogue.rejected.iter();
             snapshot
                 .refused
-                .extend(rejected.map(|r| refuse(source, r.feature, &r.name, r.reason.clone())));
+                .extend(rejected.map(|r| refused_feature(source, r.feature, &r.name, r.reason.clone())));
             for descriptor in catalogue.tools.iter().chain(&catalogue.others) {
-                match self.outside(source, descriptor) {
+                match self.namespace_conflict(source, descriptor) {
                     Some(reason) => {
-                        let refused = refuse(source, descriptor.feature, &descriptor.name, reason);
+                        let refused = refused_feature(source, descriptor.feature, &descriptor.name, reason);
                         snapshot.refused.push(refused);
                     }
                     None => candidates.push((*source, descriptor)),
@@ -79,8 +80,8 @@ impl Resolver<'_> {
         for ((source, descriptor), tool) in candidates.into_iter().zip(tools) {
             match (owners.entry((descriptor.feature, key(descriptor))), tool) {
                 (Entry::Occupied(owner), _) => {
-                    let reason = taken(descriptor, owner.get());
-                    let refused = refuse(source, descriptor.feature, &descriptor.name, reason);
+                    let reason = conflict_reason(descriptor, owner.get());
+                    let refused = refused_feature(source, descriptor.feature, &descriptor.name, reason);
                     snapshot.refused.push(refused);
                 }
                 (Entry::Vacant(vacant), Ok(tool)) => {
@@ -88,28 +89,27 @@ impl Resolver<'_> {
                     if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
                         named.push((source, &**descriptor));
                     }
-                    let shelf = snapshot.shelf_mut(descriptor.feature);
-                    shelf.by_key.insert(key(descriptor), tool.clone());
-                    shelf.items.push(tool);
+                    let list = snapshot.feature_list_mut(descriptor.feature);
+                    list.by_key.insert(key(descriptor), tool.clone());
+                    list.items.push(tool);
                 }
                 (Entry::Vacant(_), Err(refused)) => snapshot.refused.push(*refused),
             }
         }
         snapshot.warnings = look_alikes(named.into_iter());
-        snapshot.awaited = self.awaited(sources, &snapshot);
+        snapshot.retained = self.retained(sources, &snapshot);
         self.finish(&mut snapshot);
         snapshot
     }
 
-    /// Why a source cannot have this name: it is in the namespace of another source. Names that an operator gave are
-    /// theirs to give.
-    fn outside(&self, source: &str, descriptor: &Descriptor) -> Option<String> {
+    /// Returns the reason if a name belongs to the namespace of another source. Names that an operator gave are exempt.
+    fn namespace_conflict(&self, source: &str, descriptor: &Descriptor) -> Option<String> {
         let is_named = matches!(descriptor.feature, Feature::Tool | Feature::Prompt);
         if !is_named || descriptor.origin.trust == Trust::Operator {
             return None;
         }
         let name = &descriptor.name;
-        let (prefix, owner) = self.namespaces.foreign(source, name)?;
+        let (prefix, owner) = self.namespaces.find_foreign(source, name)?;
         (!(self.is_renamed)(source, name)).then(|| {
             format!(
                 "names that begin with `{prefix}` belong to `{owner}`; rename it in the settings of `{source}`, or give one of \
@@ -118,46 +118,46 @@ impl Resolver<'_> {
         })
     }
 
-    /// What is known of the tools that are not there now and may come back. What runs them has the name of its source.
-    fn awaited(
+    /// Returns the states of missing tools that may return. Their upstream has the name of their source.
+    fn retained(
         &self,
         sources: &[(&str, Arc<Catalogue>)],
         now: &Snapshot,
     ) -> HashMap<(Feature, Arc<str>), Arc<ToolState>> {
         let unread = sources.iter().filter(|(_, catalogue)| catalogue.revision == 0);
         let unread: HashSet<&str> = unread.map(|(name, _)| *name).collect();
-        let is_awaited = |(feature, key): &(Feature, Arc<str>), state: &ToolState| {
+        let may_return = |(feature, key): &(Feature, Arc<str>), state: &ToolState| {
             let upstream = state.upstream();
             upstream.is_some_and(|upstream| unread.contains(&**upstream.name()))
                 && now.find(*feature, key).is_none()
         };
-        let shelves = Feature::ALL.into_iter().map(|feature| self.before.list(feature));
-        let known = shelves.flatten().map(|tool| {
+        let lists = Feature::ALL.into_iter().map(|feature| self.before.list(feature));
+        let known = lists.flatten().map(|tool| {
             let descriptor = tool.descriptor();
             ((descriptor.feature, key(descriptor)), tool.state().clone())
         });
-        let awaited = self.before.awaited.clone();
+        let retained = self.before.retained.clone();
         known
-            .chain(awaited)
-            .filter(|(key, state)| is_awaited(key, state))
+            .chain(retained)
+            .filter(|(key, state)| may_return(key, state))
             .collect()
     }
 
-    /// Orders the lists and finds out which of them are new.
+    /// Sorts the lists, and sets the revision of those that have changed.
     fn finish(&self, snapshot: &mut Snapshot) {
         let revision = snapshot.revision;
         for feature in Feature::ALL {
-            let before = self.before.shelf(feature);
-            let shelf = snapshot.shelf_mut(feature);
-            shelf.items.sort_by(|a, b| a.name().cmp(b.name()));
-            let is_same = shelf.items.len() == before.items.len()
-                && shelf
+            let before = self.before.feature_list(feature);
+            let list = snapshot.feature_list_mut(feature);
+            list.items.sort_by(|a, b| a.name().cmp(b.name()));
+            let is_same = list.items.len() == before.items.len()
+                && list
                     .items
                     .iter()
                     .zip(&before.items)
-                    // What is shown of it is all that a list tells.
+                    // A list shows definitions only, so that other changes do not matter.
                     .all(|(now, then)| Arc::ptr_eq(now, then) || now.has_definition_of(then));
-            shelf.revision = if is_same && self.before.revision > 0 && !self.lists_changed {
+            list.revision = if is_same && self.before.revision > 0 && !self.lists_changed {
                 before.revision
             } else {
                 revision
@@ -169,7 +169,7 @@ impl Resolver<'_> {
             .collect();
     }
 
-    /// Makes the tools of these descriptors, in their order; many of them on all cores.
+    /// Makes the tools of these descriptors, in their order. Large lists are spread over all cores.
     fn tools(&self, descriptors: &[(&str, &Arc<Descriptor>)]) -> Vec<Result<Arc<Tool>, Box<RefusedFeature>>> {
         let make = |part: &[(&str, &Arc<Descriptor>)]| -> Vec<_> {
             let tools = part
@@ -193,13 +193,13 @@ impl Resolver<'_> {
 
     fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, RefusedFeature> {
         let before = self.before.find(descriptor.feature, &key(descriptor));
-        let is_kept = |tool: &&Arc<Tool>| self.keeps_tools && Arc::ptr_eq(tool.descriptor(), descriptor);
+        let is_kept = |tool: &&Arc<Tool>| self.reuses_tools && Arc::ptr_eq(tool.descriptor(), descriptor);
         if let Some(tool) = before.filter(is_kept) {
             return Ok(tool.clone());
         }
         let refused = |reason: String, problems| RefusedFeature {
             problems,
-            ..refuse(source, descriptor.feature, &descriptor.name, reason)
+            ..refused_feature(source, descriptor.feature, &descriptor.name, reason)
         };
         if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
             check_name(&descriptor.name).map_err(|error| refused(error.to_string(), Vec::new()))?;
@@ -243,10 +243,10 @@ impl Resolver<'_> {
             },
             state: {
                 let own_key = (descriptor.feature, key(descriptor));
-                let awaited = || self.before.awaited.get(&own_key).cloned();
+                let retained = || self.before.retained.get(&own_key).cloned();
                 let of_clients = || self.shared.clients.state_of(&own_key);
                 let known = before.map(|tool| tool.state().clone());
-                state(known.or_else(awaited).or_else(of_clients), upstream)
+                state(known.or_else(retained).or_else(of_clients), upstream)
             },
         });
         let same = before.filter(|before| tool.answers_as(before));
@@ -254,8 +254,8 @@ impl Resolver<'_> {
         Ok(Arc::new(tool.in_generation(generation)))
     }
 
-    /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it
-    /// is longer than a whole call would be. What a server says of its own tools sets nothing.
+    /// Returns the settings of a tool. Its own settings override those of its upstream, which override the defaults. Its timeout
+    /// also extends the timeout of the call. Metadata that a server sends sets nothing.
     fn settings(&self, descriptor: &Descriptor, upstream: Option<&UpstreamState>) -> Settings {
         let upstream = upstream.and_then(|upstream| self.upstream_settings.get(&**upstream.name()));
         let mut settings = upstream.unwrap_or(&self.defaults).clone();
@@ -278,14 +278,14 @@ impl Resolver<'_> {
     }
 }
 
-/// What is known of the tool from before, if it is still run by the same.
+/// Returns the previous state of a tool if its upstream is still the same, otherwise a new state.
 fn state(before: Option<Arc<ToolState>>, upstream: Option<Arc<UpstreamState>>) -> Arc<ToolState> {
     let name = |upstream: &Arc<UpstreamState>| upstream.name().clone();
     let known = before.filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
     known.unwrap_or_else(|| Arc::new(ToolState::new(upstream)))
 }
 
-fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> RefusedFeature {
+fn refused_feature(source: &str, feature: Feature, name: &str, reason: String) -> RefusedFeature {
     RefusedFeature {
         feature,
         source: source.to_owned(),
@@ -296,8 +296,8 @@ fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> Refused
     }
 }
 
-/// Why the second of two that are found by the same key is not offered.
-fn taken(descriptor: &Descriptor, owner: &str) -> String {
+/// Returns the reason for which the second of two entries with the same key is not offered.
+fn conflict_reason(descriptor: &Descriptor, owner: &str) -> String {
     let (kind, name) = (descriptor.feature.as_str(), key(descriptor));
     match descriptor.feature {
         Feature::Tool | Feature::Prompt => {

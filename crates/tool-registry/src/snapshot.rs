@@ -6,115 +6,118 @@ use std::{
 use foldhash::fast::RandomState;
 use tool_core::{Feature, ListWarning, PrepareError, Target, Tool, ToolState, Trust, UriTemplate};
 
-/// All tools at one time, resolved, with the prompts and resources of servers. Immutable: a call that began with it
-/// ends with it.
+/// All tools, prompts and resources at one moment, resolved. Immutable: a call ends with the snapshot that it began with.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(crate) revision: u64,
-    /// Tells snapshots of single clients apart; 0 for the one that everyone else sees.
+    /// Number that tells snapshots of single clients apart; 0 for the shared one.
     pub(crate) scope: u64,
-    pub(crate) shelves: [Shelf; Feature::ALL.len()],
-    /// What a template's URIs look like, in the order of the templates.
+    pub(crate) lists: [FeatureList; Feature::ALL.len()],
+    /// Compiled URI templates, in the order of the resource templates.
     pub(crate) uri_templates: Vec<UriTemplate>,
     pub(crate) refused: Vec<RefusedFeature>,
-    /// Warnings about names, with the source that has the name.
+    /// Warnings about names, each with the source that has the name.
     pub(crate) warnings: Vec<(String, ListWarning)>,
-    /// What is known of tools that are not there while the lists of their server are still to be read: another one is in its
-    /// place since its settings changed. By what they are found by.
-    pub(crate) awaited: HashMap<(Feature, Arc<str>), Arc<ToolState>>,
-    /// Which revision of each source went in, in the order of the sources.
-    pub(crate) seen: Vec<u64>,
-    /// The sources whose lists were kept from an earlier run and are not confirmed yet.
-    pub(crate) kept: HashSet<String>,
+    /// States of missing tools whose source has not read its lists yet, because it was replaced after a change of settings.
+    /// Kept for the return of the tools.
+    pub(crate) retained: HashMap<(Feature, Arc<str>), Arc<ToolState>>,
+    /// Revision of each source that was resolved, in the order of the sources.
+    pub(crate) source_revisions: Vec<u64>,
+    /// Sources whose lists were kept from an earlier run and are not confirmed yet.
+    pub(crate) unconfirmed: HashSet<String>,
 }
 
-/// All of one kind.
+/// Items of one feature.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
-    /// The revision in which this last became another list.
+pub(crate) struct FeatureList {
+    /// Revision in which the list last changed.
     pub(crate) revision: u64,
     pub(crate) items: Vec<Arc<Tool>>,
-    /// By name; resources and templates by URI. A server whose names were made to collide would have to know the seed
-    /// of this very table; the standard library's hash, of which no key can be guessed at all, takes six times as long.
+    /// Items by name; resources and templates by URI.
+    ///
+    /// A server would have to know the seed of this table to choose names that collide. The hash of the standard library
+    /// would also resist attackers that observe the table, but takes six times as long.
     pub(crate) by_key: HashMap<Arc<str>, Arc<Tool>, RandomState>,
 }
 
-/// A tool, prompt or resource that is not offered, and why.
+/// A tool, prompt or resource that is not offered, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedFeature {
-    /// What it is.
+    /// Feature of the entry.
     pub feature: Feature,
-    /// The source that has it.
+    /// Name of its source.
     pub source: String,
-    /// The tool's name.
+    /// Name of the entry.
     pub name: String,
-    /// Why it is not offered.
+    /// Reason for which it is not offered.
     pub reason: String,
-    /// The problems in its executor's settings, if it is those: a loader knows their lines.
+    /// Problems in its executor settings, if they are the reason. A loader can locate their lines.
     pub problems: Vec<PrepareError>,
-    /// The kind of executor that it needs, if there is none.
+    /// Executor kind that it needs, if no such executor exists.
     pub missing_kind: Option<Box<str>>,
 }
 
 impl Snapshot {
-    /// Grows with every change.
+    /// Returns the revision, which grows with every change.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// A number that no other client's snapshot has, of one that is made for a single client
-    /// ([`Registry::snapshot_for`](crate::Registry::snapshot_for)); 0 for the snapshot that everyone else sees.
+    /// Returns a unique number for a snapshot of a single client, see
+    /// [`Registry::snapshot_for`](crate::Registry::snapshot_for), and 0 for the shared snapshot.
     #[must_use]
     pub fn scope(&self) -> u64 {
         self.scope
     }
 
-    /// The revision in which the list of this kind last changed. In the snapshot of a single client, that of the list
-    /// that everyone else sees.
+    /// Returns the revision in which the list of a feature last changed. In the snapshot of a single client, it is that of the
+    /// shared list.
     #[must_use]
     pub fn revision_of(&self, feature: Feature) -> u64 {
-        self.shelf(feature).revision
+        self.feature_list(feature).revision
     }
 
-    /// The tools in the order of their names: the same list for everyone, every time.
+    /// Returns the tools in the order of their names.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Tool>] {
         self.list(Feature::Tool)
     }
 
-    /// All of a kind in the order of their names.
+    /// Returns the items of a feature in the order of their names.
     #[must_use]
     pub fn list(&self, feature: Feature) -> &[Arc<Tool>] {
-        &self.shelf(feature).items
+        &self.feature_list(feature).items
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
         self.find(Feature::Tool, name)
     }
 
-    /// The tool or prompt of this name, or the resource or template of this URI.
+    /// Returns the tool or prompt of this name, or the resource or template of this URI.
     #[must_use]
     pub fn find(&self, feature: Feature, key: &str) -> Option<&Arc<Tool>> {
-        self.shelf(feature).by_key.get(key)
+        self.feature_list(feature).by_key.get(key)
     }
 
-    /// What stands for the resource of this URI: itself if it is listed, or else the first template that it fits, or
-    /// else, for one that is listed nowhere, one of the only server that has resources of its scheme: results link to
-    /// such.
+    /// Returns the target for the resource of this URI, by the first rule that applies:
+    ///
+    /// 1. the listed resource
+    /// 2. the first resource template that matches
+    /// 3. any resource of the same scheme, if a single server has all of them: results may link to unlisted resources
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<Target> {
         let listed = self.find(Feature::Resource, uri);
-        let resource = listed.or_else(|| self.fitting_template(uri));
+        let resource = listed.or_else(|| self.find_template(uri));
         Some(Target::Resource {
-            resource: resource.or_else(|| self.only_of_scheme(uri))?.clone(),
+            resource: resource.or_else(|| self.find_by_scheme(uri))?.clone(),
             uri: uri.into(),
         })
     }
 
-    fn fitting_template(&self, uri: &str) -> Option<&Arc<Tool>> {
+    fn find_template(&self, uri: &str) -> Option<&Arc<Tool>> {
         let mut templates = self
             .list(Feature::ResourceTemplate)
             .iter()
@@ -122,7 +125,7 @@ impl Snapshot {
         templates.find_map(|(resource, template)| template.matches(uri).then_some(resource))
     }
 
-    fn only_of_scheme(&self, uri: &str) -> Option<&Arc<Tool>> {
+    fn find_by_scheme(&self, uri: &str) -> Option<&Arc<Tool>> {
         let (scheme, _) = uri.split_once(':')?;
         let is_of_scheme = |tool: &&Arc<Tool>| {
             let uri = tool.descriptor().uri.as_deref().unwrap_or_default();
@@ -135,47 +138,47 @@ impl Snapshot {
         of_scheme.all(|tool| owner(tool) == owner(first)).then_some(first)
     }
 
-    /// Whether this is known only from a list that was kept from an earlier run: see
+    /// Returns `true` if this is known only from a list that was kept from an earlier run: see
     /// [`Registry::confirm`](crate::Registry::confirm).
     #[must_use]
     pub fn is_unconfirmed(&self, tool: &Tool) -> bool {
-        self.kept_source(tool).is_some()
+        self.unconfirmed_source(tool).is_some()
     }
 
-    /// The source of this, if it is known only from a kept list. What runs it has the name of its source. A tool that the
-    /// operator wrote is on no list.
-    pub(crate) fn kept_source(&self, tool: &Tool) -> Option<&str> {
-        if self.kept.is_empty() || tool.descriptor().origin.trust == Trust::Operator {
+    /// Returns the source of a tool that is known only from a kept list. The upstream has the name of its source. A tool that
+    /// the operator wrote is on no list.
+    pub(crate) fn unconfirmed_source(&self, tool: &Tool) -> Option<&str> {
+        if self.unconfirmed.is_empty() || tool.descriptor().origin.trust == Trust::Operator {
             return None;
         }
         let upstream = tool.state().upstream()?;
-        self.kept.get(&**upstream.name()).map(String::as_str)
+        self.unconfirmed.get(&**upstream.name()).map(String::as_str)
     }
 
-    /// The tool of this name, if it is on a list that was read in this run.
+    /// Returns the tool of this name if it is on a list that was read in this run.
     pub(crate) fn get_confirmed(&self, name: &str) -> Option<Arc<Tool>> {
         let tool = self.get(name)?;
         (!self.is_unconfirmed(tool)).then(|| tool.clone())
     }
 
-    /// What is not offered.
+    /// Returns the entries that are not offered.
     #[must_use]
     pub fn refused(&self) -> &[RefusedFeature] {
         &self.refused
     }
 
-    /// Warnings about names of several sources, each with the source that it is about.
+    /// Returns warnings about look-alike names, each with the name of its source.
     #[must_use]
     pub fn warnings(&self) -> &[(String, ListWarning)] {
         &self.warnings
     }
 
-    pub(crate) fn shelf(&self, feature: Feature) -> &Shelf {
-        &self.shelves[index(feature)]
+    pub(crate) fn feature_list(&self, feature: Feature) -> &FeatureList {
+        &self.lists[index(feature)]
     }
 
-    pub(crate) fn shelf_mut(&mut self, feature: Feature) -> &mut Shelf {
-        &mut self.shelves[index(feature)]
+    pub(crate) fn feature_list_mut(&mut self, feature: Feature) -> &mut FeatureList {
+        &mut self.lists[index(feature)]
     }
 }
 
@@ -183,10 +186,10 @@ fn index(feature: Feature) -> usize {
     Feature::ALL
         .iter()
         .position(|known| *known == feature)
-        .expect("every kind is among all kinds")
+        .expect("`ALL` has every feature")
 }
 
-/// What a thing of this kind is found by.
+/// Returns the key by which a descriptor is found: the URI of a resource or template, the name of anything else.
 pub(crate) fn key(descriptor: &tool_core::Descriptor) -> Arc<str> {
     let uri = descriptor
         .uri

@@ -1,4 +1,4 @@
-//! The gateway inside a web server of your own: `GET /` is yours, `/mcp` is the toolplane's.
+//! The gateway as a route of another web server: `GET /` is a page of that server, `/mcp` is the gateway.
 
 use std::error::Error;
 

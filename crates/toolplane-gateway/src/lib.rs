@@ -1,15 +1,20 @@
-//! The MCP gateway in front of a toolplane: its tools, prompts and resources, over stdio and Streamable HTTP, in both eras
+//! MCP gateway in front of a toolplane: offers its tools, prompts and resources over stdio and Streamable HTTP, in both eras
 //! of the protocol.
 //!
-//! [`Gateway`] is an [`mcp_server::Service`]: it puts what the facade has into the protocol's words and nothing more.
-//! What a server answers reaches the client in the server's own bytes.
+//! [`Gateway`] is an [`mcp_server::Service`]: it translates between the protocol and the facade, and decides nothing else.
+//! Results of servers reach the client in the server's own bytes.
 //!
 //! # Clients and servers of different eras
-//! A server that asks in the middle of a call has its question put to the client of that call: by a request if the
-//! client is of the legacy era; else the call waits, the client gets the question as the answer to its request, and
-//! the request that brings what it gives goes on with the same call. A server that asks by its answer has that passed
-//! on to a modern client, and gets from a legacy one what real requests bring. Nobody is asked what was not declared.
+//! A legacy server asks by a request in the middle of a call. A legacy client receives the question as a request. A modern
+//! client receives it as the answer to its own request, while the call is parked; its next request brings the answer and
+//! continues the same call.
 //!
+//! A modern server asks by its answer. A modern client receives that answer. A legacy client is asked by requests, and the
+//! gateway makes the next round itself.
+//!
+//! No client is asked anything that it did not declare to answer.
+//!
+//! # Examples
 //! ```
 //! use toolplane::Toolplane;
 //! use toolplane_gateway::{Gateway, GatewayOptions, StdioOptions};
@@ -36,32 +41,17 @@
 //! # }
 //! ```
 
-mod approvals;
-mod call;
+mod abort_on_drop;
 mod client;
-mod dialogue;
-mod fault;
-mod followed;
+mod eras;
 mod gateway;
-mod gauges;
-mod health;
-mod identity;
-mod legacy;
-mod list;
-mod metrics;
-mod mirrors;
-mod missing;
-mod modern;
-mod news;
+mod http;
+mod lists;
+mod notifications;
 mod operator;
-mod operator_client;
-mod parked;
 mod render;
-mod routes;
-mod subject;
-mod task_requests;
+mod requests;
 mod tasks;
-mod watches;
 
 pub use mcp_server::{
     AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal, ResponseBody,
@@ -69,7 +59,8 @@ pub use mcp_server::{
 };
 
 pub use self::{
-    gateway::{Callers, Gateway, GatewayOptions},
-    metrics::serve_metrics,
-    operator_client::{OperatorClient, OperatorClientError},
+    client::CallerResolver,
+    gateway::{Gateway, GatewayOptions},
+    http::serve_metrics,
+    operator::{OperatorClient, OperatorClientError},
 };

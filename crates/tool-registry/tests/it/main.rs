@@ -1,6 +1,6 @@
-//! Sources, names, resolution and what happens when sources change or fail.
+//! Sources, names, resolution, and changes and failures of sources.
 
-mod kept;
+mod loading;
 mod names;
 
 use std::{
@@ -14,24 +14,23 @@ use std::{
 use raw_json::RawJson;
 use tokio::sync::{Semaphore, watch};
 use tool_core::{
-    BoxFuture, Catalogue, Descriptor, DisabledTool, Feature, Instant, RejectedEntry, Source, SourceState,
-    SourceStatus,
+    BoxFuture, Catalogue, Descriptor, DisabledTool, Feature, Instant, RejectedEntry, Source, SourceState, SourceStatus,
 };
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_testkit::{Script, TestTool};
 
-/// A server whose tools become known when it is loaded.
-struct Lazy {
+/// A server whose tools become known once it is loaded.
+struct LazyServer {
     name: String,
     offer: Mutex<Vec<Arc<Descriptor>>>,
     catalogue: watch::Sender<Arc<Catalogue>>,
     n_loads: AtomicUsize,
     fails: bool,
-    /// Whether a load may go on.
+    /// Permits of loads.
     gate: Semaphore,
 }
 
-impl Lazy {
+impl LazyServer {
     fn new(name: &str, tools: &[&str]) -> Self {
         Self {
             name: name.to_owned(),
@@ -43,7 +42,7 @@ impl Lazy {
         }
     }
 
-    /// The same, whose loads wait until they are let through.
+    /// Makes the loads of the server wait for permits.
     fn slow(self) -> Arc<Self> {
         Arc::new(Self {
             gate: Semaphore::new(0),
@@ -51,7 +50,7 @@ impl Lazy {
         })
     }
 
-    /// Changes what it offers, as a server does that sends `list_changed`.
+    /// Changes the tools, as a server does that sends `list_changed`.
     fn offer(&self, tools: Vec<Arc<Descriptor>>) {
         let revision = self.catalogue.borrow().revision + 1;
         self.catalogue.send_replace(Arc::new(Catalogue {
@@ -65,7 +64,7 @@ impl Lazy {
     }
 }
 
-impl Source for Lazy {
+impl Source for LazyServer {
     fn name(&self) -> &str {
         &self.name
     }
@@ -139,7 +138,7 @@ async fn tools_are_listed_in_the_order_of_their_names() {
             "configuration",
             vec![descriptor("zeta"), descriptor("alpha")],
         )),
-        Arc::new(Lazy::new("mid", &["mid__b", "mid__a"])),
+        Arc::new(LazyServer::new("mid", &["mid__b", "mid__a"])),
     ]);
     assert_eq!(
         names(&registry),
@@ -153,8 +152,8 @@ async fn tools_are_listed_in_the_order_of_their_names() {
 #[tokio::test]
 async fn only_the_source_that_may_hold_a_tool_is_loaded_for_it() {
     let (one, two) = (
-        Arc::new(Lazy::new("one", &["one__a"])),
-        Arc::new(Lazy::new("two", &["two__a"])),
+        Arc::new(LazyServer::new("one", &["one__a"])),
+        Arc::new(LazyServer::new("two", &["two__a"])),
     );
     let registry = registry(vec![one.clone(), two.clone()]);
     assert!(registry.find("one__a").await.is_some());
@@ -170,7 +169,7 @@ async fn only_the_source_that_may_hold_a_tool_is_loaded_for_it() {
 }
 
 #[tokio::test]
-async fn of_two_tools_with_one_name_the_first_is_kept_and_the_second_named() {
+async fn of_two_tools_with_one_name_the_first_is_offered_and_the_second_refused() {
     let registry = registry(vec![
         Arc::new(FixedSource::new("configuration", vec![descriptor("same")])),
         Arc::new(FixedSource::new(
@@ -194,7 +193,7 @@ async fn of_two_tools_with_one_name_the_first_is_kept_and_the_second_named() {
     );
 }
 
-/// Tools of this number are made on more than one thread.
+/// A list that is large enough for more than one thread.
 #[tokio::test]
 async fn the_first_source_wins_among_thousands_of_tools() {
     let source = |name: &str, range: std::ops::Range<usize>| -> Arc<dyn Source> {
@@ -240,7 +239,7 @@ async fn a_tool_that_cannot_be_prepared_is_refused_with_the_reason() {
 
 #[tokio::test]
 async fn a_change_keeps_what_did_not_change() {
-    let lazy = Arc::new(Lazy::new("srv", &["srv__a", "srv__b"]));
+    let lazy = Arc::new(LazyServer::new("srv", &["srv__a", "srv__b"]));
     let registry = registry(vec![lazy.clone()]);
     registry.follow();
     registry.load().await;
@@ -264,10 +263,10 @@ async fn a_change_keeps_what_did_not_change() {
     assert!(Arc::ptr_eq(old.state(), new.state()), "state belongs to the name");
 }
 
-/// What a server says of its tools changes nothing about the credentials that were refused.
+/// A changed description does not enable a tool whose credentials were refused.
 #[tokio::test]
-async fn a_tool_that_is_off_stays_so_when_it_is_described_in_other_words() {
-    let lazy = Arc::new(Lazy::new("srv", &["srv__a"]));
+async fn a_disabled_tool_stays_disabled_when_its_description_changes() {
+    let lazy = Arc::new(LazyServer::new("srv", &["srv__a"]));
     let registry = registry(vec![lazy.clone()]);
     let before = registry.find("srv__a").await.expect("it is there");
     before.state().disable(DisabledTool {
@@ -283,10 +282,10 @@ async fn a_tool_that_is_off_stays_so_when_it_is_described_in_other_words() {
     assert!(now.state().disabled().is_some());
 }
 
-/// R21: whoever waits for a server that is replaced meanwhile finds what the one in its place has.
+/// R21: a caller that waits for a server which is replaced in the meantime finds the tools of its replacement.
 #[tokio::test]
 async fn who_waits_for_a_source_waits_for_the_one_in_its_place() {
-    let before = Lazy::new("srv", &["srv__a"]).slow();
+    let before = LazyServer::new("srv", &["srv__a"]).slow();
     let registry = registry(vec![before.clone()]);
     let [found, listed] = [registry.clone(), registry.clone()];
     let found = tokio::spawn(async move { found.find("srv__a").await });
@@ -294,7 +293,7 @@ async fn who_waits_for_a_source_waits_for_the_one_in_its_place() {
     while before.n_loads.load(Ordering::SeqCst) < 2 {
         tokio::task::yield_now().await;
     }
-    registry.replace(parts(vec![Arc::new(Lazy::new("srv", &["srv__a"]))]), false);
+    registry.replace(parts(vec![Arc::new(LazyServer::new("srv", &["srv__a"]))]), false);
     before.gate.add_permits(1);
     assert!(found.await.expect("no panic").is_some());
     assert!(listed.await.expect("no panic").get("srv__a").is_some());
@@ -302,11 +301,14 @@ async fn who_waits_for_a_source_waits_for_the_one_in_its_place() {
 
 #[tokio::test]
 async fn a_failed_source_is_missing_with_its_reason() {
-    let failed = Lazy {
+    let failed = LazyServer {
         fails: true,
-        ..Lazy::new("bad", &["bad__a"])
+        ..LazyServer::new("bad", &["bad__a"])
     };
-    let registry = registry(vec![Arc::new(failed), Arc::new(Lazy::new("good", &["good__a"]))]);
+    let registry = registry(vec![
+        Arc::new(failed),
+        Arc::new(LazyServer::new("good", &["good__a"])),
+    ]);
     registry.load().await;
     assert_eq!(names(&registry), ["good__a"]);
     let owner = registry.find_failed_source(Feature::Tool, "bad__a");
@@ -319,8 +321,8 @@ async fn a_failed_source_is_missing_with_its_reason() {
 }
 
 #[tokio::test]
-async fn what_a_source_leaves_out_is_listed() {
-    let lazy = Lazy::new("srv", &[]);
+async fn entries_that_a_source_rejects_are_listed() {
+    let lazy = LazyServer::new("srv", &[]);
     let rejected = RejectedEntry {
         feature: Feature::Tool,
         name: "srv__x".to_owned(),
@@ -340,7 +342,7 @@ async fn what_a_source_leaves_out_is_listed() {
 
 #[tokio::test]
 async fn a_registry_that_is_gone_follows_nothing() {
-    let lazy = Arc::new(Lazy::new("srv", &["srv__a"]));
+    let lazy = Arc::new(LazyServer::new("srv", &["srv__a"]));
     let registry = registry(vec![lazy.clone()]);
     registry.follow();
     tokio::task::yield_now().await;
@@ -355,7 +357,7 @@ async fn a_registry_that_is_gone_follows_nothing() {
 }
 
 #[test]
-fn definitions_show_what_a_server_says_under_our_name() {
+fn definitions_of_a_server_have_our_name() {
     let mut tool = TestTool::new("srv__a").descriptor;
     let raw = r#"{"x-vendor": 1e2, "name": "a", "inputSchema": {"type":"object"}, "annotations": {"z": 1, "a": 2}}"#;
     tool.definition = Some(raw_json::RawJson::parse(raw).unwrap());
@@ -368,8 +370,8 @@ fn definitions_show_what_a_server_says_under_our_name() {
 }
 
 /// A source whose prompts, resources and templates never change.
-fn shelf(name: &str, others: Vec<Descriptor>) -> Arc<dyn Source> {
-    let lazy = Lazy::new(name, &[]);
+fn feature_source(name: &str, others: Vec<Descriptor>) -> Arc<dyn Source> {
+    let lazy = LazyServer::new(name, &[]);
     lazy.catalogue.send_replace(Arc::new(Catalogue {
         revision: 1,
         tools: Vec::new(),
@@ -392,8 +394,8 @@ fn other(feature: Feature, server: &str, key: &str) -> Descriptor {
     descriptor
 }
 
-/// The name of what stands for a resource, and the name that policy knows the resource by.
-fn stands_for(registry: &Registry, uri: &str) -> Option<(String, String)> {
+/// Returns the name of the feature that a resource resolves to, and the name by which policy knows the resource.
+fn resolved_names(registry: &Registry, uri: &str) -> Option<(String, String)> {
     let target = registry.snapshot().resource(uri)?;
     Some((target.tool().name().to_string(), target.name().into_owned()))
 }
@@ -401,7 +403,7 @@ fn stands_for(registry: &Registry, uri: &str) -> Option<(String, String)> {
 #[tokio::test]
 async fn a_resource_is_found_by_its_uri_then_by_a_template_then_by_its_scheme() {
     let registry = registry(vec![
-        shelf(
+        feature_source(
             "a",
             vec![
                 other(Feature::Resource, "a", "demo://text/1"),
@@ -409,24 +411,27 @@ async fn a_resource_is_found_by_its_uri_then_by_a_template_then_by_its_scheme() 
                 other(Feature::Resource, "a", "file:///shared"),
             ],
         ),
-        shelf("b", vec![other(Feature::Resource, "b", "file:///other")]),
+        feature_source("b", vec![other(Feature::Resource, "b", "file:///other")]),
     ]);
     let found = |uri, by: &str, name: &str| {
-        assert_eq!(stands_for(&registry, uri), Some((by.to_owned(), name.to_owned())));
+        assert_eq!(
+            resolved_names(&registry, uri),
+            Some((by.to_owned(), name.to_owned()))
+        );
     };
     found("demo://text/1", "a__demo://text/1", "a__demo://text/1");
     found("demo://text/2", "a__demo://text/{id}", "a__demo://text/2");
     found("demo://blob/2", "a__demo://text/1", "a__demo://blob/2");
-    // Two servers have files: whose this one is, nobody can tell.
-    assert_eq!(stands_for(&registry, "file:///third"), None);
-    assert_eq!(stands_for(&registry, "none://at/all"), None);
+    // Two servers have files, so that the owner of this one is unknown.
+    assert_eq!(resolved_names(&registry, "file:///third"), None);
+    assert_eq!(resolved_names(&registry, "none://at/all"), None);
 }
 
 #[tokio::test]
-async fn of_two_resources_of_one_uri_the_first_is_taken_and_the_second_refused() {
+async fn of_two_resources_of_one_uri_the_first_is_offered_and_the_second_refused() {
     let registry = registry(vec![
-        shelf("a", vec![other(Feature::Resource, "a", "demo://x")]),
-        shelf("b", vec![other(Feature::Resource, "b", "demo://x")]),
+        feature_source("a", vec![other(Feature::Resource, "a", "demo://x")]),
+        feature_source("b", vec![other(Feature::Resource, "b", "demo://x")]),
     ]);
     let snapshot = registry.snapshot();
     assert_eq!(snapshot.list(Feature::Resource).len(), 1);
@@ -445,7 +450,7 @@ async fn of_two_resources_of_one_uri_the_first_is_taken_and_the_second_refused()
 
 #[tokio::test]
 async fn a_tool_and_a_prompt_may_have_the_same_name() {
-    let lazy = Lazy::new("srv", &[]);
+    let lazy = LazyServer::new("srv", &[]);
     lazy.catalogue.send_replace(Arc::new(Catalogue {
         revision: 1,
         tools: vec![descriptor("srv__x")],
@@ -465,7 +470,7 @@ async fn a_tool_and_a_prompt_may_have_the_same_name() {
 
 #[tokio::test]
 async fn a_list_that_did_not_change_keeps_its_revision() {
-    let lazy = Arc::new(Lazy::new("srv", &[]));
+    let lazy = Arc::new(LazyServer::new("srv", &[]));
     lazy.n_loads.store(1, Ordering::SeqCst);
     let prompt = Arc::new(other(Feature::Prompt, "srv", "x"));
     let set = |revision, tools: &[&str]| {
@@ -493,7 +498,10 @@ async fn a_list_that_did_not_change_keeps_its_revision() {
 
 #[tokio::test]
 async fn a_resource_is_shown_as_its_server_wrote_it() {
-    let registry = registry(vec![shelf("a", vec![other(Feature::Resource, "a", "demo://x")])]);
+    let registry = registry(vec![feature_source(
+        "a",
+        vec![other(Feature::Resource, "a", "demo://x")],
+    )]);
     let resource = registry.snapshot().list(Feature::Resource)[0].clone();
     assert_eq!(resource.definition().as_str(), r#"{"name":"for people"}"#);
 }

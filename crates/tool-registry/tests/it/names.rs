@@ -1,4 +1,4 @@
-//! Namespaces of sources, and names that look alike.
+//! Namespaces of sources, and look-alikes.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Server {
 }
 
 impl Server {
-    /// With these tools, as agents would see them.
+    /// Makes a server with these tools, named as agents see them.
     fn with(name: &'static str, prefix: &'static str, tools: &[&str]) -> Self {
         let descriptors = tools.iter().map(|tool| {
             let mut descriptor = TestTool::new(tool).descriptor;
@@ -78,7 +78,7 @@ impl Source for Server {
     }
 }
 
-/// Each tool with the source that has it.
+/// Returns each tool with the name of its source.
 fn owners(registry: &Registry) -> Vec<(String, String)> {
     let snapshot = registry.snapshot();
     let owned = snapshot.tools().iter().map(|tool| {
@@ -93,8 +93,8 @@ fn of(owners: &[(String, String)], name: &str) -> Option<String> {
     owner.map(|(_, source)| source.clone())
 }
 
-/// A name in the namespace of another server is not taken, whichever server is listed first, and whether or not the
-/// other has a tool of this name.
+/// A server cannot take a name in the namespace of another one, whichever of them is listed first, and even if the
+/// other one has no tool of this name.
 #[test]
 fn names_belong_to_the_server_with_the_longest_prefix() {
     for (thief, prefix, stolen, free) in [
@@ -138,9 +138,9 @@ fn names_belong_to_the_server_with_the_longest_prefix() {
     }
 }
 
-/// An operator may give any name: by renaming, and to a tool of the configuration.
+/// An operator may use any name, both when renaming a tool and for a tool of the configuration.
 #[test]
-fn operators_give_any_name() {
+fn operators_may_use_any_name() {
     let mut bare = Server::with("bare", "", &["a__echo", "a__x"]);
     bare.renamed = "a__echo";
     let registry = registry(vec![
@@ -157,7 +157,7 @@ fn operators_give_any_name() {
     assert_eq!(of(&owners, "a__x"), None);
 }
 
-/// Servers of one prefix share a namespace, as before: the first has the name.
+/// Servers with the same prefix share a namespace: the first one has the name.
 #[test]
 fn servers_without_prefixes_share_names() {
     let registry = registry(vec![
@@ -170,7 +170,7 @@ fn servers_without_prefixes_share_names() {
 }
 
 #[test]
-fn names_that_look_alike_are_told() {
+fn look_alike_names_are_reported() {
     let mut own = TestTool::new("r_ad_all").descriptor;
     own.definition = Some(raw_json::RawJson::parse(r#"{"name":"r\u0435ad_all"}"#).unwrap());
     let registry = registry(vec![

@@ -1,4 +1,4 @@
-//! A gateway in front of a gateway, both of which try failed calls again: attempts do not multiply.
+//! A gateway in front of a gateway. Both retry failed calls, and the attempts do not multiply.
 
 use std::{
     collections::HashMap,
@@ -16,24 +16,24 @@ use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions
 
 use crate::support::Http;
 
-/// Where a repeated attempt says that it is one.
+/// Key in `_meta` that marks a retry.
 const MARK: &str = "dev.toolplane/retry-attempt";
 
-/// An upstream that is down: it counts what arrives, by the number that the call has.
+/// An upstream that is down. It counts the attempts that arrive, by the number of the call.
 #[derive(Clone)]
-struct Down {
+struct DownUpstream {
     hangs: bool,
     arrivals: Arc<Mutex<HashMap<u64, Vec<bool>>>>,
 }
 
-impl Down {
+impl DownUpstream {
     fn note(&self, number: u64, is_marked: bool) {
         let mut arrivals = self.arrivals.lock().expect("no test panics with it");
         arrivals.entry(number).or_default().push(is_marked);
     }
 }
 
-impl Invoke for Down {
+impl Invoke for DownUpstream {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let number = cx.arguments.value()["n"]
             .as_u64()
@@ -52,7 +52,7 @@ impl Invoke for Down {
     }
 }
 
-fn plane(yaml: String, down: Option<Down>) -> Toolplane {
+fn plane(yaml: String, down: Option<DownUpstream>) -> Toolplane {
     let loaded = load(&LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, yaml)).expect("usable");
     let builder = Toolplane::builder().loaded(&loaded);
     let builder = down
@@ -61,9 +61,9 @@ fn plane(yaml: String, down: Option<Down>) -> Toolplane {
     builder.build().expect("it can be set up")
 }
 
-/// An upstream, a gateway in front of it on a socket, and one in front of that.
-async fn chain(hangs: bool) -> (Down, Http) {
-    let down = Down {
+/// Starts an upstream, a gateway in front of it on a socket, and a gateway in front of that.
+async fn chain(hangs: bool) -> (DownUpstream, Http) {
+    let down = DownUpstream {
         hangs,
         arrivals: Arc::default(),
     };
@@ -101,7 +101,7 @@ tools:
 "
     );
     let http = Http::of(plane(outer, None));
-    // The server is opened by the first call, which takes longer.
+    // The first call opens the server, which takes longer.
     for _ in 0..20 {
         http.call("ann", "work", r#","arguments":{"n":0}"#).await;
         if !down.arrivals.lock().expect("no test panics with it").is_empty() {
@@ -111,7 +111,7 @@ tools:
     (down, http)
 }
 
-/// So many calls, some at a time; how often the upstream saw each.
+/// Makes a number of calls, up to 100 at a time. Returns the attempts of each that reached the upstream.
 async fn arrivals(hangs: bool, n_calls: u64) -> Vec<Vec<bool>> {
     let (down, http) = chain(hangs).await;
     down.arrivals.lock().expect("no test panics with it").clear();
@@ -137,7 +137,7 @@ async fn arrivals(hangs: bool, n_calls: u64) -> Vec<Vec<bool>> {
     std::mem::take(&mut *arrivals).into_values().collect()
 }
 
-/// R02: with an upstream that refuses, and with one that hangs, which only time shows to both.
+/// R02: with an upstream that refuses, and with one that hangs, which both gateways notice by a timeout.
 #[tokio::test]
 async fn two_gateways_with_three_attempts_each_make_a_fifth_more() {
     for hangs in [false, true] {
@@ -148,12 +148,12 @@ async fn two_gateways_with_three_attempts_each_make_a_fifth_more() {
     }
 }
 
-/// A single call, for which both have retries left: the inner one tries it again until it is told that the outer one does.
+/// A single call, for which both gateways have retries left. The inner one retries until the outer one marks its own retry.
 #[tokio::test]
 async fn a_call_that_the_outer_gateway_repeats_is_not_repeated_by_the_inner_one() {
     let arrivals = arrivals(true, 1).await;
     let n_arrivals = arrivals[0].len();
-    // Three of the first attempt and one of each other one, where it would be nine.
+    // Three attempts for the outer gateway's first one, and one for each other; without the mark there would be nine.
     assert!((2..=5).contains(&n_arrivals), "{n_arrivals}");
     let is_marked = &arrivals[0];
     assert!(

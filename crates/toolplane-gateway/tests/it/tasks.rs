@@ -1,4 +1,4 @@
-//! Clients that follow tasks: in the words of 2025-11-25, and of the extension of the modern era.
+//! Tasks of clients: the experiment of 2025-11-25, and the extension of the modern era.
 
 use std::{
     sync::{Arc, Mutex},
@@ -7,7 +7,7 @@ use std::{
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_testkit::{TestTool, executor};
+use tool_testkit::{self as testkit, TestTool};
 use toolplane::{
     Toolplane,
     core::{
@@ -17,35 +17,35 @@ use toolplane::{
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
 
-use crate::support::{Changing, Client, Http, modern, raw};
+use crate::support::{ChangingSource, Client, Http, modern, raw};
 
-/// Makes a task of every call for a caller that follows it. How it is at each look, a test says.
+/// Makes a task of every call whose caller supports tasks. The test scripts the state at each poll.
 #[derive(Clone, Default)]
-struct Tasking(Arc<Seen>);
+struct TaskExecutor(Arc<Seen>);
 
 #[derive(Default)]
 struct Seen {
     looks: Mutex<Vec<String>>,
     asked: Mutex<Vec<String>>,
-    /// The tasks that calls became, and whose they are.
+    /// Created tasks, with their owners.
     made: Mutex<Vec<(Task, ClientKey)>>,
 }
 
 const ID: &str = "upstream's own";
 
-impl Tasking {
+impl TaskExecutor {
     fn with(looks: &[&str]) -> Self {
-        let tasking = Self::default();
-        *tasking.0.looks.lock().expect("no test panics with it") =
+        let executor = Self::default();
+        *executor.0.looks.lock().expect("no test panics with it") =
             looks.iter().rev().map(ToString::to_string).collect();
-        tasking
+        executor
     }
 
     fn asked(&self) -> Vec<String> {
         self.0.asked.lock().expect("no test panics with it").clone()
     }
 
-    /// The state that is next, the last one again and again.
+    /// Returns the next scripted state. The last one repeats.
     fn look(&self) -> RawJson {
         let mut looks = self.0.looks.lock().expect("no test panics with it");
         let look = match looks.len() {
@@ -62,7 +62,7 @@ impl Tasking {
         }
     }
 
-    /// The tasks that were made, and whose they are.
+    /// Returns the created tasks, with their owners.
     fn made(&self) -> Vec<(Task, ClientKey)> {
         self.0.made.lock().expect("no test panics with it").clone()
     }
@@ -77,7 +77,7 @@ fn handle(task: Task, state: RawJson) -> Outcome {
     Outcome::Task(Box::new(TaskHandle { task, state, result }))
 }
 
-impl Invoke for Tasking {
+impl Invoke for TaskExecutor {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let note = |note: String| self.0.asked.lock().expect("no test panics with it").push(note);
         let Target::Task { request, .. } = &cx.target else {
@@ -138,19 +138,19 @@ impl Invoke for Tasking {
     }
 }
 
-/// A gateway with a tool that can be called as a task, and one that cannot.
-fn gateway(tasking: &Tasking) -> Gateway {
-    telling(tasking, &Changing::new(&[]))
+/// Returns a gateway with one tool that supports tasks, and one that does not.
+fn gateway(executor: &TaskExecutor) -> Gateway {
+    telling(executor, &ChangingSource::new(&[]))
 }
 
-/// The same with a source that tells of its own accord.
-fn telling(tasking: &Tasking, source: &Arc<Changing>) -> Gateway {
+/// Returns the same gateway with a source that sends updates.
+fn telling(executor: &TaskExecutor, source: &Arc<ChangingSource>) -> Gateway {
     let mut work = TestTool::new("work");
     let definition =
         r#"{"name":"work","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"}}"#;
     work.descriptor.definition = Some(raw(definition));
     let plane = Toolplane::builder()
-        .executor(executor("scripted", tasking.clone()))
+        .executor(testkit::executor("scripted", executor.clone()))
         .source(source.clone())
         .tool(work.descriptor)
         .tool(TestTool::new("plain").descriptor)
@@ -165,7 +165,7 @@ fn state(status: &str) -> String {
 
 const CALL: &str = r#""name":"work","task":{"ttl":1e4}"#;
 
-/// The id under which the client knows the task that it has made.
+/// Creates a task, and returns the id that its client knows.
 async fn make(client: &mut Client) -> String {
     let answer = client.result("tools/call", CALL).await;
     let id = raw(&answer)
@@ -184,8 +184,8 @@ fn of(id: &str) -> String {
 #[tokio::test]
 async fn a_legacy_client_follows_a_task_under_an_id_of_ours() {
     let looks = [state("working"), state("working"), state("completed")];
-    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
-    let mut client = Client::on(gateway(&tasking));
+    let executor = TaskExecutor::with(&looks.each_ref().map(String::as_str));
+    let mut client = Client::on(gateway(&executor));
     client.initialize("{}").await;
     let made = client.result("tools/call", CALL).await;
     let id = raw(&made)
@@ -219,15 +219,15 @@ async fn a_legacy_client_follows_a_task_under_an_id_of_ours() {
     let cancelled = client.result("tasks/cancel", &of(&id)).await;
     assert_eq!(cancelled, state("completed").replace(ID, &id));
     assert_eq!(
-        tasking.asked(),
+        executor.asked(),
         [r#"call {"ttl":1e4}"#, "look", "look", "result", "look", "cancel"]
     );
 }
 
 #[tokio::test]
-async fn what_a_task_asks_while_its_result_is_waited_for_names_it_as_its_client_does() {
-    let tasking = Tasking::with(&[&state("input_required")]);
-    let mut client = Client::on(gateway(&tasking));
+async fn questions_of_a_task_carry_the_id_that_the_client_knows() {
+    let executor = TaskExecutor::with(&[&state("input_required")]);
+    let mut client = Client::on(gateway(&executor));
     client.initialize(r#"{"elicitation":{}}"#).await;
     let id = make(&mut client).await;
     client
@@ -244,30 +244,30 @@ async fn what_a_task_asks_while_its_result_is_waited_for_names_it_as_its_client_
     let result: Value = serde_json::from_str(&client.receive().await).expect("it is there");
     assert_eq!(result["id"], 7);
     assert_eq!(
-        tasking.asked().last().expect("it is there"),
+        executor.asked().last().expect("it is there"),
         r#"{"action":"decline"}"#
     );
 }
 
 #[tokio::test]
-async fn a_tool_that_is_no_task_is_not_called_as_one() {
-    let tasking = Tasking::default();
-    let mut client = Client::on(gateway(&tasking));
+async fn a_tool_without_task_support_is_not_run_as_a_task() {
+    let executor = TaskExecutor::default();
+    let mut client = Client::on(gateway(&executor));
     client.initialize("{}").await;
     let answer = client.value("tools/call", r#""name":"plain","task":{}"#).await;
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
-    assert!(tasking.asked().is_empty());
+    assert!(executor.asked().is_empty());
     let answer = client.value("tools/call", r#""name":"none","task":{}"#).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    // Without the wish it is called as ever.
+    // Without `task`, the call is an ordinary one.
     let answer = client.value("tools/call", r#""name":"work""#).await;
     assert_eq!(answer["result"]["structuredContent"]["plain"], true, "{answer}");
 }
 
 #[tokio::test]
-async fn a_task_of_another_client_is_as_unknown_as_none() {
-    let tasking = Tasking::with(&[&state("working")]);
-    let gateway = gateway(&tasking);
+async fn a_task_of_another_client_is_unknown() {
+    let executor = TaskExecutor::with(&[&state("working")]);
+    let gateway = gateway(&executor);
     let mut owner = Client::on(gateway.clone());
     owner.initialize("{}").await;
     let id = make(&mut owner).await;
@@ -277,11 +277,11 @@ async fn a_task_of_another_client_is_as_unknown_as_none() {
         let theirs = other.ask(method, &of(&id)).await;
         assert!(theirs.contains("-32602"), "{theirs}");
         assert_eq!(theirs, other.ask(method, &of("never")).await, "{method}");
-        // The server's own id is none.
+        // Clients cannot use the id of the server.
         assert_eq!(theirs, owner.ask(method, &of(ID)).await, "{method}");
     }
     assert_eq!(other.result("tasks/list", "").await, r#"{"tasks":[]}"#);
-    assert_eq!(tasking.asked().len(), 1, "only the call");
+    assert_eq!(executor.asked().len(), 1, "only the call");
     assert_eq!(
         owner.value("tasks/get", &of(&id)).await["result"]["status"],
         "working"
@@ -289,10 +289,10 @@ async fn a_task_of_another_client_is_as_unknown_as_none() {
 }
 
 #[tokio::test]
-async fn a_modern_task_over_http_is_its_principals_own() {
+async fn a_modern_task_over_http_belongs_to_its_principal() {
     let working = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e5 }"#.replace("ID", ID);
-    let tasking = Tasking::with(&[&working]);
-    let http = Http::on(&gateway(&tasking));
+    let executor = TaskExecutor::with(&[&working]);
+    let http = Http::on(&gateway(&executor));
     let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
     let made = http
         .ask(&[("x-principal", "alice")], "tools/call", "work", &call)
@@ -302,16 +302,16 @@ async fn a_modern_task_over_http_is_its_principals_own() {
         let params = format!(r#"{},"inputResponses":{{}},{}"#, of(id), modern(FOLLOWS));
         http.ask(&[("x-principal", principal)], method, id, &params).await
     };
-    let n_asked = tasking.asked().len();
+    let n_asked = executor.asked().len();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let theirs = about("mallory", method, id).await;
         assert_eq!(theirs["error"]["code"], -32602, "{method}: {theirs}");
         assert_eq!(theirs, about("mallory", method, "never").await, "{method}");
-        // The server's own id is none.
+        // Clients cannot use the id of the server.
         assert_eq!(theirs, about("alice", method, ID).await, "{method}");
     }
     assert_eq!(
-        tasking.asked().len(),
+        executor.asked().len(),
         n_asked,
         "the server is not asked for strangers"
     );
@@ -320,9 +320,9 @@ async fn a_modern_task_over_http_is_its_principals_own() {
 }
 
 #[tokio::test]
-async fn a_list_of_tasks_over_http_is_a_sessions_own() {
-    let tasking = Tasking::with(&[&state("working")]);
-    let http = Http::on(&gateway(&tasking));
+async fn a_list_of_tasks_over_http_belongs_to_a_session() {
+    let executor = TaskExecutor::with(&[&state("working")]);
+    let http = Http::on(&gateway(&executor));
     let of_session = |id| [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", id)];
     let (one, other) = (http.session().await, http.session().await);
     let (one, other) = (of_session(&*one), of_session(&*other));
@@ -339,7 +339,7 @@ async fn a_list_of_tasks_over_http_is_a_sessions_own() {
         let ids: Vec<_> = tasks.iter().map(|task| &task["taskId"]).collect();
         assert_eq!(ids, expected);
     }
-    // Without a session anybody of the principal's could ask: who knows the id may, and nobody is told it.
+    // Without a session any client of the principal may use the id, so that no list may show it.
     let list = http.legacy_with(none, "tasks/list", "").await;
     assert_eq!(list["error"]["code"], -32601, "{list}");
     let get = async |headers: &[(&str, &str)], id: &str| {
@@ -354,18 +354,15 @@ async fn a_list_of_tasks_over_http_is_a_sessions_own() {
 
 #[tokio::test]
 async fn the_list_has_pages_and_an_end() {
-    let tasking = Tasking::with(&[&state("working")]);
-    let mut client = Client::on(gateway(&tasking));
+    let executor = TaskExecutor::with(&[&state("working")]);
+    let mut client = Client::on(gateway(&executor));
     client.initialize("{}").await;
     let mut made = Vec::new();
     for _ in 0..64 {
         made.push(make(&mut client).await);
     }
     let full = client.value("tools/call", CALL).await;
-    assert_eq!(
-        full["error"]["message"], "too many tasks are kept already",
-        "{full}"
-    );
+    assert_eq!(full["error"]["message"], "too many tasks exist already", "{full}");
     let (mut listed, mut cursor) = (Vec::new(), String::new());
     loop {
         let page: Value =
@@ -387,10 +384,10 @@ async fn the_list_has_pages_and_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_kept_for_its_time_and_a_day_at_most() {
+async fn a_task_expires_after_its_lifetime_and_after_a_day_at_most() {
     for (ttl, told, kept) in [("3600000", "3600000", 3600), ("null", "86400000", 86_400)] {
-        let tasking = Tasking::with(&[&state("working").replace("60000", ttl)]);
-        let mut client = Client::on(gateway(&tasking));
+        let executor = TaskExecutor::with(&[&state("working").replace("60000", ttl)]);
+        let mut client = Client::on(gateway(&executor));
         client.initialize("{}").await;
         let id = make(&mut client).await;
         let look = client.result("tasks/get", &of(&id)).await;
@@ -407,7 +404,7 @@ async fn a_task_is_kept_for_its_time_and_a_day_at_most() {
 const FOLLOWS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}"#;
 
 #[tokio::test]
-async fn a_modern_client_follows_a_task_when_it_says_so() {
+async fn a_modern_client_follows_a_task_if_it_declares_the_extension() {
     let asking = r#"{"resultType":"complete","taskId":"ID","status":"input_required","ttlMs":1e5,"inputRequests":{"q":{"method":"METHOD"}}}"#
         .replace("ID", ID);
     let made = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e5 }"#.replace("ID", ID);
@@ -416,9 +413,9 @@ async fn a_modern_client_follows_a_task_when_it_says_so() {
         asking.replace("METHOD", "elicitation/create"),
         asking.replace("METHOD", "roots/list"),
     ];
-    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
-    let mut client = Client::on(gateway(&tasking));
-    // Without the declaration it is no task, for any method.
+    let executor = TaskExecutor::with(&looks.each_ref().map(String::as_str));
+    let mut client = Client::on(gateway(&executor));
+    // Without the extension, no method supports tasks.
     let plain = client
         .value("tools/call", &format!(r#""name":"work",{}"#, modern("{}")))
         .await;
@@ -447,10 +444,10 @@ async fn a_modern_client_follows_a_task_when_it_says_so() {
         r#"{"resultType":"complete"}"#
     );
     assert_eq!(
-        tasking.asked().last().expect("it is there"),
+        executor.asked().last().expect("it is there"),
         r#"give { "q":{"n":1e2} }"#
     );
-    // What the client did not declare, it is not asked.
+    // The client is not asked what it did not declare.
     let answer = client.value("tasks/get", &about).await;
     assert_eq!(answer["error"]["code"], -32021, "{answer}");
     for (method, params, code) in [
@@ -464,23 +461,23 @@ async fn a_modern_client_follows_a_task_when_it_says_so() {
 }
 
 #[tokio::test]
-async fn a_legacy_client_is_told_of_its_task_by_the_id_that_it_knows() {
-    let (tasking, source) = (Tasking::with(&[&state("working")]), Changing::new(&[]));
-    let gateway = telling(&tasking, &source);
+async fn a_legacy_client_is_notified_of_its_task_by_the_id_that_it_knows() {
+    let (executor, source) = (TaskExecutor::with(&[&state("working")]), ChangingSource::new(&[]));
+    let gateway = telling(&executor, &source);
     let mut other = Client::on(gateway.clone());
     other.initialize("{}").await;
     make(&mut other).await;
     let mut owner = Client::on(gateway);
     owner.initialize("{}").await;
     let id = make(&mut owner).await;
-    let (task, _) = tasking.made().remove(1);
+    let (task, _) = executor.made().remove(1);
     source.tell(&Update::Task {
         task,
         state: raw(&state("completed")),
     });
-    // Of a task that nobody follows here, nobody is told.
+    // An update of an unknown task is dropped.
     source.tell(&Update::Task {
-        task: tasking.task(),
+        task: executor.task(),
         state: raw(&state("failed")),
     });
     assert_eq!(
@@ -496,9 +493,9 @@ async fn a_legacy_client_is_told_of_its_task_by_the_id_that_it_knows() {
 }
 
 #[tokio::test]
-async fn a_client_is_told_that_the_page_it_was_sent_to_was_visited() {
-    let (tasking, source) = (Tasking::with(&[&state("working")]), Changing::new(&[]));
-    let gateway = telling(&tasking, &source);
+async fn a_client_is_notified_when_its_page_visit_is_complete() {
+    let (executor, source) = (TaskExecutor::with(&[&state("working")]), ChangingSource::new(&[]));
+    let gateway = telling(&executor, &source);
     let mut other = Client::on(gateway.clone());
     other.initialize("{}").await;
     let mut owner = Client::on(gateway);
@@ -506,7 +503,7 @@ async fn a_client_is_told_that_the_page_it_was_sent_to_was_visited() {
     make(&mut owner).await;
     let params = r#"{ "elicitationId":"e1", "n":1e2 }"#;
     let of_nobody = ClientKey::Principal("local".into());
-    for client in [tasking.made().remove(0).1, of_nobody] {
+    for client in [executor.made().remove(0).1, of_nobody] {
         let params = raw(params);
         source.tell(&Update::PageVisited { client, params });
     }
@@ -519,14 +516,14 @@ async fn a_client_is_told_that_the_page_it_was_sent_to_was_visited() {
     }
 }
 
-/// The acknowledgement of a subscription to tasks.
+/// Subscribes to tasks, and returns the acknowledgement.
 async fn watch(client: &mut Client, ids: &Value, capabilities: &str) -> Value {
     let filter = format!(r#""notifications":{{"taskIds":{ids}}},{}"#, modern(capabilities));
     client.value("subscriptions/listen", &filter).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_client_is_told_of_the_tasks_that_it_watches() {
+async fn a_modern_client_is_notified_of_the_tasks_that_it_watches() {
     let made = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e5 }"#.replace("ID", ID);
     let look = |status: &str, more: &str| {
         r#"{"resultType":"complete","taskId":"ID","status":"STATUS"MORE}"#
@@ -544,8 +541,8 @@ async fn a_modern_client_is_told_of_the_tasks_that_it_watches() {
         look("completed", r#","result":{"n":1e2}"#),
         look("failed", ""),
     ];
-    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
-    let gateway = gateway(&tasking);
+    let executor = TaskExecutor::with(&looks.each_ref().map(String::as_str));
+    let gateway = gateway(&executor);
     let mut client = Client::on(gateway.clone());
     let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
     let made: Value = serde_json::from_str(&client.result("tools/call", &call).await).expect("it is there");
@@ -572,7 +569,7 @@ async fn a_modern_client_is_told_of_the_tasks_that_it_watches() {
 
     for (status, more) in [
         ("working", String::new()),
-        // What the client did not declare, it is not asked in this way either.
+        // A state with a question that the client did not declare is left out.
         ("input_required", asks("elicitation/create")),
         ("completed", r#","result":{"n":1e2}"#.to_owned()),
     ] {
@@ -584,16 +581,16 @@ async fn a_modern_client_is_told_of_the_tasks_that_it_watches() {
             )
         );
     }
-    // It is over: nobody looks at it any more.
+    // The task has ended, and is not polled any more.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(tasking.asked().len(), 6, "{:?}", tasking.asked());
+    assert_eq!(executor.asked().len(), 6, "{:?}", executor.asked());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_nobody_watches_any_more_is_left_alone() {
+async fn a_task_without_subscribers_is_not_polled_any_more() {
     let working = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e8 }"#.replace("ID", ID);
-    let tasking = Tasking::with(&[&working]);
-    let mut client = Client::on(gateway(&tasking));
+    let executor = TaskExecutor::with(&[&working]);
+    let mut client = Client::on(gateway(&executor));
     let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
     let made: Value = serde_json::from_str(&client.result("tools/call", &call).await).expect("it is there");
     watch(&mut client, &json!([made["taskId"]]), FOLLOWS).await;
@@ -601,17 +598,17 @@ async fn a_task_that_nobody_watches_any_more_is_left_alone() {
     let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,META}}"#;
     client.send(&cancelled.replace("META", &modern(FOLLOWS))).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let looked = tasking.asked().len();
+    let looked = executor.asked().len();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(tasking.asked().len(), looked);
+    assert_eq!(executor.asked().len(), looked);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_looked_at_as_often_as_its_server_wants() {
+async fn a_task_is_polled_at_the_interval_of_its_server() {
     let slow = |status| state(status).replace(r#""pollInterval":1"#, r#""pollInterval":30000"#);
     let looks = [slow("working"), slow("working"), slow("completed")];
-    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
-    let mut client = Client::on(gateway(&tasking));
+    let executor = TaskExecutor::with(&looks.each_ref().map(String::as_str));
+    let mut client = Client::on(gateway(&executor));
     client.initialize("{}").await;
     let id = make(&mut client).await;
     let start = tokio::time::Instant::now();

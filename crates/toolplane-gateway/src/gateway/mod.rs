@@ -1,0 +1,207 @@
+//! The gateway: how it is set up, and how it serves clients.
+
+mod options;
+mod service;
+mod state;
+
+use std::{fmt, future::Future, io, sync::Arc, time::Duration};
+
+use mcp_server::{
+    HttpServerOptions, HttpService, Notifier, ServeOptions, SharedAllowList, StdioOptions, serve_http,
+    serve_stdio,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    time::sleep,
+};
+use toolplane::{Toolplane, observe::Gauge};
+
+pub use self::options::GatewayOptions;
+pub(crate) use self::state::GatewayState;
+use crate::http::{MetricsPage, Routes};
+
+/// An MCP server that offers the tools, prompts and resources of a [`Toolplane`]. Clones share one gateway.
+///
+/// # Examples
+/// ```
+/// use toolplane::Toolplane;
+/// use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let plane = Toolplane::builder().build()?;
+/// let mut options = GatewayOptions::default();
+/// options.page_size = 100;
+/// let gateway = Gateway::new(plane, options);
+/// // A service for a router of a web server.
+/// let service = gateway.http_service(HttpServerOptions::default());
+/// assert_eq!(service.n_sessions(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Gateway(Arc<GatewayState>);
+
+/// Time for which changes of lists are coalesced into one notification (debounce).
+const DEBOUNCE: Duration = Duration::from_millis(100);
+
+impl Gateway {
+    /// Makes a gateway in front of a toolplane.
+    #[must_use]
+    pub fn new(plane: Toolplane, options: GatewayOptions) -> Self {
+        Self(Arc::new(GatewayState::new(plane, options)))
+    }
+
+    /// Returns the toolplane behind the gateway.
+    #[must_use]
+    pub fn plane(&self) -> &Toolplane {
+        &self.0.plane
+    }
+
+    /// Returns what all requests of this gateway share.
+    pub(crate) fn state(&self) -> &GatewayState {
+        &self.0
+    }
+
+    /// Serves one client over a pair of pipes, such as stdin and stdout: see [`serve_stdio`].
+    ///
+    /// # Errors
+    /// When the input cannot be read or the output cannot be written.
+    pub async fn serve_stdio<R, W>(
+        &self,
+        reader: R,
+        writer: W,
+        options: StdioOptions,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()>
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let notices = options.notifier.clone();
+        tokio::select! {
+            served = serve_stdio(self.clone(), reader, writer, options, shutdown) => served,
+            () = self.announce(&notices) => Ok(()),
+        }
+    }
+
+    /// Serves clients over HTTP until `shutdown` completes.
+    ///
+    /// - MCP at the path of the options, by default `/mcp`
+    /// - `/healthz`: the process is alive
+    /// - `/readyz`: the gateway is ready
+    /// - `/health`: health of tools and servers
+    ///
+    /// The address that the listener is bound to is one of the host names that the server accepts.
+    ///
+    /// # Errors
+    /// As [`serve_http`].
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        mut options: HttpServerOptions,
+        serve: ServeOptions,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        options.path.get_or_insert_with(|| "/mcp".to_owned());
+        options.own_host = Some(host_of(&listener)?);
+        let notices = options.notifier.clone();
+        let page = self.metrics_page(&options.allowed);
+        let service = Arc::new(self.http_service(options));
+        self.add_session_gauge(&service);
+        let routes = Routes::new(HttpService::clone(&service), page);
+        let stop = async {
+            shutdown.await;
+            routes.drain();
+        };
+        tokio::select! {
+            served = serve_http(listener, serve, |_| routes.clone(), stop) => served,
+            () = self.announce(&notices) => Ok(()),
+        }
+    }
+
+    fn metrics_page(&self, allowed: &SharedAllowList) -> Option<MetricsPage> {
+        let options = &self.0.options;
+        let metrics = options.metrics.as_ref().filter(|_| options.serves_metrics)?;
+        Some(MetricsPage {
+            metrics: metrics.clone(),
+            allowed: allowed.clone(),
+        })
+    }
+
+    fn add_session_gauge(&self, service: &Arc<HttpService<Self>>) {
+        let Some(metrics) = &self.0.options.metrics else {
+            return;
+        };
+        // Weak, since the service owns the gateway, and the gateway owns the metrics.
+        let service = Arc::downgrade(service);
+        metrics.gauge(Gauge {
+            name: "toolplane_sessions",
+            help: "Legacy sessions of clients over HTTP.",
+            label: None,
+            read: Box::new(move || {
+                let number = service.upgrade().map_or(0, |service| service.n_sessions());
+                vec![(String::new(), number as f64)]
+            }),
+        });
+    }
+
+    /// Returns the gateway as a service for a router of your own, such as `axum::Router::route_service`.
+    ///
+    /// Clients receive notifications of changes only while [`Gateway::announce`] runs.
+    #[must_use]
+    pub fn http_service(&self, options: HttpServerOptions) -> HttpService<Self> {
+        HttpService::new(self.clone(), options)
+    }
+
+    /// Notifies listening clients of changed lists, and of changed resources and tasks that they subscribed to. Never
+    /// completes.
+    pub async fn announce(&self, notices: &Notifier) {
+        let state = &*self.0;
+        let _attached = state.notifiers.attach(notices);
+        tokio::join!(
+            self.announce_lists(notices),
+            state
+                .subscriptions
+                .run_cleanup(&state.plane, &state.notifiers, &state.identities),
+        );
+    }
+
+    async fn announce_lists(&self, notices: &Notifier) {
+        let mut changes = self.0.plane.changes();
+        while changes.changed().await.is_ok() {
+            sleep(DEBOUNCE).await;
+            changes.mark_unchanged();
+            let view = self.0.plane.known(&self.0.plane.local_caller());
+            for notification in self.0.lists.take_changes(&view) {
+                notices.send(notification, None);
+            }
+        }
+        // The toolplane has ended. Serving goes on without notifications.
+        std::future::pending::<()>().await;
+    }
+
+    /// Cancels the parked calls, which wait for an answer of their clients, and returns when they have ended.
+    ///
+    /// To be called after serving has ended and before the toolplane is shut down. Otherwise the servers would end in the
+    /// middle of these calls.
+    pub async fn cancel_parked(&self) {
+        self.0.parked.cancel_all().await;
+    }
+}
+
+/// Returns the host name of the address that a listener is bound to.
+fn host_of(listener: &TcpListener) -> io::Result<String> {
+    let mut address = listener.local_addr()?;
+    address.set_port(0);
+    let host = address.to_string();
+    Ok(host.strip_suffix(":0").unwrap_or(&host).to_owned())
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("plane", &self.0.plane)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+use std::sync::Arc;
+
+use mcp_server::{Peer, Principal, RequestContext, StateSeal};
+use mcp_wire::{RpcError, code};
+use toolplane::{
+    CallRequest, Toolplane,
+    core::{Caller, ClientIdentity, OnUpdate},
+};
+
+use super::options::GatewayOptions;
+use crate::{
+    client::{
+        ANONYMOUS, ANSWER_TIMEOUT, ClientIdentities, client_identity, client_key, declared_capabilities,
+        resolve_caller,
+    },
+    eras::ParkedCalls,
+    http::add_gauges,
+    lists::ListPages,
+    notifications::{Notifiers, ResourceSubscriptions, Router},
+    requests::MirroredParamsCache,
+    tasks::TaskStore,
+};
+
+/// Everything that the requests of a gateway share.
+pub(crate) struct GatewayState {
+    pub(crate) plane: Toolplane,
+    pub(crate) options: GatewayOptions,
+    pub(crate) lists: ListPages,
+    pub(crate) identities: Arc<ClientIdentities>,
+    /// Calls that wait for an answer of their clients.
+    pub(crate) parked: Arc<ParkedCalls>,
+    /// Notifiers of the clients that are served now.
+    pub(crate) notifiers: Arc<Notifiers>,
+    /// Resources that clients subscribed to.
+    pub(crate) subscriptions: ResourceSubscriptions,
+    /// Tasks that clients may come back for.
+    pub(crate) tasks: Arc<TaskStore>,
+    pub(crate) mirrored_params: MirroredParamsCache,
+    /// `None` if the system has no randomness to give. Modern clients cannot be asked anything then.
+    seal: Option<StateSeal>,
+}
+
+impl GatewayState {
+    pub(super) fn new(plane: Toolplane, options: GatewayOptions) -> Self {
+        let lists = ListPages::new(options.page_size);
+        let notifiers = Arc::new(Notifiers::default());
+        let tasks = Arc::new(TaskStore::default());
+        let identities = Arc::new(ClientIdentities::new(&plane, options.caller_resolver.clone()));
+        let router = Router::new(&notifiers, &tasks, &identities);
+        let on_update: OnUpdate = Arc::new(move |update| router.route(update));
+        plane.on_update(&on_update);
+        let parked = Arc::<ParkedCalls>::default();
+        if let Some(metrics) = &options.metrics {
+            add_gauges(metrics, &plane, Arc::downgrade(&parked));
+        }
+        Self {
+            plane,
+            options,
+            lists,
+            identities,
+            parked,
+            notifiers,
+            subscriptions: ResourceSubscriptions::default(),
+            tasks,
+            mirrored_params: MirroredParamsCache::default(),
+            seal: StateSeal::new(ANSWER_TIMEOUT).ok(),
+        }
+    }
+
+    /// Returns the seal of the states that clients give back.
+    pub(crate) fn seal(&self) -> Result<&StateSeal, RpcError> {
+        let missing = || {
+            RpcError::new(
+                code::INTERNAL_ERROR,
+                "cannot seal `requestState`: no randomness available",
+            )
+        };
+        self.seal.as_ref().ok_or_else(missing)
+    }
+
+    /// Returns the caller that a principal acts as.
+    pub(crate) fn caller(&self, principal: &Principal) -> Arc<Caller> {
+        resolve_caller(&self.plane, self.options.caller_resolver.as_ref(), principal)
+    }
+
+    /// Returns the identity of the client of a request that acts for this caller.
+    pub(crate) fn client_identity(&self, cx: &RequestContext, caller: &Caller) -> ClientIdentity {
+        client_identity(&Peer::from_request(cx), caller)
+    }
+
+    /// Adds the caller and the client of a request to a call. Inlined, since a call is large to move.
+    #[inline]
+    pub(crate) fn attribute(&self, call: CallRequest, cx: &RequestContext) -> CallRequest {
+        call.caller(self.caller(cx.principal()))
+            .client(client_key(cx))
+            .client_capabilities(declared_capabilities(cx))
+    }
+
+    /// Returns `true` if everybody who can reach the gateway reads the same from a resource: clients are not identified,
+    /// and the resource does not depend on the caller.
+    pub(crate) fn is_public(&self, uri: &str, principal: &Principal) -> bool {
+        self.options.caller_resolver.is_none()
+            && principal.as_str() == ANONYMOUS
+            && self.plane.is_same_for_all(uri)
+    }
+}

@@ -1,0 +1,9 @@
+//! Answers to `tools/list` and the other lists.
+
+mod missing;
+mod pages;
+
+pub(crate) use self::{
+    missing::add_missing_servers,
+    pages::{ListPages, changed_notifications},
+};

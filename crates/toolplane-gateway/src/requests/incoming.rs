@@ -1,0 +1,111 @@
+use std::sync::Arc;
+
+use mcp_server::{Answer, RequestContext};
+use mcp_wire::{Request, RpcError, meta_key};
+use raw_json::RawJson;
+use toolplane::{
+    CallRequest,
+    core::{Claim, ErrorKind, Outcome, TaskMode, ToolError, TraceContext},
+};
+
+use super::{shape::RequestShape, subject::Subject};
+use crate::{
+    client::{ClientChannel, ProgressChannel},
+    gateway::GatewayState,
+    render::Failure,
+};
+
+/// A request that makes a call: of a tool or prompt, of a resource, or for a completion.
+pub(crate) struct IncomingRequest<'a> {
+    pub(crate) gateway: &'a GatewayState,
+    pub(crate) request: &'a Request,
+    pub(crate) cx: &'a RequestContext,
+    pub(super) subject: Subject,
+    pub(crate) shape: RequestShape,
+}
+
+/// Result of one round of a call.
+pub(crate) enum RoundResult {
+    /// The call has ended.
+    Outcome(Outcome),
+    /// The client must give something first. This answer asks for it.
+    Answer(Answer),
+}
+
+impl<'a> IncomingRequest<'a> {
+    /// Reads a request. Its method must be one of those that make a call.
+    pub(crate) fn new(
+        gateway: &'a GatewayState,
+        request: &'a Request,
+        cx: &'a RequestContext,
+    ) -> Result<Self, RpcError> {
+        let subject = Subject::new(request, cx)?;
+        Ok(Self {
+            gateway,
+            request,
+            cx,
+            shape: RequestShape::new(&subject, cx),
+            subject,
+        })
+    }
+
+    /// Returns `true` if the request may be answered with questions.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.subject.may_ask()
+    }
+
+    /// Returns the call that the request makes, with everything that the connection adds to it.
+    pub(crate) fn call(&self, task_mode: Option<TaskMode>) -> Result<CallRequest, Failure> {
+        let cx = self.cx;
+        let mut call = self.gateway.attribute(self.subject.call(self.request, cx)?, cx);
+        if cx.progress().is_wanted() {
+            call = call.progress(Arc::new(ProgressChannel(cx.progress().clone())));
+        }
+        if let Some(extra) = self.subject.extra_params(self.request) {
+            call = call.extra_params(extra);
+        }
+        if let Some(task_mode) = task_mode {
+            call = call.task_mode(task_mode);
+        }
+        if let Some((parent, state)) = cx.trace()
+            && let Some(trace) = TraceContext::parse(&parent, state.as_deref())
+        {
+            call = call.trace(trace);
+        }
+        if let Some(key) = cx.custom_meta().and_then(|meta| meta.get(Claim::META_KEY)) {
+            let key = key.string().ok_or_else(|| {
+                let message = format!("`{}` in `_meta` must be a string", Claim::META_KEY);
+                ToolError::new(ErrorKind::InvalidArguments, message)
+            })?;
+            call = call.idempotency_key(key);
+        }
+        Ok(match cx.custom_meta().and_then(end_to_end_meta) {
+            Some(meta) => call.meta(meta),
+            None => call,
+        })
+    }
+
+    /// Returns the call that the request makes. The client is asked and notified while the request is in progress.
+    pub(crate) fn direct_call(&self, task_mode: Option<TaskMode>) -> Result<CallRequest, Failure> {
+        let call = self.call(task_mode)?;
+        Ok(match ClientChannel::open(self.cx) {
+            Some(channel) => call.ask(channel),
+            None => call,
+        })
+    }
+}
+
+/// Returns the members of a request's `_meta` that are meant for its final recipient, without those of a single hop.
+fn end_to_end_meta(meta: &RawJson) -> Option<RawJson> {
+    let is_of_one_hop = |key: &str| key == meta_key::PROGRESS_TOKEN || key.starts_with(meta_key::PREFIX);
+    if meta.parts().all(|(key, _)| is_of_one_hop(&key)) {
+        return None;
+    }
+    let own: Vec<_> = meta
+        .members()
+        .map(|(key, _)| key)
+        .filter(|key| is_of_one_hop(key))
+        .collect();
+    let own: Vec<&str> = own.iter().map(|key| &**key).collect();
+    meta.without_members(&own).ok()
+}

@@ -1,0 +1,5 @@
+//! Lists, their pages and their changes.
+
+mod client_lists;
+mod missing;
+mod tools;

@@ -1,0 +1,5 @@
+//! The transports and pages of the gateway.
+
+mod http;
+mod operator;
+mod sessions;
