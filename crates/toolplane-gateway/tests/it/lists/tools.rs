@@ -1,5 +1,5 @@
 use serde_json::json;
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{ScriptedExecutor, TestTool};
 use toolplane::{Toolplane, manifest::Configuration};
 use toolplane_gateway::GatewayOptions;
 
@@ -18,7 +18,7 @@ fn tools(names: &[&str]) -> Vec<TestTool> {
 
 #[tokio::test]
 async fn tools_are_listed_in_the_order_of_their_names() {
-    let mut client = Client::of(plane(&Script::new([]), tools(&["b", "a"])));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([]), tools(&["b", "a"])));
     let tool = |name: &str| {
         format!(r#"{{"name":"{name}","description":"The tool {name}.","inputSchema":{{"type":"object"}}}}"#)
     };
@@ -36,7 +36,7 @@ async fn a_definition_keeps_its_bytes() {
     let mut tool = TestTool::new("t");
     let definition = r#"{"x-vendor":1e2,"name":"theirs","inputSchema":{ "type":"object","maximum":12345678901234567890123 },"execution":{"taskSupport":"forbidden"}}"#;
     tool.descriptor.definition = Some(crate::support::raw(definition));
-    let mut client = Client::of(plane(&Script::new([]), [tool]));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([]), [tool]));
     let listed = client.result("tools/list", "").await;
     assert_eq!(
         listed,
@@ -92,7 +92,7 @@ async fn annotations_of_the_operator_override_the_servers() {
     ];
     for (definition, read_only, idempotent, expected) in cases {
         let tool = declared(definition, read_only, idempotent);
-        let mut client = Client::of(plane(&Script::new([]), [tool]));
+        let mut client = Client::of(plane(&ScriptedExecutor::new([]), [tool]));
         for era in ["", MODERN] {
             let listed = crate::support::raw(&client.result("tools/list", era).await);
             let tool = listed.get("tools").unwrap().items().next().unwrap();
@@ -112,7 +112,7 @@ async fn secrets_learned_after_a_list_was_read_are_redacted_in_it() {
     let redactor = toolplane::policy::Redactor::default();
     let plane = Toolplane::builder().redactor(redactor.clone());
     let plane = plane
-        .executor(std::sync::Arc::new(Script::new([])))
+        .executor(std::sync::Arc::new(ScriptedExecutor::new([])))
         .tool(tool.descriptor);
     let mut client = Client::of(plane.build().expect("usable"));
     let before = client.result("tools/list", "").await;
@@ -128,7 +128,7 @@ async fn long_lists_come_in_pages() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut options = GatewayOptions::default();
     options.page_size = 3;
-    let mut client = Client::with(plane(&Script::new([]), tools(&names)), options);
+    let mut client = Client::with(plane(&ScriptedExecutor::new([]), tools(&names)), options);
     for _ in 0..2 {
         let (mut seen, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
         loop {
@@ -163,7 +163,7 @@ async fn nobody_sees_what_policy_forbids() {
     configuration.policy.blocklist = vec![toolplane::core::Pattern::new("secret*")];
     let builder = Toolplane::builder()
         .configuration(configuration)
-        .executor(std::sync::Arc::new(Script::new([])))
+        .executor(std::sync::Arc::new(ScriptedExecutor::new([])))
         .tool(TestTool::new("open").descriptor)
         .tool(TestTool::new("secret1").descriptor);
     let mut client = Client::of(builder.build().expect("it can be set up"));
@@ -207,7 +207,7 @@ async fn a_change_is_notified_once_to_clients_that_have_the_list() {
 
 #[tokio::test]
 async fn modern_clients_discover_the_same_capabilities() {
-    let mut client = Client::of(plane(&Script::new([]), tools(&["a"])));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([]), tools(&["a"])));
     let discovered = client.result("server/discover", MODERN).await;
     let capabilities = format!("{CAPABILITIES}{}", TASKS[1]);
     assert!(discovered.contains(&capabilities), "{discovered}");

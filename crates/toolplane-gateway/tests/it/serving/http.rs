@@ -9,7 +9,7 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{Toolplane, observe::Metrics};
 use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions, serve_metrics};
 
@@ -45,7 +45,7 @@ const CALL: &str =
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}}"#;
 
 fn gateway() -> Gateway {
-    let plane = plane(&Script::new([Step::Echo]), [TestTool::new("t")]);
+    let plane = plane(&ScriptedExecutor::new([ScriptStep::Echo]), [TestTool::new("t")]);
     Gateway::new(plane, GatewayOptions::default())
 }
 
@@ -184,7 +184,7 @@ async fn a_session_receives_notifications_on_its_stream() {
 async fn metrics_are_served_where_enabled() {
     let metrics = Arc::new(Metrics::new());
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .tool(TestTool::new("t").descriptor)
         .observer(metrics.clone())
         .build()
@@ -277,7 +277,7 @@ async fn health_pages_name_tools_only_to_accepted_requests() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .source(ChangingSource::new(&["a"]))
         .tool(TestTool::new("t").descriptor)
         .build()
