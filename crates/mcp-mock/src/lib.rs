@@ -1,8 +1,8 @@
-//! A mock MCP server for tests: scripted answers, delays, errors, notifications and misbehaviour, over stdio and HTTP,
+//! A mock MCP server for tests: scripted answers, delays, errors, notifications and misbehavior, over stdio and HTTP,
 //! in both eras of the protocol.
 //!
 //! A [`MockServer`] offers [`MockTool`]s, [`MockPrompt`]s and [`MockResource`]s. Each has its [`MockReply`]s, the first for the first
-//! request and the last for all that follow; a [`Misbehaviour`] breaks one message. The protocol itself is
+//! request and the last for all that follow; a [`Misbehavior`] breaks one message. The protocol itself is
 //! `mcp-server`'s, so what is not scripted is right. Clients in the same process [`connect`](MockServer::connect),
 //! others come over [`http`](MockServer::http) or [`serve_stdio`](MockServer::serve_stdio); what they asked is
 //! [counted](MockServer::calls) and can be [waited for](MockServer::wait_for_calls). Delays are tokio's, so a paused
@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use mcp_client::{Connection, ConnectionOptions, HttpEndpoint, RequestOptions};
-//! use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
+//! use mcp_mock::{Misbehavior, MockServer, Reply, Tool};
 //! use raw_json::RawJson;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -19,7 +19,7 @@
 //! let server = MockServer::builder()
 //!     .tool(
 //!         Tool::new("forecast")
-//!             .reply(Reply::usual().misbehave(Misbehaviour::status(503)))
+//!             .reply(Reply::usual().misbehave(Misbehavior::status(503)))
 //!             .reply(Reply::text("sunny")),
 //!     )
 //!     .build();
@@ -37,34 +37,16 @@
 //! # }
 //! ```
 
-mod delivery;
-mod guard;
-mod http;
-mod item;
-mod log;
-mod misbehaviour;
-mod offer;
-mod old_http;
-mod plan;
 mod reply;
 mod scenario;
-mod script;
 mod server;
-mod service;
-mod shape;
-mod state;
-mod stdio;
-mod template;
-mod usual;
+mod transport;
 
 pub use self::{
-    http::MockHttp,
-    item::{MockPrompt, MockResource, MockTool},
-    log::Received,
-    misbehaviour::Misbehaviour,
-    reply::MockReply,
+    reply::{Misbehavior, MockReply},
     scenario::ScenarioError,
-    server::{MockServer, MockServerBuilder},
+    server::{MockPrompt, MockResource, MockServer, MockServerBuilder, MockTool, ReceivedMessage},
+    transport::MockHttp,
 };
 pub use mcp_server::ServerIdentity;
 pub use mcp_wire::RpcError;

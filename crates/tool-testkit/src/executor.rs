@@ -6,18 +6,18 @@ use tool_core::{Descriptor, DynBackend, Executor, InProcess, Invoke, PrepareErro
 /// An executor of this kind by which every tool is run by the same; settings are not read.
 #[must_use]
 pub fn executor(kind: &'static str, runs: impl Invoke + 'static) -> Arc<dyn Executor> {
-    Arc::new(RunBy {
+    Arc::new(SharedBackendExecutor {
         kind,
         runs: Arc::new(InProcess(runs)),
     })
 }
 
-struct RunBy {
+struct SharedBackendExecutor {
     kind: &'static str,
     runs: Arc<dyn DynBackend>,
 }
 
-impl Executor for RunBy {
+impl Executor for SharedBackendExecutor {
     fn kind(&self) -> &str {
         self.kind
     }

@@ -243,7 +243,7 @@ pub(crate) struct Call {
     #[arg(long, value_name = "FILE")]
     pub(crate) chaos: Option<PathBuf>,
     /// Give up after this time, such as `500ms`, `5s` or `1m`
-    #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::output::text::duration)]
     pub(crate) timeout: Option<Duration>,
     /// The key under which the call has its effect once: it is passed on to what runs the tool, where the
     /// configuration says how
@@ -258,16 +258,16 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
     /// Serve over HTTP at this address, in place of the configuration's `gateway.listen`
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) http: Option<SocketAddr>,
     /// Serve metrics for Prometheus at this address, in place of the configuration's `gateway.metrics_listen`
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) metrics: Option<SocketAddr>,
     /// Have calls fail on purpose as this file says, to see what becomes of them: for tests, never for real work
     #[arg(long, value_name = "FILE")]
     pub(crate) chaos: Option<PathBuf>,
     /// How long calls may go on after a signal to end
-    #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = crate::output::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,
     /// Do not load the configuration again when its files change; SIGHUP still does
     #[arg(long)]
@@ -278,7 +278,7 @@ pub(crate) struct Serve {
 #[derive(Debug, Args)]
 pub(crate) struct Health {
     /// Where the gateway listens, in place of the configuration's `gateway.listen`
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) address: Option<SocketAddr>,
     /// Ask no gateway: start the servers, and check them and the health check endpoints of tools once
     #[arg(long, conflicts_with = "address")]
@@ -359,7 +359,7 @@ pub(crate) struct MockServer {
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
     /// Serve over HTTP at this address
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address, default_value = "127.0.0.1:7090")]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address, default_value = "127.0.0.1:7090")]
     pub(crate) http: SocketAddr,
 }
 

@@ -8,17 +8,17 @@ use toolplane::{
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
-use crate::{command::Options, failure::Failure, logging, output::Console, telemetry::Telemetry};
+use crate::{command::Options, error::CliError, output::Console, process::logging, telemetry::Telemetry};
 
 /// The configuration's files: those on the command line, or the first one that is found.
-pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
     if !options.config.is_empty() {
         return Ok(options.config.clone());
     }
     // Relative, so that messages name files the way the user knows them.
     match find_configuration(&PathBuf::new()) {
         Some(file) => Ok(vec![file]),
-        None => Err(Failure::configuration(
+        None => Err(CliError::configuration(
             "there is no configuration: neither `$TOOLPLANE_CONFIG`, `./toolplane.yaml` nor \
              `$XDG_CONFIG_HOME/toolplane/toolplane.yaml`",
         )
@@ -29,7 +29,7 @@ pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Loads files and says what there is to be said of them.
-pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, Failure> {
+pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, CliError> {
     let options = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
     let loaded = load(&options)?;
     for problem in &loaded.diagnostics {
@@ -76,9 +76,11 @@ pub(crate) fn open(
     chaos: ChaosLayer,
     telemetry: &Telemetry,
     console: Console,
-) -> Result<(Loaded, Toolplane), Failure> {
+) -> Result<(Loaded, Toolplane), CliError> {
     let loaded = read(files(options)?, console)?;
-    let plane = telemetry.of(builder(&loaded).chaos(chaos), None).build()?;
+    let plane = telemetry
+        .instrument(builder(&loaded).chaos(chaos), None)
+        .build()?;
     warn(&loaded, &plane, console);
     Ok((loaded, plane))
 }

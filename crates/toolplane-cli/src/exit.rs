@@ -22,7 +22,7 @@ pub enum Exit {
     /// The upstream cannot be reached, is overloaded, or did not answer in time.
     Unavailable = 6,
     /// A tool is no longer what it was approved as.
-    Drift = 7,
+    ToolChanged = 7,
     /// A fault of toolplane itself.
     Bug = 70,
     /// Interrupted by the user (SIGINT).
@@ -41,7 +41,7 @@ impl Exit {
         Self::Denied,
         Self::Pending,
         Self::Unavailable,
-        Self::Drift,
+        Self::ToolChanged,
         Self::Bug,
         Self::Interrupted,
         Self::Terminated,
@@ -64,7 +64,7 @@ impl Exit {
             Self::Denied => "denied by a policy, or by the upstream",
             Self::Pending => "not finished: the call waits for someone",
             Self::Unavailable => "the upstream is unavailable, or did not answer in time",
-            Self::Drift => "a tool is no longer what it was approved as",
+            Self::ToolChanged => "a tool is no longer what it was approved as",
             Self::Bug => "a fault of toolplane: please report it",
             Self::Interrupted => "interrupted (SIGINT)",
             Self::Terminated => "ended from outside (SIGTERM)",
@@ -90,7 +90,7 @@ impl From<ErrorKind> for Exit {
             ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Unavailable | ErrorKind::Timeout => {
                 Self::Unavailable
             }
-            ErrorKind::ToolChanged => Self::Drift,
+            ErrorKind::ToolChanged => Self::ToolChanged,
             ErrorKind::Internal => Self::Bug,
             _ => Self::Failed,
         }

@@ -4,16 +4,13 @@
 
 mod command;
 mod config;
+mod error;
 mod exit;
-mod failure;
-mod logging;
-mod memory;
+mod gateways;
 mod output;
+mod process;
 mod run;
-mod runtime;
-mod sockets;
 mod telemetry;
-mod text;
 mod verbs;
 
 pub use self::{exit::Exit, run::main};

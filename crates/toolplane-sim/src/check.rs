@@ -3,7 +3,7 @@ use std::time::Duration;
 use toolplane::core::{DegradedStep, ErrorKind};
 
 use crate::{
-    Attempt, Ending, Invocation, Operation, Record, Result, Said,
+    AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReplyFreshness, SimulationRecord,
     client::{FRESH, STALE},
 };
 
@@ -14,7 +14,7 @@ const RESERVE: usize = 10;
 
 /// What of a record should not have been.
 #[must_use]
-pub fn check(record: &Record) -> Vec<String> {
+pub fn check(record: &SimulationRecord) -> Vec<String> {
     let operations = record.operations.iter().enumerate();
     let mut violations: Vec<String> = operations
         .flat_map(|(index, operation)| {
@@ -56,7 +56,7 @@ pub fn check(record: &Record) -> Vec<String> {
 }
 
 /// What was called instead of a tool that must not run twice and may have run.
-fn check_stand_ins(record: &Record) -> Vec<String> {
+fn check_stand_ins(record: &SimulationRecord) -> Vec<String> {
     let stand_ins = record.attempts.iter().enumerate();
     let stand_ins = stand_ins.filter(|(_, attempt)| attempt.stands_in && attempt.number == 1);
     let violations =
@@ -72,11 +72,11 @@ fn check_stand_ins(record: &Record) -> Vec<String> {
 }
 
 /// What is wrong with a kept or given answer: nothing may be given if a tool may have run that must not run twice.
-fn check_replaced(record: &Record, index: usize, invocation: &Invocation) -> Option<String> {
-    let (ended, Result::Degraded(step)) = invocation.ended? else {
+fn check_replaced(record: &SimulationRecord, index: usize, invocation: &CallRecord) -> Option<String> {
+    let (ended, CallResult::Degraded(step)) = invocation.ended? else {
         return None;
     };
-    let is_of_this = |attempt: &&Attempt| {
+    let is_of_this = |attempt: &&AttemptRecord| {
         let is_later = attempt.over.is_none_or(|over| over > invocation.began);
         attempt.operation == index && is_later && step != DegradedStep::Fallback
     };
@@ -86,9 +86,9 @@ fn check_replaced(record: &Record, index: usize, invocation: &Invocation) -> Opt
         .then(|| format!("was given the answer of the step `{step}`, though its tool may have run"))
 }
 
-fn check_operation(operation: &Operation) -> Vec<String> {
+fn check_operation(operation: &OperationRecord) -> Vec<String> {
     let mut violations = Vec::new();
-    let results: Vec<Result> = operation
+    let results: Vec<CallResult> = operation
         .invocations
         .iter()
         .filter_map(|invocation| Some(invocation.ended?.1))
@@ -127,23 +127,23 @@ fn check_operation(operation: &Operation) -> Vec<String> {
 }
 
 /// What is wrong with the answer that a call was given.
-fn check_given(record: &Record, index: usize, invocation: &Invocation) -> Option<String> {
+fn check_given(record: &SimulationRecord, index: usize, invocation: &CallRecord) -> Option<String> {
     let operation = &record.operations[index];
     let given = invocation.given?;
     let ended = invocation.ended?.0;
-    let is_its = |answer: &&Ending| answer.operation == index;
+    let is_its = |answer: &&AttemptEnd| answer.operation == index;
     let Some(answer) = record.answers.get(given.answer).filter(is_its) else {
         return Some("was given what the world never answered".to_owned());
     };
     let (began, made) = (invocation.began, answer.at);
     let (said, limit) = match given.said {
         // The answer to a key is remembered, and is not old but the one there is.
-        Said::Nothing => {
+        ReplyFreshness::Unmarked => {
             let is_old = made + GRAIN < began && !operation.has_key;
             return is_old.then(|| "was given an old answer that does not say so".to_owned());
         }
-        Said::Kept(age) => (age, FRESH),
-        Said::Stale(age, _) => (age, STALE),
+        ReplyFreshness::Cached(age) => (age, FRESH),
+        ReplyFreshness::Stale(age, _) => (age, STALE),
     };
     let age = ended.saturating_sub(made);
     if !operation.is_kept {
@@ -161,16 +161,16 @@ fn check_given(record: &Record, index: usize, invocation: &Invocation) -> Option
         return Some("was given an answer of another configuration".to_owned());
     }
     match given.said {
-        Said::Stale(_, after) => check_stale(record, index, invocation, after),
+        ReplyFreshness::Stale(_, after) => check_stale(record, index, invocation, after),
         _ => None,
     }
 }
 
 /// Why an old answer should not have been given in the place of a new one.
 fn check_stale(
-    record: &Record,
+    record: &SimulationRecord,
     index: usize,
-    invocation: &Invocation,
+    invocation: &CallRecord,
     after: Option<ErrorKind>,
 ) -> Option<String> {
     let (began, ended) = (invocation.began, invocation.ended?.0);
@@ -180,7 +180,7 @@ fn check_stale(
     if !after.degrades() {
         return Some(format!("was given an old answer after `{after}`"));
     }
-    let concerns = |ending: &&Ending| {
+    let concerns = |ending: &&AttemptEnd| {
         ending.operation == index && ending.generation == invocation.generation && ending.at >= began
     };
     let mut answers = record.answers.iter().filter(concerns);

@@ -7,8 +7,8 @@ use toolplane::{
 };
 
 use crate::{
-    fate::chance,
-    record::{Given, Invocation, Operation, Result, Said},
+    faults::chance,
+    record::{CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness},
     world::World,
 };
 
@@ -45,11 +45,11 @@ pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u6
         let operation = match TOOLS.get(which) {
             Some((tool, is_repeatable)) => {
                 let mut record = world.record();
-                record.operations.push(Operation {
+                record.operations.push(OperationRecord {
                     tool,
                     is_repeatable: *is_repeatable,
                     has_key,
-                    ..Operation::default()
+                    ..OperationRecord::default()
                 });
                 record.operations.len() - 1
             }
@@ -75,14 +75,14 @@ pub(crate) async fn call(
     operation: usize,
     deadline: Option<Duration>,
     patience: Option<Duration>,
-) -> Result {
+) -> CallResult {
     let began = world.now();
     let (tool, has_key, index) = {
         let mut record = world.record();
         record.line(began, operation, "is called");
         let generation = record.generation;
         let known = &mut record.operations[operation];
-        known.invocations.push(Invocation {
+        known.invocations.push(CallRecord {
             began,
             limit: deadline.map_or(CALL_LIMIT, |deadline| deadline.min(CALL_LIMIT)),
             generation,
@@ -106,8 +106,8 @@ pub(crate) async fn call(
     };
     let (result, given) = match answered {
         Some(Ok(outcome)) => read(&outcome),
-        Some(Err(error)) => (Result::Failed(error.kind()), None),
-        None => (Result::Withdrawn, None),
+        Some(Err(error)) => (CallResult::Failed(error.kind()), None),
+        None => (CallResult::Withdrawn, None),
     };
     let at = world.now();
     let mut record = world.record();
@@ -119,9 +119,9 @@ pub(crate) async fn call(
 }
 
 /// How a call came out by its reply, and the answer of the world that is in it.
-fn read(outcome: &Outcome) -> (Result, Option<Given>) {
+fn read(outcome: &Outcome) -> (CallResult, Option<ReceivedAnswer>) {
     let Outcome::Reply(reply) = outcome else {
-        return (Result::Answered, None);
+        return (CallResult::Answered, None);
     };
     let said = |key| reply.meta().iter().find(|(known, _)| *known == key);
     let age = |said: &RawJson| said.get("age_ms")?.to().ok().map(Duration::from_millis);
@@ -129,14 +129,14 @@ fn read(outcome: &Outcome) -> (Result, Option<Given>) {
     let step = degraded.as_ref().and_then(step);
     let said = match (step, &degraded, said(CACHE)) {
         (Some(DegradedStep::Stale), Some(degraded), _) => {
-            Said::Stale(age(degraded).unwrap_or_default(), first_error(degraded))
+            ReplyFreshness::Stale(age(degraded).unwrap_or_default(), first_error(degraded))
         }
-        (None, _, Some((_, kept))) => Said::Kept(age(kept).unwrap_or_default()),
-        _ => Said::Nothing,
+        (None, _, Some((_, kept))) => ReplyFreshness::Cached(age(kept).unwrap_or_default()),
+        _ => ReplyFreshness::Unmarked,
     };
     let answer = reply.raw().to().ok();
-    let result = step.map_or(Result::Answered, Result::Degraded);
-    (result, answer.map(|answer| Given { answer, said }))
+    let result = step.map_or(CallResult::Answered, CallResult::Degraded);
+    (result, answer.map(|answer| ReceivedAnswer { answer, said }))
 }
 
 /// What is said of how an answer was found. Of a stand-in whose own call was answered in another way, that counts.

@@ -14,13 +14,16 @@
 
 mod check;
 mod client;
-mod fate;
+mod faults;
 mod record;
-mod run;
+mod simulation;
 mod world;
 
 pub use self::{
     check::check,
-    record::{Attempt, Ending, Given, Invocation, Operation, Record, Result, Said},
-    run::{Run, run},
+    record::{
+        AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness,
+        SimulationRecord,
+    },
+    simulation::{SimulationReport, run},
 };

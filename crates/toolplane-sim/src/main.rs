@@ -58,7 +58,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn report(arguments: &Arguments, runs: &[(u64, toolplane_sim::Run)], n_wrong: usize) -> io::Result<()> {
+fn report(
+    arguments: &Arguments,
+    runs: &[(u64, toolplane_sim::SimulationReport)],
+    n_wrong: usize,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (seed, run) in runs.iter().take(MAX_TOLD) {
         if arguments.history {

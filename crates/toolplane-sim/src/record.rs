@@ -4,15 +4,15 @@ use toolplane::core::{DegradedStep, ErrorKind};
 
 /// All that happened in one simulation.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct SimulationRecord {
     /// What clients wanted done.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<OperationRecord>,
     /// What arrived in the world, in the order of time.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptRecord>,
     /// Where the world's answer came.
-    pub answers: Vec<Ending>,
+    pub answers: Vec<AttemptEnd>,
     /// Where the connection broke: nobody knows whether it was done.
-    pub losses: Vec<Ending>,
+    pub losses: Vec<AttemptEnd>,
     /// How many configurations there were before the present one.
     pub generation: u64,
     /// How long it took, in the simulation's time.
@@ -26,7 +26,7 @@ pub struct Record {
 /// Something that a client wants done: called once, or several times with the same key. Or what a tool is asked whose
 /// answers are kept: called by whoever wants to know.
 #[derive(Debug, Clone, Default)]
-pub struct Operation {
+pub struct OperationRecord {
     /// The tool.
     pub tool: &'static str,
     /// Whether doing it twice is as good as once.
@@ -36,14 +36,14 @@ pub struct Operation {
     /// Whether answers are kept for later calls.
     pub is_kept: bool,
     /// The calls.
-    pub invocations: Vec<Invocation>,
+    pub invocations: Vec<CallRecord>,
     /// How often it was done.
     pub n_effects: usize,
 }
 
 /// A call, and how it came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Invocation {
+pub struct CallRecord {
     /// When it began.
     pub began: Duration,
     /// How long it was to take at most.
@@ -51,34 +51,34 @@ pub struct Invocation {
     /// Under which configuration it began.
     pub generation: u64,
     /// When it ended, and how; nothing if it never did.
-    pub ended: Option<(Duration, Result)>,
+    pub ended: Option<(Duration, CallResult)>,
     /// What was given, if it is an answer of the world.
-    pub given: Option<Given>,
+    pub given: Option<ReceivedAnswer>,
 }
 
 /// An answer of the world, as it came to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Given {
-    /// Which of [`Record::answers`] it is: two can come at the same time.
+pub struct ReceivedAnswer {
+    /// Which of [`SimulationRecord::answers`] it is: two can come at the same time.
     pub answer: usize,
     /// What is said of it.
-    pub said: Said,
+    pub said: ReplyFreshness,
 }
 
 /// What a reply says of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum ReplyFreshness {
     /// Nothing: it was made for the call.
-    Nothing,
+    Unmarked,
     /// It was kept, or made for others as well, so long ago.
-    Kept(Duration),
+    Cached(Duration),
     /// It is what was kept so long ago, since the call failed like this.
     Stale(Duration, Option<ErrorKind>),
 }
 
 /// How a call came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Result {
+pub enum CallResult {
     /// With an answer.
     Answered,
     /// With an answer that says that it was found in another way.
@@ -91,7 +91,7 @@ pub enum Result {
 
 /// An attempt that arrived in the world.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Attempt {
+pub struct AttemptRecord {
     /// Of which operation.
     pub operation: usize,
     /// When.
@@ -114,7 +114,7 @@ pub struct Attempt {
     pub is_not_taken: bool,
 }
 
-impl Attempt {
+impl AttemptRecord {
     /// Whether its tool may have run by this time, and must not run twice.
     #[must_use]
     pub fn may_have_run(&self, by: Duration) -> bool {
@@ -124,7 +124,7 @@ impl Attempt {
 
 /// The end of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ending {
+pub struct AttemptEnd {
     /// Of which operation.
     pub operation: usize,
     /// When.
@@ -133,7 +133,7 @@ pub struct Ending {
     pub generation: u64,
 }
 
-impl Result {
+impl CallResult {
     /// Whether the caller knows by it that nothing was done.
     #[must_use]
     pub fn says_not_done(self) -> bool {
@@ -151,7 +151,7 @@ impl Result {
     }
 }
 
-impl Record {
+impl SimulationRecord {
     /// Adds a line to the history.
     pub(crate) fn line(&mut self, at: Duration, operation: usize, what: &str) {
         // Writing to a string does not fail.

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum Direction {
     /// From the client.
     Request,
     /// To the client.
@@ -30,7 +30,7 @@ pub enum Fault {
     /// The first byte waits for so long: a time between the two, by the seed. `delay:response=200ms..900ms`
     Delay {
         /// Whose first byte.
-        way: Way,
+        direction: Direction,
         /// The shortest time.
         min: Duration,
         /// The longest time.
@@ -39,14 +39,14 @@ pub enum Fault {
     /// Bytes are passed on at this rate. `rate:response=32000`
     Rate {
         /// Which bytes.
-        way: Way,
+        direction: Direction,
         /// How many in a second.
         per_second: u32,
     },
     /// Bytes are passed on in pieces with a pause in between. `drip:response=1@100ms`
     Drip {
         /// Which bytes.
-        way: Way,
+        direction: Direction,
         /// How large a piece is.
         bytes: usize,
         /// How long the pause is.
@@ -56,7 +56,7 @@ pub enum Fault {
     /// `half-close:request=9`
     Cut {
         /// Which bytes.
-        way: Way,
+        direction: Direction,
         /// How many are passed on.
         after: u64,
         /// How it breaks off.
@@ -111,7 +111,7 @@ fn parse(text: &str) -> Result<Fault, String> {
     };
     let value = || value.ok_or_else(|| format!("it has no value; {KINDS}"));
     match name.split_once(':') {
-        Some((kind, way)) => parse_directed(kind, Way::from_str(way)?, value()?),
+        Some((kind, direction)) => parse_directed(kind, Direction::from_str(direction)?, value()?),
         None => match name {
             "black-hole" => Ok(Fault::BlackHole),
             "stop-reading" => Ok(Fault::StopReading),
@@ -124,10 +124,14 @@ fn parse(text: &str) -> Result<Fault, String> {
     }
 }
 
-fn parse_directed(kind: &str, way: Way, value: &str) -> Result<Fault, String> {
+fn parse_directed(kind: &str, direction: Direction, value: &str) -> Result<Fault, String> {
     let cut = |ending| {
         let after = number(value)?;
-        Ok(Fault::Cut { way, after, ending })
+        Ok(Fault::Cut {
+            direction,
+            after,
+            ending,
+        })
     };
     match kind {
         "delay" => {
@@ -136,11 +140,14 @@ fn parse_directed(kind: &str, way: Way, value: &str) -> Result<Fault, String> {
             if min > max {
                 return Err("the longest time is shorter than the shortest one".to_owned());
             }
-            Ok(Fault::Delay { way, min, max })
+            Ok(Fault::Delay { direction, min, max })
         }
         "rate" => match number(value)? {
             0 => Err("a rate of 0 is a `black-hole`".to_owned()),
-            per_second => Ok(Fault::Rate { way, per_second }),
+            per_second => Ok(Fault::Rate {
+                direction,
+                per_second,
+            }),
         },
         "drip" => {
             let (bytes, every) = value
@@ -149,7 +156,11 @@ fn parse_directed(kind: &str, way: Way, value: &str) -> Result<Fault, String> {
             let every = time(every)?;
             match number(bytes)? {
                 0 => Err("a piece has at least one byte".to_owned()),
-                bytes => Ok(Fault::Drip { way, bytes, every }),
+                bytes => Ok(Fault::Drip {
+                    direction,
+                    bytes,
+                    every,
+                }),
             }
         }
         "cut" => cut(ConnectionEnding::Close),
@@ -189,7 +200,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-impl FromStr for Way {
+impl FromStr for Direction {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -201,7 +212,7 @@ impl FromStr for Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Request => "request",
@@ -213,18 +224,34 @@ impl fmt::Display for Way {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Delay { way, min, max } => {
-                write!(f, "delay:{way}={}ms..{}ms", min.as_millis(), max.as_millis())
+            Self::Delay { direction, min, max } => {
+                write!(
+                    f,
+                    "delay:{direction}={}ms..{}ms",
+                    min.as_millis(),
+                    max.as_millis()
+                )
             }
-            Self::Rate { way, per_second } => write!(f, "rate:{way}={per_second}"),
-            Self::Drip { way, bytes, every } => write!(f, "drip:{way}={bytes}@{}ms", every.as_millis()),
-            Self::Cut { way, after, ending } => {
+            Self::Rate {
+                direction,
+                per_second,
+            } => write!(f, "rate:{direction}={per_second}"),
+            Self::Drip {
+                direction,
+                bytes,
+                every,
+            } => write!(f, "drip:{direction}={bytes}@{}ms", every.as_millis()),
+            Self::Cut {
+                direction,
+                after,
+                ending,
+            } => {
                 let kind = match ending {
                     ConnectionEnding::Close => "cut",
                     ConnectionEnding::Reset => "reset",
                     ConnectionEnding::HalfClose => "half-close",
                 };
-                write!(f, "{kind}:{way}={after}")
+                write!(f, "{kind}:{direction}={after}")
             }
             Self::BlackHole => f.write_str("black-hole"),
             Self::Status { status, retry_after } => match retry_after {

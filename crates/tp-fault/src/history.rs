@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{Fault, Way};
+use crate::{Direction, Fault};
 
 /// All that happened, oldest first; clones are the same one. The newest 65,536 entries are kept in memory, a file has all.
 #[derive(Clone)]
@@ -20,13 +20,13 @@ pub struct History(Arc<Inner>);
 
 struct Inner {
     start: Instant,
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<HistoryEntry>>,
     file: Option<Mutex<File>>,
 }
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// When, from the beginning of the history.
     pub at: Duration,
     /// In which exchange, counted from 0.
@@ -53,7 +53,7 @@ pub enum FaultEvent {
     /// So many bytes were passed on before the exchange broke off as the fault says.
     Cut {
         /// Which bytes.
-        way: Way,
+        direction: Direction,
         /// How many.
         after: u64,
     },
@@ -96,7 +96,7 @@ impl History {
 
     /// All entries.
     #[must_use]
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<HistoryEntry> {
         self.lock().iter().cloned().collect()
     }
 
@@ -108,7 +108,7 @@ impl History {
 
     /// How many requests have waited for their answers at the same time, at most.
     #[must_use]
-    pub fn most_waiting(&self) -> usize {
+    pub fn max_concurrent_requests(&self) -> usize {
         let (mut waiting, mut most) = (Vec::new(), 0);
         for entry in self.lock().iter() {
             match entry.event {
@@ -130,7 +130,7 @@ impl History {
 
     pub(crate) fn add(&self, exchange: u64, event: FaultEvent) {
         let at = self.0.start.elapsed();
-        let entry = Entry { at, exchange, event };
+        let entry = HistoryEntry { at, exchange, event };
         if let Some(file) = &self.0.file {
             // One write, so that what several programs write stays apart.
             let line = format!("{}\n", entry.to_json());
@@ -145,7 +145,7 @@ impl History {
         entries.push_back(entry);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<HistoryEntry>> {
         self.0.entries.lock()
     }
 }
@@ -156,7 +156,7 @@ impl fmt::Debug for History {
     }
 }
 
-impl Entry {
+impl HistoryEntry {
     /// The entry as it stands in a file.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -165,8 +165,8 @@ impl Entry {
         match &self.event {
             FaultEvent::Request { bytes } => json["bytes"] = json!(bytes),
             FaultEvent::Met(fault) => json["fault"] = json!(fault.to_string()),
-            FaultEvent::Cut { way, after } => {
-                json["way"] = json!(way.to_string());
+            FaultEvent::Cut { direction, after } => {
+                json["way"] = json!(direction.to_string());
                 json["after"] = json!(after);
             }
             FaultEvent::Executed(id) => json["id"] = json!(id),

@@ -28,21 +28,21 @@
 //! # }
 //! ```
 
-mod course;
 mod exchange;
+mod exchange_plan;
+mod execution_counter;
 mod fault;
 mod history;
-mod lane;
-mod ledger;
 mod plan;
 mod proxy;
-mod request;
+mod request_reader;
+mod shaper;
 mod wrap;
 
 pub use self::{
-    fault::{ConnectionEnding, Fault, FaultError, Way},
-    history::{Entry, FaultEvent, History},
-    ledger::{ExecutionCounter, ExecutionCounterOptions},
+    execution_counter::{ExecutionCounter, ExecutionCounterOptions},
+    fault::{ConnectionEnding, Direction, Fault, FaultError},
+    history::{FaultEvent, History, HistoryEntry},
     plan::Plan,
     proxy::{Proxy, ProxyOptions},
     wrap::{WrapOptions, wrap},

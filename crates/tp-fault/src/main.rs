@@ -21,11 +21,11 @@ use tp_fault::{
 #[command(name = "tp-fault", version)]
 struct Arguments {
     #[command(subcommand)]
-    face: Face,
+    mode: Mode,
 }
 
 #[derive(Debug, Subcommand)]
-enum Face {
+enum Mode {
     /// Stands in front of something that listens. The first line of its output is where it listens itself.
     Proxy {
         /// Where connections lead.
@@ -38,7 +38,7 @@ enum Face {
         #[arg(long)]
         tcp: bool,
         #[command(flatten)]
-        faults: Faults,
+        faults: FaultArguments,
     },
     /// Stands between a program and whoever starts it, on stdin and stdout.
     Stdio {
@@ -46,7 +46,7 @@ enum Face {
         #[arg(long, value_name = "N", requires = "history")]
         starts: Option<u64>,
         #[command(flatten)]
-        faults: Faults,
+        faults: FaultArguments,
         /// The program and its arguments.
         #[arg(required = true, last = true)]
         command: Vec<OsString>,
@@ -70,7 +70,7 @@ enum Face {
 
 /// What goes wrong, and when.
 #[derive(Debug, Args)]
-struct Faults {
+struct FaultArguments {
     /// What goes wrong, such as `cut:response=17`; may be given more than once.
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
@@ -94,7 +94,7 @@ struct Faults {
     history: Option<PathBuf>,
 }
 
-impl Faults {
+impl FaultArguments {
     fn plan(&self) -> Plan {
         let mut plan = Plan::new(self.fault.iter().cloned())
             .skip(self.skip)
@@ -124,8 +124,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> io::Result<u8> {
-    match arguments.face {
-        Face::Proxy {
+    match arguments.mode {
+        Mode::Proxy {
             to,
             listen,
             tcp,
@@ -137,19 +137,19 @@ fn run(arguments: Arguments) -> io::Result<u8> {
                 plan: faults.plan(),
                 is_tcp: tcp,
                 history: history(faults.history.as_deref())?,
-                ..ProxyOptions::to(to)
+                ..ProxyOptions::new(to)
             };
             runtime.block_on(async {
-                let proxy = Proxy::with(options).await?;
+                let proxy = Proxy::with_options(options).await?;
                 serve_at(proxy.address()).await
             })
         }
-        Face::Stdio {
+        Mode::Stdio {
             starts,
             faults,
             command,
         } => stdio(starts, &faults, command),
-        Face::Ledger {
+        Mode::Ledger {
             listen,
             think_ms,
             mute,
@@ -162,14 +162,14 @@ fn run(arguments: Arguments) -> io::Result<u8> {
                 history: history(file.as_deref())?,
             };
             runtime()?.block_on(async {
-                let ledger = ExecutionCounter::with(options).await?;
+                let ledger = ExecutionCounter::with_options(options).await?;
                 serve_at(ledger.address()).await
             })
         }
     }
 }
 
-fn stdio(starts: Option<u64>, faults: &Faults, command: Vec<OsString>) -> io::Result<u8> {
+fn stdio(starts: Option<u64>, faults: &FaultArguments, command: Vec<OsString>) -> io::Result<u8> {
     let n_before = match (starts, &faults.history) {
         (Some(_), Some(file)) => n_starts(file)?,
         _ => 0,
@@ -179,7 +179,11 @@ fn stdio(starts: Option<u64>, faults: &Faults, command: Vec<OsString>) -> io::Re
     let options = WrapOptions {
         program: command.next().unwrap_or_default(),
         arguments: command.collect(),
-        plan: if is_over { Plan::nothing() } else { faults.plan() },
+        plan: if is_over {
+            Plan::without_faults()
+        } else {
+            faults.plan()
+        },
         history: history(faults.history.as_deref())?,
     };
     let runtime = runtime()?;

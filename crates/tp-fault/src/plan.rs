@@ -1,6 +1,6 @@
 use std::io;
 
-use crate::{ConnectionEnding, Fault, Way};
+use crate::{ConnectionEnding, Direction, Fault};
 
 /// Which faults which exchanges meet.
 ///
@@ -32,7 +32,7 @@ impl Plan {
     }
 
     /// A plan by which nothing goes wrong.
-    pub fn nothing() -> Self {
+    pub fn without_faults() -> Self {
         Self::default()
     }
 
@@ -71,15 +71,19 @@ impl Plan {
     }
 
     /// Refuses faults that make no sense there.
-    pub(crate) fn check(&self, face: Face) -> io::Result<()> {
-        let odd = self.faults.iter().find(|fault| !face.has(fault));
+    pub(crate) fn check(&self, target: FaultTarget) -> io::Result<()> {
+        let odd = self.faults.iter().find(|fault| !target.has(fault));
         let Some(fault) = odd else { return Ok(()) };
-        let message = match face {
-            Face::Connection => format!("`{fault}` is for a wrapped program: a connection has no such fault"),
-            Face::Stream => {
+        let message = match target {
+            FaultTarget::Connection => {
+                format!("`{fault}` is for a wrapped program: a connection has no such fault")
+            }
+            FaultTarget::Stream => {
                 format!("`{fault}` is for HTTP or a wrapped program: plain TCP has no such fault")
             }
-            Face::Program => format!("`{fault}` is for connections: a wrapped program has no such fault"),
+            FaultTarget::Program => {
+                format!("`{fault}` is for connections: a wrapped program has no such fault")
+            }
         };
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
@@ -87,7 +91,7 @@ impl Plan {
 
 /// What faults are done to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Face {
+pub(crate) enum FaultTarget {
     /// A connection that holds HTTP.
     Connection,
     /// A connection that holds anything.
@@ -95,7 +99,7 @@ pub(crate) enum Face {
     Program,
 }
 
-impl Face {
+impl FaultTarget {
     fn has(self, fault: &Fault) -> bool {
         match fault {
             Fault::Garbage(_) | Fault::Exit(_) | Fault::Crash(_) | Fault::StopReading => {
@@ -104,7 +108,7 @@ impl Face {
             Fault::Status { .. } => self == Self::Connection,
             // The output of a process ends with it.
             Fault::Cut {
-                way: Way::Response,
+                direction: Direction::Response,
                 ending: ConnectionEnding::HalfClose,
                 ..
             } => self != Self::Program,

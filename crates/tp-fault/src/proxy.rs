@@ -15,10 +15,9 @@ use tokio::{
 };
 
 use crate::{
-    FaultEvent, History, Plan,
-    course::{Course, Planned},
-    exchange,
-    plan::Face,
+    FaultEvent, History, Plan, exchange,
+    exchange_plan::{ExchangePlan, PlanState},
+    plan::FaultTarget,
 };
 
 /// Stands between clients and an upstream, and has exchanges go wrong.
@@ -61,7 +60,7 @@ pub struct ProxyOptions {
 pub(crate) struct Shared {
     pub(crate) upstream: SocketAddr,
     pub(crate) is_tcp: bool,
-    planned: Mutex<Planned>,
+    planned: Mutex<PlanState>,
     next: AtomicU64,
     pub(crate) history: History,
     /// How many exchanges were cut of which the upstream is not done yet.
@@ -71,11 +70,11 @@ pub(crate) struct Shared {
 impl ProxyOptions {
     /// A proxy in front of this upstream by which nothing goes wrong.
     #[must_use]
-    pub fn to(upstream: SocketAddr) -> Self {
+    pub fn new(upstream: SocketAddr) -> Self {
         Self {
             upstream,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            plan: Plan::nothing(),
+            plan: Plan::without_faults(),
             is_tcp: false,
             is_closed: false,
             history: History::default(),
@@ -89,16 +88,16 @@ impl Proxy {
     /// # Errors
     /// When no port can be had.
     pub async fn start(upstream: SocketAddr, plan: Plan) -> io::Result<Self> {
-        let options = ProxyOptions::to(upstream);
-        Self::with(ProxyOptions { plan, ..options }).await
+        let options = ProxyOptions::new(upstream);
+        Self::with_options(ProxyOptions { plan, ..options }).await
     }
 
     /// Starts a proxy.
     ///
     /// # Errors
     /// When the address cannot be had, or the plan holds a fault that connections do not have.
-    pub async fn with(options: ProxyOptions) -> io::Result<Self> {
-        options.plan.check(face(options.is_tcp))?;
+    pub async fn with_options(options: ProxyOptions) -> io::Result<Self> {
+        options.plan.check(target(options.is_tcp))?;
         let socket = match options.listen {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -111,7 +110,7 @@ impl Proxy {
             shared: Arc::new(Shared {
                 upstream: options.upstream,
                 is_tcp: options.is_tcp,
-                planned: Mutex::new(Planned::new(options.plan)),
+                planned: Mutex::new(PlanState::new(options.plan)),
                 next: AtomicU64::new(0),
                 history: options.history,
                 closing: watch::Sender::new(0),
@@ -154,9 +153,9 @@ impl Proxy {
     ///
     /// # Errors
     /// When the plan holds a fault that connections do not have.
-    pub fn set(&self, plan: Plan) -> io::Result<()> {
-        plan.check(face(self.shared.is_tcp))?;
-        *self.shared.planned.lock() = Planned::new(plan);
+    pub fn set_plan(&self, plan: Plan) -> io::Result<()> {
+        plan.check(target(self.shared.is_tcp))?;
+        *self.shared.planned.lock() = PlanState::new(plan);
         Ok(())
     }
 
@@ -167,7 +166,7 @@ impl Proxy {
     }
 
     /// Waits until the upstream is done with every exchange that was cut.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         // The sender lives as long as `self`.
         let _ = self
             .shared
@@ -178,8 +177,12 @@ impl Proxy {
     }
 }
 
-fn face(is_tcp: bool) -> Face {
-    if is_tcp { Face::Stream } else { Face::Connection }
+fn target(is_tcp: bool) -> FaultTarget {
+    if is_tcp {
+        FaultTarget::Stream
+    } else {
+        FaultTarget::Connection
+    }
 }
 
 /// How many connections may wait to be accepted.
@@ -196,7 +199,7 @@ impl Drop for Proxy {
 
 impl Shared {
     /// Gives the next exchange its number and decides what becomes of it.
-    pub(crate) fn begin(&self, request: &[u8]) -> (u64, Course) {
+    pub(crate) fn begin(&self, request: &[u8]) -> (u64, ExchangePlan) {
         let exchange = self.next.fetch_add(1, Ordering::Relaxed);
         let bytes = request.len();
         self.history.add(exchange, FaultEvent::Request { bytes });

@@ -13,10 +13,10 @@ use tokio::{
 };
 
 use crate::{
-    ConnectionEnding, FaultEvent, History, Plan, Way,
-    course::{Course, Instead, Planned},
-    lane::{Lane, Stop},
-    plan::Face,
+    ConnectionEnding, Direction, FaultEvent, History, Plan,
+    exchange_plan::{ExchangePlan, PlanState, Replacement},
+    plan::FaultTarget,
+    shaper::{Shaper, StopReason},
 };
 
 /// What is wrapped by [`wrap`], and what goes wrong with it.
@@ -45,10 +45,10 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    options.plan.check(Face::Program)?;
+    options.plan.check(FaultTarget::Program)?;
     let history = options.history;
     history.add(0, FaultEvent::Started);
-    let planned = Planned::new(options.plan);
+    let planned = PlanState::new(options.plan);
     if let Some(code) = planned.crash() {
         history.add(0, FaultEvent::Ended);
         return Ok(code);
@@ -61,17 +61,17 @@ where
         .spawn()?;
     let mut stdout = child.stdout.take().expect("it is piped");
     let (sender, answers) = mpsc::unbounded_channel();
-    let mut forward = Forward {
+    let mut forward = InputPump {
         planned,
         history: history.clone(),
         answers: sender,
         stdin: child.stdin.take(),
         next: 0,
     };
-    let mut back = Back {
+    let mut back = OutputPump {
         history: history.clone(),
         answers,
-        now: Answering::default(),
+        now: ResponseState::default(),
     };
     let over = tokio::select! {
         over = forward.run(input) => over,
@@ -79,20 +79,20 @@ where
     };
     forward.stdin = None;
     let code = match over {
-        Over::Exit(code) => {
+        ExchangeEnd::Exit(code) => {
             child.kill().await?;
             code
         }
         // It has so much of its input, and does with it what it does.
-        Over::Cut(Way::Request, ConnectionEnding::Close) => {
+        ExchangeEnd::Cut(Direction::Request, ConnectionEnding::Close) => {
             discard(&mut stdout).await;
             code_of(child.wait().await?)
         }
-        Over::Cut(..) => {
+        ExchangeEnd::Cut(..) => {
             child.kill().await?;
             1
         }
-        Over::Ended => code_of(child.wait().await?),
+        ExchangeEnd::Ended => code_of(child.wait().await?),
     };
     output.flush().await?;
     history.add(back.now.exchange, FaultEvent::Ended);
@@ -100,18 +100,18 @@ where
 }
 
 /// Why it is over.
-enum Over {
+enum ExchangeEnd {
     Exit(u8),
-    Cut(Way, ConnectionEnding),
+    Cut(Direction, ConnectionEnding),
     /// The program has closed its output, or nobody reads that any longer.
     Ended,
 }
 
 /// What an exchange means for what the program says.
 #[derive(Default)]
-struct Answering {
+struct ResponseState {
     exchange: u64,
-    lane: Lane,
+    lane: Shaper,
     garbage: Vec<String>,
     /// Nothing is passed on.
     is_mute: bool,
@@ -120,23 +120,23 @@ struct Answering {
 }
 
 /// The direction to the program.
-struct Forward {
-    planned: Planned,
+struct InputPump {
+    planned: PlanState,
     history: History,
-    answers: mpsc::UnboundedSender<Answering>,
+    answers: mpsc::UnboundedSender<ResponseState>,
     stdin: Option<ChildStdin>,
     next: u64,
 }
 
 /// The direction from the program.
-struct Back {
+struct OutputPump {
     history: History,
-    answers: mpsc::UnboundedReceiver<Answering>,
-    now: Answering,
+    answers: mpsc::UnboundedReceiver<ResponseState>,
+    now: ResponseState,
 }
 
-impl Forward {
-    async fn run(&mut self, input: impl AsyncRead + Unpin) -> Over {
+impl InputPump {
+    async fn run(&mut self, input: impl AsyncRead + Unpin) -> ExchangeEnd {
         let mut input = BufReader::new(input);
         let mut line = Vec::new();
         loop {
@@ -157,12 +157,12 @@ impl Forward {
     }
 
     /// One line of the client; tells if that was the end.
-    async fn line(&mut self, line: &[u8]) -> Option<Over> {
+    async fn line(&mut self, line: &[u8]) -> Option<ExchangeEnd> {
         let exchange = self.next;
         self.next += 1;
         let bytes = line.len();
         self.history.add(exchange, FaultEvent::Request { bytes });
-        let Course {
+        let ExchangePlan {
             request: mut lane,
             response,
             instead,
@@ -172,9 +172,9 @@ impl Forward {
         for fault in faults {
             self.history.add(exchange, FaultEvent::Met(fault));
         }
-        let is_swallowed = instead == Some(Instead::Swallow);
+        let is_swallowed = instead == Some(Replacement::Swallow);
         // Nobody is there to take it when all is over.
-        let _ = self.answers.send(Answering {
+        let _ = self.answers.send(ResponseState {
             exchange,
             lane: response,
             garbage,
@@ -182,20 +182,20 @@ impl Forward {
             is_noted: false,
         });
         match instead {
-            Some(Instead::Exit(code)) => return Some(Over::Exit(code)),
-            Some(Instead::StopReading) => return pending().await,
+            Some(Replacement::Exit(code)) => return Some(ExchangeEnd::Exit(code)),
+            Some(Replacement::StopReading) => return pending().await,
             _ if is_swallowed => return None,
             _ => {}
         }
         let stdin = self.stdin.as_mut()?;
         match lane.pass(line, stdin).await {
             // It may have said something before it closed its input.
-            Ok(()) | Err(Stop::Gone) => None,
-            Err(Stop::Cut(after, ending)) => {
-                let way = Way::Request;
-                self.history.add(exchange, FaultEvent::Cut { way, after });
+            Ok(()) | Err(StopReason::Gone) => None,
+            Err(StopReason::Cut(after, ending)) => {
+                let direction = Direction::Request;
+                self.history.add(exchange, FaultEvent::Cut { direction, after });
                 if ending != ConnectionEnding::HalfClose {
-                    return Some(Over::Cut(way, ending));
+                    return Some(ExchangeEnd::Cut(direction, ending));
                 }
                 self.stdin = None;
                 None
@@ -204,8 +204,8 @@ impl Forward {
     }
 }
 
-impl Back {
-    async fn run(&mut self, stdout: &mut ChildStdout, output: &mut (impl AsyncWrite + Unpin)) -> Over {
+impl OutputPump {
+    async fn run(&mut self, stdout: &mut ChildStdout, output: &mut (impl AsyncWrite + Unpin)) -> ExchangeEnd {
         // Nothing is an answer yet.
         self.now.is_noted = true;
         let mut buffer = vec![0; BUFFER];
@@ -216,13 +216,13 @@ impl Back {
                 Some(next) = self.answers.recv() => {
                     self.now = next;
                     if self.garble(output).await.is_err() {
-                        return Over::Ended;
+                        return ExchangeEnd::Ended;
                     }
                     continue;
                 }
                 read = stdout.read(&mut buffer) => match read {
                     Ok(length @ 1..) => length,
-                    _ => return Over::Ended,
+                    _ => return ExchangeEnd::Ended,
                 },
             };
             if self.now.is_mute {
@@ -232,14 +232,14 @@ impl Back {
             if !std::mem::replace(&mut self.now.is_noted, true) {
                 self.history.add(exchange, FaultEvent::Answering);
             }
-            let way = Way::Response;
+            let direction = Direction::Response;
             if let Some(after) = self.now.lane.cut_within(length) {
-                self.history.add(exchange, FaultEvent::Cut { way, after });
+                self.history.add(exchange, FaultEvent::Cut { direction, after });
             }
             match self.now.lane.pass(&buffer[..length], output).await {
                 Ok(()) => {}
-                Err(Stop::Gone) => return Over::Ended,
-                Err(Stop::Cut(_, ending)) => return Over::Cut(way, ending),
+                Err(StopReason::Gone) => return ExchangeEnd::Ended,
+                Err(StopReason::Cut(_, ending)) => return ExchangeEnd::Cut(direction, ending),
             }
         }
     }

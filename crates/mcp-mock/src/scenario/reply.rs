@@ -8,7 +8,7 @@ use super::{
     file::{PromptFile, ResourceFile, TemplateFile, ToolFile},
     values::{Entries, Json, JsonText, Time},
 };
-use crate::{Misbehaviour, MockReply};
+use crate::{Misbehavior, MockReply};
 
 /// The answer to one request.
 #[derive(Debug, Deserialize)]
@@ -30,7 +30,7 @@ struct Fields {
     #[serde(default)]
     before: Vec<StepFile>,
     #[serde(default)]
-    misbehave: Vec<MisbehaviourFile>,
+    misbehave: Vec<MisbehaviorFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,7 +109,7 @@ struct ElicitFile {
 /// How an answer misbehaves.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum MisbehaviourFile {
+enum MisbehaviorFile {
     WrongId,
     StringId,
     WithoutId,
@@ -187,8 +187,8 @@ impl TryFrom<Fields> for ReplyFile {
             reply = reply.delay(time.0);
         }
         reply = fields.before.into_iter().fold(reply, step);
-        let misbehaviours = fields.misbehave.into_iter().map(Misbehaviour::from);
-        Ok(Self(misbehaviours.fold(reply, MockReply::misbehave)))
+        let misbehaviors = fields.misbehave.into_iter().map(Misbehavior::from);
+        Ok(Self(misbehaviors.fold(reply, MockReply::misbehave)))
     }
 }
 
@@ -242,37 +242,37 @@ fn step(reply: MockReply, step: StepFile) -> MockReply {
     }
 }
 
-impl From<MisbehaviourFile> for Misbehaviour {
-    fn from(file: MisbehaviourFile) -> Self {
+impl From<MisbehaviorFile> for Misbehavior {
+    fn from(file: MisbehaviorFile) -> Self {
         match file {
-            MisbehaviourFile::WrongId => Self::WrongId,
-            MisbehaviourFile::StringId => Self::StringId,
-            MisbehaviourFile::WithoutId => Self::WithoutId,
-            MisbehaviourFile::Raw(text) => Self::Raw(text),
-            MisbehaviourFile::Oversize(bytes) => Self::Oversize(bytes),
-            MisbehaviourFile::InvalidUtf8 => Self::InvalidUtf8,
-            MisbehaviourFile::Twice => Self::Twice,
-            MisbehaviourFile::GarbageBefore(text) => Self::GarbageBefore(text),
-            MisbehaviourFile::GarbageAfter(text) => Self::GarbageAfter(text),
-            MisbehaviourFile::Flood(count) => Self::Flood(count),
-            MisbehaviourFile::PauseHalfway(time) => Self::PauseHalfway(time.0),
-            MisbehaviourFile::Drip(DripFile { bytes, every }) => Self::Drip {
+            MisbehaviorFile::WrongId => Self::WrongId,
+            MisbehaviorFile::StringId => Self::StringId,
+            MisbehaviorFile::WithoutId => Self::WithoutId,
+            MisbehaviorFile::Raw(text) => Self::Raw(text),
+            MisbehaviorFile::Oversize(bytes) => Self::Oversize(bytes),
+            MisbehaviorFile::InvalidUtf8 => Self::InvalidUtf8,
+            MisbehaviorFile::Twice => Self::Twice,
+            MisbehaviorFile::GarbageBefore(text) => Self::GarbageBefore(text),
+            MisbehaviorFile::GarbageAfter(text) => Self::GarbageAfter(text),
+            MisbehaviorFile::Flood(count) => Self::Flood(count),
+            MisbehaviorFile::PauseHalfway(time) => Self::PauseHalfway(time.0),
+            MisbehaviorFile::Drip(DripFile { bytes, every }) => Self::Drip {
                 bytes,
                 every: every.0,
             },
-            MisbehaviourFile::Cut => Self::Cut(None),
-            MisbehaviourFile::CutAfter(bytes) => Self::Cut(Some(bytes)),
-            MisbehaviourFile::Close => Self::Close,
-            MisbehaviourFile::Deaf(time) => Self::Deaf(time.0),
-            MisbehaviourFile::Status(StatusFile { code, headers, body }) => Self::Status {
+            MisbehaviorFile::Cut => Self::Cut(None),
+            MisbehaviorFile::CutAfter(bytes) => Self::Cut(Some(bytes)),
+            MisbehaviorFile::Close => Self::Close,
+            MisbehaviorFile::Deaf(time) => Self::Deaf(time.0),
+            MisbehaviorFile::Status(StatusFile { code, headers, body }) => Self::Status {
                 status: code,
                 headers: headers.0,
                 body,
             },
-            MisbehaviourFile::ContentType(kind) => Self::ContentType(kind),
-            MisbehaviourFile::EmptyStream => Self::EmptyStream,
-            MisbehaviourFile::Event(text) => Self::Event(text),
-            MisbehaviourFile::DropSession => Self::DropSession,
+            MisbehaviorFile::ContentType(kind) => Self::ContentType(kind),
+            MisbehaviorFile::EmptyStream => Self::EmptyStream,
+            MisbehaviorFile::Event(text) => Self::Event(text),
+            MisbehaviorFile::DropSession => Self::DropSession,
         }
     }
 }

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::advance;
 use tool_core::{Alert, AlertKind, ErrorKind, HealthStatus, Tool, UpstreamState};
 use tool_observe::{AlertMonitor, AlertSettings};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 
 use crate::health::{Ward, fails, takes, tool};
 
@@ -41,10 +41,10 @@ async fn it_fires_once_and_is_over_once() {
     assert_eq!(alerts[0].health.unwrap().status, HealthStatus::Unhealthy);
     assert_eq!(told(&monitor.check(&ward.book)), NOTHING);
     // 92.6 %: above the threshold, but not well above.
-    ward.calls(&tool, 125, &Step::Echo).await;
+    ward.calls(&tool, 125, &ScriptStep::Echo).await;
     assert_eq!(told(&monitor.check(&ward.book)), NOTHING);
     // 95 %
-    ward.calls(&tool, 65, &Step::Echo).await;
+    ward.calls(&tool, 65, &ScriptStep::Echo).await;
     assert_eq!(
         told(&monitor.check(&ward.book)),
         ["tool `weather` success_rate resolved"]
@@ -55,12 +55,12 @@ async fn it_fires_once_and_is_over_once() {
 #[tokio::test(start_paused = true)]
 async fn figures_that_swing_around_the_threshold_raise_one_alert() {
     let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
-    ward.calls(&tool, 80, &Step::Echo).await;
+    ward.calls(&tool, 80, &ScriptStep::Echo).await;
     let mut n_alerts = 0;
     for _ in 0..20 {
         ward.calls(&tool, 10, &fails(ErrorKind::Timeout)).await;
         n_alerts += monitor.check(&ward.book).len();
-        ward.calls(&tool, 90, &Step::Echo).await;
+        ward.calls(&tool, 90, &ScriptStep::Echo).await;
         n_alerts += monitor.check(&ward.book).len();
     }
     assert_eq!(n_alerts, 1);
@@ -124,7 +124,11 @@ async fn a_server_that_is_down_is_one_alert_not_one_for_each_tool() {
     let (ward, monitor) = (Ward::new(), monitor());
     let upstream = Arc::new(UpstreamState::new("files"));
     let tools: Vec<Arc<Tool>> = ["read", "write", "list"]
-        .map(|name| TestTool::new(name).upstream(&upstream).build(Script::new([])))
+        .map(|name| {
+            TestTool::new(name)
+                .upstream(&upstream)
+                .build(ScriptedExecutor::new([]))
+        })
         .into();
     for tool in &tools {
         ward.calls(tool, 10, &fails(ErrorKind::Unavailable)).await;
@@ -135,7 +139,7 @@ async fn a_server_that_is_down_is_one_alert_not_one_for_each_tool() {
     );
     // It is well again, but one of its tools is not.
     for _ in 0..60 {
-        ward.calls(&tools[1], 10, &Step::Echo).await;
+        ward.calls(&tools[1], 10, &ScriptStep::Echo).await;
     }
     assert_eq!(
         told(&monitor.check(&ward.book)),
@@ -177,7 +181,7 @@ async fn what_is_gone_is_over() {
 async fn other_thresholds_hold_from_the_next_look_and_what_fires_is_remembered() {
     let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
     ward.calls(&tool, 2, &fails(ErrorKind::Timeout)).await;
-    ward.calls(&tool, 8, &Step::Echo).await;
+    ward.calls(&tool, 8, &ScriptStep::Echo).await;
     assert_eq!(
         told(&monitor.check(&ward.book)),
         ["tool `weather` success_rate firing"]

@@ -8,7 +8,7 @@ use tool_core::{
 };
 use tool_observe::{HealthBook, WatchAttemptLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// A book and a tool whose attempts it hears of.
 pub(crate) struct Ward {
@@ -30,15 +30,15 @@ impl Ward {
     }
 
     /// Calls the tool once, for so long at most.
-    pub(crate) async fn call(&self, tool: &Arc<Tool>, step: Step, patience: Duration) {
-        let stack =
-            Layers::outermost(WatchAttemptLayer::new(self.observers.clone())).around(Script::new([step]));
+    pub(crate) async fn call(&self, tool: &Arc<Tool>, step: ScriptStep, patience: Duration) {
+        let stack = Layers::outermost(WatchAttemptLayer::new(self.observers.clone()))
+            .around(ScriptedExecutor::new([step]));
         let mut cx = call(tool.clone(), json!({}), self.clock.clone());
         // How it ends is for the book to know.
         let _ = timeout(patience, stack.invoke(&mut cx)).await;
     }
 
-    pub(crate) async fn calls(&self, tool: &Arc<Tool>, n: usize, step: &Step) {
+    pub(crate) async fn calls(&self, tool: &Arc<Tool>, n: usize, step: &ScriptStep) {
         for _ in 0..n {
             self.call(tool, step.clone(), Duration::from_secs(3600)).await;
         }
@@ -50,15 +50,15 @@ impl Ward {
 }
 
 pub(crate) fn tool(name: &str) -> Arc<Tool> {
-    TestTool::new(name).build(Script::new([]))
+    TestTool::new(name).build(ScriptedExecutor::new([]))
 }
 
-pub(crate) fn fails(kind: ErrorKind) -> Step {
-    Step::FailSent(ToolError::new(kind, "it does not work"))
+pub(crate) fn fails(kind: ErrorKind) -> ScriptStep {
+    ScriptStep::FailSent(ToolError::new(kind, "it does not work"))
 }
 
-pub(crate) fn takes(seconds: u64) -> Step {
-    Step::After(Duration::from_secs(seconds), json!(1))
+pub(crate) fn takes(seconds: u64) -> ScriptStep {
+    ScriptStep::After(Duration::from_secs(seconds), json!(1))
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn a_failure_in_the_tools_own_words_is_an_answer_and_is_counted_apart() {
     let (ward, tool) = (Ward::new(), tool("weather"));
     let mut reply = Reply::value(json!("no such city").into());
     reply.is_error = true;
-    ward.calls(&tool, 3, &Step::Reply(reply)).await;
+    ward.calls(&tool, 3, &ScriptStep::Reply(reply)).await;
     let report = ward.report(&tool);
     assert_eq!((report.n_calls, report.n_failures, report.n_reported), (3, 0, 3));
     assert_eq!(report.status, HealthStatus::Healthy);
@@ -115,7 +115,7 @@ async fn a_failure_in_the_tools_own_words_is_an_answer_and_is_counted_apart() {
 async fn a_call_that_was_given_up_counts_only_if_the_tool_had_its_time() {
     let (ward, tool) = (Ward::new(), tool("weather"));
     for (seconds, n_expected) in [(5, 0), (26, 0), (28, 1)] {
-        ward.call(&tool, Step::Hang(true), Duration::from_secs(seconds))
+        ward.call(&tool, ScriptStep::Hang(true), Duration::from_secs(seconds))
             .await;
         assert_eq!(
             ward.report(&tool).n_failures,
@@ -123,7 +123,8 @@ async fn a_call_that_was_given_up_counts_only_if_the_tool_had_its_time() {
             "after {seconds} s of 30"
         );
     }
-    ward.call(&tool, Step::Hang(false), Duration::from_secs(29)).await;
+    ward.call(&tool, ScriptStep::Hang(false), Duration::from_secs(29))
+        .await;
     assert_eq!(ward.report(&tool).n_failures, 1, "it never got there");
 }
 
@@ -132,7 +133,7 @@ async fn what_was_five_minutes_ago_is_forgotten() {
     let (ward, tool) = (Ward::new(), tool("weather"));
     ward.calls(&tool, 10, &fails(ErrorKind::Unavailable)).await;
     advance(Duration::from_secs(269)).await;
-    ward.calls(&tool, 10, &Step::Echo).await;
+    ward.calls(&tool, 10, &ScriptStep::Echo).await;
     assert_eq!(
         ward.report(&tool).status,
         HealthStatus::Unhealthy,
@@ -158,7 +159,7 @@ async fn another_window_keeps_what_is_within_it() {
     assert_eq!(ward.book.window(), Duration::from_secs(3600));
     assert_eq!(ward.report(&tool), before, "all of it is within an hour");
     advance(Duration::from_secs(400)).await;
-    ward.calls(&tool, 1, &Step::Echo).await;
+    ward.calls(&tool, 1, &ScriptStep::Echo).await;
     assert_eq!(
         ward.report(&tool).n_calls,
         9,
@@ -186,10 +187,14 @@ async fn a_shorter_window_forgets_what_is_older() {
 async fn one_broken_tool_does_not_make_its_server_ill() {
     let ward = Ward::new();
     let upstream = Arc::new(UpstreamState::new("files"));
-    let of_server = |name| TestTool::new(name).upstream(&upstream).build(Script::new([]));
+    let of_server = |name| {
+        TestTool::new(name)
+            .upstream(&upstream)
+            .build(ScriptedExecutor::new([]))
+    };
     let (broken, sound) = (of_server("broken"), of_server("sound"));
     ward.calls(&broken, 10, &fails(ErrorKind::UpstreamError)).await;
-    ward.calls(&sound, 10, &Step::Echo).await;
+    ward.calls(&sound, 10, &ScriptStep::Echo).await;
     assert_eq!(ward.report(&broken).status, HealthStatus::Unhealthy);
     let server = ward.book.upstream("files");
     assert_eq!((server.n_calls, server.status), (20, HealthStatus::Healthy));
@@ -205,15 +210,15 @@ async fn a_reload_keeps_the_figures_and_a_tool_that_goes_takes_them_with_it() {
         let mut tool = TestTool::new("weather");
         tool.descriptor.description = description.to_owned();
         tool.state = Some(state.clone());
-        tool.build(Script::new([]))
+        tool.build(ScriptedExecutor::new([]))
     };
     let (before, after) = (snapshot("one"), snapshot("another"));
-    ward.calls(&before, 2, &Step::Echo).await;
-    ward.calls(&after, 1, &Step::Echo).await;
+    ward.calls(&before, 2, &ScriptStep::Echo).await;
+    ward.calls(&after, 1, &ScriptStep::Echo).await;
     assert_eq!(ward.book.tool("weather").n_calls, 3);
     // Another book over the same state, as after a reload that changed more.
     let (another, name) = (Ward::new(), AlertSubject::Tool("weather".into()));
-    another.calls(&after, 1, &Step::Echo).await;
+    another.calls(&after, 1, &ScriptStep::Echo).await;
     assert_eq!(another.book.report(&name).unwrap().n_calls, 4);
     drop((before, after, state));
     assert_eq!(ward.book.report(&name), None);

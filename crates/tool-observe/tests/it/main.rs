@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, Observers, ToolError};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// Writes events down in words.
 #[derive(Default)]
@@ -59,7 +59,7 @@ fn ending(result: Option<&Result<tool_core::Outcome, ToolError>>) -> String {
     }
 }
 
-fn watched(script: &Script) -> (impl Invoke, Arc<Notebook>, CallContext) {
+fn watched(script: &ScriptedExecutor) -> (impl Invoke, Arc<Notebook>, CallContext) {
     let notebook = Arc::new(Notebook::default());
     let observers: Observers = [notebook.clone() as Arc<dyn Observe>].into_iter().collect();
     let stack = Layers::outermost(WatchLayer::new(observers.clone()))
@@ -75,7 +75,7 @@ fn watched(script: &Script) -> (impl Invoke, Arc<Notebook>, CallContext) {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_told_from_start_to_end() {
-    let script = Script::new([Step::After(Duration::from_secs(2), json!(1))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_secs(2), json!(1))]);
     let (stack, notebook, mut cx) = watched(&script);
     stack.invoke(&mut cx).await.unwrap();
     assert_eq!(
@@ -90,7 +90,7 @@ async fn a_call_is_told_from_start_to_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_told_with_its_kind() {
-    let script = Script::new([Step::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
     let (stack, notebook, mut cx) = watched(&script);
     stack.invoke(&mut cx).await.unwrap_err();
     assert_eq!(
@@ -105,7 +105,7 @@ async fn a_failure_is_told_with_its_kind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_told_as_well() {
-    let script = Script::new([Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
     let (stack, notebook, mut cx) = watched(&script);
     timeout(Duration::from_secs(3), stack.invoke(&mut cx))
         .await

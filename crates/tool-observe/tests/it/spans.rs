@@ -15,7 +15,7 @@ use tool_observe::{
     AttributeValue, EndedSpan, Sampler, SpanEvent, Spans, Tracer, WatchAttemptLayer, WatchLayer,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -70,7 +70,7 @@ impl Spans for Kept {
 }
 
 /// A tool that tells which trace it is called in.
-struct Telling(Script);
+struct Telling(ScriptedExecutor);
 
 impl Invoke for Telling {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
@@ -83,16 +83,16 @@ impl Invoke for Telling {
 struct Fixture {
     kept: Arc<Kept>,
     tracer: Tracer,
-    script: Script,
+    script: ScriptedExecutor,
 }
 
 impl Fixture {
-    fn new(sampler: Sampler, steps: impl IntoIterator<Item = Step>) -> Self {
+    fn new(sampler: Sampler, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let kept = Arc::new(Kept::default());
         Self {
             tracer: Tracer::new(sampler, kept.clone()),
             kept,
-            script: Script::new(steps),
+            script: ScriptedExecutor::new(steps),
         }
     }
 
@@ -125,7 +125,10 @@ fn told(outcome: &Outcome) -> Option<TraceContext> {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::After(Duration::from_secs(2), json!({}))]);
+    let fixture = Fixture::new(
+        Sampler::DEFAULT,
+        [ScriptStep::After(Duration::from_secs(2), json!({}))],
+    );
     let mut cx = fixture.call(Some(PARENT));
     let outcome = fixture.run(&mut cx).await.unwrap();
     let [attempt, call] = &fixture.spans()[..] else {
@@ -160,7 +163,7 @@ async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
 #[tokio::test(start_paused = true)]
 async fn spans_say_what_was_called_and_how_it_ended() {
     let down = ToolError::new(ErrorKind::Unavailable, "nobody answers");
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Fail(down)]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Fail(down)]);
     fixture.run(&mut fixture.call(None)).await.unwrap_err();
     let spans = fixture.spans();
     let attributes: Vec<Vec<_>> = spans
@@ -212,7 +215,7 @@ async fn spans_say_what_was_called_and_how_it_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_span_says_addresses_and_no_credentials() {
     let down = ToolError::new(ErrorKind::Unavailable, "10.1.2.3:80 refused api_key=hunter2");
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Fail(down)]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Fail(down)]);
     fixture.run(&mut fixture.call(None)).await.unwrap_err();
     for span in fixture.spans() {
         assert_eq!(
@@ -239,7 +242,7 @@ impl Backend for Served {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_in_the_words_of_mcp_where_that_is_spoken() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
     let tool = TestTool::new("echo").build_on(Served);
     let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
     fixture.run(&mut cx).await.unwrap();
@@ -250,7 +253,7 @@ async fn an_attempt_is_in_the_words_of_mcp_where_that_is_spoken() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_has_its_spans() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Hang(true)]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Hang(true)]);
     let mut cx = fixture.call(None);
     timeout(Duration::from_secs(3), fixture.run(&mut cx))
         .await
@@ -277,7 +280,7 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
         (never, Some(PARENT)),
         (never, None),
     ] {
-        let fixture = Fixture::new(sampler, [Step::Echo]);
+        let fixture = Fixture::new(sampler, [ScriptStep::Echo]);
         let outcome = fixture.run(&mut fixture.call(parent)).await.unwrap();
         assert!(fixture.spans().is_empty());
         assert!(!told(&outcome).unwrap().is_sampled());
@@ -286,7 +289,7 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
         ratio: 1.0,
         follows_caller: false,
     };
-    let fixture = Fixture::new(always, [Step::Echo]);
+    let fixture = Fixture::new(always, [ScriptStep::Echo]);
     fixture.run(&mut fixture.call(Some(&unsampled))).await.unwrap();
     assert_eq!(fixture.spans().len(), 2);
 }
@@ -297,7 +300,7 @@ async fn a_share_of_traces_is_sampled_as_a_whole() {
         ratio: 0.1,
         follows_caller: true,
     };
-    let fixture = Fixture::new(tenth, [Step::Echo]);
+    let fixture = Fixture::new(tenth, [ScriptStep::Echo]);
     for n in 0..1000_u64 {
         let mut cx = fixture.call(None);
         // Evenly spread over all that the last bits can be.
@@ -336,7 +339,7 @@ impl<S: Invoke> Invoke for RefusedBy<S> {
 async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
     let unsampled = PARENT.replace("-01", "-00");
     for (n_events, n_kept, n_more) in [(0, 0, 0), (3, 3, 0), (40, 32, 8)] {
-        let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+        let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
         let stack = Layers::outermost(WatchLayer::default().tracer(Some(fixture.tracer.clone())))
             .then(Refusing(n_events))
             .then(WatchAttemptLayer::default().tracer(Some(fixture.tracer.clone())))
@@ -364,7 +367,7 @@ async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_tracer_the_callers_trace_is_passed_on() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
     let stack = Layers::outermost(WatchLayer::default())
         .then(WatchAttemptLayer::default())
         .around(Telling(fixture.script.clone()));

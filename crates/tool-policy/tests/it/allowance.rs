@@ -19,12 +19,12 @@ use tool_core::{
 };
 use tool_policy::{CallLimits, Micros, Quota, QuotaLayer, Rules};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// The layer around a scripted tool.
 struct Bench {
-    stack: Quota<Script>,
-    script: Script,
+    stack: Quota<ScriptedExecutor>,
+    script: ScriptedExecutor,
     clock: Arc<dyn Clock>,
 }
 
@@ -36,11 +36,11 @@ fn limits(change: impl FnOnce(&mut CallLimits)) -> Rules {
 
 impl Bench {
     fn new(change: impl FnOnce(&mut CallLimits)) -> Self {
-        Self::with([Step::Echo], change)
+        Self::with([ScriptStep::Echo], change)
     }
 
-    fn with(steps: impl IntoIterator<Item = Step>, change: impl FnOnce(&mut CallLimits)) -> Self {
-        let script = Script::new(steps);
+    fn with(steps: impl IntoIterator<Item = ScriptStep>, change: impl FnOnce(&mut CallLimits)) -> Self {
+        let script = ScriptedExecutor::new(steps);
         Self {
             stack: QuotaLayer::new(limits(change)).layer(script.clone()),
             script,
@@ -362,7 +362,7 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let mut tool = TestTool::new("search");
         change(&mut tool.settings);
-        let tool = tool.build(Script::new([Step::Echo]));
+        let tool = tool.build(ScriptedExecutor::new([ScriptStep::Echo]));
         let context = || {
             let mut cx = call(tool.clone(), json!({}), clock.clone());
             cx.extras.meta = Some(RawJson::from(of("a", 1)));

@@ -16,7 +16,7 @@ use tool_core::{
     BoxFuture, Catalogue, Descriptor, Executor, Feature, Source, SourceState, SourceStatus, Trust,
 };
 use tool_registry::{FixedSource, Registry};
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{ScriptedExecutor, TestTool};
 
 use crate::{names, parts, registry};
 
@@ -77,7 +77,7 @@ impl Server {
 }
 
 /// Runs the tools of servers, each by the server that its settings name.
-struct Owned(Script);
+struct Owned(ScriptedExecutor);
 
 impl Owned {
     const KIND: &str = "owned";
@@ -162,7 +162,7 @@ fn registry_of(servers: &[&Arc<Server>]) -> Registry {
             .map(|server| Arc::clone(server) as Arc<dyn Source>)
             .collect(),
     );
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(Owned(ScriptedExecutor::new([]))));
     Registry::new(all)
 }
 
@@ -279,7 +279,7 @@ async fn one_in_the_place_of_another_has_its_own_time() {
     let registry = registry_of(&[&before]);
     registry.load_within(WAIT).await;
     let mut all = parts(vec![now.clone()]);
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(Owned(ScriptedExecutor::new([]))));
     registry.replace(all, false);
     let start = Instant::now();
     registry.load_within(WAIT).await;
@@ -292,7 +292,7 @@ async fn what_is_kept_is_confirmed_before_it_is_used() {
     let other = Server::new("other", Some(&["other__a"]), &["other__a"]);
     let written = Arc::new(FixedSource::new("file", vec![crate::descriptor("written")]));
     let mut all = parts(vec![server.clone(), other.clone(), written]);
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(Owned(ScriptedExecutor::new([]))));
     let registry = Registry::new(all);
     let same = registry.find("s__same").await.expect("it was kept");
     assert_eq!(server.n_loads(), 0);

@@ -17,7 +17,7 @@ use tool_core::{
     BoxFuture, Catalogue, Descriptor, Disabled, Feature, Instant, Rejected, Source, SourceState, SourceStatus,
 };
 use tool_registry::{FixedSource, Registry, RegistryParts};
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{ScriptedExecutor, TestTool};
 
 /// A server whose tools become known when it is loaded.
 struct Lazy {
@@ -110,7 +110,7 @@ fn descriptor(name: &str) -> Arc<Descriptor> {
 }
 
 fn parts(sources: Vec<Arc<dyn Source>>) -> RegistryParts {
-    let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(Script::new([]))];
+    let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(ScriptedExecutor::new([]))];
     RegistryParts {
         sources,
         executors,

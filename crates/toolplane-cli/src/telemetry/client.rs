@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use reqwest::{Certificate, Client, redirect, retry};
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
-use super::encoded::RequestBody;
+use super::encoding_exporter::RequestBody;
 
 /// Maximum size of a collector's answer, in bytes: none says more than how much it has refused.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -18,16 +18,16 @@ const MAX_ANSWER: usize = 64 * 1024;
 pub(super) struct CollectorClient {
     has_tls: bool,
     client: OnceCell<Client>,
-    reason: Reason,
+    reason: LastError,
     /// What is sent in place of the exporter's own body, while there is something.
     body: RequestBody,
 }
 
 /// The cause of the last failure, which exporters do not pass on.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reason(Arc<Mutex<Option<String>>>);
+pub(super) struct LastError(Arc<Mutex<Option<String>>>);
 
-impl Reason {
+impl LastError {
     pub(super) fn take(&self) -> Option<String> {
         self.0.lock().take()
     }
@@ -38,7 +38,7 @@ impl Reason {
 }
 
 impl CollectorClient {
-    pub(super) fn new(has_tls: bool, reason: Reason) -> Self {
+    pub(super) fn new(has_tls: bool, reason: LastError) -> Self {
         Self {
             has_tls,
             client: OnceCell::new(),

@@ -21,7 +21,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::{client::Reason, signal::Export};
+use super::{client::LastError, signal::Export};
 
 /// Runs the exports of one signal on the runtime of the program, each within its time.
 ///
@@ -35,13 +35,13 @@ pub(super) struct Driver {
     collector: Arc<str>,
     timeout: Duration,
     ending: watch::Receiver<Option<Instant>>,
-    reason: Reason,
+    reason: LastError,
     is_failing: Arc<AtomicBool>,
 }
 
 /// An exporter whose exports a [`Driver`] runs.
 #[derive(Debug)]
-pub(super) struct Driven<E> {
+pub(super) struct DrivenExporter<E> {
     pub(super) exporter: E,
     pub(super) driver: Driver,
 }
@@ -52,7 +52,7 @@ impl Driver {
         runtime: Handle,
         export: &Export,
         ending: watch::Receiver<Option<Instant>>,
-        reason: Reason,
+        reason: LastError,
     ) -> Self {
         Self {
             runtime,
@@ -127,7 +127,7 @@ impl Driver {
     }
 }
 
-impl<E: SpanExporter> SpanExporter for Driven<E> {
+impl<E: SpanExporter> SpanExporter for DrivenExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         self.driver.run(self.exporter.export(batch)).await
     }
@@ -141,7 +141,7 @@ impl<E: SpanExporter> SpanExporter for Driven<E> {
     }
 }
 
-impl<E: PushMetricExporter> PushMetricExporter for Driven<E> {
+impl<E: PushMetricExporter> PushMetricExporter for DrivenExporter<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         self.driver.run(self.exporter.export(metrics)).await
     }

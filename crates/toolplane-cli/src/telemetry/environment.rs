@@ -28,7 +28,7 @@ pub(super) struct FollowsCallers(pub(super) bool);
 
 /// The exports that the variables of OpenTelemetry ask for.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct ExportSettings {
     pub(super) exports: Vec<Export>,
     pub(super) corrections: Corrections,
     /// Variables that are not understood or not supported, and what is done instead. Empty if nothing is exported
@@ -41,10 +41,10 @@ const MAX_QUEUE: u64 = 1 << 20;
 const DEFAULT_QUEUE: usize = 2048;
 const DEFAULT_BATCH: usize = 512;
 
-impl Asked {
+impl ExportSettings {
     /// Reads the variables by this function.
     pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let mut reader = Reader {
+        let mut reader = VariableReader {
             variable: &|name| {
                 variable(name)
                     .map(|value| value.trim().to_owned())
@@ -67,12 +67,12 @@ impl Asked {
     }
 }
 
-struct Reader<'a> {
+struct VariableReader<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<String>,
 }
 
-impl Reader<'_> {
+impl VariableReader<'_> {
     fn exports(&mut self) -> Vec<Export> {
         let is_disabled = (self.variable)("OTEL_SDK_DISABLED");
         if is_disabled.is_some_and(|word| word.eq_ignore_ascii_case("true")) {
@@ -83,13 +83,13 @@ impl Reader<'_> {
     }
 
     fn export(&mut self, signal: Signal) -> Option<Export> {
-        let (name, endpoint) = self.of_signal(signal, "ENDPOINT")?;
+        let (name, endpoint) = self.signal_variable(signal, "ENDPOINT")?;
         if self.is_off(signal) {
             return None;
         }
         let transport = self.transport(signal);
         let is_insecure = self
-            .of_signal(signal, "INSECURE")
+            .signal_variable(signal, "INSECURE")
             .is_some_and(|(_, word)| word.eq_ignore_ascii_case("true"));
         let has_tls = match endpoint.split_once("://") {
             Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => false,
@@ -105,11 +105,11 @@ impl Reader<'_> {
             }
         };
         let is_compressed = self.compresses(signal);
-        if let Some((name, headers)) = self.of_signal(signal, "HEADERS") {
+        if let Some((name, headers)) = self.signal_variable(signal, "HEADERS") {
             self.check_pairs(&name, &headers);
         }
         for part in ["CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"] {
-            if let Some((name, _)) = self.of_signal(signal, part) {
+            if let Some((name, _)) = self.signal_variable(signal, part) {
                 self.problem(format_args!(
                     "`{name}` is not supported: the certificates of the system count, and the client has none"
                 ));
@@ -208,7 +208,7 @@ impl Reader<'_> {
                         .invalid(|_| DEFAULT_BATCH);
                     corrections.span_delay =
                         self.number("OTEL_BSP_SCHEDULE_DELAY").invalid(milliseconds(5000));
-                    corrections.sample_all = self.bad_sampler();
+                    corrections.sample_all = self.invalid_sampler();
                 }
                 Signal::Logs => {
                     corrections.log_queue = self.queue("OTEL_BLRP_MAX_QUEUE_SIZE");
@@ -232,13 +232,13 @@ impl Reader<'_> {
     /// Returns the size of a queue if the SDK must not take the variable at its word.
     fn queue(&mut self, name: &str) -> Option<usize> {
         match self.number(name) {
-            Number::Valid(size) => (size > MAX_QUEUE).then_some(MAX_QUEUE as usize),
+            NumberVariable::Valid(size) => (size > MAX_QUEUE).then_some(MAX_QUEUE as usize),
             other => other.invalid(|_| DEFAULT_QUEUE),
         }
     }
 
     /// Checks the sampler. Returns its kind if its argument is no ratio.
-    fn bad_sampler(&mut self) -> Option<FollowsCallers> {
+    fn invalid_sampler(&mut self) -> Option<FollowsCallers> {
         let name = (self.variable)("OTEL_TRACES_SAMPLER")?;
         let root = name.strip_prefix("parentbased_");
         match root.unwrap_or(&name) {
@@ -261,17 +261,17 @@ impl Reader<'_> {
         Some(FollowsCallers(root.is_some()))
     }
 
-    fn number(&mut self, name: &str) -> Number {
+    fn number(&mut self, name: &str) -> NumberVariable {
         let Some(text) = (self.variable)(name) else {
-            return Number::Unset;
+            return NumberVariable::Unset;
         };
         match text.parse() {
-            Ok(number) if number > 0 => Number::Valid(number),
+            Ok(number) if number > 0 => NumberVariable::Valid(number),
             _ => {
                 self.problem(format_args!(
                     "`{name}={text}` is no number above 0: the default is taken"
                 ));
-                Number::Invalid
+                NumberVariable::Invalid
             }
         }
     }
@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 
     /// Returns the variable of a signal, or else that of all signals, with its name.
-    fn of_signal(&self, signal: Signal, part: &str) -> Option<(String, String)> {
+    fn signal_variable(&self, signal: Signal, part: &str) -> Option<(String, String)> {
         signal
             .names(part)
             .into_iter()
@@ -310,13 +310,13 @@ impl Reader<'_> {
 }
 
 /// A variable that is to be a number.
-enum Number {
+enum NumberVariable {
     Unset,
     Valid(u64),
     Invalid,
 }
 
-impl Number {
+impl NumberVariable {
     fn valid(self) -> Option<u64> {
         match self {
             Self::Valid(number) => Some(number),

@@ -3,14 +3,14 @@ use std::time::Duration;
 use super::*;
 
 /// Reads these variables.
-fn read(variables: &[(&str, &str)]) -> Asked {
-    Asked::read(|name| {
+fn read(variables: &[(&str, &str)]) -> ExportSettings {
+    ExportSettings::read(|name| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     })
 }
 
-fn signals(asked: &Asked) -> Vec<Signal> {
+fn signals(asked: &ExportSettings) -> Vec<Signal> {
     asked.exports.iter().map(|export| export.signal).collect()
 }
 
@@ -31,7 +31,7 @@ fn nothing_is_exported_unless_an_endpoint_is_set_and_nothing_turns_it_off() {
         vec![("OTEL_EXPORTER_OTLP_ENDPOINT", " ")],
     ];
     for variables in off {
-        assert_eq!(read(&variables), Asked::default(), "{variables:?}");
+        assert_eq!(read(&variables), ExportSettings::default(), "{variables:?}");
     }
     let asked = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "hunter2@host")]);
     assert!(asked.exports.is_empty());

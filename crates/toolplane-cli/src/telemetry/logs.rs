@@ -15,8 +15,8 @@ use opentelemetry_sdk::{
 use tracing::{Event, Subscriber, span};
 use tracing_subscriber::{Layer, layer::Context, registry::LookupSpan};
 
-use super::driver::Driven;
-use crate::logging;
+use super::driver::DrivenExporter;
+use crate::process::logging;
 
 type Bridge = OpenTelemetryTracingBridge<SdkLoggerProvider, SdkLogger>;
 
@@ -83,14 +83,14 @@ fn is_exported(target: &str) -> bool {
 
 /// An exporter of log records that are rid of secrets first, as the lines on stderr are.
 #[derive(Debug)]
-pub(super) struct WithoutSecrets<E> {
-    exporter: Driven<E>,
+pub(super) struct RedactingExporter<E> {
+    exporter: DrivenExporter<E>,
     /// Creates records, which nothing else can.
     records: SdkLogger,
 }
 
-impl<E> WithoutSecrets<E> {
-    pub(super) fn new(exporter: Driven<E>) -> Self {
+impl<E> RedactingExporter<E> {
+    pub(super) fn new(exporter: DrivenExporter<E>) -> Self {
         let records = SdkLoggerProvider::builder().build().logger("");
         Self { exporter, records }
     }
@@ -144,12 +144,12 @@ fn cleaned(value: &AnyValue, record: &SdkLogRecord) -> AnyValue {
     }
 }
 
-impl<E: LogExporter> LogExporter for WithoutSecrets<E> {
+impl<E: LogExporter> LogExporter for RedactingExporter<E> {
     async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
         let records = batch.iter().map(|(record, scope)| (self.cleaned(record), scope));
         let records: Vec<(SdkLogRecord, &InstrumentationScope)> = records.collect();
         let batch: Vec<_> = records.iter().map(|(record, scope)| (record, *scope)).collect();
-        let Driven { exporter, driver } = &self.exporter;
+        let DrivenExporter { exporter, driver } = &self.exporter;
         driver.run(exporter.export(LogBatch::new(&batch))).await
     }
 

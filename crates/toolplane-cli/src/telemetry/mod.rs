@@ -2,7 +2,7 @@
 
 mod client;
 mod driver;
-mod encoded;
+mod encoding_exporter;
 mod environment;
 mod exporters;
 mod logs;
@@ -30,9 +30,9 @@ use toolplane::{
 
 pub(crate) use self::logs::ExportLayer;
 use self::{
-    client::Reason,
+    client::LastError,
     driver::Driver,
-    environment::Asked,
+    environment::ExportSettings,
     exporters::{Exporters, resource},
     signal::{Export, Signal},
 };
@@ -51,8 +51,8 @@ impl Telemetry {
     /// Begins to export if the variables of OpenTelemetry ask for it. No connection is made before there is something to
     /// export. Needs a runtime.
     pub(crate) fn start(console: Console) -> Self {
-        let asked = Asked::read(variable);
-        asked.problems.iter().for_each(|problem| console.warn(problem));
+        let settings = ExportSettings::read(variable);
+        settings.problems.iter().for_each(|problem| console.warn(problem));
         let (ending, is_over) = watch::channel(None);
         let mut telemetry = Self {
             traces: None,
@@ -60,17 +60,18 @@ impl Telemetry {
             logs: None,
             ending,
         };
-        if asked.exports.is_empty() {
+        if settings.exports.is_empty() {
             return telemetry;
         }
-        let driver =
-            |export: &Export, reason: Reason| Driver::new(Handle::current(), export, is_over.clone(), reason);
+        let driver = |export: &Export, reason: LastError| {
+            Driver::new(Handle::current(), export, is_over.clone(), reason)
+        };
         let exporters = Exporters {
-            corrections: &asked.corrections,
+            corrections: &settings.corrections,
             resource: resource(),
             driver: &driver,
         };
-        for export in &asked.exports {
+        for export in &settings.exports {
             if let Err(error) = telemetry.add(export, &exporters) {
                 console.warn(&problem(export, &error));
             }
@@ -98,7 +99,7 @@ impl Telemetry {
 
     /// Traces and counts the calls of the toolplane where that is exported, and counts them in these metrics if there are
     /// any.
-    pub(crate) fn of(&self, builder: Builder, metrics: Option<Arc<Metrics>>) -> Builder {
+    pub(crate) fn instrument(&self, builder: Builder, metrics: Option<Arc<Metrics>>) -> Builder {
         let builder = builder.tracer(self.traces.as_ref().map(Tracer::from_provider));
         match (&self.metrics, metrics) {
             (Some(provider), metrics) => {

@@ -3,7 +3,7 @@
 use std::{future::pending, sync::Arc};
 
 use mcp_mock::{MockServer, MockTool};
-use tool_testkit::{Script, Step, TestTool, executor};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     CallRequest, ListStore, MemoryListStore, Toolplane,
     core::{
@@ -64,8 +64,8 @@ impl Source for Private {
     }
 }
 
-fn down() -> Step {
-    Step::Fail(ToolError::new(ErrorKind::Unavailable, "down"))
+fn down() -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "down"))
 }
 
 /// A tool that always fails, and falls back on another one.
@@ -93,9 +93,9 @@ async fn a_fallback_may_be_a_tool_of_the_clients_own_connection() {
         tools: vec![Arc::new(own)],
         ..Catalogue::default()
     };
-    let answers = Script::new([Step::Echo]);
+    let answers = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = Toolplane::builder()
-        .executor(executor("primary", Script::new([down(), down()])))
+        .executor(executor("primary", ScriptedExecutor::new([down(), down()])))
         .executor(executor("own", answers.clone()))
         .tool(failing("own"))
         .source(Arc::new(Private {
@@ -121,7 +121,7 @@ async fn a_fallback_from_a_kept_list_is_confirmed_by_its_server() {
         let builder = Toolplane::builder()
             .loaded(&loaded)
             .list_store(store.clone())
-            .executor(executor("primary", Script::new([down()])))
+            .executor(executor("primary", ScriptedExecutor::new([down()])))
             .tool(failing("s__gone"));
         builder.build().expect("usable")
     };

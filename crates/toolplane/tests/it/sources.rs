@@ -339,7 +339,7 @@ async fn what_a_server_says_of_a_task_is_without_secrets() {
     let tell = tell.expect("somebody listens");
     let task = Task {
         id: "1".into(),
-        runner: Arc::new(InProcess(Script::new([]))),
+        runner: Arc::new(InProcess(ScriptedExecutor::new([]))),
     };
     let plain = r#"{"status":"working","n":1e2}"#;
     for state in [plain.to_owned(), format!(r#"{{"statusMessage":"with {TOKEN}"}}"#)] {

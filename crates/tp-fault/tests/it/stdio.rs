@@ -79,7 +79,7 @@ fn plan(faults: &[&str]) -> Plan {
 async fn without_faults_lines_pass_and_the_end_is_the_programs() {
     let mut client = Client::of(
         "while read line; do echo \"$line\"; done; exit 3",
-        Plan::nothing(),
+        Plan::without_faults(),
     );
     for line in ["one", "two"] {
         client.say(line).await;
@@ -174,7 +174,7 @@ async fn a_black_hole_reads_on_and_a_deaf_program_does_not() {
 
 #[tokio::test]
 async fn a_program_that_is_killed_tells_the_signal() {
-    let client = Client::of("kill -9 $$", Plan::nothing());
+    let client = Client::of("kill -9 $$", Plan::without_faults());
     assert_eq!(client.end().await, (String::new(), 137));
 }
 

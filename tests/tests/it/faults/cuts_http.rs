@@ -80,7 +80,7 @@ fn a_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
     for ending in ["cut", "reset"] {
         for way in ["request", "response"] {
             let call = |after: usize, id: &str| {
-                proxy.set(plan(&format!("{ending}:{way}={after}"))).unwrap();
+                proxy.set_plan(plan(&format!("{ending}:{way}={after}"))).unwrap();
                 let id = format!("{ending}-{id}");
                 broken(&mut gateway, "pay", &id, &net, &ledger, &proxy)
             };
@@ -140,7 +140,9 @@ fn a_repeatable_call_that_breaks_at_any_byte_is_made_again_and_succeeds() {
             let n = n_calls / SHARE;
             n_calls += 1;
             let proxy = proxies.get(n).expect("there are enough upstreams");
-            proxy.set(plan(&format!("cut:{way}={after}")).times(1)).unwrap();
+            proxy
+                .set_plan(plan(&format!("cut:{way}={after}")).times(1))
+                .unwrap();
             broken(&mut gateway, &format!("read-{n}"), id, &net, &ledger, proxy)
         };
         at_every_byte(way, call, |after, broken| {
@@ -164,7 +166,7 @@ fn a_call_that_was_surely_not_sent_is_tried_again_whatever_it_does() {
     let closed = || {
         net.proxy_with(ProxyOptions {
             is_closed: true,
-            ..ProxyOptions::to(ledger.address())
+            ..ProxyOptions::new(ledger.address())
         })
     };
     let (never, soon) = (closed(), closed());

@@ -42,8 +42,8 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
     let http = net.serve(&server);
     // One accepts and never answers, one does so only for calls, one is a process that is stopped.
     let (silent, mute) = (net.proxy(ledger.address()), net.proxy(http.address()));
-    silent.set(Plan::new([Fault::BlackHole])).unwrap();
-    mute.set(Plan::new([Fault::BlackHole]).matching("tools/call"))
+    silent.set_plan(Plan::new([Fault::BlackHole])).unwrap();
+    mute.set_plan(Plan::new([Fault::BlackHole]).matching("tools/call"))
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let notes = folder.path().join("notes");
@@ -93,7 +93,7 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
     // A place is free again when a limit has passed, and not before.
     let allowed = MOST * (1 + (watch.elapsed().as_millis() / SHORT.as_millis()) as usize);
     for (proxy, index) in [(&silent, 0), (&mute, 2)] {
-        let most = proxy.history().most_waiting();
+        let most = proxy.history().max_concurrent_requests();
         assert!(
             (1..=MOST).contains(&most),
             "{most} calls at once of `{}`",

@@ -37,7 +37,7 @@ fn a_call_of_an_api_that_is_too_slow_ends_at_its_limit_and_the_api_is_told() {
     let watch = Stopwatch::start();
     let mut calls = Vec::new();
     for (n, proxy) in proxies.iter().enumerate() {
-        proxy.set(plan(SLOW[n]).matching("slow")).unwrap();
+        proxy.set_plan(plan(SLOW[n]).matching("slow")).unwrap();
         for (tool, kind) in [("pay", "outcome_unknown"), ("read", "timeout")] {
             let call = gateway
                 .client
@@ -95,7 +95,7 @@ fn one_deadline_is_above_all_attempts() {
     let net = Net::new();
     let ledger = net.ledger(ExecutionCounterOptions::default());
     let proxy = net.proxy(ledger.address());
-    proxy.set(plan("black-hole")).unwrap();
+    proxy.set_plan(plan("black-hole")).unwrap();
     let tool = with(
         repeatable(http_tool(&proxy.url("/")), 9),
         &json!({"timeout_ms": 500}),

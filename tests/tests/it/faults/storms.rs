@@ -26,7 +26,7 @@ fn a_total_outage_sees_a_tenth_more_attempts_than_calls_at_most() {
     let mut proxies = Vec::new();
     for (n, (fault, _)) in storms.iter().enumerate() {
         let proxy = net.proxy(ledger.address());
-        proxy.set(plan(fault)).unwrap();
+        proxy.set_plan(plan(fault)).unwrap();
         let tool = repeatable(http_tool(&proxy.url("/")), 3);
         let tool = with(
             tool,
@@ -74,7 +74,7 @@ fn a_total_outage_of_an_mcp_server_sees_a_tenth_more_attempts_than_calls_at_most
         outcome(&gateway.client.call("run", &arguments("before")), "before"),
         "fine"
     );
-    proxy.set(plan("status=503").matching("tools/call")).unwrap();
+    proxy.set_plan(plan("status=503").matching("tools/call")).unwrap();
     proxy.history().clear();
     let calls: Vec<_> = (0..CALLS)
         .map(|_| gateway.client.begin_call("run", &arguments("storm")))
@@ -141,7 +141,7 @@ fn who_is_told_when_to_come_again_does_not_come_earlier() {
             );
             proxy.history().clear();
             let fault = format!("status={status};retry-after=1");
-            proxy.set(plan(&fault).matching("storm").times(1)).unwrap();
+            proxy.set_plan(plan(&fault).matching("storm").times(1)).unwrap();
             (tool, proxy, gateway.client.begin_call(tool, &arguments("storm")))
         })
         .collect();
@@ -168,7 +168,7 @@ fn who_is_told_to_come_again_too_late_does_not_wait() {
         for (status, kind) in [(429, "rate_limited"), (503, "unavailable")] {
             proxy.history().clear();
             proxy
-                .set(plan(&format!("status={status};retry-after={after}")))
+                .set_plan(plan(&format!("status={status};retry-after={after}")))
                 .unwrap();
             let watch = Stopwatch::start();
             let answer = gateway.client.call("api", &arguments("late"));
@@ -182,7 +182,7 @@ fn who_is_told_to_come_again_too_late_does_not_wait() {
     let calls = |after: &str, gateway: &mut Gateway| {
         proxy.history().clear();
         let fault = format!("status=503;retry-after={after}");
-        proxy.set(plan(&fault).times(1)).unwrap();
+        proxy.set_plan(plan(&fault).times(1)).unwrap();
         let answer = gateway.client.call("api", &arguments("odd"));
         (outcome(&answer, "odd"), arrivals(proxy.history()))
     };
@@ -218,7 +218,7 @@ fn a_call_that_may_not_run_twice_is_not_tried_again_in_a_storm() {
     ] {
         proxy.history().clear();
         let fault = format!("status={status};retry-after=0");
-        proxy.set(plan(&fault).matching("storm")).unwrap();
+        proxy.set_plan(plan(&fault).matching("storm")).unwrap();
         let answer = gateway.client.call(tool, &arguments("storm"));
         assert_eq!(outcome(&answer, "storm"), kind, "{tool} {status}");
         let n_attempts = proxy.history().count(|event| matches!(event, FaultEvent::Met(_)));

@@ -19,16 +19,16 @@ impl Net {
 
     /// A server that counts what it does.
     pub(crate) fn ledger(&self, options: ExecutionCounterOptions) -> ExecutionCounter {
-        self.0.block_on(ExecutionCounter::with(options)).unwrap()
+        self.0.block_on(ExecutionCounter::with_options(options)).unwrap()
     }
 
     /// A proxy by which nothing goes wrong yet.
     pub(crate) fn proxy(&self, upstream: SocketAddr) -> Proxy {
-        self.proxy_with(ProxyOptions::to(upstream))
+        self.proxy_with(ProxyOptions::new(upstream))
     }
 
     pub(crate) fn proxy_with(&self, options: ProxyOptions) -> Proxy {
-        self.0.block_on(Proxy::with(options)).unwrap()
+        self.0.block_on(Proxy::with_options(options)).unwrap()
     }
 
     /// An MCP server that listens.
@@ -44,7 +44,7 @@ impl Net {
 
     /// Waits until the upstream of a proxy is done with what was cut.
     pub(crate) fn settle(&self, proxy: &Proxy) {
-        self.0.block_on(proxy.settled());
+        self.0.block_on(proxy.wait_until_settled());
     }
 }
 

@@ -3,27 +3,27 @@
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, value::RawValue};
 
-use super::schema::{Types, property, resolved};
-use crate::failure::Failure;
+use super::schema::{TypeSet, property, resolved};
+use crate::error::CliError;
 
 /// One argument on its way into the object.
 struct Argument {
     name: String,
     /// The value as JSON text: numbers keep the digits that were typed.
-    value: Typed,
+    value: TypedValue,
 }
 
-enum Typed {
+enum TypedValue {
     Json(RawJson),
     /// A list that more words may add to.
     List(Vec<RawJson>),
 }
 
 /// The object that these words stand for, typed by a tool's input schema.
-pub(super) fn object(words: &[String], schema: &Value) -> Result<String, Failure> {
+pub(super) fn parse(words: &[String], schema: &Value) -> Result<String, CliError> {
     let mut arguments: Vec<Argument> = Vec::new();
     for word in words {
-        let (name, value) = read(word, schema)?;
+        let (name, value) = parse_word(word, schema)?;
         match (arguments.iter_mut().find(|argument| argument.name == name), value) {
             (None, value) => arguments.push(Argument {
                 name: name.to_owned(),
@@ -31,13 +31,13 @@ pub(super) fn object(words: &[String], schema: &Value) -> Result<String, Failure
             }),
             (
                 Some(Argument {
-                    value: Typed::List(items),
+                    value: TypedValue::List(items),
                     ..
                 }),
-                Typed::List(more),
+                TypedValue::List(more),
             ) => items.extend(more),
             (Some(_), _) => {
-                return Err(Failure::usage(format!("the argument `{name}` is given twice"))
+                return Err(CliError::usage(format!("the argument `{name}` is given twice"))
                     .with_hint("only an argument that takes a list may be repeated"));
             }
         }
@@ -45,8 +45,8 @@ pub(super) fn object(words: &[String], schema: &Value) -> Result<String, Failure
     let members = arguments.iter().map(|argument| {
         let name = RawJson::from(argument.name.as_str());
         match &argument.value {
-            Typed::Json(value) => format!("{name}:{value}"),
-            Typed::List(items) => format!("{name}:{}", list(items)),
+            TypedValue::Json(value) => format!("{name}:{value}"),
+            TypedValue::List(items) => format!("{name}:{}", list(items)),
         }
     });
     Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(",")))
@@ -58,9 +58,9 @@ fn list(items: &[RawJson]) -> String {
 }
 
 /// Takes one word apart: `name:=json` or `name=value`.
-fn read<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, Typed), Failure> {
+fn parse_word<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, TypedValue), CliError> {
     let Some((name, value)) = word.split_once('=') else {
-        return Err(Failure::usage(format!("`{word}` is no argument"))
+        return Err(CliError::usage(format!("`{word}` is no argument"))
             .with_hint("write `name=value`, `name:=json`, or all of them as `--json '{…}'`"));
     };
     let (name, is_json) = match name.strip_suffix(':') {
@@ -68,15 +68,15 @@ fn read<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, Typed), Failure> 
         None => (name, false),
     };
     if name.is_empty() {
-        return Err(Failure::usage(format!("`{word}` has no name before the `=`")));
+        return Err(CliError::usage(format!("`{word}` has no name before the `=`")));
     }
     let value = if is_json {
         let json = RawJson::parse(value.to_owned()).map_err(|error| {
-            Failure::usage(format!("the value of `{name}` is no JSON"))
+            CliError::usage(format!("the value of `{name}` is no JSON"))
                 .with_source(&error)
                 .with_hint(format!("write `{name}=…` for a text"))
         })?;
-        Typed::Json(json)
+        TypedValue::Json(json)
     } else {
         typed(name, value, property(schema, name), schema)?
     };
@@ -84,28 +84,30 @@ fn read<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, Typed), Failure> 
 }
 
 /// A value of the type that the schema asks for. A text stays a text wherever one is allowed.
-fn typed(name: &str, text: &str, schema: Option<&Value>, root: &Value) -> Result<Typed, Failure> {
-    let types = schema.map(|schema| Types::of(schema, root)).unwrap_or_default();
+fn typed(name: &str, text: &str, schema: Option<&Value>, root: &Value) -> Result<TypedValue, CliError> {
+    let types = schema
+        .map(|schema| TypeSet::for_schema(schema, root))
+        .unwrap_or_default();
     if types.is_empty() || types.has("string") {
-        return Ok(Typed::Json(RawJson::from(text)));
+        return Ok(TypedValue::Json(RawJson::from(text)));
     }
     if let Some(json) = scalar(text, types) {
-        return Ok(Typed::Json(json));
+        return Ok(TypedValue::Json(json));
     }
     if types.has("array") {
         let items = schema
             .map(|schema| resolved(schema, root))
             .and_then(|schema| schema.get("items"));
-        return elements(name, text, items, root).map(Typed::List);
+        return elements(name, text, items, root).map(TypedValue::List);
     }
-    Err(Failure::usage(format!(
+    Err(CliError::usage(format!(
         "the argument `{name}` must be {}, not `{text}`",
         with_article(types)
     )))
 }
 
 /// A word as a number, truth value, null or object, if the types allow it and it is one.
-fn scalar(text: &str, types: Types) -> Option<RawJson> {
+fn scalar(text: &str, types: TypeSet) -> Option<RawJson> {
     let json = RawJson::parse(text.to_owned()).ok()?;
     let fits = match json.kind() {
         // Whether the number is a whole one is the validator's to say: `1.0` is.
@@ -119,7 +121,7 @@ fn scalar(text: &str, types: Types) -> Option<RawJson> {
 }
 
 /// A list: as JSON, or its elements with commas between them.
-fn elements(name: &str, text: &str, items: Option<&Value>, root: &Value) -> Result<Vec<RawJson>, Failure> {
+fn elements(name: &str, text: &str, items: Option<&Value>, root: &Value) -> Result<Vec<RawJson>, CliError> {
     let as_json = match text.trim_start().chars().next() {
         Some('[') => json_list(text.to_owned()),
         // Objects hold commas of their own.
@@ -135,8 +137,8 @@ fn elements(name: &str, text: &str, items: Option<&Value>, root: &Value) -> Resu
     let words = text
         .split(',')
         .map(|word| match typed(name, word.trim(), items, root)? {
-            Typed::Json(json) => Ok(json),
-            Typed::List(_) => Err(Failure::usage(format!(
+            TypedValue::Json(json) => Ok(json),
+            TypedValue::List(_) => Err(CliError::usage(format!(
                 "the argument `{name}` is a list of lists: write it as JSON"
             ))
             .with_hint(format!("write `{name}:=[[…], …]`"))),
@@ -153,7 +155,7 @@ fn json_list(text: String) -> Option<Vec<RawJson>> {
     items.collect()
 }
 
-fn with_article(types: Types) -> String {
+fn with_article(types: TypeSet) -> String {
     let text = types.to_string();
     let article = if text.starts_with(['a', 'e', 'i', 'o', 'u']) {
         "an"
@@ -183,7 +185,7 @@ mod tests {
 
     fn check(words: &[&str], expected: Result<&str, &str>) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let written = object(&words, &schema()).map_err(|failure| failure.message);
+        let written = parse(&words, &schema()).map_err(|failure| failure.message);
         assert_eq!(written.as_deref().map_err(String::as_str), expected, "{words:?}");
     }
 

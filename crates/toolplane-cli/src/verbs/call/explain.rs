@@ -9,9 +9,8 @@ use toolplane::{
 use super::elapsed;
 use crate::{
     command::Format,
-    failure::Failure,
-    output::Console,
-    text::{self, table::Table},
+    error::CliError,
+    output::{Console, table::Table, text},
 };
 
 /// The notes in the order of their times: attempts that run side by side, as those of a hedge, note theirs in turns.
@@ -62,7 +61,7 @@ pub(super) fn dry_run(
     notes: &[LayerDecision],
     preview: Option<&Preview>,
     console: Console,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if console.format == Format::Table {
         let table = table(notes);
         return match preview {

@@ -10,13 +10,16 @@ use toolplane::{
 use super::explain;
 use crate::{
     command::Format,
-    failure::Failure,
-    output::Console,
-    text::{self, json::pretty, yaml::yaml},
+    error::CliError,
+    output::{Console, json::pretty, text, yaml::yaml},
 };
 
 /// Prints a reply: for programs exactly as the tool wrote it, for people by what it contains.
-pub(super) fn print(reply: &Reply, notes: Option<&[LayerDecision]>, console: Console) -> Result<(), Failure> {
+pub(super) fn print(
+    reply: &Reply,
+    notes: Option<&[LayerDecision]>,
+    console: Console,
+) -> Result<(), CliError> {
     let raw = reply.raw();
     match (console.format, notes) {
         (Format::Table, notes) => {
@@ -37,14 +40,14 @@ pub(super) fn print(reply: &Reply, notes: Option<&[LayerDecision]>, console: Con
     }
 }
 
-fn wrapped(text: String) -> Result<RawJson, Failure> {
+fn wrapped(text: String) -> Result<RawJson, CliError> {
     // One level more than the result has.
     let limits = JsonLimits {
         depth: JsonLimits::RELAY.depth + 1,
         ..JsonLimits::RELAY
     };
     RawJson::parse_within(text, limits)
-        .map_err(|error| Failure::failed("the result cannot be shown").with_source(&error))
+        .map_err(|error| CliError::failed("the result cannot be shown").with_source(&error))
 }
 
 fn for_people(reply: &Reply) -> String {

@@ -9,14 +9,14 @@ const MAX_REFERENCES: usize = 16;
 
 /// The types that a value may have; none of them if the schema does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Types(u8);
+pub(crate) struct TypeSet(u8);
 
 /// The types, in the order in which a word on the command line is tried for them.
 const NAMES: [&str; 7] = [
     "string", "integer", "number", "boolean", "null", "array", "object",
 ];
 
-impl Types {
+impl TypeSet {
     pub(crate) fn has(self, name: &str) -> bool {
         NAMES
             .iter()
@@ -35,7 +35,7 @@ impl Types {
     }
 
     /// The types that a schema allows.
-    pub(crate) fn of(schema: &Value, root: &Value) -> Self {
+    pub(crate) fn for_schema(schema: &Value, root: &Value) -> Self {
         let mut types = Self::default();
         types.collect(schema, root, MAX_REFERENCES);
         types
@@ -75,7 +75,7 @@ impl Types {
     }
 }
 
-impl fmt::Display for Types {
+impl fmt::Display for TypeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = NAMES.into_iter().filter(|name| self.has(name)).collect();
         f.write_str(if names.is_empty() { "any" } else { "" })?;
@@ -162,7 +162,7 @@ fn values(schema: &Value, root: &Value) -> String {
                 .map(|choice| choice.as_str().map_or(choice.to_string(), str::to_owned));
             written.collect::<Vec<_>>().join(" | ")
         }
-        None => Types::of(schema, root).to_string(),
+        None => TypeSet::for_schema(schema, root).to_string(),
     }
 }
 
@@ -198,7 +198,11 @@ mod tests {
             (json!({}), "any"),
             (json!(true), "any"),
         ] {
-            assert_eq!(Types::of(&schema, &root).to_string(), expected, "{schema}");
+            assert_eq!(
+                TypeSet::for_schema(&schema, &root).to_string(),
+                expected,
+                "{schema}"
+            );
         }
     }
 }

@@ -48,28 +48,28 @@ pub(in crate::verbs) fn stdout() -> Box<dyn AsyncWrite + Send + Unpin> {
 }
 
 enum Stream<P> {
-    Pipe(Restored<P>),
-    Socket(Restored<UnixStream>),
+    Pipe(RestoringStream<P>),
+    Socket(RestoringStream<UnixStream>),
 }
 
 /// Makes a descriptor one that the reactor waits for, if it is a pipe or a socket.
 fn ready<P>(standard: &impl AsFd, pipe: impl FnOnce(OwnedFd) -> io::Result<P>) -> io::Result<Stream<P>> {
     let descriptor = standard.as_fd().try_clone_to_owned()?;
     let kept = descriptor.try_clone()?;
-    let restore = |flags| Restore {
+    let restore = |flags| RestoreMode {
         descriptor: kept,
         flags,
     };
     let flags = fcntl_getfl(&descriptor)?;
     match FileType::from_raw_mode(fstat(&descriptor)?.st_mode) {
-        FileType::Fifo => Ok(Stream::Pipe(Restored {
+        FileType::Fifo => Ok(Stream::Pipe(RestoringStream {
             inner: pipe(descriptor)?,
             _restore: restore(flags),
         })),
         FileType::Socket => {
             let socket = StdUnixStream::from(descriptor);
             socket.set_nonblocking(true)?;
-            Ok(Stream::Socket(Restored {
+            Ok(Stream::Socket(RestoringStream {
                 inner: UnixStream::from_std(socket)?,
                 _restore: restore(flags),
             }))
@@ -82,25 +82,25 @@ fn ready<P>(standard: &impl AsFd, pipe: impl FnOnce(OwnedFd) -> io::Result<P>) -
 }
 
 /// A stream whose descriptor is put back into its former mode at the end.
-struct Restored<T> {
+struct RestoringStream<T> {
     inner: T,
-    _restore: Restore,
+    _restore: RestoreMode,
 }
 
 /// The mode belongs to the pipe, not to our descriptor: whoever shares it does not expect another.
-struct Restore {
+struct RestoreMode {
     descriptor: OwnedFd,
     flags: OFlags,
 }
 
-impl Drop for Restore {
+impl Drop for RestoreMode {
     fn drop(&mut self) {
         // Nobody is left to be told if this fails.
         let _ = fcntl_setfl(&self.descriptor, self.flags);
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Restored<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for RestoringStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -110,7 +110,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Restored<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Restored<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for RestoringStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }

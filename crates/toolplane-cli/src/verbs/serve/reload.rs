@@ -12,24 +12,24 @@ use toolplane::{
 };
 use toolplane_gateway::SharedAllowed;
 
-use crate::{command::Serve, config, failure::Failure, output::Console};
+use crate::{command::Serve, config, error::CliError, output::Console};
 
-/// How often the files are looked at. Looking, unlike being told, also works over networks and through links that are
+/// How often the files are looked at. Looking, unlike being last_warning, also works over networks and through links that are
 /// turned to another directory.
-const PERIOD: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long files must have stayed the same before they are read, so that one that is being written is not read by half.
-const QUIET: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// What the files were like: which one, when it was written and how long it is; nothing of one that is not there.
-type Prints = Vec<Option<(u64, i64, i64, u64)>>;
+type Fingerprints = Vec<Option<(u64, i64, i64, u64)>>;
 
 /// The values that count from the start of the process, each with its key. Options of the command line that stand in
 /// the place of a key leave it out: it counts for nothing then.
 #[derive(PartialEq)]
-struct Fixed(Vec<(&'static str, String)>);
+struct StartupSettings(Vec<(&'static str, String)>);
 
-impl Fixed {
-    fn of(configuration: &Configuration, serve: &Serve) -> Self {
+impl StartupSettings {
+    fn new(configuration: &Configuration, serve: &Serve) -> Self {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults);
         let values: [(_, bool, &dyn fmt::Debug); 9] = [
             (
@@ -58,8 +58,8 @@ impl Fixed {
         )
     }
 
-    /// What is told of other values that are in a configuration now; nothing if all are the same.
-    fn differing(&self, now: &Self) -> Option<String> {
+    /// What is last_warning of other values that are in a configuration now; nothing if all are the same.
+    fn changed(&self, now: &Self) -> Option<String> {
         let pairs = self.0.iter().zip(&now.0);
         let keys = pairs.filter(|(before, now)| before != now);
         let keys: Vec<_> = keys.map(|((key, _), _)| format!("`{key}`")).collect();
@@ -74,16 +74,16 @@ impl Fixed {
     }
 }
 
-/// What is served, and who is told of changes that wait for another start.
-struct Serving {
+/// What is served, and who is last_warning of changes that wait for another start.
+struct Reloader {
     plane: Toolplane,
     serve: Serve,
     /// Who may come over HTTP.
     allowed: SharedAllowed,
     /// What counts, from the start.
-    fixed: Fixed,
-    /// What was told last.
-    told: Option<String>,
+    startup: StartupSettings,
+    /// What was last_warning last.
+    last_warning: Option<String>,
     console: Console,
 }
 
@@ -92,55 +92,55 @@ struct Serving {
 ///
 /// # Errors
 /// When SIGHUP cannot be listened to.
-pub(super) fn follow(
+pub(super) fn watch(
     loaded: &Loaded,
     plane: &Toolplane,
     allowed: SharedAllowed,
     files: Vec<PathBuf>,
     serve: &Serve,
     console: Console,
-) -> Result<impl Future<Output = ()> + use<>, Failure> {
+) -> Result<impl Future<Output = ()> + use<>, CliError> {
     let mut hang_up = signal(SignalKind::hangup())
-        .map_err(|error| Failure::failed("signals cannot be listened to").with_source(&error))?;
+        .map_err(|error| CliError::failed("signals cannot be listened to").with_source(&error))?;
     let mut watched = loaded.files.clone();
     let watches = !serve.no_reload;
-    let mut serving = Serving {
+    let mut reloader = Reloader {
         plane: plane.clone(),
         serve: serve.clone(),
         allowed,
-        fixed: Fixed::of(&loaded.configuration, serve),
-        told: None,
+        startup: StartupSettings::new(&loaded.configuration, serve),
+        last_warning: None,
         console,
     };
-    let mut seen = prints(&watched);
+    let mut seen = fingerprints(&watched);
     Ok(async move {
-        let mut ticks = interval(PERIOD);
+        let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = hang_up.recv() => {}
                 _ = ticks.tick(), if watches => {
-                    if prints(&watched) == seen {
+                    if fingerprints(&watched) == seen {
                         continue;
                     }
                 }
             }
-            seen = settled(&watched).await;
-            if let Some(loaded) = serving.reload(&files) {
+            seen = debounce(&watched).await;
+            if let Some(loaded) = reloader.reload(&files) {
                 watched = loaded.files;
                 // Files that are read for the first time are as they were just now, or a little later.
-                seen = prints(&watched);
+                seen = fingerprints(&watched);
             }
         }
     })
 }
 
 /// Waits until the files stay as they are.
-async fn settled(files: &[PathBuf]) -> Prints {
-    let mut before = prints(files);
+async fn debounce(files: &[PathBuf]) -> Fingerprints {
+    let mut before = fingerprints(files);
     loop {
-        sleep(QUIET).await;
-        let now = prints(files);
+        sleep(DEBOUNCE).await;
+        let now = fingerprints(files);
         if now == before {
             return now;
         }
@@ -148,7 +148,7 @@ async fn settled(files: &[PathBuf]) -> Prints {
     }
 }
 
-impl Serving {
+impl Reloader {
     fn reload(&mut self, files: &[PathBuf]) -> Option<Loaded> {
         let console = self.console;
         let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
@@ -159,12 +159,12 @@ impl Serving {
         });
         match reloaded {
             Ok(loaded) => {
-                let now = Fixed::of(&loaded.configuration, &self.serve);
-                let differing = self.fixed.differing(&now);
-                if let Some(differing) = differing.as_ref().filter(|_| differing != self.told) {
-                    console.warn(differing);
+                let now = StartupSettings::new(&loaded.configuration, &self.serve);
+                let changed = self.startup.changed(&now);
+                if let Some(changed) = changed.as_ref().filter(|_| changed != self.last_warning) {
+                    console.warn(changed);
                 }
-                self.told = differing;
+                self.last_warning = changed;
                 tracing::info!("the configuration was loaded again");
                 console.say("the configuration was loaded again");
                 Some(loaded)
@@ -178,8 +178,8 @@ impl Serving {
     }
 }
 
-fn prints(files: &[PathBuf]) -> Prints {
-    let print = |file: &PathBuf| {
+fn fingerprints(files: &[PathBuf]) -> Fingerprints {
+    let fingerprint = |file: &PathBuf| {
         let metadata = fs::metadata(file).ok()?;
         Some((
             metadata.ino(),
@@ -188,5 +188,5 @@ fn prints(files: &[PathBuf]) -> Prints {
             metadata.len(),
         ))
     };
-    files.iter().map(print).collect()
+    files.iter().map(fingerprint).collect()
 }

@@ -7,18 +7,17 @@ use toolplane::{
     core::{DataClassification, FailureStep, LatencyClass, Metadata, PiiHandling, Tool, Trust},
 };
 
-use super::disabled::Disabled;
+use super::disabled::DisabledTool;
 use crate::{
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    output::Console,
-    text::{self, table::Table},
+    output::{Console, table::Table, text},
     verbs::call::schema::{Property, properties},
 };
 
 /// Everything about a tool.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ToolDetails<'a> {
     name: &'a str,
     /// What agents are shown.
     definition: &'a RawJson,
@@ -36,7 +35,7 @@ struct Shown<'a> {
     call_timeout_ms: u64,
     /// The gateways in which it is switched off.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    disabled: &'a [Disabled],
+    disabled: &'a [DisabledTool],
     /// What is done when a call fails, step by step.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     on_failure: Vec<String>,
@@ -47,13 +46,13 @@ struct Shown<'a> {
 pub(super) fn show(
     tool: &Tool,
     server_state: Option<Value>,
-    disabled: &[Disabled],
+    disabled: &[DisabledTool],
     console: Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let descriptor = tool.descriptor();
     let settings = tool.settings();
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let shown = Shown {
+    let shown = ToolDetails {
         name: tool.name(),
         definition: tool.definition(),
         digest: raw_json::hex(tool.digest()),
@@ -81,7 +80,7 @@ pub(super) fn show(
 }
 
 /// The tool as people read it.
-fn page(tool: &Tool, shown: &Shown<'_>) -> String {
+fn page(tool: &Tool, shown: &ToolDetails<'_>) -> String {
     let descriptor = tool.descriptor();
     let settings = tool.settings();
     let mut page = text::line(shown.name).into_owned();
