@@ -1,16 +1,18 @@
 //! A mock MCP server for tests: scripted answers, delays, errors, notifications and misbehavior, over stdio and HTTP,
 //! in both eras of the protocol.
 //!
-//! A [`MockServer`] offers [`MockTool`]s, [`MockPrompt`]s and [`MockResource`]s. Each has its [`MockReply`]s, the first for the first
-//! request and the last for all that follow; a [`Misbehavior`] breaks one message. The protocol itself is
-//! `mcp-server`'s, so what is not scripted is right. Clients in the same process [`connect`](MockServer::connect),
-//! others come over [`http`](MockServer::http) or [`serve_stdio`](MockServer::serve_stdio); what they asked is
-//! [counted](MockServer::calls) and can be [waited for](MockServer::wait_for_calls). Delays are tokio's, so a paused
-//! clock makes them free. A file describes the same in YAML: [`MockServer::from_yaml`].
+//! A [`MockServer`] offers [`MockTool`]s, [`MockPrompt`]s and [`MockResource`]s. Each has a list of [`MockReply`]s, the
+//! first for the first request and the last for all further ones; a [`Misbehavior`] breaks one message. The protocol is
+//! implemented by `mcp-server`, so everything that is not scripted is correct. Clients in the same process
+//! [`connect`](MockServer::connect), others use [`http`](MockServer::http) or [`serve_stdio`](MockServer::serve_stdio).
+//! Received messages are [counted](MockServer::calls) and can be [waited for](MockServer::wait_for_calls). Delays use
+//! tokio's clock, so a paused clock makes them free. A YAML file describes the same: [`MockServer::from_yaml`].
+//!
+//! # Examples
 //!
 //! ```
 //! use mcp_client::{Connection, ConnectionOptions, HttpEndpoint, RequestOptions};
-//! use mcp_mock::{Misbehavior, MockServer, Reply, Tool};
+//! use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 //! use raw_json::RawJson;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -18,9 +20,9 @@
 //! // The first call is answered with 503, the second one works.
 //! let server = MockServer::builder()
 //!     .tool(
-//!         Tool::new("forecast")
-//!             .reply(Reply::usual().misbehave(Misbehavior::status(503)))
-//!             .reply(Reply::text("sunny")),
+//!         MockTool::new("forecast")
+//!             .reply(MockReply::usual().misbehave(Misbehavior::status(503)))
+//!             .reply(MockReply::text("sunny")),
 //!     )
 //!     .build();
 //! let http = server.http().await?;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use raw_json::RawJson;
 use tool_core::{Descriptor, DynBackend, Executor, InProcess, Invoke, PrepareError};
 
-/// An executor of this kind by which every tool is run by the same; settings are not read.
+/// Returns an executor of this kind that runs every tool by the same backend and reads no settings.
 #[must_use]
 pub fn executor(kind: &'static str, runs: impl Invoke + 'static) -> Arc<dyn Executor> {
     Arc::new(SharedBackendExecutor {

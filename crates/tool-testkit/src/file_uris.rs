@@ -1,8 +1,8 @@
-//! Spellings of a file's URI, and readers that say which file a spelling is.
+//! Spellings of a file's URI, and readers that resolve them.
 
 use url::Url;
 
-/// Chooses among alternatives by bytes that a property test generates.
+/// Chooses alternatives by the bytes that a property test generates.
 struct Choices<'a> {
     bytes: &'a [u8],
     next: usize,
@@ -20,7 +20,7 @@ impl Choices<'_> {
     }
 }
 
-/// What may follow the scheme.
+/// Texts after the scheme.
 const AUTHORITIES: &[&str] = &[
     "",
     "//",
@@ -46,7 +46,7 @@ const AUTHORITIES: &[&str] = &[
     "//.",
 ];
 
-/// What may follow the path.
+/// Texts after the path.
 const ENDS: &[&str] = &[
     "",
     "",
@@ -72,8 +72,8 @@ const ENDS: &[&str] = &[
     "::$DATA",
 ];
 
-/// Spells the URI of a file with this absolute path in a way that these bytes choose. Many spellings are of this file to
-/// some reader, and some to none.
+/// Spells the URI of a file with this absolute path in the way that `choices` selects. Many spellings name this file
+/// for some reader, and some for none.
 #[must_use]
 pub fn file_spelling(path: &str, choices: &[u8]) -> String {
     let mut choices = Choices {
@@ -149,10 +149,10 @@ fn spelled(character: char, choices: &mut Choices<'_>) -> String {
     }
 }
 
-/// A reader of URIs: the path of the file that it opens, if it opens one.
+/// A reader of URIs: returns the path of the file that it opens, if any.
 pub type FileReader = fn(&str) -> Option<String>;
 
-/// Readers that are in use, by name.
+/// Returns readers in common use, by name.
 #[must_use]
 pub fn file_readers() -> [(&'static str, FileReader); 6] {
     [
@@ -185,7 +185,7 @@ pub fn file_readers() -> [(&'static str, FileReader); 6] {
     ]
 }
 
-/// As `url.fileURLToPath` of Node 22 for POSIX.
+/// Reads like `url.fileURLToPath` of Node 22 for POSIX.
 fn node(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
     let is_here = url
@@ -197,11 +197,11 @@ fn node(uri: &str) -> Option<String> {
     }
     let bytes = percent_decoded(path);
     let path = String::from_utf8(bytes).ok()?;
-    // `fs` refuses them.
+    // `fs` refuses NUL.
     (!path.contains('\0')).then(|| normal(&path))
 }
 
-/// The path of `urllib.parse.urlparse`.
+/// Returns the path as `urllib.parse.urlparse` does.
 fn python_path(uri: &str) -> Option<String> {
     let uri = uri.trim_start_matches(|c: char| c <= ' ');
     let uri: String = uri.chars().filter(|c| !['\t', '\r', '\n'].contains(c)).collect();
@@ -243,7 +243,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// As `posixpath.normpath`, for a process whose directory is the root.
+/// Normalizes like `posixpath.normpath`, for a process whose directory is the root.
 fn normal(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {

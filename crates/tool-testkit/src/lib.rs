@@ -1,4 +1,16 @@
-//! Scripted executors, ready-made tools and calls, and where to find test peers.
+//! Test support: scripted executors, ready-made tools and calls, and the third-party peers of end-to-end tests.
+//!
+//! # Examples
+//!
+//! ```
+//! use serde_json::json;
+//! use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
+//!
+//! let executor = ScriptedExecutor::new([ScriptStep::Value(json!("done"))]);
+//! let tool = TestTool::new("job").build(executor.clone());
+//! assert_eq!(&**tool.name(), "job");
+//! assert_eq!(executor.n_calls(), 0);
+//! ```
 
 mod executor;
 mod file_uris;

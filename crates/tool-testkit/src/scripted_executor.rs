@@ -13,7 +13,7 @@ use tool_core::{
     CallContext, Descriptor, DynBackend, Executor, InProcess, Invoke, Outcome, PrepareError, Reply, ToolError,
 };
 
-/// An executor that does what a test tells it to, step by step; the last step is repeated. Cloning shares it.
+/// An executor that follows a script, one step per call; the last step is repeated. Clones share the script.
 #[derive(Clone)]
 pub struct ScriptedExecutor(Arc<Inner>);
 
@@ -23,33 +23,33 @@ struct Inner {
     n_running: AtomicUsize,
 }
 
-/// What a scripted executor does for one call.
+/// Behavior of a scripted executor for one call.
 #[derive(Debug, Clone)]
 pub enum ScriptStep {
     /// Answers with this value.
     Value(serde_json::Value),
     /// Answers with this reply.
     Reply(Reply),
-    /// Comes to this.
+    /// Returns this outcome.
     Outcome(Outcome),
-    /// Fails like this, before anything was sent.
+    /// Fails before anything was sent.
     Fail(ToolError),
-    /// Fails like this, after the call was sent.
+    /// Fails after the call was sent.
     FailSent(ToolError),
-    /// Answers with this failure.
+    /// Fails with an answer.
     FailAnswered(ToolError),
-    /// Answers with this failure, which says that the call was not taken.
+    /// Fails with the answer that the call was not accepted.
     FailNotTaken(ToolError),
-    /// Waits on the runtime's clock, having sent the call, and answers with this value.
+    /// Sends the call, waits on the runtime's clock, and answers with this value.
     After(Duration, serde_json::Value),
-    /// Never answers; the flag tells whether the call was sent.
+    /// Never answers; `true` if the call was sent.
     Hang(bool),
     /// Answers with the arguments.
     Echo,
 }
 
 impl ScriptedExecutor {
-    /// An executor with these steps; without any it echoes.
+    /// Creates an executor with these steps. Without steps it echoes.
     #[must_use]
     pub fn new(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let mut steps: Vec<_> = steps.into_iter().collect();
@@ -61,13 +61,13 @@ impl ScriptedExecutor {
         }))
     }
 
-    /// How many calls have arrived.
+    /// Returns the number of calls so far.
     #[must_use]
     pub fn n_calls(&self) -> usize {
         self.0.n_calls.load(Ordering::SeqCst)
     }
 
-    /// How many calls are running now.
+    /// Returns the number of running calls.
     #[must_use]
     pub fn n_running(&self) -> usize {
         self.0.n_running.load(Ordering::SeqCst)
@@ -130,7 +130,7 @@ impl Invoke for ScriptedExecutor {
     }
 }
 
-/// Counts a running call, also when its future is dropped.
+/// Guard that counts a running call, also if its future is dropped.
 struct RunningCall<'a>(&'a AtomicUsize);
 
 impl<'a> RunningCall<'a> {
@@ -146,7 +146,7 @@ impl Drop for RunningCall<'_> {
     }
 }
 
-/// The kind is `scripted`; settings are not read.
+/// The kind is `scripted`; settings are ignored.
 impl Executor for ScriptedExecutor {
     fn kind(&self) -> &'static str {
         "scripted"

@@ -9,23 +9,23 @@ use tool_core::{
 };
 use tool_schema::LazySchema;
 
-/// A tool for a test: everything about it has a default that a test can change.
+/// A tool for a test, with defaults for everything.
 #[derive(Debug, Clone)]
 pub struct TestTool {
-    /// The tool as data.
+    /// Descriptor of the tool.
     pub descriptor: Descriptor,
-    /// Its settings.
+    /// Settings of the tool.
     pub settings: Settings,
-    /// Where it comes from, as far as the descriptor does not say.
+    /// Source of the tool, beyond its descriptor.
     pub provenance: Provenance,
-    /// What it has in common with other tools.
+    /// State shared with other tools of the upstream.
     pub upstream: Option<Arc<UpstreamState>>,
-    /// What is known of it from earlier calls; nothing yet, in a state of its own, if absent.
+    /// State from earlier calls; a new one if absent.
     pub state: Option<Arc<ToolState>>,
 }
 
 impl TestTool {
-    /// A tool of this name that the operator wrote, that takes any object and is run by the executor `scripted`.
+    /// Creates a tool that the operator wrote, that takes any object and that the executor `scripted` runs.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let descriptor = Descriptor {
@@ -59,21 +59,21 @@ impl TestTool {
         }
     }
 
-    /// The same tool with this schema of its arguments.
+    /// Sets the input schema.
     #[must_use]
     pub fn input(mut self, schema: Value) -> Self {
         self.descriptor.input_schema = RawJson::from(schema);
         self
     }
 
-    /// The same tool with this schema of its results.
+    /// Sets the output schema.
     #[must_use]
     pub fn output(mut self, schema: Value) -> Self {
         self.descriptor.output_schema = Some(RawJson::from(schema));
         self
     }
 
-    /// The same tool with these limits for a whole call and for one attempt.
+    /// Sets the limits of a whole call and of one attempt.
     #[must_use]
     pub fn limits(mut self, call: Duration, attempt: Duration) -> Self {
         self.settings.call_timeout = call;
@@ -81,27 +81,27 @@ impl TestTool {
         self
     }
 
-    /// The same tool, of this upstream.
+    /// Sets the upstream.
     #[must_use]
     pub fn upstream(mut self, upstream: &Arc<UpstreamState>) -> Self {
         self.upstream = Some(upstream.clone());
         self
     }
 
-    /// The same tool with other metadata.
+    /// Sets the metadata.
     #[must_use]
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.descriptor.metadata = metadata;
         self
     }
 
-    /// Builds the tool on something that runs in this process.
+    /// Builds the tool with a backend in this process.
     #[must_use]
     pub fn build(self, runs: impl Invoke + 'static) -> Arc<Tool> {
         self.build_on(InProcess(runs))
     }
 
-    /// Builds the tool on this backend.
+    /// Builds the tool with this backend.
     #[must_use]
     pub fn build_on(self, backend: impl Backend + 'static) -> Arc<Tool> {
         Arc::new(Tool::new(ToolParts {
@@ -122,10 +122,10 @@ impl TestTool {
     }
 }
 
-/// A call of this tool by the local caller.
+/// Returns the context of a call by the local caller.
 ///
 /// # Panics
-/// When the arguments are no object.
+/// If the arguments are no object.
 #[must_use]
 pub fn call(tool: Arc<Tool>, arguments: Value, clock: Arc<dyn Clock>) -> CallContext {
     let arguments = Arguments::from_value(arguments).expect("a test gives usable arguments");

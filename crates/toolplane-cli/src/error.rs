@@ -11,37 +11,37 @@ use toolplane::{
 
 use crate::{exit::Exit, output::text};
 
-/// Why a verb did not do what it was asked for: everything that is said of it, on stderr.
+/// The error of a verb, as stderr shows it.
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) exit: Exit,
-    /// The word for it in JSON.
+    /// Name of the kind in JSON.
     pub(crate) kind: &'static str,
-    /// What went wrong: a lower-case fragment.
+    /// Description of the error: a lower-case fragment.
     pub(crate) message: String,
-    /// What to try.
+    /// Advice on how to proceed.
     pub(crate) hint: Option<String>,
-    /// Whether everything was said already.
+    /// `true` if the error was already printed.
     pub(crate) silent: bool,
     pub(crate) details: Box<ErrorDetails>,
 }
 
-/// What few failures have: apart, so that the others stay small.
+/// Rare parts of an error, boxed to keep the error small.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorDetails {
-    /// What caused it, outermost first.
+    /// Messages of the causes, outermost first.
     causes: Vec<String>,
-    /// The problems of a configuration.
+    /// Problems of the configuration.
     problems: Vec<Diagnostic>,
-    /// What the layers decided, if it was a call to be explained.
+    /// Decisions of the layers, for a call with `--explain`.
     pub(crate) explain: Option<RawJson>,
-    /// Under which id is remembered what is known of the call.
+    /// Id of the call's ledger entry.
     ledger_id: Option<String>,
-    /// Whether the tool may have run, and must not run twice.
+    /// `true` if the tool may have run and must not run twice.
     may_have_run: bool,
 }
 
-/// A failure as JSON: the one object on stderr.
+/// An error as JSON: the one object on stderr.
 #[derive(Serialize)]
 struct ErrorReport<'a> {
     kind: &'a str,
@@ -73,22 +73,22 @@ impl CliError {
         }
     }
 
-    /// What the user wrote cannot be used.
+    /// Returns an error about the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, "usage", message)
     }
 
-    /// The configuration cannot be used.
+    /// Returns an error about the configuration.
     pub(crate) fn configuration(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, "configuration", message)
     }
 
-    /// Something outside did not do what it should.
+    /// Returns an error about something outside of the program.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, "failed", message)
     }
 
-    /// Ends with this code and repeats nothing details.
+    /// Returns an error that sets the exit code and prints nothing.
     pub(crate) fn silent(exit: Exit) -> Self {
         Self {
             silent: true,
@@ -106,7 +106,7 @@ impl CliError {
         self
     }
 
-    /// Adds what caused it, without credentials. A cause whose words were said already is left out.
+    /// Adds the messages of `source` and its causes, without credentials. Skips a message that repeats an earlier one.
     pub(crate) fn with_source(mut self, source: &(dyn Error + 'static)) -> Self {
         let mut next = Some(source);
         while let Some(error) = next {
@@ -120,7 +120,7 @@ impl CliError {
         self
     }
 
-    /// The failure as people read it.
+    /// Formats the error for people.
     pub(crate) fn render(&self, color: bool) -> String {
         let mut text = String::new();
         for problem in &self.details.problems {
@@ -138,7 +138,7 @@ impl CliError {
         text
     }
 
-    /// The failure as one line of JSON.
+    /// Formats the error as one line of JSON.
     pub(crate) fn to_json(&self) -> String {
         let written = ErrorReport {
             kind: self.kind,
@@ -156,7 +156,7 @@ impl CliError {
     }
 }
 
-/// Returns `true` if a line repeats all that another one does: as a part of it, or with details words in between.
+/// Returns `true` if `before` contains all words of `later` in their order, with or without others in between.
 fn repeats(before: &str, later: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let words = text.split(|letter: char| !letter.is_alphanumeric());
@@ -195,22 +195,22 @@ impl From<ToolError> for CliError {
     }
 }
 
-/// What someone at a terminal can do about it: the advice of the table in tool-core is made for models.
+/// Returns advice for a person at a terminal. The advice of the table in tool-core is written for models.
 fn advice(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
-        ErrorKind::InvalidArguments => "`toolplane tools show TOOL` shows what it takes",
-        ErrorKind::NotFound => "`toolplane tools ls` lists the tools there are",
+        ErrorKind::InvalidArguments => "`toolplane tools show TOOL` shows its arguments",
+        ErrorKind::NotFound => "`toolplane tools ls` lists all tools",
         ErrorKind::Denied => "`--explain` shows which rule of `policy` decided so",
         ErrorKind::Auth => "check the credentials in the tool's or server's settings",
         ErrorKind::Unavailable | ErrorKind::Protocol => {
-            "`toolplane doctor` tries every server and repeats what is wrong"
+            "`toolplane doctor` tries every server and says what is wrong"
         }
         ErrorKind::Timeout => {
             "the limits are `--timeout`, the tool's `timeout_ms` and the configuration's `defaults`"
         }
         ErrorKind::OutcomeUnknown => "check whether it took effect before calling again",
         ErrorKind::ResultTooLarge => "ask for less, or raise the limit that is named",
-        ErrorKind::Internal => "this is a fault of toolplane: please report it",
+        ErrorKind::Internal => "this is a bug of toolplane: please report it",
         _ => return None,
     })
 }
@@ -222,7 +222,7 @@ impl From<Diagnostics> for CliError {
 }
 
 impl CliError {
-    /// The configuration has these problems.
+    /// Returns the error of a configuration with these problems.
     pub(crate) fn unusable(problems: Vec<Diagnostic>) -> Self {
         let n_errors = problems
             .iter()
@@ -314,7 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each line of a failure repeats something that no line before it repeats.
+        /// No line of an error repeats an earlier one.
         #[test]
         fn no_cause_repeats_what_was_said(messages in prop::collection::vec("([ab]{1,3}(: [ab]{1,2})?)?", 1..6)) {
             let chain = messages[1..].iter().rev().fold(None, |cause, message| {

@@ -23,7 +23,7 @@ pub fn main() -> ExitCode {
     run_catching_panics(AssertUnwindSafe(|| run(&arguments))).into()
 }
 
-/// How a run ends, also when it panics: what panicked is not used again.
+/// Runs `run` and returns [`Exit::Bug`] if it panics. No state of `run` is used after a panic.
 fn run_catching_panics(run: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
     panic::catch_unwind(run).unwrap_or(Exit::Bug)
 }
@@ -48,7 +48,7 @@ fn run(arguments: &[OsString]) -> Exit {
 
 fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
     let options = &cli.options;
-    // A verb that ends says itself what went wrong; only one that stays has nobody to tell.
+    // A verb that ends prints its own error; a verb that serves has only the log.
     let level = if matches!(cli.verb, Verb::Serve(_) | Verb::MockServer(_)) {
         "warn"
     } else {
@@ -74,11 +74,11 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
     }
 }
 
-/// Says what is wrong with a command line. Help and version come this way too, and are no errors.
+/// Prints the error of a command line. Help and version arrive here too and are no errors.
 fn usage(arguments: &[OsString], error: &clap::Error) -> Exit {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_asked_for || !wants_json(arguments) {
-        // Help goes to stdout, the rest to stderr; there is nowhere to say that printing failed.
+        // Help goes to stdout, errors to stderr. A failure to print cannot be reported.
         let _ = error.print();
     } else {
         let text = error.render().to_string();
@@ -96,7 +96,7 @@ fn usage(arguments: &[OsString], error: &clap::Error) -> Exit {
     if is_asked_for { Exit::Done } else { Exit::Usage }
 }
 
-/// Whether JSON was asked for on a command line that cannot be read as a whole.
+/// Returns `true` if a command line that does not parse asks for JSON.
 fn wants_json(arguments: &[OsString]) -> bool {
     let before_end = arguments.iter().take_while(|argument| *argument != "--");
     let words: Vec<&str> = before_end.filter_map(|argument| argument.to_str()).collect();
@@ -120,17 +120,17 @@ fn json_options() -> Options {
     }
 }
 
-/// What is said when toolplane itself is at fault.
+/// Prints the message for a bug of toolplane.
 fn report_bug(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    let message = panic.payload_as_str().unwrap_or("it is not known why");
+    let message = panic.payload_as_str().unwrap_or("unknown reason");
     let version = env!("CARGO_PKG_VERSION");
     let failure = CliError::new(
         Exit::Bug,
         "internal",
         format!("toolplane {version} failed at {place}: {message}"),
     )
-    .with_hint("this is a fault of toolplane: please report it with this line");
+    .with_hint("this is a bug of toolplane: please report it with this line");
     Console::new(&Options {
         output: Format::Table,
         color: Color::Auto,

@@ -7,12 +7,13 @@ use crate::{
     client::{FRESH, STALE},
 };
 
-/// The resolution of the runtime's timers, and a millisecond for what is done between them.
+/// Tolerance: the resolution of the runtime's timers, and a millisecond for the steps between them.
 const GRAIN: Duration = Duration::from_millis(2);
-/// What the budget of retries of an upstream allows: a tenth of the calls, one a second, and ten seconds' worth at once.
+/// Retry budget of an upstream at the start: ten seconds' worth of one retry a second. A tenth of the calls and one a
+/// second are allowed in addition.
 const RESERVE: usize = 10;
 
-/// What of a record should not have been.
+/// Returns the violations in a record.
 #[must_use]
 pub fn check(record: &SimulationRecord) -> Vec<String> {
     let operations = record.operations.iter().enumerate();
@@ -55,7 +56,7 @@ pub fn check(record: &SimulationRecord) -> Vec<String> {
     violations
 }
 
-/// What was called instead of a tool that must not run twice and may have run.
+/// Checks that no fallback was called after a tool that may have run and must not run twice.
 fn check_stand_ins(record: &SimulationRecord) -> Vec<String> {
     let stand_ins = record.attempts.iter().enumerate();
     let stand_ins = stand_ins.filter(|(_, attempt)| attempt.stands_in && attempt.number == 1);
@@ -71,7 +72,7 @@ fn check_stand_ins(record: &SimulationRecord) -> Vec<String> {
     violations.collect()
 }
 
-/// What is wrong with a kept or given answer: nothing may be given if a tool may have run that must not run twice.
+/// Checks a stale or default answer: it is forbidden if a tool may have run that must not run twice.
 fn check_replaced(record: &SimulationRecord, index: usize, invocation: &CallRecord) -> Option<String> {
     let (ended, CallResult::Degraded(step)) = invocation.ended? else {
         return None;
@@ -109,7 +110,7 @@ fn check_operation(operation: &OperationRecord) -> Vec<String> {
         operation.n_effects,
         results.iter().any(|result| result.says_done()),
     );
-    // What is asked again and again is done as often.
+    // A question may be asked, and thus done, several times.
     let is_once = !operation.is_repeatable && !operation.is_kept;
     if is_once && n_effects > 1 {
         violations.push(format!("done {n_effects} times"));
@@ -126,7 +127,7 @@ fn check_operation(operation: &OperationRecord) -> Vec<String> {
     violations
 }
 
-/// What is wrong with the answer that a call was given.
+/// Checks the answer that a call received.
 fn check_given(record: &SimulationRecord, index: usize, invocation: &CallRecord) -> Option<String> {
     let operation = &record.operations[index];
     let given = invocation.given?;
@@ -137,7 +138,7 @@ fn check_given(record: &SimulationRecord, index: usize, invocation: &CallRecord)
     };
     let (began, made) = (invocation.began, answer.at);
     let (said, limit) = match given.said {
-        // The answer to a key is remembered, and is not old but the one there is.
+        // The answer of an idempotency key is repeated later and is still the current one.
         ReplyFreshness::Unmarked => {
             let is_old = made + GRAIN < began && !operation.has_key;
             return is_old.then(|| "was given an old answer that does not say so".to_owned());
@@ -166,7 +167,7 @@ fn check_given(record: &SimulationRecord, index: usize, invocation: &CallRecord)
     }
 }
 
-/// Why an old answer should not have been given in the place of a new one.
+/// Checks that a stale answer was allowed instead of a new one.
 fn check_stale(
     record: &SimulationRecord,
     index: usize,
@@ -187,7 +188,7 @@ fn check_stale(
     if answers.any(|answer| answer.at + GRAIN < ended) {
         return Some("was given an old answer, though a new one came meanwhile".to_owned());
     }
-    // All who wait for an attempt are told at once how it ended.
+    // All waiting calls learn the end of an attempt at the same time.
     let mut losses = record.losses.iter().filter(concerns);
     let is_unknown = losses.any(|loss| loss.at > began && loss.at <= ended);
     (is_unknown && !record.operations[index].is_repeatable)

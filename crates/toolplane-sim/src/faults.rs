@@ -1,29 +1,29 @@
 use std::time::Duration;
 
-/// What becomes of an attempt.
+/// Fate of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptFate {
-    /// It is done and answered.
+    /// Executed and answered.
     Done,
-    /// Nobody can be reached: nothing is sent.
+    /// Unreachable: nothing is sent.
     Refused,
-    /// It is sent, not done, and the connection breaks.
+    /// Sent and not executed; the connection breaks.
     LostBefore,
-    /// It is done, and the connection breaks before the answer.
+    /// Executed; the connection breaks before the answer.
     LostAfter,
-    /// It is sent, not done, and never answered.
+    /// Sent and not executed; never answered.
     HangsBefore,
-    /// It is done and never answered.
+    /// Executed; never answered.
     HangsAfter,
-    /// It is answered: not now.
+    /// Answered as unavailable, not executed.
     Busy,
-    /// It is answered: too often.
+    /// Answered as rate limited, not executed.
     Limited(Duration),
-    /// It is answered: it failed, and nothing was done.
+    /// Answered as failed, not executed.
     Failed,
 }
 
-/// The fate of an attempt, and how long each half of its way takes.
+/// Fate of an attempt, and the duration of each half of its way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttemptPlan {
     pub(crate) fate: AttemptFate,
@@ -31,17 +31,17 @@ pub(crate) struct AttemptPlan {
     pub(crate) back: Duration,
 }
 
-/// How hostile the world of a seed is.
+/// Seeded faults and outages of a world.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FaultSchedule {
     seed: u64,
-    /// Of a hundred attempts, how many have a fault.
+    /// Percentage of attempts with a fault.
     faults: u32,
-    /// Of a hundred spans of time, in how many nobody can be reached.
+    /// Percentage of time spans with an outage.
     outages: u32,
 }
 
-/// How long an outage lasts.
+/// Duration of an outage.
 const SPAN: Duration = Duration::from_secs(3);
 
 impl FaultSchedule {
@@ -54,7 +54,7 @@ impl FaultSchedule {
         }
     }
 
-    /// What becomes of the n-th attempt of an operation that arrives at this time: it depends on nothing else.
+    /// Returns the plan of the n-th attempt of an operation at this time. It depends on nothing else.
     pub(crate) fn course(self, operation: usize, n: u64, at: Duration) -> AttemptPlan {
         let mut chance = chance(self.seed, 2 + operation as u64, n);
         let span = at.as_millis() / SPAN.as_millis();
@@ -79,7 +79,7 @@ impl FaultSchedule {
                 AttemptFate::Failed,
             ][chance.usize(0..8)],
         };
-        // Nearly all are quick, some take about as long as they may.
+        // Nearly all attempts are quick; some take about as long as their limit.
         let slowest = if chance.u32(0..20) == 0 { 6_000 } else { 60 };
         AttemptPlan {
             fate,
@@ -89,7 +89,7 @@ impl FaultSchedule {
     }
 }
 
-/// A source of chance of its own for each use, so that one use does not change another.
+/// Returns an independent random generator for each use, so that one use does not change another.
 pub(crate) fn chance(seed: u64, stream: u64, n: u64) -> fastrand::Rng {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = seed

@@ -14,24 +14,24 @@ use crate::{
     world::World,
 };
 
-/// What a simulation came to.
+/// Result of a simulation.
 #[derive(Debug)]
 pub struct SimulationReport {
-    /// What should not have been.
+    /// Violations of the checked properties.
     pub violations: Vec<String>,
-    /// All that happened, a line each.
+    /// All events, one on each line.
     pub history: String,
 }
 
-/// How many clients there are.
+/// Number of clients.
 const CLIENTS: u64 = 8;
-/// After so long without faults every breaker has let a call through.
+/// Time without faults after which every breaker has let a call through.
 const QUIET: Duration = Duration::from_secs(300);
 
 /// Simulates the world of a seed. The same seed gives the same history.
 ///
 /// # Panics
-/// When a layer does.
+/// If a layer panics.
 #[must_use]
 pub fn run(seed: u64) -> SimulationReport {
     let runtime = Builder::new_current_thread()
@@ -59,7 +59,7 @@ async fn simulate(seed: u64) -> SimulationRecord {
     for index in 0..CLIENTS {
         clients.spawn(client(plane.clone(), world.clone(), seed, index));
     }
-    // Meanwhile the configuration changes now and then.
+    // The configuration is reloaded now and then.
     let mut chance = chance(seed, 3_000_000, 0);
     let mut n_reloads = 0;
     while !clients.is_empty() {
@@ -84,13 +84,13 @@ async fn simulate(seed: u64) -> SimulationRecord {
     record
 }
 
-/// When all is over and the faults have ended, as many calls must pass at once as the limits allow: no place is lost, no
-/// breaker is stuck.
+/// Checks recovery: after the end of all faults, as many concurrent calls must succeed as the limits allow. No permit
+/// has leaked and no breaker is stuck.
 async fn settle(plane: &Toolplane, world: &World) {
     world.calm();
     sleep(QUIET).await;
     for (tool, is_repeatable) in TOOLS.into_iter().chain(KEPT) {
-        // The first one may be the probe of a breaker.
+        // The first call may be the probe of a breaker.
         for n_calls in [1, 2] {
             let mut calls = JoinSet::new();
             for _ in 0..n_calls {
@@ -119,7 +119,7 @@ async fn settle(plane: &Toolplane, world: &World) {
     }
 }
 
-/// What is done when calls of a tool fail.
+/// Fallback ladders of the tools.
 const LADDERS: [(&str, &str); 5] = [
     ("read", "fallback: put, default: unread"),
     ("pay", "fallback: send"),
@@ -128,7 +128,7 @@ const LADDERS: [(&str, &str); 5] = [
     ("quote", "stale: STALE"),
 ];
 
-/// The tools, of which each may have so many calls at once.
+/// Returns a configuration that allows `at_once` concurrent calls of each tool.
 fn configuration(at_once: u32) -> Loaded {
     let tools: String = TOOLS
         .iter()
@@ -143,7 +143,7 @@ fn configuration(at_once: u32) -> Loaded {
                 ""
             };
             let is_kept = KEPT.iter().any(|(kept, _)| kept == name);
-            // That such a tool must not run twice cannot be said; nor is it said of `quote` that it may.
+            // A cached tool cannot be declared as not idempotent, so `quote` only lacks the declaration.
             let about = match (is_kept, is_repeatable) {
                 (true, true) => format!("idempotent: true, cache: {{ttl: {}s}}", FRESH.as_secs()),
                 (true, false) => format!("cache: {{ttl: {}s}}", FRESH.as_secs()),

@@ -26,19 +26,19 @@ use crate::{
     record::{AttemptEnd, AttemptRecord, OperationRecord, SimulationRecord},
 };
 
-/// What the tools act on: everything outside. It does what reaches it, whether or not anyone waits for it.
+/// The backend of all tools. It executes what reaches it, even if the caller is gone.
 #[derive(Clone)]
 pub(crate) struct World(Arc<Inner>);
 
 struct Inner {
     schedule: FaultSchedule,
     start: Instant,
-    /// Whether the faults are over.
+    /// `true` if the faults are over.
     is_calm: AtomicBool,
     record: Mutex<SimulationRecord>,
 }
 
-/// What the tools are asked whose answers are kept.
+/// Returns the questions to the cached tools.
 fn questions() -> impl Iterator<Item = OperationRecord> {
     let each = |(tool, is_repeatable)| {
         let question = OperationRecord {
@@ -52,7 +52,7 @@ fn questions() -> impl Iterator<Item = OperationRecord> {
     KEPT.into_iter().flat_map(each)
 }
 
-/// An attempt under way, whose end is noted also when its future is dropped.
+/// Guard of a running attempt, which records its end also if its future is dropped.
 struct AttemptGuard {
     world: World,
     attempt: usize,
@@ -71,7 +71,7 @@ impl Drop for AttemptGuard {
     }
 }
 
-/// How the world answers.
+/// Answer of the world.
 enum Answer {
     Done,
     Failed(ToolError),
@@ -103,7 +103,7 @@ impl World {
         self.0.is_calm.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that an attempt has arrived, and says what becomes of it and where it is noted.
+    /// Records the arrival of an attempt and decides its fate.
     fn arrives(&self, operation: usize, cx: &CallContext) -> (AttemptPlan, AttemptGuard) {
         let at = self.now();
         let mut record = self.record();
@@ -143,7 +143,7 @@ impl World {
         (course, noted)
     }
 
-    /// The end of an attempt, now.
+    /// Returns the end of an attempt, at this time.
     fn ending(&self, operation: usize, cx: &CallContext) -> AttemptEnd {
         AttemptEnd {
             operation,
@@ -159,7 +159,7 @@ impl World {
         record.line(at, operation, "is done");
     }
 
-    /// Works on an attempt that was sent, whoever waits for the answer.
+    /// Executes an attempt that was sent, even if its caller has left.
     async fn works(self, operation: usize, course: AttemptPlan, answer: oneshot::Sender<Answer>) {
         sleep(course.there).await;
         if matches!(
@@ -170,7 +170,7 @@ impl World {
         }
         sleep(course.back).await;
         let failed = |kind, message| Answer::Failed(ToolError::new(kind, message));
-        // If nobody waits any more, nobody is told.
+        // The caller may be gone.
         let _ = match course.fate {
             AttemptFate::Done => answer.send(Answer::Done),
             AttemptFate::Busy => answer.send(failed(ErrorKind::Unavailable, "not now")),
@@ -180,7 +180,7 @@ impl World {
                 answer.send(Answer::Failed(error))
             }
             AttemptFate::HangsBefore | AttemptFate::HangsAfter => std::future::pending().await,
-            // The connection breaks.
+            // Dropping the sender breaks the connection.
             AttemptFate::LostBefore | AttemptFate::LostAfter | AttemptFate::Refused => Ok(()),
         };
     }

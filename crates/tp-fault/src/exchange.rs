@@ -19,7 +19,7 @@ use crate::{
     shaper::{Shaper, StopReason},
 };
 
-/// A client's connection, and the one that it leads to.
+/// A client's connection and its upstream connection.
 struct Connection {
     shared: Arc<Shared>,
     requests: RequestReader<OwnedReadHalf>,
@@ -27,23 +27,23 @@ struct Connection {
     upstream: Option<(OwnedReadHalf, OwnedWriteHalf)>,
 }
 
-/// How an exchange is over.
+/// End of an exchange.
 enum ExchangeEnd {
-    /// The client may begin another one.
+    /// Complete: the client may begin another one.
     Next,
-    /// It was cut.
+    /// Cut by the plan.
     Cut(ConnectionEnding),
-    /// The client has closed its connection.
+    /// Closed by the client.
     Left,
-    /// The upstream has closed its own, or cannot be reached.
+    /// Closed by the upstream, which may be unreachable.
     Ended,
 }
 
-/// How much is read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 16 * 1024;
 
 pub(crate) async fn serve(shared: Arc<Shared>, client: TcpStream) {
-    // Only a matter of speed.
+    // Only matters for speed.
     let _ = client.set_nodelay(true);
     let (reader, client) = client.into_split();
     let mut connection = Connection {
@@ -71,7 +71,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, client: TcpStream) {
 }
 
 impl Connection {
-    /// Has a request and its answer.
+    /// Handles a request and its answer.
     async fn exchange(&mut self, exchange: u64, request: Bytes, course: ExchangePlan) -> ExchangeEnd {
         match &course.instead {
             None => {}
@@ -91,13 +91,13 @@ impl Connection {
         self.pass(exchange, &request, course).await
     }
 
-    /// Takes everything for nothing.
+    /// Reads and discards everything.
     async fn swallow(&mut self) -> ExchangeEnd {
         self.requests.discard().await;
         ExchangeEnd::Left
     }
 
-    /// Makes the connection to the upstream, unless it is there.
+    /// Connects to the upstream, if it is not connected. Returns `false` if it is unreachable.
     async fn connect(&mut self, exchange: u64) -> bool {
         if self.upstream.is_some() {
             return true;
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Passes a request on, and what comes back, until one of the two ends it.
+    /// Forwards a request and its response until one side ends the exchange.
     async fn pass(&mut self, exchange: u64, request: &[u8], mut course: ExchangePlan) -> ExchangeEnd {
         let Self {
             shared,
@@ -137,7 +137,7 @@ impl Connection {
                 over = &mut receive => return over,
                 filled = requests.fill() => match filled {
                     Ok(1..) if is_sent => return ExchangeEnd::Next,
-                    // Whoever speaks again before all was said is listened to later.
+                    // A request before the end of the response is handled later.
                     Ok(1..) => {}
                     _ => return ExchangeEnd::Left,
                 },
@@ -145,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// A connection that is one exchange: both directions at once, until the upstream has ended its own.
+    /// Handles a connection as one exchange: both directions at once, until the upstream closes.
     async fn stream(&mut self, exchange: u64, mut course: ExchangePlan) -> ExchangeEnd {
         if course.instead.is_some() {
             return self.swallow().await;
@@ -167,7 +167,7 @@ impl Connection {
                     return over;
                 }
             }
-            // What is still to come back is waited for.
+            // Waits for the rest of the response.
             let _ = writer.shutdown().await;
             pending().await
         };
@@ -177,7 +177,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connections as the last exchange was over.
+    /// Closes the connections in the way that the last exchange ended.
     async fn end(self, exchange: u64, over: ExchangeEnd) {
         let Self {
             shared,
@@ -197,7 +197,7 @@ impl Connection {
                 if ending == ConnectionEnding::Reset {
                     let stream: &TcpStream = client.as_ref();
                     let _ = stream.set_zero_linger();
-                    // Dropped, it would end its direction in order first.
+                    // Dropping it would first close its direction regularly.
                     client.forget();
                 } else {
                     drop(client);
@@ -214,7 +214,7 @@ impl Connection {
     }
 }
 
-/// Passes on what the client said; tells how the exchange is over if that was the end.
+/// Forwards bytes of the client. Returns the end of the exchange if it ended here.
 async fn send(
     shared: &Shared,
     exchange: u64,
@@ -223,7 +223,7 @@ async fn send(
     upstream: &mut OwnedWriteHalf,
 ) -> Option<ExchangeEnd> {
     match lane.pass(bytes, upstream).await {
-        // An upstream that listens no more may have answered.
+        // An upstream that closed its input may have answered.
         Ok(()) | Err(StopReason::Gone) => None,
         Err(StopReason::Cut(after, ending)) => {
             let direction = Direction::Request;
@@ -237,7 +237,7 @@ async fn send(
     }
 }
 
-/// Passes on what the upstream says, until it ends.
+/// Forwards bytes of the upstream until it closes.
 async fn receive(
     shared: &Shared,
     exchange: u64,
@@ -267,7 +267,7 @@ async fn receive(
                 }
                 let _ = client.shutdown().await;
                 discard(upstream).await;
-                // The client has half a connection, and closes it.
+                // The client sees a half-closed connection, and closes it.
                 return pending().await;
             }
         }
@@ -279,7 +279,7 @@ async fn discard(reader: &mut OwnedReadHalf) {
     while matches!(reader.read(&mut buffer).await, Ok(1..)) {}
 }
 
-/// An answer that is a status and nothing else.
+/// Returns an HTTP answer with a status and no body.
 fn answer(status: u16, retry_after: Option<&str>) -> String {
     let after = retry_after.map_or(String::new(), |after| format!("retry-after: {after}\r\n"));
     format!("HTTP/1.1 {status} Fault\r\n{after}content-length: 0\r\n\r\n")

@@ -2,29 +2,29 @@ use std::time::Duration;
 
 use crate::{Direction, Fault, Plan, shaper::Shaper};
 
-/// A plan, and how far it has come.
+/// A plan with its counters.
 #[derive(Debug)]
 pub(crate) struct PlanState {
     plan: Plan,
-    /// How many exchanges matched, and how many of them met the faults.
+    /// Number of matching exchanges, and of those with faults.
     n_matched: u64,
     n_hit: u64,
 }
 
-/// What becomes of one exchange.
+/// Faults of one exchange.
 #[derive(Debug, Default)]
 pub(crate) struct ExchangePlan {
     pub(crate) request: Shaper,
     pub(crate) response: Shaper,
-    /// What is done in the place of passing it on.
+    /// Handling that replaces the forwarding.
     pub(crate) instead: Option<Replacement>,
-    /// What is said before the answer.
+    /// Lines before the answer.
     pub(crate) garbage: Vec<String>,
-    /// The faults that it meets.
+    /// All faults that apply.
     pub(crate) faults: Vec<Fault>,
 }
 
-/// What is done with a request that is not passed on.
+/// Handling of a request that is not forwarded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Replacement {
     Swallow,
@@ -45,7 +45,7 @@ impl PlanState {
         }
     }
 
-    /// The exit code with which a program ends before it reads anything.
+    /// Returns the exit code of a program that ends before it reads anything.
     pub(crate) fn crash(&self) -> Option<u8> {
         self.plan.faults.iter().find_map(|fault| match fault {
             Fault::Crash(code) => Some(*code),
@@ -53,7 +53,7 @@ impl PlanState {
         })
     }
 
-    /// What becomes of the exchange that begins with this request.
+    /// Returns the faults of the exchange that begins with this request.
     pub(crate) fn course(&mut self, request: &[u8]) -> ExchangePlan {
         let plan = &self.plan;
         if plan.matching.as_ref().is_some_and(|text| !holds(request, text)) {
@@ -62,7 +62,7 @@ impl PlanState {
         let number = self.n_matched;
         self.n_matched += 1;
         let mut chance = chance(plan.seed, number);
-        // Drawn in any case, so that one setting does not change what another one comes to.
+        // Always drawn, so that one setting does not change the effect of another.
         let drawn = chance.f64() * 100.0;
         let is_over = plan.times.is_some_and(|times| self.n_hit >= times);
         if number < plan.skip || is_over || plan.percent.is_some_and(|percent| drawn >= percent) {
@@ -109,7 +109,7 @@ impl ExchangePlan {
             Fault::Garbage(text) => self.garbage.push(text.clone()),
             Fault::Exit(code) => self.instead = Some(Replacement::Exit(*code)),
             Fault::StopReading => self.instead = Some(Replacement::StopReading),
-            // That was before any exchange.
+            // Applied before the first exchange.
             Fault::Crash(_) => {}
         }
     }
@@ -126,7 +126,7 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
     text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
 }
 
-/// A source of chance of its own for each exchange, so that what happens to one does not change another.
+/// Returns an independent random generator for each exchange, so that one exchange does not change another.
 fn chance(seed: u64, number: u64) -> fastrand::Rng {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = seed.wrapping_mul(MIX).wrapping_add(number).wrapping_mul(MIX);

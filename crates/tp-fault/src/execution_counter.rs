@@ -16,12 +16,11 @@ use url::Url;
 
 use crate::{FaultEvent, History, request_reader::RequestReader};
 
-/// An HTTP server that does one thing: it counts how often it was asked to, for each id. What it counts has happened, whether
-/// its answer arrives or not.
+/// An HTTP server that counts executions by id. A counted execution has happened, whether its answer arrives or not.
 ///
-/// A request is an execution once its last byte is there. Its id is `id` of the JSON object in its body, or of the query.
-/// It is answered with `{"id": …, "n": …}`, the number of executions of this id so far. `GET /ledger` is no execution: its
-/// answer holds all ids with their numbers.
+/// A request is an execution once its last byte has arrived. Its id is `id` of the JSON object in its body, or of the
+/// query. The answer is `{"id": …, "n": …}` with the number of executions of this id so far. `GET /ledger` is no
+/// execution: it returns all ids with their numbers.
 #[derive(Debug)]
 pub struct ExecutionCounter {
     address: SocketAddr,
@@ -29,16 +28,16 @@ pub struct ExecutionCounter {
     task: JoinHandle<()>,
 }
 
-/// How a [`ExecutionCounter`] is set up.
+/// Options of an [`ExecutionCounter`].
 #[derive(Debug, Clone)]
 pub struct ExecutionCounterOptions {
-    /// Where it listens: a free port of this machine by default.
+    /// Address to listen on. Default: a free port of this machine.
     pub listen: SocketAddr,
-    /// How long it takes from an execution to its answer.
+    /// Time from an execution to its answer.
     pub think: Duration,
-    /// Whether it answers at all.
+    /// `true` if it never answers.
     pub is_mute: bool,
-    /// Where it is written down what happens; executions are numbered in place of exchanges.
+    /// History of its events; executions are numbered instead of exchanges.
     pub history: History,
 }
 
@@ -60,18 +59,18 @@ impl Default for ExecutionCounterOptions {
 }
 
 impl ExecutionCounter {
-    /// Starts a ledger on a free port.
+    /// Starts a counter on a free port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is free.
     pub async fn start() -> io::Result<Self> {
         Self::with_options(ExecutionCounterOptions::default()).await
     }
 
-    /// Starts a ledger, which listens until it is dropped.
+    /// Starts a counter, which listens until it is dropped.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// If the address cannot be bound.
     pub async fn with_options(options: ExecutionCounterOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
@@ -83,31 +82,31 @@ impl ExecutionCounter {
         Ok(Self { address, book, task })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of a path there.
+    /// Returns the URL of a path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// How often it was done what this id stands for.
+    /// Returns the number of executions of this id.
     #[must_use]
     pub fn executions(&self, id: &str) -> u64 {
         self.book.executions().get(id).copied().unwrap_or(0)
     }
 
-    /// How often anything was done.
+    /// Returns the number of all executions.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.book.executions().values().sum()
     }
 
-    /// What has happened.
+    /// Returns the history of its events.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.book.options.history
@@ -125,7 +124,7 @@ impl CounterState {
         self.executions.lock()
     }
 
-    /// Does what a request asks for; returns the number of the execution and the answer.
+    /// Executes a request. Returns the number of the execution and the answer.
     fn execute(&self, request: &[u8]) -> (u64, Value) {
         let id = id_of(request).unwrap_or_default();
         let mut executions = self.executions();
@@ -147,7 +146,7 @@ async fn accept(book: Arc<CounterState>, listener: TcpListener) {
                 Ok((client, _)) => {
                     connections.spawn(serve(book.clone(), client));
                 }
-                // Without a file for it a connection waits, and there may be one soon.
+                // Out of file descriptors: the connection waits until one is free.
                 Err(_) => tokio::task::yield_now().await,
             },
             Some(_) = connections.join_next() => {}
@@ -207,7 +206,7 @@ async fn say(client: &mut OwnedWriteHalf, answer: &Value) -> io::Result<()> {
     client.write_all(format!("{head}{body}").as_bytes()).await
 }
 
-/// The id that a request is about.
+/// Returns the id of a request.
 fn id_of(request: &[u8]) -> Option<String> {
     let head = request.windows(4).position(|end| end == b"\r\n\r\n")?;
     let body: Option<Value> = serde_json::from_slice(&request[head + 4..]).ok();

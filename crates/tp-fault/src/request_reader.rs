@@ -1,17 +1,17 @@
-//! HTTP requests as bytes: where they end, and nothing more.
+//! Splits HTTP requests: finds their ends and nothing more.
 
 use std::io;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// The requests of a connection, one after the other.
+/// Reader of the requests of a connection.
 pub(crate) struct RequestReader<R> {
     reader: R,
     buffer: BytesMut,
 }
 
-/// How large a request may be: it is held whole.
+/// Maximum size of a request, in bytes: it is buffered whole.
 const MAX: usize = 64 << 20;
 
 impl<R: AsyncRead + Unpin> RequestReader<R> {
@@ -22,12 +22,12 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
         }
     }
 
-    /// Reads what is there; 0 at the end. Nothing is lost if the future is dropped.
+    /// Reads available bytes; returns 0 at the end. Cancel safe: no byte is lost.
     pub(crate) async fn fill(&mut self) -> io::Result<usize> {
         self.reader.read_buf(&mut self.buffer).await
     }
 
-    /// The next request, head and body; nothing when the client has left before its end.
+    /// Returns the next request, head and body; `None` if the connection ended before its end.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             if let Some(length) = length(&self.buffer) {
@@ -42,19 +42,19 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
         }
     }
 
-    /// Reads until the end, for nothing.
+    /// Reads and discards until the end.
     pub(crate) async fn discard(&mut self) {
         while matches!(self.fill().await, Ok(1..)) {
             self.buffer.clear();
         }
     }
 
-    /// Waits until the client has left, and keeps what it says before.
+    /// Waits until the client has closed the connection, and keeps the bytes before.
     pub(crate) async fn gone(&mut self) {
         while matches!(self.fill().await, Ok(1..)) {}
     }
 
-    /// What comes next, whatever it is; nothing at the end.
+    /// Returns the next bytes; `None` at the end.
     pub(crate) async fn some(&mut self) -> Option<Bytes> {
         if self.buffer.is_empty() && !matches!(self.fill().await, Ok(1..)) {
             return None;
@@ -63,7 +63,7 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
     }
 }
 
-/// How long the first request is, if it is all there.
+/// Returns the length of the first request, if it is complete.
 fn length(bytes: &[u8]) -> Option<usize> {
     let head = find(bytes, b"\r\n\r\n")? + 4;
     let text = String::from_utf8_lossy(&bytes[..head]);
@@ -82,7 +82,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= whole).then_some(whole)
 }
 
-/// How long a body in chunks is, if it is all there.
+/// Returns the length of a chunked body, if it is complete.
 fn chunks(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -91,7 +91,7 @@ fn chunks(bytes: &[u8]) -> Option<usize> {
         let size = usize::from_str_radix(size.split(';').next()?.trim(), 16).ok()?;
         at += line + 2;
         if size == 0 {
-            // Behind the last chunk there may be trailers, each on its line, and then an empty one.
+            // Trailers may follow the last chunk, each on its line, then an empty line.
             return match bytes[at..].starts_with(b"\r\n") {
                 true => Some(at + 2),
                 false => Some(at + find(&bytes[at..], b"\r\n\r\n")? + 4),

@@ -7,27 +7,27 @@ use tokio::{
 
 use crate::ConnectionEnding;
 
-/// What bytes meet that go one way in one exchange.
+/// Traffic shaping of one direction of one exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Shaper {
-    /// How long the first byte waits.
+    /// Delay of the first byte.
     pub(crate) delay: Duration,
-    /// How many bytes go in a second.
+    /// Rate, in bytes per second.
     pub(crate) rate: Option<u32>,
-    /// How large pieces are, and the pause between them.
+    /// Size of a piece, in bytes, and the pause after it.
     pub(crate) drip: Option<(usize, Duration)>,
-    /// How many bytes go before the end.
+    /// Number of bytes before the exchange breaks off.
     pub(crate) cut: Option<(u64, ConnectionEnding)>,
-    /// How many bytes have gone.
+    /// Number of forwarded bytes.
     pub(crate) n_passed: u64,
 }
 
-/// Why bytes are not passed on any more.
+/// Reason why no more bytes are forwarded.
 #[derive(Debug)]
 pub(crate) enum StopReason {
-    /// After so many bytes.
+    /// Cut after this many bytes.
     Cut(u64, ConnectionEnding),
-    /// Nobody takes them.
+    /// The receiver is gone.
     Gone,
 }
 
@@ -37,11 +37,11 @@ impl From<io::Error> for StopReason {
     }
 }
 
-/// How often in a second a piece goes at a limited rate.
+/// Number of pieces per second at a limited rate.
 const PIECES: u32 = 20;
 
 impl Shaper {
-    /// Passes bytes on, and tells when that was the end.
+    /// Forwards bytes. Returns an error if that was the end.
     pub(crate) async fn pass<W>(&mut self, mut bytes: &[u8], out: &mut W) -> Result<(), StopReason>
     where
         W: AsyncWrite + Unpin,
@@ -75,14 +75,14 @@ impl Shaper {
         }
     }
 
-    /// After how many bytes the cut comes, if it comes within the next ones: who gets the last of them may act on it before
-    /// anything else is noted.
+    /// Returns the position of the cut, if it is within the next `length` bytes. Recorded before they are sent, because
+    /// their receiver may react at once.
     pub(crate) fn cut_within(&self, length: usize) -> Option<u64> {
         let (after, _) = self.cut?;
         (after <= self.n_passed + length as u64).then_some(after)
     }
 
-    /// How many bytes go at once.
+    /// Returns the size of the next piece, in bytes.
     fn piece(&self) -> usize {
         let dripped = self.drip.map_or(usize::MAX, |(bytes, _)| bytes);
         let paced = self
@@ -91,7 +91,7 @@ impl Shaper {
         dripped.min(paced)
     }
 
-    /// How long a piece waits for the one before.
+    /// Returns the pause before a piece.
     fn pause(&self, length: usize) -> Duration {
         let dripped = self.drip.map_or(Duration::ZERO, |(_, every)| every);
         let paced = self.rate.map_or(Duration::ZERO, |rate| {

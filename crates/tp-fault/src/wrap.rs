@@ -19,27 +19,27 @@ use crate::{
     shaper::{Shaper, StopReason},
 };
 
-/// What is wrapped by [`wrap`], and what goes wrong with it.
+/// Options of [`wrap`].
 #[derive(Debug, Clone)]
 pub struct WrapOptions {
-    /// The program.
+    /// Program to run.
     pub program: OsString,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// What goes wrong.
+    /// Faults to inject.
     pub plan: Plan,
-    /// Where it is written down what happens.
+    /// History of its events.
     pub history: History,
 }
 
-/// Runs a program and stands between it and its client, on `input` and `output`, until it ends. Returns its exit code, or
-/// the one with which it is to end by its plan; what a signal ended has 128 and the signal's number, as in a shell.
+/// Runs a program and forwards its stdin and stdout, with faults, until it ends. Returns its exit code, or the one of
+/// the plan; for a program that a signal ended 128 plus the signal's number, as in a shell.
 ///
-/// A line of the client begins an exchange. The program has the environment of this process, and its stderr. Output that it
-/// makes before a line of the client has arrived is passed on as it is.
+/// A line of the client begins an exchange. The program inherits the environment and stderr of this process. Output
+/// before the first line of the client is forwarded unchanged.
 ///
 /// # Errors
-/// When the plan holds a fault that only connections have, or the program cannot be started.
+/// If the plan has a fault that only applies to connections, or the program cannot be started.
 pub async fn wrap<R, W>(options: WrapOptions, input: R, mut output: W) -> io::Result<u8>
 where
     R: AsyncRead + Unpin,
@@ -83,7 +83,7 @@ where
             child.kill().await?;
             code
         }
-        // It has so much of its input, and does with it what it does.
+        // The program has this part of its input and acts on it.
         ExchangeEnd::Cut(Direction::Request, ConnectionEnding::Close) => {
             discard(&mut stdout).await;
             code_of(child.wait().await?)
@@ -99,27 +99,27 @@ where
     Ok(code)
 }
 
-/// Why it is over.
+/// Reason why the program's work is over.
 enum ExchangeEnd {
     Exit(u8),
     Cut(Direction, ConnectionEnding),
-    /// The program has closed its output, or nobody reads that any longer.
+    /// The program closed its output, or the client closed its input.
     Ended,
 }
 
-/// What an exchange means for what the program says.
+/// Effect of an exchange on the program's output.
 #[derive(Default)]
 struct ResponseState {
     exchange: u64,
     lane: Shaper,
     garbage: Vec<String>,
-    /// Nothing is passed on.
+    /// `true` if nothing is forwarded.
     is_mute: bool,
-    /// Something was passed on, or there is nothing to answer yet.
+    /// `true` if the beginning of the answer was recorded, or if there is no request yet.
     is_noted: bool,
 }
 
-/// The direction to the program.
+/// Forwards lines to the program.
 struct InputPump {
     planned: PlanState,
     history: History,
@@ -128,7 +128,7 @@ struct InputPump {
     next: u64,
 }
 
-/// The direction from the program.
+/// Forwards output of the program.
 struct OutputPump {
     history: History,
     answers: mpsc::UnboundedReceiver<ResponseState>,
@@ -144,10 +144,10 @@ impl InputPump {
             if !matches!(input.read_until(b'\n', &mut line).await, Ok(1..)) {
                 self.history.add(self.next.saturating_sub(1), FaultEvent::Left);
                 self.stdin = None;
-                // The program is told by the end of its input, and ends then.
+                // The program ends after the end of its input.
                 return pending().await;
             }
-            // Without its input, it is none of the program's business any more.
+            // Without its stdin, the program receives no more lines.
             if self.stdin.is_some()
                 && let Some(over) = self.line(&line).await
             {
@@ -156,7 +156,7 @@ impl InputPump {
         }
     }
 
-    /// One line of the client; tells if that was the end.
+    /// Forwards one line. Returns the reason if that was the end.
     async fn line(&mut self, line: &[u8]) -> Option<ExchangeEnd> {
         let exchange = self.next;
         self.next += 1;
@@ -173,7 +173,7 @@ impl InputPump {
             self.history.add(exchange, FaultEvent::Met(fault));
         }
         let is_swallowed = instead == Some(Replacement::Swallow);
-        // Nobody is there to take it when all is over.
+        // The receiver is gone at the end.
         let _ = self.answers.send(ResponseState {
             exchange,
             lane: response,
@@ -189,7 +189,7 @@ impl InputPump {
         }
         let stdin = self.stdin.as_mut()?;
         match lane.pass(line, stdin).await {
-            // It may have said something before it closed its input.
+            // The program may have answered before it closed its input.
             Ok(()) | Err(StopReason::Gone) => None,
             Err(StopReason::Cut(after, ending)) => {
                 let direction = Direction::Request;
@@ -206,12 +206,12 @@ impl InputPump {
 
 impl OutputPump {
     async fn run(&mut self, stdout: &mut ChildStdout, output: &mut (impl AsyncWrite + Unpin)) -> ExchangeEnd {
-        // Nothing is an answer yet.
+        // Output before the first request is no answer.
         self.now.is_noted = true;
         let mut buffer = vec![0; BUFFER];
         loop {
             let length = tokio::select! {
-                // What an exchange means comes before what the program says in it.
+                // The effects of an exchange must be known before its output.
                 biased;
                 Some(next) = self.answers.recv() => {
                     self.now = next;
@@ -244,7 +244,7 @@ impl OutputPump {
         }
     }
 
-    /// Says what is said before the answer.
+    /// Prints the garbage before the answer.
     async fn garble(&mut self, output: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         for line in &self.now.garbage {
             output.write_all(format!("{line}\n").as_bytes()).await?;
@@ -253,7 +253,7 @@ impl OutputPump {
     }
 }
 
-/// How much is read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 16 * 1024;
 
 async fn discard(stdout: &mut ChildStdout) {

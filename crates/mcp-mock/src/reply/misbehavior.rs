@@ -1,82 +1,83 @@
 use std::time::Duration;
 
-/// One way in which an answer does not come as it should, or a notification, or a stream that a client opens.
+/// One way in which an answer, a notification or an event stream is broken.
 ///
-/// All of an answer's misbehaviors act together: first what changes the message, then what stands around it, then how
-/// the bytes are delivered. Over stdio a message is a line. Over HTTP it is the body, or one event if the answer is
-/// sent as events, which it is when more than one message has to be sent and the client takes events. Questions that come
-/// before an answer do not misbehave. A client of a legacy session can come back for the rest of a stream that broke off, as
-/// it can with any server that gives its events ids.
+/// All misbehaviors of an answer act together: first those that change the message, then those that add messages around
+/// it, then those that change the delivery of the bytes. Over stdio a message is a line. Over HTTP it is the body, or
+/// one event if the answer is sent as events, which it is if several messages have to be sent and the client accepts
+/// events. Questions before an answer do not misbehave. A client of a legacy session can resume a stream that broke
+/// off, as with any server that gives its events ids.
 ///
 /// # Notifications and streams
-/// A reply to the method of a notification ([`MockServerBuilder::on`](crate::MockServerBuilder::on)) says how the next one is
-/// sent, to each client that it is for: its delays, [`MockReply::never`](crate::MockReply::never), which leaves it out, and all
-/// misbehaviors that are not about a request. A reply to `GET` says how the next stream is opened on which a legacy client
-/// listens over HTTP: its delays, `never`, and [`Status`](Self::Status), [`DropSession`](Self::DropSession),
+/// A reply to the method of a notification ([`MockServerBuilder::on`](crate::MockServerBuilder::on)) describes how the
+/// next one is sent, to each of its clients: its delays, [`MockReply::never`](crate::MockReply::never), which drops it,
+/// and all misbehaviors that do not concern a request. A reply to `GET` describes how the next stream of a legacy
+/// client over HTTP is opened: its delays, `never`, and [`Status`](Self::Status), [`DropSession`](Self::DropSession),
 /// [`Close`](Self::Close), [`ContentType`](Self::ContentType), [`EmptyStream`](Self::EmptyStream),
-/// [`GarbageBefore`](Self::GarbageBefore) and [`Cut`](Self::Cut), by the bytes of the whole stream and at once by default.
+/// [`GarbageBefore`](Self::GarbageBefore) and [`Cut`](Self::Cut), which counts the bytes of the whole stream and cuts
+/// at once by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misbehavior {
-    /// The answer carries an id that nobody asked with.
+    /// Answers with an id that no request has.
     WrongId,
-    /// The answer carries the id as a string.
+    /// Answers with the id as a string.
     StringId,
-    /// The answer carries no id.
+    /// Answers without an id.
     WithoutId,
-    /// In place of the answer, this text; `{id}` in it stands for the id.
+    /// Sends this text instead of the answer; `{id}` in it is replaced by the id.
     Raw(String),
-    /// The answer is padded to at least so many bytes.
+    /// Pads the answer to at least this many bytes.
     Oversize(usize),
-    /// The answer holds bytes that are no UTF-8.
+    /// Inserts bytes into the answer that are not UTF-8.
     InvalidUtf8,
-    /// The answer comes twice.
+    /// Sends the answer twice.
     Twice,
-    /// This text, which may be no message, is sent before the answer.
+    /// Sends this text before the answer; it need not be a message.
     GarbageBefore(String),
-    /// This text, which may be no message, is sent after the answer.
+    /// Sends this text after the answer; it need not be a message.
     GarbageAfter(String),
-    /// So many notifications that belong to nothing are sent before the answer.
+    /// Sends this many unrelated notifications before the answer.
     Flood(usize),
-    /// Half of the answer is sent, and the rest after this time.
+    /// Sends half of the answer, and the rest after this time.
     PauseHalfway(Duration),
-    /// The answer is sent in pieces of so many bytes, with this time in between.
+    /// Sends the answer in pieces with pauses.
     Drip {
-        /// How large a piece is.
+        /// Size of a piece, in bytes.
         bytes: usize,
-        /// The time between two pieces.
+        /// Time between two pieces.
         every: Duration,
     },
-    /// So many bytes of the answer are sent, half of it by default, and then the connection is closed.
+    /// Closes the connection after this many bytes of the answer; half of it by default.
     Cut(Option<usize>),
-    /// The connection is closed in place of the answer.
+    /// Closes the connection instead of answering.
     Close,
-    /// Over stdio, nothing more is read for this time.
+    /// Stops reading for this time. Stdio only.
     Deaf(Duration),
-    /// Over HTTP, the request is not worked on and answered with this status, headers and body. 202 says that it was
-    /// taken for a notification.
+    /// Answers with this status, headers and body without handling the request. 202 means that it was taken for a
+    /// notification. HTTP only.
     Status {
-        /// The status.
+        /// Status code.
         status: u16,
-        /// The headers, such as `retry-after`.
+        /// Headers, such as `retry-after`.
         headers: Vec<(String, String)>,
-        /// The body.
+        /// Body.
         body: String,
     },
-    /// Over HTTP, the answer says that it is of this media type.
+    /// Declares this media type for the answer. HTTP only.
     ContentType(String),
-    /// Over HTTP, the answer is missing from its stream of events, which ends.
+    /// Ends the event stream without the answer. HTTP only.
     EmptyStream,
-    /// Over HTTP, the answer comes in a stream of events, as this text in place of its event; `{data}` in it stands for
-    /// the message. What a stream may hold and what no stream should can be written like this: other ids, `retry`,
-    /// comments, several lines of data, other ends of lines.
+    /// Sends the answer in an event stream, with this text instead of its event; `{data}` in it is replaced by the
+    /// message. Any valid or invalid event can be written like this: other ids, `retry`, comments, several lines of
+    /// data, other line ends. HTTP only.
     Event(String),
-    /// Over HTTP, the session is forgotten: 404 for this request and all that follow in it.
+    /// Forgets the session: 404 for this and all further requests of it. HTTP only.
     DropSession,
 }
 
 impl Misbehavior {
-    /// A status without a body, such as 503, in place of an answer over HTTP.
+    /// Returns a status without a body, such as 503, that replaces an answer over HTTP.
     #[must_use]
     pub fn status(status: u16) -> Self {
         Self::Status {

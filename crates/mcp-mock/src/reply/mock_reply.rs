@@ -6,15 +6,17 @@ use serde_json::json;
 
 use crate::{Misbehavior, MockPrompt, MockResource, MockTool};
 
-/// How one request is answered: what happens before, what the answer is, and how it misbehaves.
+/// The answer to one request: steps before it, its outcome, and its misbehaviors.
+///
+/// # Examples
 ///
 /// ```
 /// use std::time::Duration;
-/// use mcp_mock::{Misbehavior, Reply};
+/// use mcp_mock::{Misbehavior, MockReply};
 ///
-/// let slow = Reply::text("at last").delay(Duration::from_secs(5)).progress(1, 2);
-/// let greeting = Reply::template("Hello, {{ name }}!");
-/// let broken = Reply::usual().misbehave(Misbehavior::Cut(None));
+/// let slow = MockReply::text("at last").delay(Duration::from_secs(5)).progress(1, 2);
+/// let greeting = MockReply::template("Hello, {{ name }}!");
+/// let broken = MockReply::usual().misbehave(Misbehavior::Cut(None));
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MockReply {
@@ -23,29 +25,29 @@ pub struct MockReply {
     pub(crate) misbehaviors: Vec<Misbehavior>,
 }
 
-/// What a request comes to.
+/// Outcome of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum ReplyOutcome {
-    /// What a well-behaved server would answer.
+    /// The answer of a well-behaved server.
     #[default]
     Usual,
-    /// A text in the shape that the method wants.
+    /// A text in the result shape of the method.
     Text(String),
-    /// The same with placeholders.
+    /// A text with placeholders, in the result shape of the method.
     Template(String),
     /// A tool's structured content.
     Structured(RawJson),
     /// The whole result.
     Result(RawJson),
-    /// A tool that says that it failed.
+    /// A tool result with `isError`.
     Failure(String),
-    /// An error of the protocol.
+    /// A JSON-RPC error.
     Error(RpcError),
-    /// Nothing, ever.
+    /// No answer.
     Never,
 }
 
-/// What happens before an answer, in the order in which it was added.
+/// A step before the answer, in the order in which it was added.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Delay(Duration),
@@ -56,7 +58,7 @@ pub(crate) enum Step {
     Change(Change),
 }
 
-/// What a client is asked.
+/// A question to the client.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) key: String,
@@ -64,7 +66,7 @@ pub(crate) struct Question {
     pub(crate) params: Option<RawJson>,
 }
 
-/// What changes in what the server offers; those who listen are told.
+/// A change of the offered features, announced to subscribers.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     AddTool(Arc<MockTool>),
@@ -84,94 +86,94 @@ impl MockReply {
         }
     }
 
-    /// What a well-behaved server would answer: a tool answers with its arguments.
+    /// Answers as a well-behaved server: a tool returns its arguments.
     #[must_use]
     pub fn usual() -> Self {
         Self::default()
     }
 
-    /// A text: the content of a tool's result, the message of a prompt, the content of a resource.
+    /// Answers with a text: the content of a tool's result, the message of a prompt, the content of a resource.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::of(ReplyOutcome::Text(text.into()))
     }
 
-    /// A text with placeholders: `{{ city }}` is an argument, `{{ place.city }}` a member of one. `{{ $call }}` counts
-    /// the calls, `{{ $answers.KEY.content.city }}` is what the client gave when it was asked.
+    /// Answers with a text with placeholders: `{{ city }}` is an argument, `{{ place.city }}` a member of one. `{{
+    /// $call }}` is the number of the call, `{{ $answers.KEY.content.city }}` a part of the client's answer to a
+    /// question.
     #[must_use]
     pub fn template(text: impl Into<String>) -> Self {
         Self::of(ReplyOutcome::Template(text.into()))
     }
 
-    /// A tool's structured content; its text is given beside it.
+    /// Answers with a tool's structured content, and its JSON as text.
     #[must_use]
     pub fn structured(content: RawJson) -> Self {
         Self::of(ReplyOutcome::Structured(content))
     }
 
-    /// The result as it is written on the wire.
+    /// Answers with this result, verbatim.
     #[must_use]
     pub fn result(result: RawJson) -> Self {
         Self::of(ReplyOutcome::Result(result))
     }
 
-    /// A tool that says that it failed; an internal error where the method is another.
+    /// Answers with a tool result with `isError`; with an internal error for other methods.
     #[must_use]
     pub fn failure(text: impl Into<String>) -> Self {
         Self::of(ReplyOutcome::Failure(text.into()))
     }
 
-    /// An error of the protocol.
+    /// Answers with a JSON-RPC error.
     #[must_use]
     pub fn error(error: RpcError) -> Self {
         Self::of(ReplyOutcome::Error(error))
     }
 
-    /// No answer at all.
+    /// Never answers.
     #[must_use]
     pub fn never() -> Self {
         Self::of(ReplyOutcome::Never)
     }
 
-    /// Adds a wait.
+    /// Adds a delay.
     #[must_use]
     pub fn delay(self, time: Duration) -> Self {
         self.step(Step::Delay(time))
     }
 
-    /// Adds a report of progress, for clients that want it.
+    /// Adds a progress notification, for clients that asked for it.
     #[must_use]
     pub fn progress(self, progress: u64, total: u64) -> Self {
         self.progress_report(json!({"progress": progress, "total": total}).into())
     }
 
-    /// Adds a report of progress: an object with `progress` and perhaps `total` and `message`.
+    /// Adds a progress notification: an object with `progress` and optionally `total` and `message`.
     #[must_use]
     pub fn progress_report(self, report: RawJson) -> Self {
         self.step(Step::Progress(report))
     }
 
-    /// Adds a log message, for clients that want those of the level.
+    /// Adds a log message, for clients that receive its level.
     #[must_use]
     pub fn log(self, level: LogLevel, data: impl Into<String>) -> Self {
         self.log_message(level, json!({"data": data.into()}).into())
     }
 
-    /// Adds a log message: an object with `data` and perhaps `logger`.
+    /// Adds a log message: an object with `data` and optionally `logger`.
     #[must_use]
     pub fn log_message(self, level: LogLevel, message: RawJson) -> Self {
         self.step(Step::Log(level, message))
     }
 
-    /// Adds a notification to every client that listens.
+    /// Adds a notification to every subscribed client.
     #[must_use]
     pub fn notify(self, method: impl Into<String>, params: Option<RawJson>) -> Self {
         self.step(Step::Notify(method.into(), params))
     }
 
-    /// Adds a question to the client, such as `sampling/createMessage`: in the middle of a legacy request, as
-    /// `input_required` to a modern one, which is asked several at once if nothing stands between them. What it gives is
-    /// kept under the key.
+    /// Adds a question to the client, such as `sampling/createMessage`: during a legacy request, or as `input_required`
+    /// to a modern one. Consecutive questions are asked in one round. The answer is stored under `key`.
     #[must_use]
     pub fn ask(self, key: impl Into<String>, method: impl Into<String>, params: Option<RawJson>) -> Self {
         self.step(Step::Ask(Question {
@@ -181,7 +183,7 @@ impl MockReply {
         }))
     }
 
-    /// Adds a question to the user with a form of this schema.
+    /// Adds an elicitation: a question to the user with a form of this schema.
     #[must_use]
     pub fn elicit(self, key: impl Into<String>, message: &str, schema: &RawJson) -> Self {
         let params = RawJson::from_members(&[
@@ -197,7 +199,7 @@ impl MockReply {
         self.step(Step::Change(Change::AddTool(Arc::new(tool))))
     }
 
-    /// Takes a tool away from the server.
+    /// Removes a tool from the server.
     #[must_use]
     pub fn remove_tool(self, name: impl Into<String>) -> Self {
         self.step(Step::Change(Change::RemoveTool(name.into())))
@@ -209,7 +211,7 @@ impl MockReply {
         self.step(Step::Change(Change::AddPrompt(Arc::new(prompt))))
     }
 
-    /// Takes a prompt away from the server.
+    /// Removes a prompt from the server.
     #[must_use]
     pub fn remove_prompt(self, name: impl Into<String>) -> Self {
         self.step(Step::Change(Change::RemovePrompt(name.into())))
@@ -227,19 +229,19 @@ impl MockReply {
         self.add_resource(template)
     }
 
-    /// Takes a resource or a template away from the server.
+    /// Removes a resource or a template from the server.
     #[must_use]
     pub fn remove_resource(self, uri: impl Into<String>) -> Self {
         self.step(Step::Change(Change::RemoveResource(uri.into())))
     }
 
-    /// Tells those who watch a resource that it has changed.
+    /// Notifies the subscribers of a resource that it has changed.
     #[must_use]
     pub fn update_resource(self, uri: impl Into<String>) -> Self {
         self.step(Step::Change(Change::UpdateResource(uri.into())))
     }
 
-    /// Lets the answer misbehave.
+    /// Adds a misbehavior of the answer.
     #[must_use]
     pub fn misbehave(mut self, misbehavior: Misbehavior) -> Self {
         self.misbehaviors.push(misbehavior);
@@ -251,7 +253,7 @@ impl MockReply {
         self
     }
 
-    /// This reply with everything of another behind it; the outcome is the other's where this one has the usual one.
+    /// Appends the steps and misbehaviors of `inner`. The outcome is that of `inner` if this reply has the usual one.
     pub(crate) fn over(&self, inner: &Self) -> Self {
         let outcome = match &self.outcome {
             ReplyOutcome::Usual => &inner.outcome,
@@ -264,7 +266,7 @@ impl MockReply {
         }
     }
 
-    /// Takes all misbehavior away.
+    /// Removes all misbehaviors.
     pub(crate) fn behave(&mut self) {
         self.misbehaviors.clear();
         if matches!(self.outcome, ReplyOutcome::Never) {
@@ -272,7 +274,7 @@ impl MockReply {
         }
     }
 
-    /// How long the steps wait.
+    /// Returns the sum of the delays.
     pub(crate) fn delays(&self) -> Duration {
         let delays = self.steps.iter().map(|step| match step {
             Step::Delay(time) => *time,

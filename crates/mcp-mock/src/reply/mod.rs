@@ -1,4 +1,4 @@
-//! Scripted replies: what a request is answered with, and how the answer misbehaves.
+//! Scripted replies: the answers to requests, and their misbehaviors.
 
 mod misbehavior;
 pub(crate) mod mock_reply;

@@ -22,38 +22,38 @@ use crate::{
     server::{catalog::CatalogEntry, message_log::ReceivedMessage, state::State},
 };
 
-/// How one request is answered, decided when it arrives.
+/// The answer to one request, decided on its arrival.
 #[derive(Debug)]
 pub(crate) struct ReplyPlan {
     pub(crate) id: Id,
     pub(crate) method: String,
     pub(crate) reply: MockReply,
     pub(crate) entry: Option<Arc<CatalogEntry>>,
-    /// The number of the request among those about the same, from one.
+    /// Number of the request among those for the same feature, from 1.
     pub(crate) call: usize,
-    /// The number of the request among those of its method, if there are replies for the method.
+    /// Number of the request among those of its method, if there are replies for the method.
     rule: usize,
-    /// Whether the one modern revision is all that discovery may name.
+    /// `true` if discovery may name the one modern revision only.
     is_modern_only: bool,
-    /// Whether the service has answered; it never sees the protocol's own housekeeping.
+    /// `true` once the service has answered; it never sees the protocol's housekeeping.
     is_served: AtomicBool,
 }
 
-/// What becomes of a message that has arrived.
+/// A message that has arrived, and its handling.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A request that is answered as planned.
     Request(Arc<ReplyPlan>),
     /// A request that is answered with an error.
     Refused(Id, RpcError),
-    /// A notification of this kind; `requestId` says what it cancels.
+    /// A notification; for a cancellation with its `requestId`.
     Notification(Option<RawJson>),
-    /// Nothing that is planned for: an answer, or no message.
+    /// A message without a plan: an answer, or an invalid one.
     Other,
 }
 
 impl State {
-    /// Takes note of a message and decides how it is answered.
+    /// Records a message and decides how it is answered.
     pub(crate) fn receive(&self, bytes: bytes::Bytes, headers: &HeaderMap) -> Incoming {
         match Message::from_client(bytes) {
             Ok(Message::Request(request)) => self.request(&request, headers),
@@ -126,7 +126,7 @@ impl State {
     }
 }
 
-/// Whether a modern request will be answered with questions, which are not the answer that may misbehave.
+/// Returns `true` if a modern request will be answered with questions, which never misbehave.
 fn asks(reply: &MockReply, params: Option<&RawJson>) -> bool {
     let is_modern = params
         .and_then(mcp_wire::meta)
@@ -144,7 +144,7 @@ fn asks(reply: &MockReply, params: Option<&RawJson>) -> bool {
     is_modern && steps.any(|step| matches!(step, Step::Ask(question) if !has(&question.key)))
 }
 
-/// What is answered without the service, so that a scripted answer takes the place of another one.
+/// Methods that `mcp-server` answers without the service, so that a scripted answer has to replace its answer.
 const HOUSEKEEPING: [&str; 4] = [
     method::INITIALIZE,
     method::DISCOVER,
@@ -165,7 +165,7 @@ impl ReplyPlan {
         matches!(self.reply.outcome, ReplyOutcome::Never)
     }
 
-    /// How long to wait before an answer that the service had no hand in.
+    /// Returns the delay of an answer that the service did not make.
     pub(crate) fn delay(&self) -> Duration {
         if self.is_served() {
             return Duration::ZERO;
@@ -173,7 +173,7 @@ impl ReplyPlan {
         self.reply.delays()
     }
 
-    /// Whether a scripted answer takes the place of a subscription, which would be opened otherwise.
+    /// Returns `true` if a scripted answer replaces a subscription.
     pub(crate) fn opens_nothing(&self) -> bool {
         let is_scripted = matches!(
             self.reply.outcome,
@@ -182,7 +182,7 @@ impl ReplyPlan {
         self.method == method::SUBSCRIPTIONS_LISTEN && is_scripted
     }
 
-    /// The answer as it is to be sent: another one where the protocol's own housekeeping was scripted.
+    /// Returns the frame to send: a scripted one if it replaces the answer of the protocol's housekeeping.
     pub(crate) fn frame(&self, frame: Vec<u8>) -> Vec<u8> {
         let is_housekeeping = HOUSEKEEPING.contains(&&*self.method) || self.opens_nothing();
         if self.is_served() || !is_housekeeping {
@@ -196,7 +196,7 @@ impl ReplyPlan {
         }
     }
 
-    /// Whether the answer passes as it is.
+    /// Returns `true` if the answer is sent unchanged.
     pub(crate) fn is_harmless(&self) -> bool {
         self.is_served() && self.reply.misbehaviors.is_empty() && !self.never_answers()
     }
@@ -209,7 +209,7 @@ impl ReplyPlan {
         self.reply.misbehaviors.contains(how)
     }
 
-    /// The round that a client of the modern era gives back with its answers.
+    /// Returns the `requestState` of a modern round of questions.
     pub(crate) fn round(&self, step: usize, answers: &RawJson) -> String {
         let round = json!({"call": self.call, "rule": self.rule, "step": step});
         let round = RawJson::from(round).with_members(&[("answers", answers.clone())]);
@@ -217,7 +217,7 @@ impl ReplyPlan {
     }
 }
 
-/// What the server behind is asked in the place of a subscription that is not to be opened: something that it answers at once.
+/// Returns a request that replaces a subscription that must not be opened: one that the inner server answers at once.
 pub(crate) fn instead_of_listening(request: &bytes::Bytes) -> bytes::Bytes {
     let text = String::from_utf8_lossy(request).into_owned();
     let asked = RawJson::parse(text).and_then(|request| {
@@ -227,7 +227,7 @@ pub(crate) fn instead_of_listening(request: &bytes::Bytes) -> bytes::Bytes {
     asked.map_or_else(|_| request.clone(), |asked| asked.to_string().into())
 }
 
-/// The answer to discovery of a server that speaks one revision only.
+/// Narrows the answer of discovery to one revision.
 fn narrowed(id: &Id, frame: Vec<u8>) -> Vec<u8> {
     let versions = json!([Revision::LATEST.as_str()]);
     let result = RawJson::parse(frame.clone())
@@ -241,11 +241,11 @@ fn narrowed(id: &Id, frame: Vec<u8>) -> Vec<u8> {
     result.map_or(frame, |result| mcp_wire::result(id, &result))
 }
 
-/// What the state that a client gives back says of the round before. A mock trusts its clients: it is not sealed.
+/// State of an earlier round, as the client returns it in `requestState`. It is not sealed: a mock trusts its clients.
 pub(crate) struct Round {
     call: usize,
     rule: usize,
-    /// The step whose question was asked.
+    /// Index of the step whose question was asked.
     pub(crate) step: usize,
     pub(crate) answers: RawJson,
 }
@@ -266,7 +266,7 @@ impl Round {
     }
 }
 
-/// The plans of a connection's requests that are not answered yet, by id.
+/// Plans of a connection's unanswered requests, by id.
 #[derive(Debug, Default)]
 pub(crate) struct PendingPlans(Mutex<HashMap<RawJson, Arc<ReplyPlan>>>);
 

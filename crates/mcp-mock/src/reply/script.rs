@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::MockReply;
 
-/// The replies to one kind of request, in the order in which the requests come.
+/// Replies to one kind of request, in the order of the requests.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     replies: Vec<MockReply>,
@@ -17,12 +17,12 @@ impl Script {
         }
     }
 
-    /// Counts a request: its number, from one.
+    /// Counts a request and returns its number, from 1.
     pub(crate) fn take(&self) -> usize {
         self.taken.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The reply to the request of this number: the last one for all that follow it.
+    /// Returns the reply to the request of this number. The last reply is repeated.
     pub(crate) fn reply(&self, number: usize) -> MockReply {
         let index = number.saturating_sub(1).min(self.replies.len().saturating_sub(1));
         self.replies.get(index).cloned().unwrap_or_default()

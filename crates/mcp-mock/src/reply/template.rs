@@ -1,8 +1,8 @@
-//! Texts with placeholders, and templates of URIs.
+//! Texts with placeholders, and URI templates.
 
 use raw_json::{JsonKind, RawJson};
 
-/// Puts values in the place of `{{ path }}`; what is not known stands for nothing.
+/// Replaces each `{{ path }}` by its value; an unknown path becomes empty.
 pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<RawJson>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -23,7 +23,7 @@ pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<RawJson>) -> Strin
     out
 }
 
-/// The value at a path such as `place.city` or `list.0`.
+/// Returns the value at a path such as `place.city` or `list.0`.
 pub(crate) fn at(root: &RawJson, path: &str) -> Option<RawJson> {
     path.split('.')
         .try_fold(root.clone(), |value, part| match value.kind() {
@@ -32,14 +32,14 @@ pub(crate) fn at(root: &RawJson, path: &str) -> Option<RawJson> {
         })
 }
 
-/// What the parts in braces of a template stand for in a URI that it matches.
+/// Returns the values of a template's parts in braces for a URI that it matches.
 pub(crate) fn matches(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
     let Some((before, behind)) = template.split_once('{') else {
         return (template == uri).then(Vec::new);
     };
     let (name, after) = behind.split_once('}')?;
     let rest = uri.strip_prefix(before)?;
-    // The shortest value for which the rest fits: a part stands for at least one character.
+    // Tries the shortest value first. A part matches at least one character.
     let ends = rest
         .char_indices()
         .skip(1)

@@ -1,4 +1,4 @@
-//! Replies as they are written in scenarios.
+//! File format of replies.
 
 use mcp_wire::{LogLevel, RpcError, code};
 use raw_json::RawJson;
@@ -41,7 +41,7 @@ struct ErrorFile {
     data: Option<Json>,
 }
 
-/// What happens before an answer.
+/// A step before the answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StepFile {
@@ -79,7 +79,7 @@ impl TryFrom<String> for Level {
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
             .map(Self)
-            .map_err(|_| format!("`{text}` is no level of log messages, such as `info` or `error`"))
+            .map_err(|_| format!("invalid log level `{text}`: write `info` or `error`, for example"))
     }
 }
 
@@ -106,7 +106,7 @@ struct ElicitFile {
     schema: Json,
 }
 
-/// How an answer misbehaves.
+/// A misbehavior of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum MisbehaviorFile {
@@ -179,7 +179,7 @@ impl TryFrom<Fields> for ReplyFile {
         let first = given.next();
         if let (Some((first, _)), Some((second, _))) = (&first, given.next()) {
             return Err(format!(
-                "a reply has one answer, but here are `{first}` and `{second}`"
+                "a reply has one answer, not both `{first}` and `{second}`"
             ));
         }
         let mut reply = first.map_or_else(MockReply::usual, |(_, reply)| reply);
@@ -287,9 +287,6 @@ mod tests {
     fn a_reply_has_one_answer() {
         let fields: Result<ReplyFile, _> = serde_json::from_value(json!({"text": "a", "failure": "b"}));
         let message = fields.unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "a reply has one answer, but here are `text` and `failure`"
-        );
+        assert_eq!(message, "a reply has one answer, not both `text` and `failure`");
     }
 }

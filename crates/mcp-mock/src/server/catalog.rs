@@ -11,23 +11,23 @@ use crate::{
     server::features::ListedFeature,
 };
 
-/// What the server offers at the moment.
+/// The currently offered features.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog(RwLock<Vec<Arc<CatalogEntry>>>);
 
-/// Something that is offered, and its script.
+/// An offered feature with its script.
 #[derive(Debug)]
 pub(crate) struct CatalogEntry {
     pub(crate) kind: FeatureKind,
     pub(crate) key: String,
     pub(crate) listed: RawJson,
     pub(crate) completions: Vec<(String, Vec<String>)>,
-    /// Which arguments modern clients mirror in headers.
+    /// Arguments that modern clients mirror in headers.
     pub(crate) mirrored: Option<Arc<MirroredParams>>,
     pub(crate) script: Script,
 }
 
-/// What kind of thing an entry is.
+/// Kind of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FeatureKind {
     Tool,
@@ -37,7 +37,7 @@ pub(crate) enum FeatureKind {
 }
 
 impl FeatureKind {
-    /// What is told to those who listen when the list has changed.
+    /// Returns the notification for a change of the list.
     pub(crate) fn list_changed(self) -> &'static str {
         match self {
             Self::Tool => method::TOOLS_LIST_CHANGED,
@@ -95,7 +95,7 @@ impl From<MockResource> for CatalogEntry {
 }
 
 impl Catalog {
-    /// Adds an entry, in the place of the one with its key if there is one.
+    /// Adds an entry, or replaces the one with its key.
     pub(crate) fn put(&self, entry: CatalogEntry) {
         let mut entries = self.0.write();
         let place = entries
@@ -107,7 +107,7 @@ impl Catalog {
         }
     }
 
-    /// Takes entries with this key away; tells whether there were any.
+    /// Removes entries with this key. Returns `true` if there were any.
     pub(crate) fn remove(&self, kinds: &[FeatureKind], key: &str) -> bool {
         let mut entries = self.0.write();
         let before = entries.len();
@@ -115,7 +115,7 @@ impl Catalog {
         entries.len() < before
     }
 
-    /// Gives a tool another script, from its start; gives the replies back when there is no such tool.
+    /// Gives a tool another script, from its start. Returns the replies if there is no such tool.
     pub(crate) fn set_replies(&self, tool: &str, replies: Vec<MockReply>) -> Result<(), Vec<MockReply>> {
         let mut entries = self.0.write();
         let entry = entries
@@ -140,7 +140,7 @@ impl Catalog {
             .find(|entry| entry.kind == kind && entry.key == key)
     }
 
-    /// The resource with this URI, or the first template that it matches.
+    /// Returns the resource with this URI, or the first template that it matches.
     pub(crate) fn resource(&self, uri: &str) -> Option<Arc<CatalogEntry>> {
         self.find(FeatureKind::Resource, uri).or_else(|| {
             self.entries()
@@ -150,7 +150,7 @@ impl Catalog {
         })
     }
 
-    /// How the entries of a kind are listed, in their order.
+    /// Returns the list entries of a kind, in their order.
     pub(crate) fn listed(&self, kind: FeatureKind) -> Vec<RawJson> {
         let entries = self.entries();
         let of_kind = entries.iter().filter(|entry| entry.kind == kind);

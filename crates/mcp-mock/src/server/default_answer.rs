@@ -1,4 +1,4 @@
-//! What a well-behaved server answers.
+//! Answers of a well-behaved server.
 
 use mcp_server::{Answer, RequestContext, unknown_method};
 use mcp_wire::{Era, Request, RpcError, code, method};
@@ -48,7 +48,7 @@ fn unknown(what: &str, name: &str) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, format!("there is no {what} `{name}`"))
 }
 
-/// A page of a list; its cursor is the index of the next one's first entry.
+/// Returns a page of a list; its cursor is the index of the next page's first entry.
 fn list(
     state: &State,
     request: &Request,
@@ -77,7 +77,7 @@ fn list(
     Ok(result_shapes::cacheable(result, era).into())
 }
 
-/// The offered values that begin with what was typed.
+/// Returns the offered values that begin with the typed text.
 fn completion(state: &State, request: &Request) -> Answer {
     let text = |parent: &str, key: &str| -> Option<String> {
         request.params.as_ref()?.get(parent)?.get(key)?.string()
@@ -93,7 +93,7 @@ fn completion(state: &State, request: &Request) -> Answer {
     RawJson::from(json!({ "completion": completion })).into()
 }
 
-/// How many values the protocol lets an answer have.
+/// Maximum number of values in an answer (MCP, completion).
 const MOST_VALUES: usize = 100;
 
 fn completions(entry: &CatalogEntry, argument: &str, typed: &str) -> Vec<String> {

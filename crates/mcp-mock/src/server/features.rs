@@ -3,24 +3,26 @@ use serde_json::{Value, json};
 
 use crate::MockReply;
 
-/// A tool of the mock server: how it is listed, and how its calls are answered.
+/// A tool of the mock server: its list entry and its replies.
 ///
 /// Without a reply it answers with its arguments.
 ///
-/// ```
-/// use mcp_mock::{Reply, Tool};
+/// # Examples
 ///
-/// let flaky = Tool::new("flaky")
+/// ```
+/// use mcp_mock::{MockReply, MockTool};
+///
+/// let flaky = MockTool::new("flaky")
 ///     .description("Fails once")
-///     .reply(Reply::failure("not yet"))
-///     .reply(Reply::text("there you are"));
+///     .reply(MockReply::failure("not yet"))
+///     .reply(MockReply::text("there you are"));
 /// ```
 #[derive(Debug, Clone)]
 pub struct MockTool(pub(crate) ListedFeature);
 
 /// A prompt of the mock server.
 ///
-/// Without a reply it is filled in with its arguments.
+/// Without a reply it answers with its arguments.
 #[derive(Debug, Clone)]
 pub struct MockPrompt {
     pub(crate) item: ListedFeature,
@@ -37,12 +39,12 @@ pub struct MockResource {
     pub(crate) completions: Vec<(String, Vec<String>)>,
 }
 
-/// Something that is listed and answers requests.
+/// A listed feature and its replies.
 #[derive(Debug, Clone)]
 pub(crate) struct ListedFeature {
-    /// The name, or the URI.
+    /// Name or URI.
     pub(crate) key: String,
-    /// How it stands in lists.
+    /// Entry in lists.
     pub(crate) listed: RawJson,
     pub(crate) replies: Vec<MockReply>,
 }
@@ -65,7 +67,7 @@ impl ListedFeature {
 }
 
 impl MockTool {
-    /// A tool that takes any object.
+    /// Creates a tool that takes any object.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
@@ -73,26 +75,26 @@ impl MockTool {
         Self(ListedFeature::new(name, &listed))
     }
 
-    /// Says what the tool is for.
+    /// Sets the description.
     #[must_use]
     pub fn description(self, description: &str) -> Self {
         self.member("description", description.into())
     }
 
-    /// Sets the schema of the arguments.
+    /// Sets the input schema.
     #[must_use]
     pub fn input_schema(self, schema: RawJson) -> Self {
         self.member("inputSchema", schema)
     }
 
-    /// Sets any member of the tool as it is listed, such as `annotations`.
+    /// Sets any member of the list entry, such as `annotations`.
     #[must_use]
     pub fn member(mut self, name: &str, value: RawJson) -> Self {
         self.0.set(name, value);
         self
     }
 
-    /// Adds the reply to the next call; the last one answers all calls that follow.
+    /// Adds the reply to the next call; the last one is repeated.
     #[must_use]
     pub fn reply(mut self, reply: MockReply) -> Self {
         self.0.replies.push(reply);
@@ -101,7 +103,7 @@ impl MockTool {
 }
 
 impl MockPrompt {
-    /// A prompt without arguments.
+    /// Creates a prompt without arguments.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
@@ -112,7 +114,7 @@ impl MockPrompt {
         }
     }
 
-    /// Says what the prompt is for.
+    /// Sets the description.
     #[must_use]
     pub fn description(self, description: &str) -> Self {
         self.member("description", description.into())
@@ -128,7 +130,7 @@ impl MockPrompt {
         self.member("arguments", arguments)
     }
 
-    /// Offers values for an argument: those that begin with what was typed are told to clients that ask.
+    /// Adds completion values for an argument: clients receive those that begin with the typed text.
     #[must_use]
     pub fn complete<V: Into<String>>(mut self, argument: &str, values: impl IntoIterator<Item = V>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
@@ -136,14 +138,14 @@ impl MockPrompt {
         self
     }
 
-    /// Sets any member of the prompt as it is listed.
+    /// Sets any member of the list entry.
     #[must_use]
     pub fn member(mut self, name: &str, value: RawJson) -> Self {
         self.item.set(name, value);
         self
     }
 
-    /// Adds the reply to the next request; the last one answers all that follow.
+    /// Adds the reply to the next request; the last one is repeated.
     #[must_use]
     pub fn reply(mut self, reply: MockReply) -> Self {
         self.item.replies.push(reply);
@@ -152,7 +154,7 @@ impl MockPrompt {
 }
 
 impl MockResource {
-    /// A resource; its name is the URI until [`member`](Self::member) says otherwise.
+    /// Creates a resource; its name is the URI unless [`member`](Self::member) sets another.
     #[must_use]
     pub fn new(uri: impl Into<String>) -> Self {
         let uri = uri.into();
@@ -164,8 +166,8 @@ impl MockResource {
         }
     }
 
-    /// A template of resources, such as `file:///{path}`: the parts in braces match anything, and placeholders of
-    /// replies stand for them.
+    /// Creates a resource template, such as `file:///{path}`: the parts in braces match anything, and placeholders of
+    /// replies refer to them.
     #[must_use]
     pub fn template(uri: impl Into<String>) -> Self {
         let uri = uri.into();
@@ -177,13 +179,13 @@ impl MockResource {
         }
     }
 
-    /// Sets the type of the content.
+    /// Sets the media type of the content.
     #[must_use]
     pub fn mime_type(self, mime_type: &str) -> Self {
         self.member("mimeType", mime_type.into())
     }
 
-    /// Offers values for a part of a template: those that begin with what was typed are told to clients that ask.
+    /// Adds completion values for a part of a template: clients receive those that begin with the typed text.
     #[must_use]
     pub fn complete<V: Into<String>>(mut self, part: &str, values: impl IntoIterator<Item = V>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
@@ -191,14 +193,14 @@ impl MockResource {
         self
     }
 
-    /// Sets any member of the resource as it is listed.
+    /// Sets any member of the list entry.
     #[must_use]
     pub fn member(mut self, name: &str, value: RawJson) -> Self {
         self.item.set(name, value);
         self
     }
 
-    /// Adds the reply to the next read; the last one answers all that follow.
+    /// Adds the reply to the next read; the last one is repeated.
     #[must_use]
     pub fn reply(mut self, reply: MockReply) -> Self {
         self.item.replies.push(reply);

@@ -10,25 +10,25 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReceivedMessage {
-    /// What was asked for.
+    /// Method of the message.
     pub method: String,
-    /// The id of a request; nothing for a notification.
+    /// Id of a request; `None` for a notification.
     pub id: Option<RawJson>,
-    /// The parameters as the client wrote them.
+    /// Parameters, verbatim.
     pub params: Option<RawJson>,
-    /// The head of the HTTP request; empty over stdio.
+    /// Headers of the HTTP request; empty over stdio.
     pub headers: HeaderMap,
 }
 
 impl ReceivedMessage {
-    /// The name of the tool or prompt, or the URI of the resource, that this is about.
+    /// Returns the name of the tool or prompt, or the URI of the resource.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         let params = self.params.as_ref()?;
         params.get("name").or_else(|| params.get("uri"))?.string()
     }
 
-    /// The arguments of a call; an empty object when there are none.
+    /// Returns the arguments of a call; an empty object if there are none.
     #[must_use]
     pub fn arguments(&self) -> RawJson {
         let arguments = self.params.as_ref().and_then(|params| params.get("arguments"));
@@ -36,15 +36,15 @@ impl ReceivedMessage {
     }
 }
 
-/// Everything that was received, newest last.
+/// Log of all received messages, newest last.
 #[derive(Debug)]
 pub(crate) struct MessageLog {
     received: Mutex<VecDeque<ReceivedMessage>>,
-    /// How much was received so far.
+    /// Number of messages received so far.
     count: watch::Sender<u64>,
 }
 
-/// How much is kept: a server that runs for days must not grow.
+/// Maximum number of kept messages: a server that runs for days must not grow.
 const KEPT: usize = 16 * 1024;
 
 impl Default for MessageLog {
@@ -81,7 +81,7 @@ impl MessageLog {
             .collect()
     }
 
-    /// Waits until so many have come that match.
+    /// Waits for `count` matching messages.
     pub(crate) async fn wait(
         &self,
         count: usize,
@@ -89,19 +89,19 @@ impl MessageLog {
     ) -> Vec<ReceivedMessage> {
         let mut changes = self.count.subscribe();
         loop {
-            // Marked as seen before the look, so that nothing that comes meanwhile is missed.
+            // Marked as seen before the search, so that no message is missed in between.
             changes.borrow_and_update();
             let found = self.matching(&is_wanted);
             if found.len() >= count {
                 return found;
             }
-            // The sender lives as long as this borrow of it.
+            // The sender lives as long as this borrow.
             let _ = changes.changed().await;
         }
     }
 }
 
-/// Whether this is a call of a tool.
+/// Returns `true` if the message is a call of this tool.
 pub(crate) fn is_call(received: &ReceivedMessage, tool: &str) -> bool {
     received.method == method::TOOLS_CALL && received.name().as_deref() == Some(tool)
 }

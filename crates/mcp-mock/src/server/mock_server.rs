@@ -19,20 +19,22 @@ use crate::{
     transport::{http, stdio},
 };
 
-/// A mock MCP server: everything that it offers, how it answers, and what it was asked.
+/// A mock MCP server: its features, their scripts, and the received messages.
 ///
-/// A clone is the same server. It serves any number of clients at once, over byte streams and over HTTP; what they ask
-/// is counted together.
+/// Clones share one server. It serves any number of clients at once, over byte streams and over HTTP; their requests
+/// are counted together.
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_client::{Connection, ConnectionOptions, RequestOptions};
-/// use mcp_mock::{MockServer, Reply, Tool};
+/// use mcp_mock::{MockReply, MockServer, MockTool};
 /// use raw_json::RawJson;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = MockServer::builder()
-///     .tool(Tool::new("greet").reply(Reply::template("Hello, {{ name }}!")))
+///     .tool(MockTool::new("greet").reply(MockReply::template("Hello, {{ name }}!")))
 ///     .build();
 /// let (reader, writer) = tokio::io::split(server.connect());
 /// let connection = Connection::over(reader, writer, ConnectionOptions::default()).await?;
@@ -47,11 +49,11 @@ use crate::{
 #[derive(Clone)]
 pub struct MockServer(Arc<State>);
 
-/// How much may be on its way to a client in the same process.
+/// Size of the buffer of a connection in the same process, in bytes.
 const BUFFER: usize = 64 * 1024;
 
 impl MockServer {
-    /// Begins with a server that offers nothing.
+    /// Returns a builder of a server without features.
     pub fn builder() -> MockServerBuilder {
         MockServerBuilder::default()
     }
@@ -64,17 +66,17 @@ impl MockServer {
         let state = Arc::clone(&self.0);
         tokio::spawn(async move {
             let (reader, writer) = split(ours);
-            // A client that is gone takes its connection with it.
+            // An error means that the client is gone, which ends the connection.
             let _ = stdio::serve(state, reader, writer, std::future::pending()).await;
         });
         theirs
     }
 
-    /// Serves one client over byte streams such as stdin and stdout until its input ends, `shutdown` comes, or the
+    /// Serves one client over byte streams such as stdin and stdout until its input ends, `shutdown` completes, or the
     /// script closes the connection.
     ///
     /// # Errors
-    /// When the streams cannot be read or written.
+    /// If the streams cannot be read or written.
     pub async fn serve_stdio<R, W>(
         &self,
         reader: R,
@@ -88,18 +90,18 @@ impl MockServer {
         stdio::serve(Arc::clone(&self.0), reader, writer, shutdown).await
     }
 
-    /// Listens on a free port of this machine, until what is returned is dropped.
+    /// Listens on a free port of this machine until the returned value is dropped.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is free.
     pub async fn http(&self) -> io::Result<MockHttp> {
         MockHttp::start(Arc::clone(&self.0)).await
     }
 
-    /// Serves clients over HTTP on a listener, at the path `/mcp`, until `shutdown` comes.
+    /// Serves clients over HTTP on a listener, at the path `/mcp`, until `shutdown` completes.
     ///
     /// # Errors
-    /// When the listener fails.
+    /// If the listener fails.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -108,82 +110,81 @@ impl MockServer {
         http::serve(Arc::clone(&self.0), listener, shutdown).await
     }
 
-    /// The calls of a tool so far, oldest first. Each round of a modern call that asks for input is one of them.
+    /// Returns the calls of a tool so far, oldest first. Each round of a modern call that asks for input is a call.
     #[must_use]
     pub fn calls(&self, tool: &str) -> Vec<ReceivedMessage> {
         self.0.log.matching(|received| is_call(received, tool))
     }
 
-    /// The requests and notifications of a method so far, oldest first.
+    /// Returns the requests and notifications of a method so far, oldest first.
     #[must_use]
     pub fn requests(&self, method: &str) -> Vec<ReceivedMessage> {
         self.0.log.matching(|received| received.method == method)
     }
 
-    /// All that was received so far, oldest first: the newest 16,384 messages are kept.
+    /// Returns all messages received so far, oldest first. The newest 16,384 are kept.
     #[must_use]
     pub fn received(&self) -> Vec<ReceivedMessage> {
         self.0.log.matching(|_| true)
     }
 
-    /// Waits until a tool was called so often, and returns its calls. It waits forever for calls that never come: put
-    /// a timeout around it.
+    /// Waits for this many calls of a tool and returns them. Waits forever if they never come: use a timeout.
     pub async fn wait_for_calls(&self, tool: &str, count: usize) -> Vec<ReceivedMessage> {
         self.0.log.wait(count, |received| is_call(received, tool)).await
     }
 
-    /// Waits until so many requests or notifications of a method have come, such as `notifications/cancelled`.
+    /// Waits for this many requests or notifications of a method, such as `notifications/cancelled`.
     pub async fn wait_for_requests(&self, method: &str, count: usize) -> Vec<ReceivedMessage> {
         self.0.log.wait(count, |received| received.method == method).await
     }
 
-    /// Forgets what was received.
+    /// Clears the log of received messages.
     pub fn clear(&self) {
         self.0.log.clear();
     }
 
-    /// Adds a tool, or replaces the one of the same name, and tells those who listen.
+    /// Adds a tool, or replaces the one of the same name, and notifies subscribers.
     pub fn add_tool(&self, tool: MockTool) {
         self.0.put(tool.into());
     }
 
-    /// Takes a tool away and tells those who listen.
+    /// Removes a tool and notifies subscribers.
     pub fn remove_tool(&self, name: &str) {
         self.0.remove(&[FeatureKind::Tool], name);
     }
 
-    /// Adds a prompt, or replaces the one of the same name, and tells those who listen.
+    /// Adds a prompt, or replaces the one of the same name, and notifies subscribers.
     pub fn add_prompt(&self, prompt: MockPrompt) {
         self.0.put(prompt.into());
     }
 
-    /// Takes a prompt away and tells those who listen.
+    /// Removes a prompt and notifies subscribers.
     pub fn remove_prompt(&self, name: &str) {
         self.0.remove(&[FeatureKind::Prompt], name);
     }
 
-    /// Adds a resource or a template, or replaces the one of the same URI, and tells those who listen.
+    /// Adds a resource or a template, or replaces the one of the same URI, and notifies subscribers.
     pub fn add_resource(&self, resource: MockResource) {
         self.0.put(resource.into());
     }
 
-    /// Takes a resource or a template away and tells those who listen.
+    /// Removes a resource or a template and notifies subscribers.
     pub fn remove_resource(&self, uri: &str) {
         self.0
             .remove(&[FeatureKind::Resource, FeatureKind::Template], uri);
     }
 
-    /// Tells those who watch a resource that it has changed.
+    /// Notifies the subscribers of a resource that it has changed.
     pub fn update_resource(&self, uri: &str) {
         self.0.update_resource(uri);
     }
 
-    /// Sends a notification to every client that listens to such.
+    /// Sends a notification to every subscribed client.
     pub fn notify(&self, method: &str, params: Option<&RawJson>) {
         self.0.notices.send(method, params);
     }
 
-    /// Gives a tool other replies, from the first one. A tool that there is not is added.
+    /// Gives a tool other replies, from the first one. Adds the tool if it does not exist.
     pub fn set_replies(&self, tool: &str, replies: impl IntoIterator<Item = MockReply>) {
         let replies = replies.into_iter().collect();
         if let Err(replies) = self.0.catalog.set_replies(tool, replies) {
@@ -200,7 +201,7 @@ impl fmt::Debug for MockServer {
     }
 }
 
-/// Makes a [`MockServer`].
+/// Builder of a [`MockServer`].
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct MockServerBuilder {
@@ -226,25 +227,25 @@ impl Default for MockServerBuilder {
 }
 
 impl MockServerBuilder {
-    /// Sets what the server says of itself.
+    /// Sets the identity and instructions of the server.
     pub fn info(mut self, info: ServerIdentity) -> Self {
         self.info = info;
         self
     }
 
-    /// Lets the server speak one era only; without this it speaks both.
+    /// Restricts the server to one era; by default it speaks both.
     pub fn era(mut self, era: Era) -> Self {
         self.era = Some(era);
         self
     }
 
-    /// Lists so many entries on a page.
+    /// Sets the number of entries on a page.
     pub fn page_size(mut self, entries: usize) -> Self {
         self.page_size = Some(entries.max(1));
         self
     }
 
-    /// Declares these capabilities, whatever is offered.
+    /// Declares these capabilities, independent of the offered features.
     pub fn capabilities(mut self, capabilities: RawJson) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -268,15 +269,15 @@ impl MockServerBuilder {
         self
     }
 
-    /// Adds the reply to the next request of a method, whatever it is about, such as `initialize` or `tools/list`; the
-    /// last one answers all that follow.
+    /// Adds the reply to the next request of a method, for any feature, such as `initialize` or `tools/list`; the last
+    /// one is repeated.
     ///
-    /// What is scripted for a tool, a prompt or a resource comes behind it: the steps and misbehaviors of both count,
-    /// and the outcome is this reply's unless it is [`MockReply::usual`]. Of the protocol's own housekeeping (`initialize`,
-    /// `server/discover`, `ping`, `logging/setLevel`) the delays, the results, the errors and the misbehaviors count.
+    /// Replies of a tool, a prompt or a resource are applied after it: the steps and misbehaviors of both apply, and
+    /// the outcome is this reply's unless it is [`MockReply::usual`]. For the protocol's housekeeping (`initialize`,
+    /// `server/discover`, `ping`, `logging/setLevel`) delays, results, errors and misbehaviors apply.
     ///
-    /// The method of a notification that the server sends, such as `notifications/tools/list_changed`, and `GET` for the
-    /// stream on which a legacy client listens, take replies as well: see [`Misbehavior`](crate::Misbehavior).
+    /// The method of a notification from the server, such as `notifications/tools/list_changed`, and `GET`, for the
+    /// stream of a legacy client, take replies as well: see [`Misbehavior`](crate::Misbehavior).
     pub fn on(mut self, method: impl Into<String>, reply: MockReply) -> Self {
         let method = method.into();
         match self.rules.iter_mut().find(|(name, _)| *name == method) {
@@ -286,7 +287,7 @@ impl MockServerBuilder {
         self
     }
 
-    /// The server.
+    /// Builds the server.
     #[must_use]
     pub fn build(self) -> MockServer {
         let rules = self.rules.into_iter();

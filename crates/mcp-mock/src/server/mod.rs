@@ -1,4 +1,4 @@
-//! The mock server: what it offers, what it has received, and how it answers.
+//! The mock server: its features, the log of received messages, and its answers.
 
 pub(crate) mod catalog;
 mod default_answer;

@@ -1,4 +1,4 @@
-//! Results in the shapes that methods want.
+//! Results in the shapes of their methods.
 
 use mcp_server::Answer;
 use mcp_wire::{Era, Request, RpcError, code, method};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{reply::template, server::catalog::CatalogEntry};
 
-/// A result that says this.
+/// Returns a result with this text.
 pub(crate) fn text(
     request: &Request,
     entry: Option<&CatalogEntry>,
@@ -31,7 +31,9 @@ pub(crate) fn text(
             json!({"contents": [content]})
         }
         other => {
-            let message = format!("the scenario answers `{other}` with a text, which has no place there");
+            let message = format!(
+                "the scenario answers `{other}` with a text, which the result of this method cannot hold"
+            );
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
     };
@@ -43,7 +45,7 @@ pub(crate) fn text(
     .into())
 }
 
-/// Adds how long a result is good for, which clients of the modern era alone are told (2026-07-28).
+/// Adds the cache members of a result, which only modern clients receive (MCP 2026-07-28).
 pub(crate) fn cacheable(result: RawJson, era: Era) -> RawJson {
     if era == Era::Legacy {
         return result;
@@ -55,7 +57,7 @@ pub(crate) fn cacheable(result: RawJson, era: Era) -> RawJson {
     result.with_members(&members).expect("a result is an object")
 }
 
-/// A tool's result that says that it failed.
+/// Returns a tool result with `isError`.
 pub(crate) fn failure(method: &str, text: &str) -> Result<Answer, RpcError> {
     if method != method::TOOLS_CALL {
         return Err(RpcError::new(code::INTERNAL_ERROR, text));
@@ -64,13 +66,13 @@ pub(crate) fn failure(method: &str, text: &str) -> Result<Answer, RpcError> {
     Ok(RawJson::from(result).into())
 }
 
-/// A tool's structured content with its text beside it.
+/// Returns a tool's structured content and its JSON as text.
 pub(crate) fn structured(content: &RawJson) -> Answer {
     let text = RawJson::from(json!([{"type": "text", "text": content.as_str()}]));
     RawJson::from_members(&[("content", text), ("structuredContent", content.clone())]).into()
 }
 
-/// What the parts of a template of URIs stand for.
+/// Returns the values of a URI template's parts.
 pub(crate) fn parts(template: &str, uri: &str) -> RawJson {
     let parts = template::matches(template, uri).unwrap_or_default();
     let parts: serde_json::Map<_, _> = parts

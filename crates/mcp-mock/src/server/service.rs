@@ -16,10 +16,10 @@ use crate::{
     server::{catalog::FeatureKind, default_answer, result_shapes, state::State},
 };
 
-/// The mock as a service: answers as was planned when the request came in.
+/// The service behind `mcp-server`: answers as planned when the request arrived.
 pub(crate) struct MockService {
     state: Arc<State>,
-    /// The plans of the one connection over stdio; over HTTP a request carries its own.
+    /// Plans of the one connection over stdio; over HTTP a request carries its own.
     plans: Arc<PendingPlans>,
 }
 
@@ -33,7 +33,7 @@ impl MockService {
         carried
             .cloned()
             .or_else(|| self.plans.get(&request.id))
-            // Its plan is gone when it was cancelled a moment ago.
+            // The plan is gone if the request was cancelled a moment ago.
             .unwrap_or_else(|| Arc::new(self.state.plan(request)))
     }
 }
@@ -101,7 +101,7 @@ impl ScriptRun<'_> {
         self.outcome(&answers)
     }
 
-    /// What the client has given in earlier rounds, and the step to go on with.
+    /// Returns the client's answers of earlier rounds, and the step to continue with.
     fn before(&self) -> (RawJson, usize) {
         let Some(round) = Round::of(self.request.params.as_ref()) else {
             return (RawJson::object(), 0);
@@ -113,7 +113,7 @@ impl ScriptRun<'_> {
         (answers, round.step)
     }
 
-    /// Asks the questions that stand from this step on in one round.
+    /// Asks the consecutive questions from this step on in one round.
     fn ask_at(&self, step: usize, answers: &RawJson) -> Result<Answer, RpcError> {
         let questions = self.plan.reply.steps[step..].iter().map_while(|step| match step {
             Step::Ask(question) => Some(question),
@@ -130,7 +130,7 @@ impl ScriptRun<'_> {
 
     async fn ask(&self, question: &Question) -> Result<RawJson, ClientRequestError> {
         let (method, params) = (&question.method, question.params.as_ref());
-        // A client that can be asked nothing has no way to be asked either, which says less.
+        // Checked first: the error of a client without a channel for questions would say less.
         self.cx
             .check_askable(method, params)
             .map_err(ClientRequestError::NotDeclared)?;
@@ -148,7 +148,7 @@ impl ScriptRun<'_> {
             ReplyOutcome::Result(result) => Ok(result.clone().into()),
             ReplyOutcome::Failure(text) => result_shapes::failure(&self.request.method, text),
             ReplyOutcome::Error(error) => Err(error.clone()),
-            // What is answered here is kept back on its way out.
+            // This answer is dropped on its way out.
             ReplyOutcome::Never => Ok(RawJson::object().into()),
         }
     }
@@ -172,7 +172,7 @@ fn with(object: &RawJson, key: &str, value: RawJson) -> RawJson {
         .expect("what is given is kept in an object")
 }
 
-/// Why there is no answer of the client, for who called.
+/// Describes why the client gave no answer.
 fn said(error: &ClientRequestError) -> String {
     match error {
         ClientRequestError::Refused(refusal) => format!("{error}: {refusal}"),

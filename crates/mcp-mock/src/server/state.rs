@@ -15,17 +15,17 @@ use crate::{
     },
 };
 
-/// What all connections of a mock server share.
+/// State that all connections of a mock server share.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) info: ServerIdentity,
-    /// The only era that is spoken; both when it is nothing.
+    /// The only supported era; `None` for both.
     pub(crate) era: Option<Era>,
-    /// How many entries a page of a list has; all when it is nothing.
+    /// Number of entries on a page of a list; `None` for all.
     pub(crate) page_size: Option<usize>,
-    /// What is declared in place of what is offered.
+    /// Declared capabilities, instead of those of the offered features.
     pub(crate) capabilities: Option<RawJson>,
-    /// Replies to every request of a method, and to openings of streams; how notifications of a method are sent.
+    /// Replies to all requests of a method, to openings of streams, and scripts of notifications.
     pub(crate) rules: Vec<(String, Script)>,
     pub(crate) catalog: Catalog,
     pub(crate) log: MessageLog,
@@ -51,21 +51,21 @@ impl State {
         declared.into()
     }
 
-    /// Adds an entry and tells those who listen.
+    /// Adds an entry and notifies subscribers.
     pub(crate) fn put(&self, entry: CatalogEntry) {
         let changed = entry.kind.list_changed();
         self.catalog.put(entry);
         self.notices.send(changed, None);
     }
 
-    /// Takes an entry away and tells those who listen, if there was one.
+    /// Removes an entry, and notifies subscribers if there was one.
     pub(crate) fn remove(&self, kinds: &[FeatureKind], key: &str) {
         if self.catalog.remove(kinds, key) {
             self.notices.send(kinds[0].list_changed(), None);
         }
     }
 
-    /// Tells those who watch a resource that it has changed.
+    /// Notifies the subscribers of a resource that it has changed.
     pub(crate) fn update_resource(&self, uri: &str) {
         let params = json!({ "uri": uri }).into();
         self.notices.send(method::RESOURCES_UPDATED, Some(&params));
@@ -83,13 +83,13 @@ impl State {
         }
     }
 
-    /// What requests of a method are answered with, whatever they are about.
+    /// Returns the script for all requests of a method.
     pub(crate) fn rule(&self, method: &str) -> Option<&Script> {
         let rule = self.rules.iter().find(|(name, _)| name == method);
         rule.map(|(_, script)| script)
     }
 
-    /// How a notification is sent that is scripted; nothing for any other message.
+    /// Returns the script of a notification; `None` for any other message.
     pub(crate) fn notification(&self, message: &Bytes) -> Option<MockReply> {
         if !self.scripts_notifications() {
             return None;
@@ -107,7 +107,7 @@ impl State {
             .any(|(method, _)| method.starts_with("notifications/"))
     }
 
-    /// What a request is about.
+    /// Returns the feature of a request.
     pub(crate) fn entry(&self, method: &str, params: Option<&RawJson>) -> Option<Arc<CatalogEntry>> {
         let text = |key| params.and_then(|params| params.get(key)?.string());
         match method {
@@ -118,7 +118,7 @@ impl State {
         }
     }
 
-    /// Why a message of the era that is not spoken is refused; nothing for others.
+    /// Returns the error for a message of an unsupported era; `None` for others.
     pub(crate) fn refusal(&self, method: &str, is_modern: bool, version: Option<&str>) -> Option<RpcError> {
         match (self.era?, is_modern) {
             (Era::Legacy, _) if method == method::DISCOVER => Some(mcp_server::unknown_method(method)),

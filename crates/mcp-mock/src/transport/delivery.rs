@@ -1,4 +1,4 @@
-//! From an answer to the bytes that are sent, as its misbehaviors will have it.
+//! Conversion of an answer into the bytes to send, with its misbehaviors applied.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -17,36 +17,36 @@ use crate::{
 pub(crate) enum SendStep {
     Bytes(Bytes),
     Pause(Duration),
-    /// The connection is closed, and nothing follows.
+    /// Closes the connection, after which nothing follows.
     Close,
 }
 
-/// The messages that an answer is sent as: garbage, the answer, another one.
+/// The messages to send for an answer: garbage, the answer, a duplicate.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     messages: Vec<Vec<u8>>,
-    /// Which of them is the answer.
+    /// Index of the answer.
     answer: usize,
     misbehaviors: Vec<Misbehavior>,
 }
 
-/// How a transport sets messages apart.
+/// Separation of messages by a transport.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Framing<'a> {
     Line,
-    /// There is one message only.
+    /// A body with one message.
     Whole,
-    /// An event of a stream, and its id.
+    /// An event of a stream, with its id.
     Event(Option<&'a str>),
 }
 
 impl Delivery {
-    /// What is sent for an answer of the protocol.
+    /// Returns the messages to send for an answer of the protocol.
     pub(crate) fn new(plan: &ReplyPlan, frame: Vec<u8>) -> Self {
         Self::of(plan.id.as_raw(), plan.misbehaviors(), plan.frame(frame))
     }
 
-    /// What is sent for a notification; nothing when it is left out.
+    /// Returns the messages to send for a notification; `None` if it is dropped.
     pub(crate) fn notification(reply: &MockReply, frame: Vec<u8>) -> Option<Self> {
         let is_sent = !matches!(reply.outcome, ReplyOutcome::Never);
         is_sent.then(|| Self::of(&RawJson::null(), &reply.misbehaviors, frame))
@@ -86,17 +86,17 @@ impl Delivery {
         delivery
     }
 
-    /// Whether it can be sent as events only.
+    /// Returns `true` if it can be sent as events only.
     pub(crate) fn needs_events(&self) -> bool {
         let is_event = |misbehavior: &Misbehavior| matches!(misbehavior, Misbehavior::Event(_));
         self.messages.len() > 1 || self.misbehaviors.iter().any(is_event)
     }
 
-    /// The bytes to send, each message framed as the transport wants it.
+    /// Returns the steps of sending, each message framed for the transport.
     pub(crate) fn pieces(self, framing: Framing<'_>) -> Vec<SendStep> {
         let mut pieces = Vec::new();
         let written = self.event().map(str::to_owned);
-        // Neighbours are sent together: a flood of small messages is one write.
+        // Adjacent messages are joined: a flood of small messages is one write.
         let mut together = Vec::new();
         for (index, message) in self.messages.into_iter().enumerate() {
             if index != self.answer {
@@ -122,7 +122,7 @@ impl Delivery {
         pieces
     }
 
-    /// What stands in place of the answer's event.
+    /// Returns the text that replaces the answer's event.
     fn event(&self) -> Option<&str> {
         self.misbehaviors
             .iter()
@@ -146,22 +146,22 @@ impl Framing<'_> {
     }
 }
 
-/// The bytes of an event that is written in full, with the message where it stands for it.
+/// Returns the bytes of a fully scripted event, with the message inserted.
 fn event(text: &str, message: &[u8]) -> Vec<u8> {
     let parts: Vec<&[u8]> = text.split("{data}").map(str::as_bytes).collect();
     parts.join(message)
 }
 
-/// A notification that belongs to nothing.
+/// A notification that belongs to no request.
 static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let params = json!({"progressToken": "nobody's", "progress": 1});
     mcp_wire::notification(method::PROGRESS, Some(&params.into()))
 });
 
-/// The id that nobody asks with.
+/// An id that no request has.
 const WRONG_ID: u64 = 987_654_321;
 
-/// The answer after what changes the message itself.
+/// Applies a misbehavior that changes the message.
 fn changed(id: &RawJson, frame: Vec<u8>, misbehavior: &Misbehavior) -> Vec<u8> {
     match misbehavior {
         Misbehavior::WrongId => with(&frame, "id", RawJson::from(WRONG_ID)),
@@ -180,7 +180,7 @@ fn changed(id: &RawJson, frame: Vec<u8>, misbehavior: &Misbehavior) -> Vec<u8> {
     }
 }
 
-/// The answer with padding in its result, which is where it counts.
+/// Pads the result of an answer, so that limits on the result apply.
 fn padded(frame: &[u8], length: usize) -> Vec<u8> {
     let padding = RawJson::from("x".repeat(length.saturating_sub(frame.len())).as_str());
     let result = RawJson::parse(frame.to_vec())
@@ -204,7 +204,7 @@ fn text_of(message: Result<RawJson, raw_json::JsonError>, otherwise: Vec<u8>) ->
     message.map_or(otherwise, |message| message.as_bytes().to_vec())
 }
 
-/// The answer's bytes after what changes how they are sent.
+/// Applies a misbehavior that changes the delivery.
 fn delivered(pieces: Vec<SendStep>, misbehavior: &Misbehavior) -> Vec<SendStep> {
     match misbehavior {
         Misbehavior::Close => vec![SendStep::Close],

@@ -1,5 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: a connection as over stdio, whose lines are posts in one direction and events
-//! of a stream in the other.
+//! HTTP+SSE, the transport of 2024-11-05: a connection as over stdio, with posts in one direction and events of a
+//! stream in the other.
 
 use std::{
     collections::HashMap,
@@ -22,15 +22,15 @@ use tokio::{
 
 use crate::{server::state::State, transport::stdio};
 
-/// Where clients open their stream.
+/// Path of the stream.
 pub(crate) const PATH: &str = "/sse";
-/// How much may be on its way to a client.
+/// Size of a client's buffer, in bytes.
 const BUFFER: usize = 64 * 1024;
 
 type Writer = Arc<AsyncMutex<WriteHalf<DuplexStream>>>;
 pub(crate) type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
-/// The streams that are open.
+/// The open streams.
 #[derive(Debug, Default)]
 pub(crate) struct SseClients {
     last: AtomicU64,
@@ -38,7 +38,7 @@ pub(crate) struct SseClients {
 }
 
 impl SseClients {
-    /// Opens a stream: everything that its client is told.
+    /// Opens a stream and returns its events.
     pub(crate) fn open(self: &Arc<Self>, state: Arc<State>) -> Events {
         let id = self.last.fetch_add(1, Ordering::Relaxed).to_string();
         let (ours, theirs) = duplex(BUFFER);
@@ -54,7 +54,7 @@ impl SseClients {
         };
         tokio::spawn(async move {
             let (reader, writer) = split(theirs);
-            // A client that is gone takes its connection with it.
+            // An error means that the client is gone, which ends the connection.
             let _ = stdio::serve(state, reader, writer, future::pending()).await;
         });
         let told = stream::unfold(client, async |mut client: SseClient| {
@@ -64,7 +64,7 @@ impl SseClients {
         Box::pin(stream::iter([Bytes::from(endpoint)]).chain(told))
     }
 
-    /// Passes on what a client posts; false when there is no such stream.
+    /// Forwards a posted message. Returns `false` if there is no such stream.
     pub(crate) async fn post(&self, id: &str, message: &[u8]) -> bool {
         let Some(writer) = self.lock().get(id).cloned() else {
             return false;
@@ -79,7 +79,7 @@ impl SseClients {
     }
 }
 
-/// The stream of one client: when it is dropped, the connection ends.
+/// The stream of one client. Dropping it ends the connection.
 struct SseClient {
     id: String,
     clients: Arc<SseClients>,
@@ -93,7 +93,7 @@ impl SseClient {
             if let Some(Line::Complete(line)) = self.lines.next_line() {
                 return Some(sse_event(&line, Some("message"), None).into());
             }
-            // What was cut off is no event.
+            // An incomplete line is no event.
             if self.from_server.read_buf(self.lines.buffer()).await.ok()? == 0 {
                 return None;
             }

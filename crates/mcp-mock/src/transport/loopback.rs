@@ -1,9 +1,9 @@
-//! What keeps web pages away from a mock on loopback: a page whose name was bound to this machine's address calls the
-//! server by that name, and others say where they come from.
+//! Protection of a mock on loopback from web pages: a page with DNS rebinding names its own host, other pages name
+//! their origin.
 
 use http::{HeaderMap, Uri, header};
 
-/// Whether a request is made to this machine by one of its names, and by no page from elsewhere.
+/// Returns `true` if a request names this machine as its host and does not come from a page elsewhere.
 pub(crate) fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let origin = headers.get(header::ORIGIN);

@@ -1,4 +1,4 @@
-//! Transports: byte streams, Streamable HTTP and HTTP+SSE, each of which delivers answers as their script asks.
+//! Transports: byte streams, Streamable HTTP and HTTP+SSE. Each delivers answers as their scripts ask.
 
 mod delivery;
 pub(crate) mod http;

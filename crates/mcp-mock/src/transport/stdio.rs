@@ -1,4 +1,4 @@
-//! Connections over byte streams: what comes in is noted, what goes out may misbehave.
+//! Byte streams: records messages and breaks answers as their scripts ask.
 
 use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -21,12 +21,12 @@ use crate::{
     transport::delivery::{Delivery, Framing, SendStep},
 };
 
-/// How much may be on its way between the mock and the server behind it.
+/// Size of the buffer between the mock and the inner server, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// How long a message may be.
+/// Maximum size of a message, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 256 * 1024 * 1024;
 
-/// Serves one client until its input ends or `shutdown` comes, or until the script closes the connection.
+/// Serves one client until its input ends, `shutdown` completes, or the script closes the connection.
 pub(crate) async fn serve<R, W>(
     state: Arc<State>,
     reader: R,
@@ -55,7 +55,7 @@ where
     let work = async {
         let serving = serve_stdio(service, inner_reader, inner_writer, options, shutdown);
         let _ = future::join(inbound.pump(reader, to_inner), serving).await;
-        // Its output has ended, which ends the other side of this race.
+        // The inner server's output has ended, which ends the other branch of the select.
         future::pending::<()>().await;
     };
     tokio::select! {
@@ -67,12 +67,12 @@ where
 struct Inbound {
     state: Arc<State>,
     plans: Arc<PendingPlans>,
-    /// Answers to what the server behind never sees.
+    /// Answers to requests that the inner server never sees.
     refuse: mpsc::UnboundedSender<Vec<u8>>,
 }
 
 impl Inbound {
-    /// Passes on what comes in until it ends.
+    /// Forwards the client's messages until they end.
     async fn pump(
         self,
         mut reader: impl AsyncRead + Unpin,
@@ -108,7 +108,7 @@ impl Inbound {
                 self.plans.put(plan);
             }
             Incoming::Refused(id, error) => {
-                // Nobody is left to read it when the other side is gone.
+                // The receiver is gone if the connection is.
                 let _ = self.refuse.send(mcp_wire::error(Some(id.as_raw()), &error));
                 return Ok(());
             }
@@ -122,7 +122,7 @@ impl Inbound {
     }
 }
 
-/// How long nothing is read after this request.
+/// Returns the time for which nothing is read after this request.
 fn deafness(plan: &ReplyPlan) -> Duration {
     let times = plan.misbehaviors().iter().map(|misbehavior| match misbehavior {
         Misbehavior::Deaf(time) => *time,
@@ -133,7 +133,7 @@ fn deafness(plan: &ReplyPlan) -> Duration {
 
 type Delayed = Pin<Box<dyn Future<Output = Vec<SendStep>> + Send>>;
 
-/// Passes on what the server behind sends until it ends, or until the connection is to be closed.
+/// Forwards the inner server's messages until they end or the script closes the connection.
 async fn pump_out(
     state: &State,
     plans: &PendingPlans,
@@ -177,7 +177,7 @@ async fn pump_out(
     Ok(())
 }
 
-/// How a line is sent, and after which time if it may come out of its turn.
+/// Returns the steps of sending a line, and a delay if it may be sent out of order.
 fn outgoing(state: &State, plans: &PendingPlans, line: &Bytes) -> (Option<Duration>, Vec<SendStep>) {
     if let Some(plan) = planned(plans, line) {
         let pieces = match plan.never_answers() {
@@ -200,7 +200,7 @@ fn outgoing(state: &State, plans: &PendingPlans, line: &Bytes) -> (Option<Durati
     }
 }
 
-/// The plan of the request that a line answers, if it has a say in how.
+/// Returns the plan of the request that a line answers, if it changes the answer.
 fn planned(plans: &PendingPlans, line: &Bytes) -> Option<Arc<ReplyPlan>> {
     let Ok(Message::Response(response)) = Message::from_server(line.clone()) else {
         return None;
@@ -209,7 +209,7 @@ fn planned(plans: &PendingPlans, line: &Bytes) -> Option<Arc<ReplyPlan>> {
     Some(plan).filter(|plan| !plan.is_harmless())
 }
 
-/// Sends a message as its script will have it; tells whether the connection is to be closed.
+/// Sends a message as its script asks. Returns `true` if the connection must be closed.
 async fn send(pieces: Vec<SendStep>, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
     for piece in pieces {
         match piece {

@@ -1,4 +1,4 @@
-//! The gateways of this user that run on this machine, as their operators reach them.
+//! Client of this user's running gateways on this machine.
 
 pub(crate) mod sockets;
 
@@ -9,7 +9,7 @@ use toolplane_gateway::{OperatorClient, OperatorClientError};
 
 use crate::{error::CliError, exit::Exit, output::Console};
 
-/// How long one may take to answer.
+/// Time limit for the answer of one gateway.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A gateway that may be running.
@@ -20,7 +20,7 @@ pub(crate) struct RunningGateway {
 /// Asks all running gateways one question and returns the answers of those that have one.
 ///
 /// # Errors
-/// When no gateway was reached: a list of nothing would say that all is well.
+/// If no gateway was reached: an empty list would mean that there is nothing to report.
 pub(crate) async fn ask<T>(
     console: Console,
     question: impl AsyncFn(OperatorClient) -> Result<T, OperatorClientError>,
@@ -34,7 +34,7 @@ pub(crate) async fn ask<T>(
     for socket in sockets {
         let client = match OperatorClient::connect(&socket).await {
             Ok(client) => client,
-            // One that ended without a word left its file behind.
+            // A gateway that was killed leaves its socket behind.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 sockets::remove_stale(&socket);
                 continue;
@@ -75,7 +75,7 @@ fn none_reached() -> CliError {
 }
 
 impl RunningGateway {
-    /// The number of its process, as its socket is called.
+    /// Returns the process id, taken from the name of the socket.
     pub(crate) fn process(&self) -> String {
         sockets::process_of(&self.socket)
     }

@@ -1,7 +1,7 @@
-//! Places where the running gateways of a user are reached on this machine.
+//! Unix sockets of this user's running gateways.
 //!
-//! Each gateway has a Unix socket in one directory of its user: `~/.local/state/toolplane/run`. The directory depends on
-//! `$HOME` alone, which MCP clients hand to the servers that they start; most hand down none of the `XDG_*` variables. A
+//! Each gateway has a socket in one directory of its user: `~/.local/state/toolplane/run`. The directory depends on
+//! `$HOME` alone, which MCP clients pass to the servers that they start; most pass none of the `XDG_*` variables. A
 //! gateway without a usable home has its socket in the directory `toolplane-UID` of `/tmp`, as tmux does.
 
 use std::{
@@ -20,24 +20,25 @@ use tokio::net::UnixListener;
 
 use crate::config::variable;
 
-/// The socket of this process; its file is removed with it.
+/// The socket of this process. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct GatewaySocket {
     pub(crate) listener: Option<UnixListener>,
     path: PathBuf,
 }
 
-/// Extension of the files of sockets.
+/// File name extension of sockets.
 const EXTENSION: &str = "sock";
 /// Maximum length of a socket's path, in bytes: `sun_path` holds 104 bytes on some systems, its final NUL included.
 const MAX_PATH: usize = 103;
 /// Length of the longest name of a socket and the separator before it, in bytes.
 const MAX_NAME: usize = "/gateway-4194304-01234567-9.sock".len();
-/// Age of a socket that refuses connections from which on its process is taken for another one of that number.
+/// Age from which on a socket that refuses connections is stale even if a process has its id: that process is another
+/// one.
 const STARTUP_TIME: Duration = Duration::from_secs(10);
 
-/// The directory of this user's sockets: below the home, or in `/tmp` if there is no home or its path is too long for a
-/// socket.
+/// Returns the directory of this user's sockets: below the home, or in `/tmp` if there is no home or its path is too
+/// long for a socket.
 fn socket_directory() -> PathBuf {
     home()
         .and_then(|home| in_home(&home))
@@ -59,7 +60,7 @@ fn temporary_directory() -> PathBuf {
     Path::new("/tmp").join(format!("toolplane-{}", geteuid().as_raw()))
 }
 
-/// Every directory that may have sockets of this user's gateways, those of earlier versions included.
+/// Returns all directories that may hold sockets of this user's gateways, those of earlier versions included.
 pub(crate) fn directories() -> Vec<PathBuf> {
     let runtime = variable("XDG_RUNTIME_DIR").unwrap_or_else(|| format!("/run/user/{}", geteuid().as_raw()));
     let state = variable("XDG_STATE_HOME").map(PathBuf::from);
@@ -77,7 +78,7 @@ pub(crate) fn directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Opens the socket of this process.
+/// Binds the socket of this process.
 pub(crate) fn bind() -> io::Result<GatewaySocket> {
     let directory = socket_directory();
     let is_shared = directory == temporary_directory();
@@ -86,7 +87,7 @@ pub(crate) fn bind() -> io::Result<GatewaySocket> {
         .mode(0o700)
         .create(&directory)
     {
-        // Whoever made it, the owner and the mode are checked below.
+        // Another process may have made it; its owner and mode are checked below.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => check_owner(&directory)?,
     }
@@ -98,7 +99,7 @@ pub(crate) fn bind() -> io::Result<GatewaySocket> {
     let mut refused = None;
     for name in names {
         let path = directory.join(name);
-        // Of a process that had the same number. One in another container may still have it.
+        // A socket of a process with the same id. A process in another container may still use it.
         if UnixStream::connect(&path).is_ok() {
             continue;
         }
@@ -116,7 +117,7 @@ pub(crate) fn bind() -> io::Result<GatewaySocket> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
 }
 
-/// A mark of this host: a home may be shared by several, and only the host of a socket knows whether it is in use.
+/// Returns an id of this host. Several hosts may share a home, and only the host of a socket knows if it is in use.
 fn host_id() -> String {
     let name = rustix::system::uname();
     let name = String::from_utf8_lossy(name.nodename().to_bytes()).into_owned();
@@ -124,7 +125,7 @@ fn host_id() -> String {
     raw_json::hex(&digest).chars().take(8).collect()
 }
 
-/// Refuses a directory that another user owns, or may write to: a socket in it need not be a gateway's.
+/// Refuses a directory that another user owns or may write to: a socket in it may be forged.
 fn check_owner(directory: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(directory)?;
     let is_ours = metadata.uid() == geteuid().as_raw();
@@ -138,7 +139,8 @@ fn check_owner(directory: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-/// The sockets of all gateways of this user, of which some may have ended, and why directories were left out.
+/// Returns the sockets of this user's gateways, including those of ended ones, and the errors of unreadable
+/// directories.
 pub(crate) fn all() -> (Vec<PathBuf>, Vec<io::Error>) {
     let (mut sockets, mut problems) = (Vec::new(), Vec::new());
     for directory in directories() {
@@ -164,7 +166,7 @@ fn in_directory(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(sockets)
 }
 
-/// The number of the process of a gateway, by the name of its socket.
+/// Returns the process id of a gateway from the name of its socket.
 pub(crate) fn process_of(socket: &Path) -> String {
     let stem = socket.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.strip_prefix("gateway-").unwrap_or(&stem);
@@ -173,7 +175,8 @@ pub(crate) fn process_of(socket: &Path) -> String {
         .to_owned()
 }
 
-/// Removes a socket that refuses connections, if its gateway has ended: its process is gone, or has had time to listen.
+/// Removes a socket that refuses connections if its gateway has ended: if no such process runs, or if it had enough
+/// time to listen.
 pub(crate) fn remove_stale(socket: &Path) {
     let Ok(metadata) = fs::symlink_metadata(socket) else {
         return;
@@ -185,7 +188,7 @@ pub(crate) fn remove_stale(socket: &Path) {
         .into_owned();
     let mut parts = stem.splitn(3, '-').skip(1);
     let (process, host_of_socket) = (parts.next(), parts.next());
-    // Earlier versions did not tell their host; their sockets in a directory of the runtime are of this one.
+    // Earlier versions did not name their host; their sockets in a runtime directory belong to this one.
     let is_here = match host_of_socket {
         Some(of_socket) => of_socket.starts_with(&host_id()),
         None => socket
@@ -206,7 +209,7 @@ pub(crate) fn remove_stale(socket: &Path) {
 
 impl Drop for GatewaySocket {
     fn drop(&mut self) {
-        // If it is gone already, so much the better.
+        // The file may be gone already.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! The one place that writes to stdout and stderr.
+//! The only place that writes to stdout and stderr.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,7 +14,7 @@ use crate::{
     process::logging,
 };
 
-/// Where a verb puts what it has to say: data on stdout, talk on stderr.
+/// Output of a verb: data on stdout, messages on stderr.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
     pub(crate) format: Format,
@@ -29,7 +29,7 @@ impl Console {
             Color::Always => ColorChoice::Always,
             Color::Never => ColorChoice::Never,
         };
-        // For what clap prints.
+        // Clap prints by the global choice.
         color.write_global();
         Self {
             format: options.output,
@@ -38,7 +38,7 @@ impl Console {
         }
     }
 
-    /// Whether talk may have colours.
+    /// `true` if messages on stderr may have colors.
     pub(crate) fn stderr_color(self) -> bool {
         match self.color {
             ColorChoice::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
@@ -53,12 +53,12 @@ impl Console {
         }
     }
 
-    /// Whether someone watches stderr.
+    /// `true` if a person watches stderr.
     pub(crate) fn is_interactive(self) -> bool {
         !self.quiet && self.format == Format::Table && io::stderr().is_terminal()
     }
 
-    /// Prints data as they are, with a line break at the end.
+    /// Prints text to stdout, with a line break at its end.
     pub(crate) fn data(self, text: &str) -> Result<(), CliError> {
         let mut stdout = AutoStream::new(io::stdout().lock(), self.color);
         let line_break = if text.ends_with('\n') { "" } else { "\n" };
@@ -67,14 +67,14 @@ impl Console {
             .and_then(|()| stdout.write_all(line_break.as_bytes()))
             .and_then(|()| stdout.flush());
         match written {
-            // Whoever read us has seen enough, as with `| head`.
+            // The reader has closed the pipe, as `| head` does.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(CliError::failed("writing to stdout failed").with_source(&error)),
             Ok(()) => Ok(()),
         }
     }
 
-    /// Prints a value: as JSON, as YAML, or for people as `table` says.
+    /// Prints a value: as JSON, as YAML, or as the text that `table` returns.
     pub(crate) fn value<T: Serialize + ?Sized>(
         self,
         value: &T,
@@ -99,14 +99,14 @@ impl Console {
         })
     }
 
-    /// Says something to whoever watches: not to programs, which have the data and the exit code.
+    /// Prints a message for people. Programs have the data and the exit code.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet && self.format != Format::Json {
             self.stderr(text);
         }
     }
 
-    /// Says that something may not be what was meant.
+    /// Prints a warning.
     pub(crate) fn warn(self, text: &str) {
         if self.quiet {
             return;
@@ -123,7 +123,7 @@ impl Console {
         }
     }
 
-    /// Says why the verb failed.
+    /// Prints the error of the verb.
     pub(crate) fn failure(self, failure: &CliError) {
         if failure.silent {
             return;
@@ -138,7 +138,7 @@ impl Console {
         let text = logging::without_secrets(text);
         let text = text::terminal(&text);
         let mut stderr = AutoStream::new(io::stderr().lock(), self.color);
-        // There is nowhere left to say that this failed.
+        // A failure to print an error cannot be reported.
         let _ = writeln!(stderr, "{text}");
     }
 }

@@ -1,6 +1,6 @@
 use raw_json::RawJson;
 
-/// Writes a value over several lines. Only space between tokens changes: numbers and texts stay as they were written.
+/// Formats a value over several lines. Only whitespace between tokens changes: numbers and strings keep their spelling.
 pub(crate) fn pretty(value: &RawJson) -> String {
     let mut text = String::with_capacity(value.len() * 2);
     let mut depth = 0;
@@ -46,7 +46,7 @@ fn line_break(text: &mut String, depth: usize) {
     }
 }
 
-/// The end of the string that begins at `start`, behind its closing quote.
+/// Returns the index just past the closing quote of the string that begins at `start`.
 fn string_end(text: &str, start: usize) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(start + 1) {

@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Row, presets};
 
 use super::text::{self, HEADER, PLAIN};
 
-/// A table without borders, as wide as the terminal at most.
+/// A table without borders, at most as wide as the terminal.
 pub(crate) struct Table {
     table: comfy_table::Table,
     color: bool,
@@ -28,7 +28,7 @@ impl Table {
         self
     }
 
-    /// Adds rows. Each cell takes one line: hidden characters and line breaks of foreign text are written out.
+    /// Adds rows. Each cell takes one line: hidden characters and line breaks of untrusted text are escaped.
     pub(crate) fn rows<R>(mut self, rows: impl IntoIterator<Item = R>) -> Self
     where
         R: IntoIterator<Item: AsRef<str>>,

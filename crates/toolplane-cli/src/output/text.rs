@@ -1,4 +1,4 @@
-//! Texts: how values are read from the command line and shown to people.
+//! Parsing of values from the command line, and formatting of values for people.
 
 use std::{
     borrow::Cow,
@@ -16,10 +16,10 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
 pub(crate) const HEADER: Style = Style::new().bold();
 
-/// How wide a table may be where nothing says how wide the terminal is.
+/// Width of a table, in columns, if the width of the terminal is unknown.
 const UNKNOWN_WIDTH: u16 = 120;
 
-/// Reads a time such as `500ms`, `5s`, `1m` or `2h`; a plain number means seconds.
+/// Parses a time such as `500ms`, `5s`, `1m` or `2h`; a plain number means seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit = match &text[at..] {
@@ -40,7 +40,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads an address to listen on, such as `127.0.0.1:7080`, `localhost:7080` or `:7080`.
+/// Parses an address to listen on, such as `127.0.0.1:7080`, `localhost:7080` or `:7080`.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':'));
     let address = match port {
@@ -58,7 +58,7 @@ pub(crate) fn time(time: Duration) -> String {
     toolplane::core::format_duration(time).to_string()
 }
 
-/// How long ago something was, as people read it.
+/// Formats an age for people.
 pub(crate) fn age(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -68,13 +68,13 @@ pub(crate) fn age(time: Duration) -> String {
     }
 }
 
-/// A number of things.
+/// Formats a number of things.
 pub(crate) fn count(n: usize, thing: &str) -> String {
     let ending = if n == 1 { "" } else { "s" };
     format!("{n} {thing}{ending}")
 }
 
-/// The first sentence or line of a text, as a list shows it.
+/// Returns the first sentence or line of a text, for a list.
 pub(crate) fn first_line(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default().trim();
     match line.find(". ") {
@@ -83,7 +83,7 @@ pub(crate) fn first_line(text: &str) -> &str {
     }
 }
 
-/// How many columns stdout has; nothing if it is no terminal, whose reader cuts lines itself.
+/// Returns the number of columns of stdout. `None` if it is no terminal, so that lines are not cut.
 pub(crate) fn terminal_width() -> Option<u16> {
     use std::io::IsTerminal;
 
@@ -97,18 +97,18 @@ pub(crate) fn terminal_width() -> Option<u16> {
     })
 }
 
-/// A foreign text on one line: hidden characters and line breaks are written out, such as `\u{202e}` and `\n`.
+/// Escapes untrusted text for one line: hidden characters and line breaks become `\u{202e}`, `\n` and so on.
 pub(crate) fn line(text: &str) -> Cow<'_, str> {
     escape_line(text)
 }
 
-/// A foreign text of several lines: hidden characters are written out, such as `\u{202e}`.
+/// Escapes untrusted text of several lines: hidden characters become `\u{202e}` and so on.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     escape_lines(text)
 }
 
-/// A text that is ready for a terminal: hidden characters are written out except in the sequences that set colours,
-/// which [`line`] and [`lines`] leave of no foreign text.
+/// Escapes hidden characters of a text for a terminal, except color sequences. [`line`] and [`lines`] leave no such
+/// sequence in untrusted text.
 pub(crate) fn terminal(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return escape_lines(text);
@@ -122,9 +122,9 @@ pub(crate) fn terminal(text: &str) -> Cow<'_, str> {
             .bytes()
             .take_while(|byte| byte.is_ascii_digit() || *byte == b';');
         let end = 2 + parameters.count();
-        let is_colour = sequence.as_bytes().get(end) == Some(&b'm');
-        let (sequence, after) = sequence.split_at(if is_colour { end + 1 } else { 2 });
-        shown.push_str(&if is_colour {
+        let is_color = sequence.as_bytes().get(end) == Some(&b'm');
+        let (sequence, after) = sequence.split_at(if is_color { end + 1 } else { 2 });
+        shown.push_str(&if is_color {
             Cow::Borrowed(sequence)
         } else {
             escape_lines(sequence)
@@ -195,7 +195,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A terminal receives no character of a foreign text that hides, moves or commands.
+        /// No character of an untrusted text that hides, moves or commands reaches a terminal.
         #[test]
         fn no_foreign_text_reaches_a_terminal_raw(text in "(?s)[a-z\\x00-\\x1f\\x7f-\\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{feff}\u{e0000}-\u{e007f}\\[;m]{0,40}") {
             let is_plain = |c: char| c.is_ascii() && !c.is_ascii_control();

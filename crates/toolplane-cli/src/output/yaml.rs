@@ -3,15 +3,15 @@ use std::fmt::Write;
 use raw_json::{JsonKind, RawJson};
 use serde_json::value::RawValue;
 
-/// Writes a value as YAML 1.2. Numbers keep their digits, and a text that YAML would read as anything else is quoted
-/// as in JSON, which YAML contains.
+/// Formats a value as YAML 1.2. Numbers keep their digits. A text that YAML would read as another type is quoted as in
+/// JSON, of which YAML is a superset.
 pub(crate) fn yaml(value: &RawJson) -> String {
     let mut text = String::new();
     node(&mut text, value, 0, Position::Start);
     text
 }
 
-/// Where a value stands: what must come before it.
+/// Position of a value, which determines the whitespace before it.
 #[derive(Clone, Copy, PartialEq)]
 enum Position {
     Start,
@@ -37,7 +37,7 @@ fn node(text: &mut String, value: &RawJson, indent: usize, position: Position) {
                 Some(content) if is_block(content) => block(text, content, indent, position),
                 Some(content) if is_plain(content) => line(text, content, position),
                 Some(content) => line(text, &quoted(content), position),
-                // A lone surrogate: only its escape can be written.
+                // A lone surrogate has no character: its escape is written.
                 None => line(text, value.as_str(), position),
             }
         }
@@ -58,7 +58,7 @@ fn mapping(text: &mut String, value: &RawJson, indent: usize, position: Position
         text.push('\n');
     }
     for (index, (key, member)) in value.members().enumerate() {
-        // The first member of an item stands behind its dash.
+        // The first member of an item follows its dash.
         if index == 0 && position == Position::Item {
             text.push(' ');
         } else {
@@ -87,7 +87,7 @@ fn sequence(text: &mut String, items: &[&RawValue], indent: usize, position: Pos
     }
 }
 
-/// Writes a text of several lines as such.
+/// Writes a text of several lines as a block scalar.
 fn block(text: &mut String, content: &str, indent: usize, position: Position) {
     let keep = if content.ends_with('\n') { "|" } else { "|-" };
     line(text, keep, position);
@@ -104,8 +104,7 @@ fn spaces(text: &mut String, n: usize) {
     text.extend(std::iter::repeat_n(' ', n));
 }
 
-/// A text in quotation marks, as in JSON. What YAML does not take as it is, or takes for a line break, is escaped, and
-/// so are hidden characters.
+/// Quotes a text as JSON does, and escapes hidden characters and those that YAML refuses or takes for line breaks.
 fn quoted(content: &str) -> String {
     let mut quoted = String::new();
     for c in RawJson::from(content).as_str().chars() {
@@ -123,7 +122,7 @@ fn quoted(content: &str) -> String {
     quoted
 }
 
-/// Whether a text of several lines can be written as a block without an indicator of its indentation.
+/// Returns `true` if a text of several lines can be a block scalar without an indentation indicator.
 fn is_block(content: &str) -> bool {
     content.trim_end_matches('\n').contains('\n')
         && !content.starts_with([' ', '\n', '\t'])
@@ -134,7 +133,7 @@ fn is_block(content: &str) -> bool {
             .all(|c| c == '\n' || (!c.is_control() && !tool_scan::is_hidden(c)))
 }
 
-/// Whether a text can stand without quotes and still be a text, for readers of YAML 1.1 as well.
+/// Returns `true` if a text without quotes is read as a text, by YAML 1.1 as well.
 fn is_plain(content: &str) -> bool {
     const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~"];
     let first_fits = content

@@ -19,28 +19,28 @@ use crate::{
     telemetry::ExportLayer,
 };
 
-/// The secrets that were used so far: no log tells them, whoever writes it.
+/// All secrets used so far, which logs hide.
 static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
 
-/// What is to know every secret that is used.
+/// Returns the redactor that learns every used secret.
 pub(crate) fn redactor() -> Redactor {
     SECRETS.clone()
 }
 
-/// A text for people.
+/// Hides secrets in a text for people.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
     SECRETS.known(text)
 }
 
-/// The standard error, without secrets and hidden characters: each event is one line.
+/// Writer of one event to stderr, as one line without secrets and hidden characters.
 struct StderrLine {
     is_json: bool,
-    /// Hides credentials as well that nobody has named: the event may hold words of others.
+    /// `true` if unknown credentials are hidden as well, since the event may contain untrusted text.
     hides_credentials: bool,
 }
 
 impl Write for StderrLine {
-    /// Writes a whole event, which is how they come.
+    /// Writes one event. The formatter passes each event as a whole.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let text = hidden(&text, self.hides_credentials);
@@ -59,7 +59,7 @@ impl Write for StderrLine {
     }
 }
 
-/// Makes the [`StderrLine`] of each event.
+/// Creates a [`StderrLine`] for each event.
 struct StderrWriter {
     is_json: bool,
 }
@@ -82,7 +82,7 @@ impl<'a> MakeWriter<'a> for StderrWriter {
     }
 }
 
-/// Returns `true` if lines of this target have masked their arguments already, and say so in words that must stay.
+/// Returns `true` if events of this target have already masked their arguments, with marks that must remain.
 fn is_masked(target: &str) -> bool {
     ["tool_observe", "tool_exec_http"]
         .iter()
@@ -96,13 +96,12 @@ fn hidden(text: &str, hides_credentials: bool) -> Cow<'_, str> {
     }
 }
 
-/// Hides secrets in a part of a log line, as they are hidden in the lines on stderr. `is_verbose` is for levels below
-/// `info`.
+/// Hides secrets in a part of a log line, as in the lines on stderr. `is_verbose` is for levels below `info`.
 pub(crate) fn line_without_secrets<'a>(text: &'a str, target: &str, is_verbose: bool) -> Cow<'a, str> {
     hidden(text, is_verbose && !is_masked(target))
 }
 
-/// Sends logs to stderr, which is never protocol or data.
+/// Starts logging to stderr, which never carries protocol messages or data.
 pub(crate) fn start(options: &Options, default_level: &str, console: Console) -> Result<(), CliError> {
     let filter = filter(options, default_level)?;
     let json = match options.log_format {
@@ -124,8 +123,8 @@ pub(crate) fn start(options: &Options, default_level: &str, console: Console) ->
     started.map_err(|error| CliError::failed("logging could not be started").with_source(&error))
 }
 
-/// Returns `false` for what the libraries of OpenTelemetry say of themselves, but for telemetry that is lost: failures of
-/// exports are told once, by the driver of the exports.
+/// Returns `false` for events of the OpenTelemetry libraries, except for lost telemetry. The export driver logs failed
+/// exports once.
 fn is_logged(metadata: &Metadata<'_>) -> bool {
     let is_of_export = metadata.target().starts_with("opentelemetry");
     let is_lost = ["DroppingStarted", "Dropped", "PartialSuccess"]
@@ -147,7 +146,7 @@ fn filter(options: &Options, default_level: &str) -> Result<EnvFilter, CliError>
             .unwrap_or_else(|| (default_level.to_owned(), "default")),
     };
     EnvFilter::builder().parse(&directives).map_err(|error| {
-        CliError::usage(format!("`{directives}` of `{from}` is no log level"))
+        CliError::usage(format!("invalid log level `{directives}` in `{from}`"))
             .with_source(&error)
             .with_hint("write `error`, `warn`, `info`, `debug`, `trace` or `off`, or `target=level` with commas between")
     })

@@ -1,4 +1,4 @@
-//! Runtimes, and what ends a verb from outside.
+//! Runtimes, and the signals that end a verb.
 
 use std::{future::Future, time::Duration};
 
@@ -9,10 +9,10 @@ use tokio::{
 
 use crate::{error::CliError, exit::Exit};
 
-/// How long the process waits for its own threads at the end.
+/// Maximum time that the process waits for its threads at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Runs a verb on this thread: the fastest to start.
+/// Runs a verb on this thread, which is fastest to start.
 pub(crate) fn block_on<F>(verb: F) -> Result<Exit, CliError>
 where
     F: Future<Output = Result<Exit, CliError>>,
@@ -21,7 +21,7 @@ where
     finish(runtime, verb)
 }
 
-/// Runs a verb on as many threads as there are cores.
+/// Runs a verb on a runtime with one thread per core.
 pub(crate) fn block_on_all_cores<F>(verb: F) -> Result<Exit, CliError>
 where
     F: Future<Output = Result<Exit, CliError>>,
@@ -31,7 +31,7 @@ where
 }
 
 fn build(runtime: std::io::Result<Runtime>) -> Result<Runtime, CliError> {
-    runtime.map_err(|error| CliError::failed("the runtime could not be build").with_source(&error))
+    runtime.map_err(|error| CliError::failed("the runtime could not be started").with_source(&error))
 }
 
 fn finish<F>(runtime: Runtime, verb: F) -> Result<Exit, CliError>
@@ -39,20 +39,20 @@ where
     F: Future<Output = Result<Exit, CliError>>,
 {
     let result = runtime.block_on(verb);
-    // What still runs is dropped here, and with it the processes of servers that would not end. Not without a limit:
-    // a read of stdin that is under way cannot be cancelled.
+    // Drops the remaining tasks, and with them the processes of servers that do not end. Needs a limit: a pending read
+    // of stdin cannot be cancelled.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
 }
 
-/// The signals that end a verb.
+/// Receiver of the signals that end a verb.
 pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Signals {
-    /// Takes over SIGINT and SIGTERM, which until then end the process at once.
+    /// Handles SIGINT and SIGTERM from now on; before, they end the process at once.
     pub(crate) fn listen() -> Result<Self, CliError> {
         let on = |kind| {
             signal(kind)
@@ -64,7 +64,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one: what the process ends with then.
+    /// Waits for the next signal and returns the exit code for it.
     pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,

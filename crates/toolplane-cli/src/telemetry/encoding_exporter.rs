@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::span_encoder::encode;
 
-/// The body of the request under way, in place of the one that the library's exporter makes.
+/// Body of the current request, which replaces the one of the library's exporter.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestBody(Arc<Mutex<Option<Bytes>>>);
 
@@ -24,10 +24,10 @@ impl RequestBody {
     }
 }
 
-/// The library's exporter over HTTP with our encoder.
+/// The library's exporter over HTTP, with our encoder.
 ///
-/// The library's exporter gets no spans and makes an empty request with its URL, headers and retries; the client puts the
-/// encoded spans into it.
+/// The library's exporter receives no spans and makes an empty request with its URL, headers and retries; the client
+/// inserts the encoded spans.
 pub(super) struct EncodingExporter<E> {
     exporter: E,
     resource: Resource,
@@ -35,7 +35,7 @@ pub(super) struct EncodingExporter<E> {
 }
 
 impl<E> EncodingExporter<E> {
-    /// The client of `exporter` must send `body`.
+    /// Creates an exporter. The client of `exporter` must send `body`.
     pub(super) fn new(exporter: E, body: RequestBody) -> Self {
         Self {
             exporter,

@@ -1,13 +1,13 @@
-//! Reads which signals the environment asks to export, and finds values that the libraries would ignore in silence.
+//! Reads the signals that the environment asks to export, and reports values that the libraries would ignore silently.
 //!
-//! The libraries read the variables themselves. They warn of nothing that an operator would see, and take some numbers at
-//! their word that make no sense; both are handled here.
+//! The libraries read the variables themselves. Their warnings do not reach an operator, and they accept some senseless
+//! numbers; this module handles both.
 
 use std::{fmt, time::Duration};
 
 use super::signal::{Export, Signal, Transport, without_secrets};
 
-/// Values that replace those of the environment, which the SDK would take although they make no sense.
+/// Replacements for values of the environment that the SDK would accept although they make no sense.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Corrections {
     /// Sizes of the queues, in spans and log records.
@@ -18,11 +18,11 @@ pub(super) struct Corrections {
     pub(super) span_delay: Option<Duration>,
     pub(super) log_delay: Option<Duration>,
     pub(super) metric_interval: Option<Duration>,
-    /// Set if the argument of the sampler is no ratio, so that all traces are sampled that begin here.
+    /// Set if the argument of the sampler is no ratio: all traces that begin here are sampled.
     pub(super) sample_all: Option<FollowsCallers>,
 }
 
-/// The choice of callers: `true` if it holds for their traces.
+/// Sampling decision of callers: `true` if it applies to their traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FollowsCallers(pub(super) bool);
 
@@ -31,8 +31,7 @@ pub(super) struct FollowsCallers(pub(super) bool);
 pub(super) struct ExportSettings {
     pub(super) exports: Vec<Export>,
     pub(super) corrections: Corrections,
-    /// Variables that are not understood or not supported, and what is done instead. Empty if nothing is exported
-    /// for other reasons.
+    /// Unknown or unsupported variables, and what is done instead. Empty if nothing is exported for other reasons.
     pub(super) problems: Vec<String>,
 }
 
@@ -42,7 +41,7 @@ const DEFAULT_QUEUE: usize = 2048;
 const DEFAULT_BATCH: usize = 512;
 
 impl ExportSettings {
-    /// Reads the variables by this function.
+    /// Reads the variables through `variable`.
     pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let mut reader = VariableReader {
             variable: &|name| {
@@ -94,12 +93,12 @@ impl VariableReader<'_> {
         let has_tls = match endpoint.split_once("://") {
             Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => false,
             Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => true,
-            // gRPC names targets without a scheme as well.
+            // gRPC also accepts targets without a scheme.
             None if transport == Transport::Grpc && !endpoint.contains('@') => !is_insecure,
             _ => {
-                // Not the value, which may hold a password.
+                // Without the value, which may hold a password.
                 self.problem(format_args!(
-                    "`{name}` is no `http` or `https` URL: nothing is exported to it"
+                    "`{name}` is not an `http` or `https` URL: nothing is exported to it"
                 ));
                 return None;
             }
@@ -131,7 +130,7 @@ impl VariableReader<'_> {
         })
     }
 
-    /// Returns `true` if the signal's own variable turns it off: by `none`, or by exporters that are not known here.
+    /// Returns `true` if the signal's own variable disables it: by `none`, or by unknown exporters.
     fn is_off(&mut self, signal: Signal) -> bool {
         let name = format!("OTEL_{}_EXPORTER", signal.word());
         let Some(names) = (self.variable)(&name) else {
@@ -143,13 +142,13 @@ impl VariableReader<'_> {
         if names != "none" {
             let signal = signal.as_str();
             self.problem(format_args!(
-                "`{name}={names}` is not known here: no {signal} are exported"
+                "`{name}={names}` is not supported: no {signal} are exported"
             ));
         }
         true
     }
 
-    /// Returns the first protocol that is known, as the library does.
+    /// Returns the first known protocol, as the library does.
     fn transport(&mut self, signal: Signal) -> Transport {
         for name in signal.names("PROTOCOL") {
             match (self.variable)(&name).map(|word| (word.to_ascii_lowercase(), word)) {
@@ -157,21 +156,21 @@ impl VariableReader<'_> {
                 Some((known, _)) if known == "http/protobuf" => return Transport::Http,
                 Some((known, _)) if known == "grpc" => return Transport::Grpc,
                 Some((_, other)) => self.problem(format_args!(
-                    "`{name}={other}` is not known here: `http/protobuf` and `grpc` are"
+                    "`{name}={other}` is not supported: write `http/protobuf` or `grpc`"
                 )),
             }
         }
         Transport::Http
     }
 
-    /// Returns `true` if the first known word asks for compression, as the library reads it.
+    /// Returns `true` if the first known word asks for compression, as the library does.
     fn compresses(&mut self, signal: Signal) -> bool {
         for name in signal.names("COMPRESSION") {
             match (self.variable)(&name) {
                 Some(word) if word.eq_ignore_ascii_case("gzip") => return true,
                 Some(word) if word.eq_ignore_ascii_case("none") => return false,
                 Some(other) => self.problem(format_args!(
-                    "`{name}={other}` is not known here: `gzip` and `none` are"
+                    "`{name}={other}` is not supported: write `gzip` or `none`"
                 )),
                 None => {}
             }
@@ -179,7 +178,7 @@ impl VariableReader<'_> {
         false
     }
 
-    /// Checks the variables that are not of one signal.
+    /// Checks the variables that apply to all signals.
     fn check_shared(&mut self) {
         if let Some(text) = (self.variable)("OTEL_RESOURCE_ATTRIBUTES") {
             self.check_pairs("OTEL_RESOURCE_ATTRIBUTES", &text);
@@ -191,7 +190,7 @@ impl VariableReader<'_> {
         let is_ours = |name: &str| matches!(name, "tracecontext" | "baggage");
         if !known.clone().any(|name| name == "tracecontext") || !known.all(is_ours) {
             self.problem(format_args!(
-                "`OTEL_PROPAGATORS={names}` is not known here: traces go on by `tracecontext` alone"
+                "`OTEL_PROPAGATORS={names}` is not supported: traces are propagated by `tracecontext` only"
             ));
         }
     }
@@ -229,7 +228,7 @@ impl VariableReader<'_> {
         corrections
     }
 
-    /// Returns the size of a queue if the SDK must not take the variable at its word.
+    /// Returns the size of a queue if the SDK must not use the variable's value.
     fn queue(&mut self, name: &str) -> Option<usize> {
         match self.number(name) {
             NumberVariable::Valid(size) => (size > MAX_QUEUE).then_some(MAX_QUEUE as usize),
@@ -246,7 +245,7 @@ impl VariableReader<'_> {
             "traceidratio" => {}
             _ => {
                 self.problem(format_args!(
-                    "`OTEL_TRACES_SAMPLER={name}` is not known here: `parentbased_always_on` is taken"
+                    "`OTEL_TRACES_SAMPLER={name}` is not supported: `parentbased_always_on` is used"
                 ));
                 return None;
             }
@@ -256,7 +255,7 @@ impl VariableReader<'_> {
             return None;
         }
         self.problem(format_args!(
-            "`OTEL_TRACES_SAMPLER_ARG={text}` is no number from 0 to 1: 1 is taken"
+            "`OTEL_TRACES_SAMPLER_ARG={text}` is not a number from 0 to 1: 1 is used"
         ));
         Some(FollowsCallers(root.is_some()))
     }
@@ -269,7 +268,7 @@ impl VariableReader<'_> {
             Ok(number) if number > 0 => NumberVariable::Valid(number),
             _ => {
                 self.problem(format_args!(
-                    "`{name}={text}` is no number above 0: the default is taken"
+                    "`{name}={text}` is not a number above 0: the default is used"
                 ));
                 NumberVariable::Invalid
             }
@@ -284,14 +283,14 @@ impl VariableReader<'_> {
                 .is_some_and(|(key, _)| !key.trim().is_empty())
         };
         if !parts.all(has_key) {
-            // Not its text, which may be a secret.
+            // Without the text, which may be a secret.
             self.problem(format_args!(
                 "`{name}` has a part without `key=`, which is left out"
             ));
         }
     }
 
-    /// Returns the variable of a signal, or else that of all signals, with its name.
+    /// Returns the variable of a signal, else that of all signals, with its name.
     fn signal_variable(&self, signal: Signal, part: &str) -> Option<(String, String)> {
         signal
             .names(part)
@@ -300,7 +299,7 @@ impl VariableReader<'_> {
             .map(|(value, name)| (name, value))
     }
 
-    /// Adds a problem. Signals share variables, so that it may be known.
+    /// Adds a problem once: signals share variables.
     fn problem(&mut self, problem: fmt::Arguments<'_>) {
         let problem = problem.to_string();
         if !self.problems.contains(&problem) {
@@ -309,7 +308,7 @@ impl VariableReader<'_> {
     }
 }
 
-/// A variable that is to be a number.
+/// Value of a variable that must be a positive number.
 enum NumberVariable {
     Unset,
     Valid(u64),
@@ -324,7 +323,7 @@ impl NumberVariable {
         }
     }
 
-    /// Returns the default for a value that is no such number.
+    /// Returns the default if the value is invalid.
     fn invalid<T>(self, default: impl Fn(()) -> T) -> Option<T> {
         matches!(self, Self::Invalid).then(|| default(()))
     }

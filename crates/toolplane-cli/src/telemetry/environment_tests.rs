@@ -181,9 +181,9 @@ fn values_that_are_not_understood_are_named_and_the_defaults_hold() {
     assert_eq!(corrections.span_queue, Some(2048));
     assert_eq!(corrections.log_delay, Some(Duration::from_secs(1)));
     assert_eq!(corrections.metric_interval, Some(Duration::from_secs(60)));
-    // What the SDK may take at its word is left to it.
+    // Values that the SDK handles well are left to it.
     assert_eq!((corrections.log_queue, corrections.span_delay), (None, None));
-    // The SDK allocates the queue at once.
+    // The SDK allocates the whole queue at the start.
     let huge = read(&[ENDPOINT, ("OTEL_BSP_MAX_QUEUE_SIZE", "18446744073709551615")]);
     assert_eq!(huge.corrections.span_queue, Some(1 << 20));
 }

@@ -1,4 +1,4 @@
-//! The exporters of the library, as the environment asks for them, and the providers around them.
+//! The library's exporters, configured by the environment, and their providers.
 
 use opentelemetry::{KeyValue, Value, trace::TraceId};
 use opentelemetry_otlp::{
@@ -28,7 +28,7 @@ use crate::config::variable;
 /// Maximum number of attribute sets of an instrument: a thousand tools with all outcomes. The SDK has 2,000 by default.
 const MAX_ATTRIBUTE_SETS: usize = 32_000;
 
-/// Makes providers of the exports that the environment asks for.
+/// Creates the providers of the exports that the environment asks for.
 pub(super) struct Exporters<'a> {
     pub(super) corrections: &'a Corrections,
     pub(super) resource: Resource,
@@ -158,10 +158,10 @@ fn grpc<B: WithTonicConfig>(builder: B, export: &Export) -> B {
     builder
 }
 
-/// Describes this process: as the environment says, and as `toolplane` where it says nothing.
+/// Describes this process by the environment, with `toolplane` as the default service name.
 pub(super) fn resource() -> Resource {
     let given = EnvResourceDetector::new().detect();
-    // The specification has values percent-encoded; the SDK takes them as they stand.
+    // The specification percent-encodes values; the SDK takes them literally.
     let decoded = given.iter().filter_map(|(key, value)| {
         let Value::String(text) = value else { return None };
         let text = percent_decode_str(text.as_str()).decode_utf8().ok()?;
@@ -177,14 +177,15 @@ pub(super) fn resource() -> Resource {
     if !is_named && !has("service.name") {
         resource = resource.with_service_name("toolplane");
     }
-    // The variable of its own wins.
+    // `OTEL_SERVICE_NAME` takes precedence.
     let is_taken = |attribute: &KeyValue| !is_named || attribute.key.as_str() != "service.name";
     resource
         .with_attributes(decoded.into_iter().filter(is_taken))
         .build()
 }
 
-/// Ids of traces and spans. A trace that begins with a call has the call's correlation id, by which logs can be found.
+/// Generator of trace and span ids. A trace that begins with a call has the call's correlation id, by which logs can be
+/// found.
 #[derive(Debug, Default)]
 struct CallIdGenerator(RandomIdGenerator);
 

@@ -17,7 +17,7 @@ pub(crate) fn run(mock: &command::MockServer, console: Console) -> Result<Exit, 
         let mut signals = Signals::listen()?;
         tokio::select! {
             served = serve(&server, mock, console) => served.map(|()| Exit::Done),
-            // What is scripted may wait for days, and nothing is lost.
+            // A scripted delay may take days, and there is nothing to lose.
             _ = signals.next() => Ok(Exit::Done),
         }
     })
@@ -44,7 +44,7 @@ async fn serve(server: &MockServer, mock: &command::MockServer, console: Console
     if mock.stdio {
         let served = server.serve_stdio(pipes::stdin(), pipes::stdout(), std::future::pending());
         return match served.await {
-            // A client that leaves takes the pipe with it.
+            // A client that leaves closes the pipe.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(CliError::failed("the connection over stdin and stdout broke").with_source(&error))
             }

@@ -1,4 +1,4 @@
-//! What each verb does, one file for each.
+//! The verbs of the command line.
 
 pub(crate) mod call;
 pub(crate) mod configuration;
@@ -27,11 +27,10 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// How long the export of the last spans may take: whoever waits for a command waits for that too.
+/// Time limit for the last export of spans. The user waits for it.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs a verb on the toolplane of the configuration and ends its servers afterwards, also when a signal cuts the
-/// verb short.
+/// Runs a verb on the toolplane of the configuration and ends the servers afterwards, also after a signal.
 fn on_plane<V>(options: &Options, console: Console, verb: V) -> Result<Exit, CliError>
 where
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
@@ -39,7 +38,7 @@ where
     on_plane_with(ChaosLayer::default(), options, console, verb)
 }
 
-/// The same, on one that has these faults on purpose.
+/// Runs a verb as [`on_plane`] does, with injected faults.
 fn on_plane_with<V>(chaos: ChaosLayer, options: &Options, console: Console, verb: V) -> Result<Exit, CliError>
 where
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
@@ -58,14 +57,14 @@ where
         };
         tokio::select! {
             () = ended => result,
-            // Someone does not want to wait for it.
+            // A second signal skips the shutdown.
             exit = signals.next() => Err(CliError::silent(exit)),
         }
     })
 }
 
-/// The faults that there are to be on purpose, by this file. Whoever reads the terminal or the log must not miss that there
-/// are.
+/// Loads the chaos file. Warns on the terminal and in the log, so that injected faults are never mistaken for real
+/// ones.
 fn chaos(file: Option<&Path>, console: Console) -> Result<ChaosLayer, CliError> {
     let Some(file) = file else {
         return Ok(ChaosLayer::default());

@@ -35,10 +35,10 @@ pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Res
     })
 }
 
-/// Deletes kept lists. The server need not be configured any more.
+/// Deletes kept lists, also those of servers that are no longer configured.
 async fn forget(name: Option<&str>, console: Console) -> Result<Exit, CliError> {
     let store = config::list_store().ok_or_else(|| {
-        let failure = CliError::failed("it is not known where lists are kept");
+        let failure = CliError::failed("no directory for kept lists");
         failure.with_hint("set `$HOME` or `$XDG_CACHE_HOME`")
     })?;
     let n_forgotten = store.forget(name).await.map_err(|error| {
@@ -53,7 +53,7 @@ async fn forget(name: Option<&str>, console: Console) -> Result<Exit, CliError> 
     Ok(Exit::Done)
 }
 
-/// Refuses the name of a server that is not configured.
+/// Returns an error if no server of this name is configured.
 pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), CliError> {
     if loaded
         .configuration
@@ -77,11 +77,11 @@ pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), CliError> {
     Err(if names.is_empty() {
         failure.with_hint("the configuration has no servers")
     } else {
-        failure.with_hint(format!("there are {}", names.join(", ")))
+        failure.with_hint(format!("known servers: {}", names.join(", ")))
     })
 }
 
-/// A server in the list: what the toolplane that has it says of it, and where it is configured.
+/// A server in the list: its state in this process or in a gateway, and its place in the configuration.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct ServerRow {
@@ -98,12 +98,12 @@ struct ServerRow {
     /// `read`, `kept` from an earlier run, or `missing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     lists: Option<String>,
-    /// Whether a health check is a part of its start.
+    /// `true` if a health check is a part of its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked_at_start: Option<bool>,
-    /// How many tries its start took so far.
+    /// Number of attempts to start it so far.
     attempts: u64,
-    /// How long it is left alone before it is tried again.
+    /// Time until the next attempt to start it.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_in_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,28 +112,28 @@ struct ServerRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     start_ms: Option<u64>,
     n_restarts: u64,
-    /// Why it failed.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Why it failed last, if it is well since.
+    /// Last failure of a server that is healthy again.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// What it says of itself, or the end of its stderr.
+    /// Identity of the server, or the end of its stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// The number of warnings about what it lists, and of entries that are not offered.
+    /// Number of warnings about its lists, and of entries that are not offered.
     n_warnings: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_warning: Option<String>,
-    /// The file with its line.
+    /// File and line of its configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// The process of the gateway that has it.
+    /// Process id of its gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     gateway: Option<String>,
 }
 
-/// The servers of the configuration, as they are in this process.
+/// Returns the servers of the configuration with their state in this process.
 fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<ServerRow> {
     let mut records: Vec<ServerRow> = plane
         .server_records()
@@ -172,7 +172,7 @@ fn transport(server: &ServerSpec) -> &'static str {
     }
 }
 
-/// The servers of the gateways that run here, as they are there: nothing is started for it.
+/// Lists the servers of running gateways; starts none.
 async fn list_of_gateways(console: Console) -> Result<Exit, CliError> {
     let answers = gateways::ask(console, OperatorClient::servers).await?;
     let rows = answers.iter().flat_map(|(gateway, records)| {
@@ -218,7 +218,7 @@ fn cells(row: &ServerRow) -> [String; 7] {
     let is_kept = row.lists.as_deref() == Some("kept");
     let kept = is_kept.then_some("its lists are kept from an earlier run");
     let detail = match (row.reason.as_deref(), row.detail.as_deref()) {
-        // The end of its stderr, of which the whole is in JSON: a table takes one line.
+        // The last line of stderr; JSON has all of it.
         (Some(reason), Some(stderr)) => match (first_line(reason), last_line(stderr)) {
             (reason, said) if reason.contains(said) => reason.to_owned(),
             (reason, said) => format!("{reason}; stderr: {said}"),
@@ -251,13 +251,13 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The last line that says anything.
+/// Returns the last line that contains a letter or digit.
 fn last_line(text: &str) -> &str {
     let says = |line: &&str| line.chars().any(char::is_alphanumeric);
     text.lines().rfind(says).unwrap_or_default().trim()
 }
 
-/// The number of warnings, and the first.
+/// Formats the number of warnings and the first of them.
 fn warnings(row: &ServerRow) -> String {
     match (row.n_warnings, &row.first_warning) {
         (0, _) => String::new(),
@@ -266,7 +266,7 @@ fn warnings(row: &ServerRow) -> String {
     }
 }
 
-/// When it is started.
+/// Formats the time of the next start.
 fn next(row: &ServerRow) -> String {
     match (row.retry_in_ms, row.state.as_str()) {
         (Some(pause), _) => format!("in {}", text::time(Duration::from_millis(pause))),
@@ -275,10 +275,10 @@ fn next(row: &ServerRow) -> String {
     }
 }
 
-/// How many lines of a failed server's stderr are shown.
+/// Maximum number of stderr lines of a failed server that are shown.
 const MAX_STDERR_LINES: usize = 5;
 
-/// Says that a server's tools are missing, why, and what it said last.
+/// Warns that a server's tools are missing, with the reason and the end of its stderr.
 pub(super) fn warn_of_failure(name: &str, reason: &str, detail: Option<&str>, console: Console) {
     let mut text = format!("the tools of `{name}` are missing: {}", text::line(reason));
     let lines: Vec<&str> = detail.unwrap_or_default().trim_end().lines().collect();

@@ -1,4 +1,4 @@
-//! What CI simulates, and that the checks find what they are for.
+//! The simulations of CI, and tests of the checks.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn the_same_seed_is_the_same_history() {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A call of one second that came out like this.
+/// Returns a call of one second with this result.
 fn invocation(result: CallResult) -> CallRecord {
     CallRecord {
         began: SECOND,
@@ -132,7 +132,7 @@ fn the_checks_find_what_they_are_for() {
     }
 }
 
-/// The end of an attempt at this second.
+/// Returns the end of an attempt at this second.
 fn ending(at: u64) -> AttemptEnd {
     AttemptEnd {
         operation: 0,
@@ -141,8 +141,8 @@ fn ending(at: u64) -> AttemptEnd {
     }
 }
 
-/// A question to a tool whose answers are kept: answered at the times of `answers`, and called from 10 s to 12 s, when
-/// it was given this one of them.
+/// Returns a question to a cached tool: answered at the times of `answers`, and called from 10 s to 12 s, when it
+/// received the given one of them.
 fn question(answers: &[u64], result: CallResult, answer: usize, said: ReplyFreshness) -> SimulationRecord {
     let mut record = record(OperationRecord {
         tool: "look",
@@ -182,7 +182,7 @@ fn the_checks_find_answers_that_are_old() {
         change(&mut record);
         record
     };
-    // Another configuration has its answer at the same time.
+    // Another configuration has an answer at the same time.
     let both = with(|record| record.answers[1].generation = 1);
     assert_eq!(check(&both), Vec::<String>::new());
     let bad = [
@@ -240,7 +240,7 @@ fn the_checks_find_answers_that_are_old() {
         let found = check(&record);
         assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
     }
-    // What may run twice can be lost and asked again.
+    // A repeatable call can be lost and made again.
     let lost = with(|record| record.losses.push(ending(11)));
     assert_eq!(check(&lost), Vec::<String>::new());
 }

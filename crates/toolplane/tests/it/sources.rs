@@ -8,7 +8,7 @@ use std::{
 use mcp_mock::{MockPrompt, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
 use tokio::time::{sleep, timeout};
-use tool_testkit::Script;
+use tool_testkit::ScriptedExecutor;
 use toolplane::{
     CallRequest, Toolplane,
     core::{

@@ -1,4 +1,4 @@
-//! The proxy in front of a ledger, as a client of plain bytes sees it.
+//! The proxy in front of an execution counter, from the view of a client of plain bytes.
 
 use std::{
     io::{self, ErrorKind},
@@ -14,7 +14,7 @@ use tp_fault::{
     Direction, ExecutionCounter, ExecutionCounterOptions, Fault, FaultEvent, Plan, Proxy, ProxyOptions,
 };
 
-/// How long a test may hang before it fails.
+/// Time limit of a test, to detect a hang.
 const LONG: Duration = Duration::from_secs(30);
 
 fn fault(text: &str) -> Fault {
@@ -26,7 +26,7 @@ fn request(id: &str) -> String {
     format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Sends a request on a connection of its own and reads all that comes until the end.
+/// Sends a request on its own connection and reads until the end.
 async fn ask(proxy: &Proxy, id: &str) -> (String, io::Result<()>) {
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     client.write_all(request(id).as_bytes()).await.unwrap();
@@ -132,12 +132,12 @@ async fn a_response_that_is_cut_has_so_many_bytes_and_was_done() {
 async fn half_of_a_connection_can_end() {
     let ledger = ExecutionCounter::start().await.unwrap();
     let whole = request("half").len();
-    // All of the request and then its end: the answer still comes.
+    // All of the request and then its end: the answer still arrives.
     let plan = Plan::new([fault(&format!("half-close:request={whole}"))]);
     let proxy = Proxy::start(ledger.address(), plan).await.unwrap();
     let (answer, _) = ask(&proxy, "half").await;
     assert!(answer.ends_with(r#"{"id":"half","n":1}"#), "{answer}");
-    // The answer ends, and the client can go on speaking to nobody.
+    // The answer ends, while the client can still write.
     proxy
         .set_plan(Plan::new([fault("half-close:response=8")]))
         .unwrap();
@@ -268,7 +268,7 @@ async fn a_client_that_leaves_takes_its_connection_to_the_upstream_with_it() {
 
 #[tokio::test]
 async fn plain_tcp_is_one_exchange_for_each_connection() {
-    // It says back what it hears, and is done when the other one is.
+    // An echo server, which closes when the client does.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let upstream = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -327,7 +327,7 @@ async fn faults_of_programs_are_refused() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("`{text}` is for a wrapped program: a connection has no such fault")
+            format!("`{text}` applies to wrapped programs, not to connections")
         );
     }
     let options = ProxyOptions {
@@ -340,6 +340,6 @@ async fn faults_of_programs_are_refused() {
             .await
             .unwrap_err()
             .to_string()
-            .contains("plain TCP has no such fault")
+            .contains("not to plain TCP")
     );
 }

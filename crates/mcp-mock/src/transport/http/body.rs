@@ -1,4 +1,4 @@
-//! Answers and their bodies: how a script delivers them.
+//! Bodies of answers, delivered as their script asks.
 
 use std::{convert::Infallible, future, pin::Pin, sync::Arc};
 
@@ -21,17 +21,17 @@ use crate::{
     transport::delivery::{Delivery, Framing, SendStep},
 };
 
-/// The connection is closed because the script says so.
+/// Error that closes the connection because the script asks for it.
 #[derive(Debug, thiserror::Error)]
 #[error("the script closes the connection")]
 pub(crate) struct ClosedByScript;
 
-/// Why no more is sent of a body.
+/// Reason why a body ends.
 #[derive(Clone, Copy)]
 pub(super) enum BodyEnd {
-    /// It breaks off with the connection.
+    /// The connection breaks off.
     Cut,
-    /// It is at its end.
+    /// The body is complete.
     End,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn is_stream(response: &Response<ResponseBody>) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
-/// Says that an answer is of the type that its script wants.
+/// Sets the media type that the script declares.
 pub(super) fn retype(response: &mut Response<AnswerBody>, misbehaviors: &[Misbehavior]) {
     for misbehavior in misbehaviors {
         if let Misbehavior::ContentType(kind) = misbehavior
@@ -52,7 +52,7 @@ pub(super) fn retype(response: &mut Response<AnswerBody>, misbehaviors: &[Misbeh
     }
 }
 
-/// An answer in one piece, which becomes a stream of events when more than one message has to be sent.
+/// Returns an answer in one piece, or as an event stream if several messages have to be sent.
 pub(super) async fn whole(
     plan: &ReplyPlan,
     response: Response<ResponseBody>,
@@ -72,7 +72,7 @@ pub(super) async fn whole(
     Response::from_parts(head, boxed(sent(pieces)))
 }
 
-/// A stream of events: the one that holds the answer to its request may misbehave, and notifications that are scripted.
+/// Returns an event stream, in which the answer to its request and scripted notifications may misbehave.
 pub(super) fn events(state: Arc<State>, plan: Option<Arc<ReplyPlan>>, body: ResponseBody) -> AnswerBody {
     boxed(told(state, plan, body))
 }
@@ -85,7 +85,7 @@ pub(super) fn told(state: Arc<State>, plan: Option<Arc<ReplyPlan>>, body: Respon
     Box::pin(frames.flat_map(move |event| sent_event(&state, plan.as_deref(), event)))
 }
 
-/// An event as it is sent; the server behind sends each as one frame.
+/// Returns the frames of one event. The inner server sends each event as one frame.
 fn sent_event(state: &State, plan: Option<&ReplyPlan>, event: Bytes) -> FrameStream {
     let mut decoder = SseDecoder::new(usize::MAX);
     decoder.push(&event);
@@ -117,12 +117,12 @@ fn sent_event(state: &State, plan: Option<&ReplyPlan>, event: Bytes) -> FrameStr
 
 pub(super) type FrameStream = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BodyEnd>> + Send>>;
 
-/// The end of a body, in the middle of it.
+/// Returns the end of a body.
 fn stopped(how: BodyEnd) -> FrameStream {
     Box::pin(stream::once(future::ready(Err(how))))
 }
 
-/// So many bytes of a body, and then its end.
+/// Limits a body to `most` bytes.
 pub(super) fn limited(frames: FrameStream, most: usize, stop: BodyEnd) -> FrameStream {
     let start = (frames, most, false);
     Box::pin(stream::unfold(
@@ -132,7 +132,7 @@ pub(super) fn limited(frames: FrameStream, most: usize, stop: BodyEnd) -> FrameS
                 return None;
             }
             if left == 0 {
-                // What was sent before is written out first.
+                // Yields, so that earlier frames are written first.
                 yield_now().await;
                 return Some((Err(stop), (frames, 0, true)));
             }
@@ -147,7 +147,7 @@ pub(super) fn limited(frames: FrameStream, most: usize, stop: BodyEnd) -> FrameS
     ))
 }
 
-/// The pieces as they are sent, with the pauses between them.
+/// Returns the frames of the steps, with the pauses between them.
 fn sent(pieces: Vec<SendStep>) -> FrameStream {
     let frames = stream::iter(pieces).filter_map(async |piece| match piece {
         SendStep::Bytes(bytes) => Some(Ok(Frame::data(bytes))),
@@ -156,7 +156,7 @@ fn sent(pieces: Vec<SendStep>) -> FrameStream {
             None
         }
         SendStep::Close => {
-            // What was sent before is written out first.
+            // Yields, so that earlier frames are written first.
             yield_now().await;
             Some(Err(BodyEnd::Cut))
         }
@@ -200,7 +200,7 @@ pub(super) fn not_found() -> Response<AnswerBody> {
     json(StatusCode::NOT_FOUND, mcp_wire::error(None, &error).into())
 }
 
-/// A status that a script asks for; what is no status or header is left out.
+/// Returns a scripted status. Invalid status codes become 500, invalid headers are dropped.
 pub(super) fn refusal(status: u16, headers: &[(String, String)], body: &str) -> Response<AnswerBody> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = answer(status, body.to_owned().into());

@@ -1,4 +1,4 @@
-//! Connections over HTTP: what comes in is noted, what goes out may misbehave.
+//! Streamable HTTP: records requests and breaks answers as their scripts ask.
 
 mod body;
 
@@ -38,10 +38,10 @@ use crate::{
     },
 };
 
-/// How large a request may be.
+/// Maximum size of a request, in bytes.
 const MAX_REQUEST: usize = 256 * 1024 * 1024;
 
-/// A mock server that listens: it stops when this is dropped.
+/// A listening mock server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct MockHttp {
     address: SocketAddr,
@@ -53,25 +53,25 @@ impl MockHttp {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let task = tokio::spawn(async move {
-            // It fails for nothing so far, and a client would see the connection refused.
+            // No failure is known; a client would see a refused connection.
             let _ = serve(state, listener, future::pending()).await;
         });
         Ok(Self { address, task })
     }
 
-    /// The URL for clients.
+    /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The URL for clients of HTTP+SSE, the transport of 2024-11-05. What is about HTTP in a script changes nothing there.
+    /// Returns the URL for clients of HTTP+SSE, the transport of 2024-11-05. Misbehaviors of HTTP do not apply there.
     #[must_use]
     pub fn sse_url(&self) -> String {
         format!("http://{}{}", self.address, legacy_sse::PATH)
     }
 
-    /// Where the server listens.
+    /// Returns the address of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -84,7 +84,7 @@ impl Drop for MockHttp {
     }
 }
 
-/// Serves clients over HTTP, at `/mcp`, until `shutdown` comes.
+/// Serves clients over HTTP, at `/mcp`, until `shutdown` completes.
 pub(crate) async fn serve(
     state: Arc<State>,
     listener: TcpListener,
@@ -110,14 +110,14 @@ pub(crate) async fn serve(
     serve_http(listener, ServeOptions::default(), |_| endpoint.clone(), shutdown).await
 }
 
-/// The service of every connection.
+/// The service of all connections.
 #[derive(Clone)]
 struct Endpoint(Arc<Inner>);
 
 struct Inner {
     state: Arc<State>,
     service: HttpService<MockService>,
-    /// The sessions that are forgotten.
+    /// Ids of forgotten sessions.
     dropped: Mutex<HashSet<HeaderValue>>,
     sse_clients: Arc<SseClients>,
 }
@@ -205,7 +205,7 @@ impl Inner {
         }
     }
 
-    /// Answers a request as its script will have it.
+    /// Answers a request as its script asks.
     async fn planned(&self, plan: &Arc<ReplyPlan>, head: Parts, bytes: Bytes) -> Answer {
         if let Some(answer) = self.instead(plan, &head).await {
             return answer;
@@ -236,7 +236,7 @@ impl Inner {
         Ok(response)
     }
 
-    /// Opens the stream on which a legacy client listens, as its script will have it.
+    /// Opens the stream of a legacy client as its script asks.
     async fn opened(&self, reply: &MockReply, request: Request<RequestBody>) -> Answer {
         sleep(reply.delays()).await;
         if let Some(answer) = self.refused(&reply.misbehaviors, request.headers()) {
@@ -274,7 +274,7 @@ impl Inner {
         Ok(response)
     }
 
-    /// What is answered without working on the request.
+    /// Returns the scripted answer that replaces the handling of a request.
     async fn instead(&self, plan: &ReplyPlan, head: &Parts) -> Option<Answer> {
         let answer = self.refused(plan.misbehaviors(), &head.headers)?;
         sleep(plan.reply.delays()).await;
@@ -301,5 +301,5 @@ impl Inner {
     }
 }
 
-/// What a script calls the opening of the stream on which a legacy client listens.
+/// Method of a script for the opening of a legacy client's stream.
 const LISTENING: &str = "GET";

@@ -1,4 +1,4 @@
-//! From `name=value` words to the text of a JSON object.
+//! Conversion of `name=value` words into a JSON object.
 
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, value::RawValue};
@@ -6,20 +6,20 @@ use serde_json::{Value, value::RawValue};
 use super::schema::{TypeSet, property, resolved};
 use crate::error::CliError;
 
-/// One argument on its way into the object.
+/// One argument of the object.
 struct Argument {
     name: String,
-    /// The value as JSON text: numbers keep the digits that were typed.
+    /// Value as JSON text: numbers keep the digits that were typed.
     value: TypedValue,
 }
 
 enum TypedValue {
     Json(RawJson),
-    /// A list that more words may add to.
+    /// A list, to which further words may append.
     List(Vec<RawJson>),
 }
 
-/// The object that these words stand for, typed by a tool's input schema.
+/// Converts the words into a JSON object, typed by a tool's input schema.
 pub(super) fn parse(words: &[String], schema: &Value) -> Result<String, CliError> {
     let mut arguments: Vec<Argument> = Vec::new();
     for word in words {
@@ -57,10 +57,10 @@ fn list(items: &[RawJson]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// Takes one word apart: `name:=json` or `name=value`.
+/// Splits one word: `name:=json` or `name=value`.
 fn parse_word<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, TypedValue), CliError> {
     let Some((name, value)) = word.split_once('=') else {
-        return Err(CliError::usage(format!("`{word}` is no argument"))
+        return Err(CliError::usage(format!("invalid argument `{word}`"))
             .with_hint("write `name=value`, `name:=json`, or all of them as `--json '{…}'`"));
     };
     let (name, is_json) = match name.strip_suffix(':') {
@@ -68,11 +68,11 @@ fn parse_word<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, TypedValue)
         None => (name, false),
     };
     if name.is_empty() {
-        return Err(CliError::usage(format!("`{word}` has no name before the `=`")));
+        return Err(CliError::usage(format!("missing argument name in `{word}`")));
     }
     let value = if is_json {
         let json = RawJson::parse(value.to_owned()).map_err(|error| {
-            CliError::usage(format!("the value of `{name}` is no JSON"))
+            CliError::usage(format!("invalid JSON in the value of `{name}`"))
                 .with_source(&error)
                 .with_hint(format!("write `{name}=…` for a text"))
         })?;
@@ -83,7 +83,7 @@ fn parse_word<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, TypedValue)
     Ok((name, value))
 }
 
-/// A value of the type that the schema asks for. A text stays a text wherever one is allowed.
+/// Converts a text to the type that the schema asks for. It stays a string wherever one is allowed.
 fn typed(name: &str, text: &str, schema: Option<&Value>, root: &Value) -> Result<TypedValue, CliError> {
     let types = schema
         .map(|schema| TypeSet::for_schema(schema, root))
@@ -106,11 +106,11 @@ fn typed(name: &str, text: &str, schema: Option<&Value>, root: &Value) -> Result
     )))
 }
 
-/// A word as a number, truth value, null or object, if the types allow it and it is one.
+/// Converts a word to a number, boolean, null or object, if it is one and the types allow it.
 fn scalar(text: &str, types: TypeSet) -> Option<RawJson> {
     let json = RawJson::parse(text.to_owned()).ok()?;
     let fits = match json.kind() {
-        // Whether the number is a whole one is the validator's to say: `1.0` is.
+        // The validator decides if a number is an integer: `1.0` is.
         JsonKind::Number => types.has("integer") || types.has("number"),
         JsonKind::Bool => types.has("boolean"),
         JsonKind::Null => types.has("null"),
@@ -120,11 +120,11 @@ fn scalar(text: &str, types: TypeSet) -> Option<RawJson> {
     fits.then_some(json)
 }
 
-/// A list: as JSON, or its elements with commas between them.
+/// Converts a list: JSON, or elements separated by commas.
 fn elements(name: &str, text: &str, items: Option<&Value>, root: &Value) -> Result<Vec<RawJson>, CliError> {
     let as_json = match text.trim_start().chars().next() {
         Some('[') => json_list(text.to_owned()),
-        // Objects hold commas of their own.
+        // Objects contain commas themselves.
         Some('{') => json_list(format!("[{text}]")),
         _ => None,
     };
@@ -238,9 +238,9 @@ mod tests {
         );
         check(&["s=1", "s=2"], Err("the argument `s` is given twice"));
         check(&["l:=[1]", "l=2"], Err("the argument `l` is given twice"));
-        check(&["s"], Err("`s` is no argument"));
-        check(&["=x"], Err("`=x` has no name before the `=`"));
-        check(&[":=1"], Err("`:=1` has no name before the `=`"));
-        check(&["any:={a}"], Err("the value of `any` is no JSON"));
+        check(&["s"], Err("invalid argument `s`"));
+        check(&["=x"], Err("missing argument name in `=x`"));
+        check(&[":=1"], Err("missing argument name in `:=1`"));
+        check(&["any:={a}"], Err("invalid JSON in the value of `any`"));
     }
 }

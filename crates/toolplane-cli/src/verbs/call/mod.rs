@@ -26,11 +26,11 @@ use crate::{
     output::{Console, text},
 };
 
-/// How many bytes arguments may have: as many as the body of a request.
+/// Maximum size of the arguments, in bytes: the same as of a request body.
 const MAX_ARGUMENTS: u64 = 4 << 20;
 
 pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Exit, CliError> {
-    // Read before anything starts: a server need not wait for someone who types.
+    // Read before anything starts, so that no server waits for typed input.
     let whole = call.json.as_deref().map(read_arguments).transpose()?;
     let chaos = super::chaos(call.chaos.as_deref(), console)?;
     on_plane_with(chaos, options, console, async |_, plane| {
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Ex
         };
         let mut request = CallRequest::new(call.tool.as_str()).arguments(arguments);
         if let Some(timeout) = call.timeout {
-            // Finding the tool may have started its server, which counts.
+            // Finding the tool may have started its server; that time counts.
             request = request.deadline(timeout.saturating_sub(start.elapsed()));
         }
         if let Some(key) = &call.idempotency_key {
@@ -63,15 +63,15 @@ pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Ex
     })
 }
 
-/// The arguments as JSON, typed by the tool's schema.
+/// Returns the arguments as JSON, typed by the tool's schema.
 async fn typed(plane: &Toolplane, call: &Call) -> Result<String, CliError> {
     match find_tool(plane, call).await {
         Ok(tool) => {
-            let hint = format!("`toolplane tools show {}` shows what it takes", call.tool);
+            let hint = format!("`toolplane tools show {}` shows its arguments", call.tool);
             let schema = tool.descriptor().input_schema.to().unwrap_or_default();
             arguments::parse(&call.arguments, &schema).map_err(|failure| failure.with_hint_if_none(hint))
         }
-        // A tool that the caller may not see is not found here; the call itself says which rule forbids it.
+        // The caller may lack the permission to see the tool; the call itself names the rule that forbids it.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             arguments::parse(&call.arguments, &Value::Null).map_err(|_| error.into())
         }
@@ -79,7 +79,7 @@ async fn typed(plane: &Toolplane, call: &Call) -> Result<String, CliError> {
     }
 }
 
-/// The tool, found within the time limit: its server may have to be started first.
+/// Finds the tool within the time limit, which includes a start of its server.
 async fn find_tool(plane: &Toolplane, call: &Call) -> Result<Arc<Tool>, ToolError> {
     let caller = plane.local_caller();
     let find_tool = plane.describe(&call.tool, &caller);
@@ -131,7 +131,7 @@ async fn make(
     }
 }
 
-/// How a call ended, and what the layers decided if that is to be shown.
+/// Result of a call, and the decisions of the layers for `--explain`.
 type ExplainedResult = (Result<Outcome, ToolError>, Option<Vec<LayerDecision>>);
 
 async fn once(plane: &Toolplane, call: &Call, request: CallRequest) -> ExplainedResult {
@@ -143,7 +143,7 @@ async fn once(plane: &Toolplane, call: &Call, request: CallRequest) -> Explained
     }
 }
 
-/// Approves a call of one's own: who calls here may decide here, unless somebody else must.
+/// Approves the user's own call. A rule may require another person.
 async fn approve(plane: &Toolplane, handle: &str) -> Result<(), CliError> {
     let by = &plane.local_caller().principal;
     let decided = plane
@@ -163,11 +163,11 @@ fn finished(outcome: &Outcome, notes: Option<&[LayerDecision]>, console: Console
                 "it waits for {}, as `{}`",
                 pending.reason, pending.handle
             ));
-            // Nobody else can reach what this process keeps: a gateway is for that.
-            return Err(failure.with_hint("`--approve` approves it, unless somebody else must"));
+            // Only a gateway keeps pending calls where others can reach them.
+            return Err(failure.with_hint("`--approve` approves it, unless another person must"));
         }
-        Outcome::NeedsInput(_) => return Err(unfinished("the tool asks for more than its arguments")),
-        _ => return Err(unfinished("the tool works on in the background")),
+        Outcome::NeedsInput(_) => return Err(unfinished("the tool asks for input")),
+        _ => return Err(unfinished("the tool continues as a task")),
     };
     result::print(reply, notes, console)?;
     Ok(if reply.is_error { Exit::Failed } else { Exit::Done })
@@ -185,7 +185,7 @@ fn failed(tool: &str, error: ToolError, notes: Option<&[LayerDecision]>, console
     let is_unfit = error.kind() == ErrorKind::InvalidArguments;
     let mut failure = CliError::from(error);
     if is_unfit {
-        failure = failure.with_hint(format!("`toolplane tools show {tool}` shows what it takes"));
+        failure = failure.with_hint(format!("`toolplane tools show {tool}` shows its arguments"));
     }
     if let Some(notes) = notes {
         if console.format == Format::Json {
@@ -223,7 +223,7 @@ fn read_limited(source: impl Read) -> io::Result<String> {
     Ok(text)
 }
 
-/// Shows a tool's progress to whoever watches.
+/// Prints a tool's progress.
 struct ProgressPrinter(Console);
 
 impl Progress for ProgressPrinter {
@@ -242,7 +242,7 @@ impl Progress for ProgressPrinter {
     }
 }
 
-/// A point on the call's time line as people read it.
+/// Returns the time between two decisions.
 fn elapsed(note: &LayerDecision, first: &LayerDecision) -> Duration {
     note.at.since(first.at)
 }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::command::{Cli, command};
 
-    /// A task that nothing is ever heard of.
+    /// A task that never reports anything.
     struct Never;
 
     impl Invoke for Never {

@@ -6,7 +6,7 @@ use std::{
 
 use crate::{command::Init, error::CliError, exit::Exit, output::Console};
 
-/// The example: it works without a network, and shows the rest as comments.
+/// Example configuration. It works without a network and shows the rest as comments.
 const EXAMPLE: &str = include_str!("init.yaml");
 const DEFAULT_FILE: &str = "toolplane.yaml";
 
@@ -14,7 +14,7 @@ pub(crate) fn run(init: &Init, console: Console) -> Result<Exit, CliError> {
     let file = &init.file;
     let name = file.display();
     write(file, init.force).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => CliError::failed(format!("`{name}` is there already"))
+        io::ErrorKind::AlreadyExists => CliError::failed(format!("`{name}` exists already"))
             .with_hint("name another file, or replace it with `--force`"),
         _ => CliError::failed(format!("cannot write `{name}`")).with_source(&error),
     })?;
@@ -33,7 +33,7 @@ pub(crate) fn run(init: &Init, console: Console) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// Writes the example, over a file that is there only if that was asked for.
+/// Writes the example. Overwrites an existing file only with `force`.
 fn write(file: &Path, force: bool) -> io::Result<()> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory)?;

@@ -1,4 +1,4 @@
-//! Calls of running gateways that wait for somebody's approval.
+//! `toolplane approvals`: calls of running gateways that wait for approval.
 
 use raw_json::RawJson;
 use serde::Serialize;
@@ -44,7 +44,7 @@ impl LocatedApproval {
     }
 }
 
-/// Everything that all gateways of this user keep.
+/// Returns all approvals of this user's gateways.
 async fn all(console: Console) -> Result<Vec<LocatedApproval>, CliError> {
     let answers = gateways::ask(console, OperatorClient::approvals).await?;
     let all = answers.into_iter().flat_map(|(gateway, approvals)| {
@@ -57,30 +57,30 @@ async fn all(console: Console) -> Result<Vec<LocatedApproval>, CliError> {
     Ok(all.collect())
 }
 
-/// The one whose handle this is, or begins so.
+/// Finds the approval whose handle is `handle` or begins with it.
 async fn locate(handle: &str, console: Console) -> Result<LocatedApproval, CliError> {
     let mut all = all(console).await?;
     all.retain(|found| !handle.is_empty() && found.text("handle").starts_with(handle));
     match (all.pop(), all.is_empty()) {
         (Some(found), true) => Ok(found),
         (None, _) => Err(not_found(format!(
-            "no call waits for approval as `{}`",
+            "no approval has the handle `{}`",
             text::line(handle)
         ))),
         _ => Err(CliError::usage(format!(
             "more than one handle begins with `{}`",
             text::line(handle)
         ))
-        .with_hint("write more of it")),
+        .with_hint("write more characters of it")),
     }
 }
 
 fn not_found(message: String) -> CliError {
     CliError::new(Exit::NotFound, "not_found", message)
-        .with_hint("`toolplane approvals ls` lists those of the gateways that run here")
+        .with_hint("`toolplane approvals ls` lists the approvals of running gateways")
 }
 
-/// An approval in the list.
+/// An approval as its gateway reports it.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct ApprovalRecord<'a>(&'a RawJson);
@@ -99,7 +99,7 @@ async fn list(console: Console) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// How much of the arguments a line of the list shows.
+/// Maximum number of characters of the arguments in a list.
 const MAX_SHOWN: usize = 60;
 
 fn cells(found: &LocatedApproval) -> [String; 6] {

@@ -21,9 +21,9 @@ use crate::{
     verbs::on_plane,
 };
 
-/// How long a gateway may take to answer.
+/// Time limit for the answer of a gateway.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How large its answer may be.
+/// Maximum size of the answer, in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 
 pub(crate) fn run(options: &Options, health: &Health, console: Console) -> Result<Exit, CliError> {
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options, health: &Health, console: Console) -> Resul
     })
 }
 
-/// Where the gateway of the configuration listens; the usual address without one.
+/// Returns the address of the configured gateway, or the default without a configuration.
 fn configured(options: &Options, console: Console) -> Result<SocketAddr, CliError> {
     let Ok(files) = config::files(options) else {
         return Ok(Configuration::default().gateway.listen);
@@ -58,7 +58,7 @@ fn configured(options: &Options, console: Console) -> Result<SocketAddr, CliErro
     Ok(loaded.configuration.gateway.listen)
 }
 
-/// Checks everything once, without a gateway.
+/// Runs all checks once, without a gateway.
 fn direct(options: &Options, console: Console) -> Result<Exit, CliError> {
     on_plane(options, console, async |_, plane| {
         plane.list(&plane.local_caller()).await;
@@ -82,7 +82,7 @@ fn direct(options: &Options, console: Console) -> Result<Exit, CliError> {
     })
 }
 
-/// The page of a toolplane in which this has failed: it is not ready, whether or not a gateway would be.
+/// Adds reasons to a health page and marks it as not ready, even if a gateway would be.
 fn with_reasons(page: RawJson, reasons: &[String]) -> RawJson {
     if reasons.is_empty() {
         return page;
@@ -95,7 +95,7 @@ fn with_reasons(page: RawJson, reasons: &[String]) -> RawJson {
     RawJson::from(values)
 }
 
-/// Asks a gateway for its page.
+/// Asks a gateway for its health page.
 async fn ask(address: SocketAddr) -> Result<RawJson, CliError> {
     let failed = |what: &str, error: &(dyn std::error::Error + 'static)| {
         let message = format!("the gateway at `{address}` {what}");
@@ -105,7 +105,7 @@ async fn ask(address: SocketAddr) -> Result<RawJson, CliError> {
         failed("cannot be reached", &error)
             .with_hint("`toolplane serve` starts one; `--address` names another, `--direct` asks none")
     })?;
-    let broke = |error: hyper::Error| failed("broke the connection", &error);
+    let broke = |error: hyper::Error| failed("closed the connection", &error);
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broke)?;
     let request = Request::get("/health")
         .header(HOST, address.to_string())
@@ -115,16 +115,16 @@ async fn ask(address: SocketAddr) -> Result<RawJson, CliError> {
         let answer = sender.send_request(request).await.map_err(broke)?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-        let body = body.map_err(|error| failed("broke the connection", &*error))?;
+        let body = body.map_err(|error| failed("closed the connection", &*error))?;
         Ok::<_, CliError>((status, body.to_bytes()))
     };
-    // The connection ends with the sender; what becomes of it shows in the answer.
+    // The connection ends with the sender; its result shows in the answer.
     let (answered, _) = tokio::join!(exchange, connection);
     let (status, body) = answered?;
     if !status.is_success() {
-        let message = format!("what listens at `{address}` answered with HTTP status {status}");
+        let message = format!("the server at `{address}` answered with HTTP status {status}");
         return Err(CliError::new(Exit::Unavailable, "unavailable", message)
-            .with_hint("it may be no gateway, or one that wants to know who asks"));
+            .with_hint("it may not be a gateway, or it may require authentication"));
     }
     RawJson::parse(body).map_err(|error| failed("did not answer in JSON", &error))
 }
@@ -136,7 +136,7 @@ fn show(page: &RawJson, console: Console) -> Result<Exit, CliError> {
     Ok(if is_ready { Exit::Done } else { Exit::Failed })
 }
 
-/// The page as render_table read it.
+/// Formats the page as a table.
 fn render_table(page: &Value, console: Console) -> String {
     let text = |value: &Value| text::line(value.as_str().unwrap_or_default()).into_owned();
     let mut lines = vec![text(&page["status"]).replace('_', " ")];

@@ -1,4 +1,4 @@
-//! Calls of running gateways of which nobody knows whether the tool ran, and those with an idempotency key.
+//! `toolplane ledger`: calls of running gateways with unknown outcome or with an idempotency key.
 
 use raw_json::RawJson;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub(crate) fn run(ledger: &Ledger, console: Console) -> Result<Exit, CliError> {
     })
 }
 
-/// A call as its gateway remembers it.
+/// A call as its gateway records it.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct LedgerRecord(RawJson);
@@ -48,7 +48,7 @@ async fn list(console: Console) -> Result<Exit, CliError> {
     let calls = answers.into_iter().flat_map(|(_, calls)| calls);
     let calls: Vec<_> = calls.map(LedgerRecord).collect();
     if calls.is_empty() && console.format == Format::Table {
-        console.say("of every call it is known whether the tool ran");
+        console.say("no calls with unknown outcome");
         return Ok(Exit::Done);
     }
     console.list(&calls, |table| {
@@ -65,7 +65,7 @@ async fn list(console: Console) -> Result<Exit, CliError> {
 
 async fn show(id: &str, console: Console) -> Result<Exit, CliError> {
     let id: CorrelationId = id.parse().map_err(|_| {
-        let message = format!("`{}` is no id of a call", text::line(id));
+        let message = format!("invalid call id `{}`", text::line(id));
         CliError::usage(message)
             .with_hint("it is 32 hexadecimal digits: `ledger_id` in the error, `correlation_id` in the logs")
     })?;

@@ -35,7 +35,7 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// How long the export of the last spans may take at the end.
+/// Time limit for the last export of spans.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, CliError> {
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let served = async {
             tokio::select! {
                 served = serve_until(&loaded, &plane, serve, http, metrics, console, stop.clone()) => served,
-                // These never end.
+                // These futures never end.
                 () = plane.watch_health() => Ok(()),
                 () = plane.watch_rules() => Ok(()),
                 () = memory::return_free_memory() => Ok(()),
@@ -86,12 +86,12 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
     })
 }
 
-/// Whether calls are registry, and where that can be read.
+/// Metrics of the gateway, and where they are served.
 struct MetricsEndpoint {
     registry: Option<Arc<Metrics>>,
-    /// At the gateway's own address.
+    /// `true` if they are served at the gateway's own address.
     at_gateway: bool,
-    /// At an address of their own.
+    /// Separate address of the metrics.
     listen: Option<SocketAddr>,
 }
 
@@ -107,7 +107,7 @@ impl MetricsEndpoint {
         }
     }
 
-    /// Serves them at their own address, if they have one, as long as the task is not stopped.
+    /// Serves the metrics at their separate address, if they have one, until the returned task is dropped.
     async fn serve(&self, console: Console) -> Result<Option<AbortOnDrop>, CliError> {
         let (Some(metrics), Some(address)) = (&self.registry, self.listen) else {
             return Ok(None);
@@ -126,7 +126,7 @@ impl MetricsEndpoint {
     }
 }
 
-/// A task that ends with whoever started it.
+/// Task that is aborted when this is dropped.
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
@@ -135,7 +135,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Time for which serving waits until the lists of an earlier run are read.
+/// Time limit for reading the lists of an earlier run before serving.
 const RECALL_LIMIT: Duration = Duration::from_secs(1);
 
 async fn serve_until(
@@ -156,7 +156,7 @@ async fn serve_until(
     let gateway = Gateway::new(plane.clone(), gateway_options);
     let _operator = serve_operator(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
-    // The first answer tells clients the instructions of all servers, those from kept lists among them.
+    // The first answer contains the instructions of all servers, those of kept lists included.
     if timeout(RECALL_LIMIT, plane.recall()).await.is_err() {
         tracing::warn!("the lists of an earlier run take long to read: clients are served without them");
     }
@@ -166,7 +166,7 @@ async fn serve_until(
         gateway.cancel_parked().await;
         return served;
     }
-    // Bound before anything is started: an address in use must not cost a start of every server.
+    // Bound before the servers start: an address in use must not cost their start.
     let address = serve.http.unwrap_or(loaded.configuration.gateway.listen);
     let listener = listen(address).await?;
     announce(&listener, console)?;
@@ -176,8 +176,8 @@ async fn serve_until(
     served
 }
 
-/// Lets operators in, who approve calls and look at servers. The socket is there as long as what is returned, whether any call needs approval now
-/// or only after the configuration is loaded again.
+/// Serves operators, who approve calls and look at servers. The socket exists as long as the returned value. It is
+/// needed even if no call needs approval yet, because a reload may change that.
 fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Option<GatewaySocket> {
     match sockets::bind() {
         Ok(mut socket) => {
@@ -186,7 +186,7 @@ fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Optio
             tokio::spawn(async move { gateway.serve_operator(listener, pending()).await });
             Some(socket)
         }
-        // What a client is asked works without it, and everything else stays unapproved.
+        // Approval by the client works without the socket; all other calls stay unapproved.
         Err(error) if loaded.configuration.may_need_approval() => {
             console.warn(&format!(
                 "`toolplane approvals` cannot reach this gateway: {error}"
@@ -200,7 +200,7 @@ fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Optio
     }
 }
 
-/// Starts servers now, so that the first list need not wait for them.
+/// Starts the servers in the background, so that the first list does not wait for them.
 async fn start_servers(plane: Toolplane, console: Console) {
     plane.start_servers().await;
     for (name, status) in plane.sources() {
@@ -249,7 +249,7 @@ fn http_options(spec: &GatewaySpec) -> HttpServerOptions {
     }
 }
 
-/// Who may come over HTTP.
+/// Returns the hosts and origins that may connect over HTTP.
 fn allowed(spec: &GatewaySpec) -> Allowed {
     Allowed {
         hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
@@ -257,7 +257,7 @@ fn allowed(spec: &GatewaySpec) -> Allowed {
     }
 }
 
-/// Binds the address. Only this machine may reach it: there is no authentication yet.
+/// Binds a loopback address. Others are refused: there is no authentication yet.
 pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
     if !is_loopback(address.ip()) {
         return Err(CliError::configuration(format!(
@@ -276,7 +276,7 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// Says where the server is: for people on stderr, as data for programs.
+/// Announces the URL: on stderr for people, as data for programs.
 pub(super) fn announce(listener: &TcpListener, console: Console) -> Result<(), CliError> {
     let address = listener
         .local_addr()

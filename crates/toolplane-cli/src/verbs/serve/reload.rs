@@ -1,4 +1,4 @@
-//! The configuration, loaded again while it is served: when its files change, and on SIGHUP.
+//! Reload of the configuration while it is served: when its files change, and on SIGHUP.
 
 use std::{fmt, fs, future::Future, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
 
@@ -14,17 +14,17 @@ use toolplane_gateway::SharedAllowed;
 
 use crate::{command::Serve, config, error::CliError, output::Console};
 
-/// How often the files are looked at. Looking, unlike being last_warning, also works over networks and through links that are
-/// turned to another directory.
+/// Time between two looks at the files. Polling, unlike inotify, also works over network file systems and through
+/// symbolic links that are switched to another directory.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long files must have stayed the same before they are read, so that one that is being written is not read by half.
+/// Time that files must stay unchanged before they are read (debounce), so that no half-written file is read.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// What the files were like: which one, when it was written and how long it is; nothing of one that is not there.
+/// Inode, modification time and length of each file; `None` for a missing one.
 type Fingerprints = Vec<Option<(u64, i64, i64, u64)>>;
 
-/// The values that count from the start of the process, each with its key. Options of the command line that stand in
-/// the place of a key leave it out: it counts for nothing then.
+/// Settings that take effect only at the start, each with its key. A key that an option of the command line overrides
+/// is left out, since it has no effect.
 #[derive(PartialEq)]
 struct StartupSettings(Vec<(&'static str, String)>);
 
@@ -58,7 +58,7 @@ impl StartupSettings {
         )
     }
 
-    /// What is last_warning of other values that are in a configuration now; nothing if all are the same.
+    /// Returns a warning that names the changed settings. `None` if none has changed.
     fn changed(&self, now: &Self) -> Option<String> {
         let pairs = self.0.iter().zip(&now.0);
         let keys = pairs.filter(|(before, now)| before != now);
@@ -69,29 +69,29 @@ impl StartupSettings {
             _ => format!("{} and {last}", others.join(", ")),
         };
         Some(format!(
-            "what has changed of {keys} takes effect when the gateway is started again"
+            "changes of {keys} take effect after a restart of the gateway"
         ))
     }
 }
 
-/// What is served, and who is last_warning of changes that wait for another start.
+/// Reloads the configuration, and warns of changes that need a restart.
 struct Reloader {
     plane: Toolplane,
     serve: Serve,
-    /// Who may come over HTTP.
+    /// Hosts and origins that may connect over HTTP.
     allowed: SharedAllowed,
-    /// What counts, from the start.
+    /// Settings of the start.
     startup: StartupSettings,
-    /// What was last_warning last.
+    /// Last printed warning.
     last_warning: Option<String>,
     console: Console,
 }
 
-/// Loads the configuration again whenever there is reason to, for as long as this is polled. A configuration that is not
-/// usable changes nothing: the one before stays.
+/// Reloads the configuration when its files change or on SIGHUP, as long as the returned future is polled. An invalid
+/// configuration changes nothing: the previous one stays.
 ///
 /// # Errors
-/// When SIGHUP cannot be listened to.
+/// If SIGHUP cannot be handled.
 pub(super) fn watch(
     loaded: &Loaded,
     plane: &Toolplane,
@@ -128,14 +128,14 @@ pub(super) fn watch(
             seen = debounce(&watched).await;
             if let Some(loaded) = reloader.reload(&files) {
                 watched = loaded.files;
-                // Files that are read for the first time are as they were just now, or a little later.
+                // Files that are new in the configuration are as they were a moment ago.
                 seen = fingerprints(&watched);
             }
         }
     })
 }
 
-/// Waits until the files stay as they are.
+/// Waits until the files stay unchanged (debounce).
 async fn debounce(files: &[PathBuf]) -> Fingerprints {
     let mut before = fingerprints(files);
     loop {
@@ -165,13 +165,13 @@ impl Reloader {
                     console.warn(changed);
                 }
                 self.last_warning = changed;
-                tracing::info!("the configuration was loaded again");
-                console.say("the configuration was loaded again");
+                tracing::info!("the configuration was reloaded");
+                console.say("the configuration was reloaded");
                 Some(loaded)
             }
             Err(failure) => {
                 console.failure(&failure);
-                console.warn("the configuration stays as it was");
+                console.warn("the previous configuration stays in effect");
                 None
             }
         }

@@ -1,4 +1,4 @@
-//! Tools that are switched off in gateways that run here, by operators or since their credentials were refused.
+//! Tools that are disabled in running gateways, by operators or because their credentials were refused.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,15 +12,15 @@ use crate::{
     output::{Console, text},
 };
 
-/// That a tool is switched off in a gateway.
+/// Record of a tool that a gateway has disabled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct DisabledTool {
-    /// The gateway's process.
+    /// Process id of the gateway.
     #[serde(default)]
     pub(super) gateway: String,
     #[serde(skip_serializing)]
     tool: String,
-    /// The SHA-256 of its definition there.
+    /// SHA-256 of its definition in the gateway.
     #[serde(default, skip_serializing)]
     digest: Option<String>,
     pub(super) reason: String,
@@ -28,12 +28,13 @@ pub(super) struct DisabledTool {
     /// `operator` or `credentials`.
     #[serde(default)]
     by: String,
-    /// In how long a call is let through to try it out; `None` if an operator switched it off.
+    /// Time until a probe call is let through; `None` if an operator disabled the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_in_ms: Option<u64>,
 }
 
-/// All that there are. Whoever lists tools wants those, and goes without this if it is not to be had.
+/// Returns all disabled tools of running gateways. Empty if no gateway was reached, because a list of tools is useful
+/// without them.
 pub(super) async fn all(console: Console) -> Vec<DisabledTool> {
     let answers = gateways::ask(console, OperatorClient::disabled).await;
     let answers = answers.unwrap_or_default().into_iter();
@@ -47,7 +48,8 @@ pub(super) async fn all(console: Console) -> Vec<DisabledTool> {
     all.collect()
 }
 
-/// Those of this tool: a tool of another configuration may have the same name.
+/// Selects the records of this tool. The digest is compared too: a tool of another configuration may have the same
+/// name.
 pub(super) fn for_tool(all: &[DisabledTool], tool: &Tool) -> Vec<DisabledTool> {
     let digest = raw_json::hex(tool.digest());
     let is_it = |one: &&DisabledTool| {
@@ -56,19 +58,19 @@ pub(super) fn for_tool(all: &[DisabledTool], tool: &Tool) -> Vec<DisabledTool> {
     all.iter().filter(is_it).cloned().collect()
 }
 
-/// Says that a tool is switched off, why, and how it is switched on again.
+/// Warns that a tool is disabled, with the reason and how to enable it.
 pub(super) fn warn(name: &str, disabled: &[DisabledTool], console: Console) {
     for one in disabled {
         let (reason, gateway) = (text::line(&one.reason), &one.gateway);
         console.warn(&format!(
-            "`{name}` is switched off in the gateway {gateway} since {}: {reason}; `toolplane tools enable {name}` \
-             switches it on again",
+            "`{name}` is disabled in the gateway {gateway} since {}: {reason}; `toolplane tools enable {name}` \
+             enables it again",
             one.since
         ));
     }
 }
 
-/// Switches a tool off, in each gateway that has it.
+/// Disables a tool in each gateway that has it.
 pub(super) async fn disable(name: &str, reason: Option<&str>, console: Console) -> Result<Exit, CliError> {
     let answers = gateways::ask(console, async |client: OperatorClient| {
         client.disable(name, reason).await
@@ -81,18 +83,18 @@ pub(super) async fn disable(name: &str, reason: Option<&str>, console: Console) 
     Err(failure.with_hint("`toolplane tools ls` lists the names"))
 }
 
-/// Switches a tool on again, wherever it is off.
+/// Enables a tool in each gateway that has disabled it.
 pub(super) async fn enable(name: &str, console: Console) -> Result<Exit, CliError> {
     let answers = gateways::ask(console, async |client: OperatorClient| client.enable(name).await);
     if report("enabled", name, &answers.await?, console)? {
         return Ok(Exit::Done);
     }
-    let message = format!("no gateway of this user that runs here has `{name}` switched off");
+    let message = format!("no gateway of this user that runs here has disabled `{name}`");
     let failure = CliError::new(Exit::NotFound, "not_found", message);
-    Err(failure.with_hint("`toolplane tools ls` says which tools are"))
+    Err(failure.with_hint("`toolplane tools ls` shows disabled tools"))
 }
 
-/// Prints the gateways that switched a tool. Returns `false` if there are none.
+/// Prints the gateways that changed the tool. Returns `false` if there are none.
 fn report(
     verb: &str,
     name: &str,

@@ -48,18 +48,18 @@ struct ToolRow<'a> {
     /// The server that runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<&'a str>,
-    /// How that server is.
+    /// State of that server.
     #[serde(skip_serializing_if = "Option::is_none")]
     server_state: Option<Value>,
-    /// Where it is defined: the server, or the file with its line.
+    /// Place of the definition: the server, or the file and line.
     source: &'a str,
-    /// What runs it.
+    /// Executor kind.
     kind: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     capabilities: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tags: &'a [String],
-    /// The gateways in which it is switched off.
+    /// Gateways that have disabled it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     disabled: Vec<DisabledTool>,
     input_schema: &'a RawJson,
@@ -96,7 +96,7 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
                 .rows(rows.iter().map(|row| cells(row, has_states)))
         })?;
     }
-    // The rest of the tools is there, which is what a list without a server is asked for.
+    // Without a server option, the remaining tools are a success.
     Ok(if failed && server.is_some() {
         Exit::Unavailable
     } else {
@@ -114,17 +114,17 @@ fn cells(row: &ToolRow<'_>, has_states: bool) -> Vec<String> {
     cells
 }
 
-/// The reason why a call may have to wait or fail: the tool is switched off, or its server is not ready.
+/// Returns the reason why a call may wait or fail: the tool is disabled, or its server is not ready.
 fn state<'a>(row: &'a ToolRow<'_>) -> &'a str {
     if !row.disabled.is_empty() {
-        return "switched off";
+        return "disabled";
     }
     let server = row.server_state.as_ref();
     let state = server.and_then(|server| server["state"].as_str());
     state.filter(|state| *state != "ready").unwrap_or_default()
 }
 
-/// The server that runs a tool, as its settings name it.
+/// Returns the server that runs a tool, as its settings name it.
 fn server_of(tool: &Tool) -> Option<&str> {
     tool.descriptor().executor.config.get("server")?.as_str()
 }
@@ -147,7 +147,7 @@ fn row(tool: &Tool, server_state: Option<Value>, disabled: Vec<DisabledTool>) ->
     }
 }
 
-/// Says which tools and servers are missing from a list, and why.
+/// Warns of tools and servers that are missing from a list. Returns `true` if a server failed.
 fn warn_of_missing(plane: &Toolplane, server: Option<&str>, console: Console) -> bool {
     let asked_for = |name: &str| server.is_none_or(|server| server == name);
     let mut failed = false;

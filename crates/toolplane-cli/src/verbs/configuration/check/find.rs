@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration whose files can be read.
+//! Checks of a configuration whose files were read.
 
 use raw_json::RawJson;
 use tool_schema::Schema;
@@ -10,7 +10,7 @@ use toolplane::{
 
 use crate::output::text;
 
-/// Tools that are not offered: settings that their executor does not take, names that two of them have.
+/// Reports tools that are not offered: invalid executor settings, or names that two tools have.
 pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     for refused in plane.refused() {
         let is_server = |server: &ServerSpec| server.name == refused.source;
@@ -38,7 +38,7 @@ pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Dia
     }
 }
 
-/// Settings of tools that nothing goes by. One that promises a protection is an error.
+/// Reports settings of tools that have no effect. A setting that promises a protection is an error.
 pub(super) fn settings_without_effect(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     for tool in &loaded.configuration.tools {
         let metadata = &tool.metadata;
@@ -55,8 +55,7 @@ pub(super) fn settings_without_effect(loaded: &Loaded, problems: &mut Vec<Diagno
             metadata.pii_handling,
             Some(PiiHandling::Anonymize | PiiHandling::Encrypt)
         ) {
-            let message =
-                "`pii_handling` protects nothing: personal data in arguments would pass as they are";
+            let message = "`pii_handling` has no effect: personal data in arguments would pass unchanged";
             let hint = "remove it or write `none`; `redact` hides fields in results and logs";
             let place = place(["pii_handling", "piiHandling"]);
             problems.push(Diagnostic::error(message).with_hint(hint).with_location(place));
@@ -69,17 +68,14 @@ pub(super) fn settings_without_effect(loaded: &Loaded, problems: &mut Vec<Diagno
             (metadata.sla.is_some(), ["sla", "sla"]),
         ] {
             if is_set {
-                let message = format!(
-                    "`{}` has no effect: it is shown to operators, and nothing goes by it",
-                    keys[0]
-                );
+                let message = format!("`{}` has no effect: it is only shown to operators", keys[0]);
                 problems.push(Diagnostic::warning(message).with_location(place(keys)));
             }
         }
     }
 }
 
-/// Rules that match nothing, as far as names are known.
+/// Reports rules that match no known name.
 pub(super) fn idle_rules(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     for rule in plane.idle_rules() {
         let place = match &rule.server {
@@ -102,7 +98,7 @@ pub(super) fn idle_rules(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<
     }
 }
 
-/// The JSON Pointer to a rule in the settings of its server.
+/// Returns the JSON Pointer to a rule in the settings of its server.
 fn pointer_of(server: &ServerSpec, rule: &IdleRule) -> Option<String> {
     let patterns = match rule.setting {
         "include" => server.include.as_deref()?,
@@ -115,12 +111,12 @@ fn pointer_of(server: &ServerSpec, rule: &IdleRule) -> Option<String> {
     Some(format!("/{}/{index}", rule.setting))
 }
 
-/// A key as a part of a JSON Pointer.
+/// Escapes a key for a JSON Pointer (RFC 6901, section 3).
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Schemas that cannot be compiled. At run time that is found out by the first call.
+/// Reports schemas that do not compile. At run time the first call would report them.
 pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     for tool in &loaded.configuration.tools {
         let mut check = |schema: &RawJson, part: ConfigPart, name: &str| match Schema::compile(schema) {
@@ -147,7 +143,7 @@ pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Defaults in the schemas of servers that are never filled in, for tools whose defaults are.
+/// Reports unusable defaults in the schemas of servers, for tools whose defaults are filled in.
 pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     for tool in plane.known(&plane.local_caller()).tools() {
         let server = tool.descriptor().executor.config.get("server");
@@ -157,7 +153,7 @@ pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: 
         ) else {
             continue;
         };
-        // Those of the configuration are told with their lines.
+        // Tools of the configuration are reported with their lines.
         if loaded
             .configuration
             .tools
@@ -175,7 +171,7 @@ pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: 
     }
 }
 
-/// References without a value, in what is not the executors' to check: servers and named secrets.
+/// Reports references without a value in servers and named secrets. Executors check those of their settings.
 pub(super) fn references(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     let secrets = loaded.secrets();
     for server in loaded
@@ -204,7 +200,7 @@ fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterato
     failed.map(|error| error.to_string())
 }
 
-/// The texts of a server that may hold references, with JSON Pointers to them.
+/// Returns the texts of a server that may contain references, with their JSON Pointers.
 fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
     match &server.transport {
         ServerTransport::Stdio {

@@ -18,7 +18,7 @@ use crate::{
     process::runtime::block_on,
 };
 
-/// What a configuration holds and what is wrong with it.
+/// Contents and problems of a configuration.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct CheckReport {
     ok: bool,
@@ -49,13 +49,13 @@ pub(crate) fn run(options: &Options, check: &Check, console: Console) -> Result<
 /// Use of the lists of servers that earlier runs kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeptLists {
-    /// They are read.
+    /// The lists are read.
     Read,
-    /// They are not: the caller asks the servers.
+    /// The lists are ignored, because the caller asks the servers.
     Ignore,
 }
 
-/// Finds every problem that can be found without starting anything. Needs a runtime.
+/// Finds every problem that can be found without starting a server. Needs a runtime.
 pub(super) async fn check_configuration(
     paths: &LoadOptions,
     lists: KeptLists,
@@ -80,7 +80,7 @@ pub(super) async fn check_configuration(
     Ok(report)
 }
 
-/// The problems of a configuration whose files can be read.
+/// Returns the problems of a configuration whose files were read.
 async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, CliError> {
     let mut problems = loaded.diagnostics.clone();
     find::settings_without_effect(loaded, &mut problems);
@@ -97,7 +97,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
             names::too_long(&plane, &mut problems);
             find::defaults_of_servers(loaded, &plane, &mut problems);
         }
-        // Told above, with its line.
+        // Reported above, with its line.
         Err(BuildError::NoProtection { .. }) => {}
         Err(error) => return Err(error.into()),
     }
@@ -105,7 +105,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
     names::namespaces(loaded, &mut problems);
     names::definitions(loaded, &mut problems);
     find::references(loaded, &mut problems);
-    // In the order of the files, whoever found them.
+    // Sorted by file position, whichever check found them.
     problems.sort_by(|a, b| place(a).cmp(&place(b)));
     Ok(problems)
 }

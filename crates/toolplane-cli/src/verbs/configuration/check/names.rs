@@ -1,4 +1,4 @@
-//! Names that clash or look alike, and suspicious text in definitions.
+//! Checks for clashing names, look-alikes and suspicious text in definitions.
 
 use tool_scan::{Finding, scan, scan_text};
 use toolplane::{
@@ -9,7 +9,7 @@ use toolplane::{
 
 use crate::output::text;
 
-/// Prefixes of servers that contain each other, and tools with names in the namespace of a server.
+/// Reports prefixes of servers that contain each other, and tools named in the namespace of a server.
 pub(super) fn namespaces(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     let servers = loaded
         .configuration
@@ -86,10 +86,10 @@ fn nested(
         ))
 }
 
-/// Prefix that a client adds to the names of a server's tools where the gateway is known to it as `toolplane`.
+/// Prefix that a client adds to tool names if it knows the gateway as `toolplane`.
 const CLIENT_PREFIX: &str = "mcp__toolplane__";
 
-/// Names that are too long once a client has added its own prefix.
+/// Reports names that become too long with the prefix of a client.
 pub(super) fn too_long(plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     let longest = MAX_NAME - CLIENT_PREFIX.len();
     let known = plane.known(&plane.local_caller());
@@ -112,7 +112,7 @@ pub(super) fn too_long(plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     problems.push(Diagnostic::warning(text::line(&message)).with_hint(hint));
 }
 
-/// Suspicious text in the definitions of the configuration's own tools.
+/// Reports suspicious text in the definitions of the configuration's own tools.
 pub(super) fn definitions(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     for tool in &loaded.configuration.tools {
         let mut report = |part: ConfigPart, what: &str, findings: Vec<Finding>| {
@@ -122,7 +122,7 @@ pub(super) fn definitions(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
                 problems.push(
                     Diagnostic::warning(message)
                         .with_location(place)
-                        .with_hint("remove it: people do not see what a model reads"),
+                        .with_hint("remove it: models read text that people do not see"),
                 );
             }
         };
@@ -138,7 +138,7 @@ pub(super) fn definitions(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Warnings about names and definitions of everything that is known without starting anything.
+/// Reports warnings about all names and definitions that are known without starting a server.
 pub(super) fn listed(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     for (source, warning) in plane.list_warnings() {
         let name = warning.name.as_deref().unwrap_or_default();

@@ -21,18 +21,18 @@ use crate::{
     },
 };
 
-/// What a check found.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// What was checked, such as `server files`.
+    /// Subject of the check, such as `server files`.
     name: String,
     status: Status,
-    /// What was found.
+    /// Result in words.
     message: String,
-    /// What to do about it.
+    /// Advice on how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
-    /// What else there is to know, such as the end of a server's stderr.
+    /// Further details, such as the end of a server's stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
@@ -117,7 +117,7 @@ async fn examine(
     findings.extend(probe::servers(&loaded, &plane));
     for rule in plane.idle_rules() {
         let message = rule.to_string();
-        // The check of the files knew some names.
+        // The check of the files reports some of these rules already.
         if !findings.iter().any(|finding| finding.message.ends_with(&message)) {
             let fix = match rule.suggestion {
                 Some(suggestion) => format!("did you mean `{suggestion}`?"),
@@ -132,7 +132,7 @@ async fn examine(
     }
 }
 
-/// Checks the configuration; nothing is returned if it cannot be used, which is then a finding.
+/// Checks the configuration. Returns `None` if it cannot be used, which is one of the findings.
 async fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result<Option<Loaded>, CliError> {
     const NAME: &str = "configuration";
     let files = match config::files(options) {
@@ -149,7 +149,7 @@ async fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let names = names.join(", ");
     let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
-    // The servers are asked themselves.
+    // The servers themselves are asked later.
     let report = check::check_configuration(&paths, check::KeptLists::Ignore).await?;
     for problem in &report.problems {
         let fix = problem
@@ -164,11 +164,11 @@ async fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result
     if report.problems.is_empty() {
         findings.push(Finding::ok(NAME, names));
     }
-    // Whatever can be tried is tried: a missing variable of one server says nothing of the others.
+    // The remaining checks run even with errors: a missing variable of one server does not affect the others.
     Ok(load(&paths).ok())
 }
 
-/// The findings as people read them.
+/// Formats the findings for people.
 fn page(findings: &[Finding], console: Console) -> String {
     let color = console.stdout_color();
     let mut page = String::new();

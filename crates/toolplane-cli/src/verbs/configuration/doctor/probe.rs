@@ -1,4 +1,4 @@
-//! What is tried on this machine.
+//! Checks of this machine and of the servers.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use toolplane::{
 use super::Finding;
 use crate::{config::variable, output::text};
 
-/// Where systems keep the certificates of the authorities they trust.
+/// Usual places of the system's CA certificates.
 const CERTIFICATES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -25,7 +25,7 @@ const CERTIFICATES: [&str; 6] = [
     "/etc/ssl/certs",
 ];
 
-/// How to get programs that servers are often started with.
+/// Advice on how to install programs that often start servers.
 const PROGRAMS: [(&str, &str); 8] = [
     ("npx", "install Node.js, which brings `npx`"),
     ("node", "install Node.js"),
@@ -37,7 +37,7 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("docker", "install Docker and start its daemon"),
 ];
 
-/// Whether there are authorities to trust for HTTPS.
+/// Checks for CA certificates for HTTPS.
 pub(super) fn certificates() -> Finding {
     const NAME: &str = "certificates";
     let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
@@ -49,7 +49,7 @@ pub(super) fn certificates() -> Finding {
         } else {
             Finding::fail(
                 NAME,
-                format!("`{name}` names `{path}`, which is not there"),
+                format!("`{name}` names `{path}`, which does not exist"),
                 format!("correct or unset `{name}`"),
             )
         };
@@ -64,7 +64,7 @@ pub(super) fn certificates() -> Finding {
     }
 }
 
-/// Whether the gateway could listen at its address.
+/// Checks if the gateway can listen at its address.
 pub(super) fn port(address: SocketAddr) -> Finding {
     let name = "gateway";
     match TcpListener::bind(address) {
@@ -82,7 +82,7 @@ pub(super) fn port(address: SocketAddr) -> Finding {
     }
 }
 
-/// Whether the programs that servers are started with are there.
+/// Checks for the programs that start servers.
 pub(super) async fn programs(loaded: &Loaded) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let secrets = loaded.secrets();
@@ -95,11 +95,11 @@ pub(super) async fn programs(loaded: &Loaded) -> Vec<Finding> {
         let ServerTransport::Stdio { command, .. } = &server.transport else {
             continue;
         };
-        // A command with a missing variable is a finding of the configuration already.
+        // A command with a missing variable is already a finding of the configuration.
         let Ok(command) = command.resolve(&secrets).await else {
             continue;
         };
-        // What came out of a secret is not shown: only a name that stands in the file.
+        // The value of a secret is not shown: only a name that the file contains.
         let shown = if command_is_literal(server) {
             command.expose()
         } else {
@@ -140,7 +140,7 @@ fn how_to_get(program: &str) -> String {
     }
 }
 
-/// The file that a program's name stands for.
+/// Returns the file of a program, searched on `PATH`.
 fn locate(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         let path = PathBuf::from(program);
@@ -159,7 +159,7 @@ fn is_executable(file: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// How the servers are after they were asked for their tools, and which of their tools are not offered.
+/// Reports the state of the servers after listing their tools, and the tools that are not offered.
 pub(super) fn servers(loaded: &Loaded, plane: &Toolplane) -> Vec<Finding> {
     let sources = plane.sources();
     let mut findings = Vec::new();
@@ -177,7 +177,7 @@ pub(super) fn servers(loaded: &Loaded, plane: &Toolplane) -> Vec<Finding> {
     for (source, warning) in plane.list_warnings() {
         let fix = match warning.kind {
             "look_alike_name" => format!("rename one of them, or exclude it in the settings of `{source}`"),
-            "cleaned" => "nothing; `definitions: withhold` leaves such entries out".to_owned(),
+            "cleaned" => "no action needed; `definitions: withhold` excludes such entries".to_owned(),
             "too_many_entries" | "too_many_bytes" | "too_many_pages" => {
                 format!("raise the limit, or set `include` and `exclude` of `{source}`")
             }
@@ -231,7 +231,7 @@ fn server_finding(name: &str, place: &str, status: &SourceStatus) -> Finding {
         },
         state => Finding::fail(
             name,
-            format!("{} after all", state.as_str()),
+            format!("still {}", state.as_str()),
             format!("look at its settings at {place}"),
         ),
     }

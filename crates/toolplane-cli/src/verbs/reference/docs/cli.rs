@@ -1,4 +1,4 @@
-//! The reference of the command line, from the types that read it.
+//! Reference page of the command line, generated from its types.
 
 use std::fmt::Write;
 
@@ -59,7 +59,7 @@ fn is_shown(argument: &Arg) -> bool {
     !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
 }
 
-/// An argument as a usage line shows it.
+/// Formats an argument for a usage line.
 fn usage(argument: &Arg) -> String {
     let word = spelling(argument);
     let repeated = if argument.is_positional() && matches!(argument.get_action(), ArgAction::Append) {
@@ -134,7 +134,7 @@ fn options(page: &mut String, arguments: &[&Arg]) {
     page.push('\n');
 }
 
-/// A sentence as a part of another: an abbreviation keeps its capitals.
+/// Converts the first letter to lower case, unless the word is an abbreviation.
 fn lower(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next();
@@ -146,7 +146,7 @@ fn lower(text: &str) -> String {
     }
 }
 
-/// A text as a cell of a table takes it.
+/// Escapes a text for a cell of a table.
 pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
         .split_whitespace()

@@ -1,4 +1,4 @@
-//! The reference of the configuration, from its JSON Schema.
+//! Reference page of the configuration, generated from its JSON Schema.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -10,7 +10,7 @@ use crate::verbs::call::schema::TypeSet;
 
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Every definition of the schema as a section, in the order in which a file leads to them.
+/// Writes every definition of the schema as a section, in the order of reference.
 pub(super) fn page(schema: &RawJson) -> String {
     let schema: Value = schema.to().unwrap_or_default();
     let mut writer = PageWriter {
@@ -21,7 +21,7 @@ pub(super) fn page(schema: &RawJson) -> String {
         queue: Vec::new(),
         seen: BTreeSet::new(),
     };
-    // The short form and what it leads to come first: it is what most files are written in.
+    // The short form comes first, with all it refers to: most files are written in it.
     for part in [schema.get("else").unwrap_or(&Value::Null), &schema] {
         writer.queue_references(part);
         while !writer.queue.is_empty() {
@@ -35,13 +35,13 @@ pub(super) fn page(schema: &RawJson) -> String {
 struct PageWriter<'a> {
     root: &'a Value,
     page: String,
-    /// Definitions that were referred to and are not written yet.
+    /// Referenced definitions that are not written yet.
     queue: Vec<String>,
     seen: BTreeSet<String>,
 }
 
 impl<'a> PageWriter<'a> {
-    /// Notes every definition that a schema refers to.
+    /// Queues every definition that a schema refers to.
     fn queue_references(&mut self, schema: &Value) {
         match schema {
             Value::Object(members) => {
@@ -107,7 +107,7 @@ impl<'a> PageWriter<'a> {
     }
 }
 
-/// A key that is accepted for another one, which its description names.
+/// Describes a key that is an alias of another one, which its description names.
 fn other_spelling(key: &str, property: &Value) -> String {
     let text = description(property).unwrap_or_default();
     match text.split('`').nth(1) {
@@ -120,7 +120,7 @@ fn definition(reference: &str) -> Option<&str> {
     reference.strip_prefix(DEFINITIONS)
 }
 
-/// The links to the definitions that a schema's branches refer to.
+/// Returns links to the definitions that a schema's branches refer to.
 fn references(schema: &Value, keywords: &[&str]) -> Vec<String> {
     let branches = keywords
         .iter()
@@ -130,7 +130,7 @@ fn references(schema: &Value, keywords: &[&str]) -> Vec<String> {
     names.map(link).collect()
 }
 
-/// What a definition is called on the page: `executor.http` is `Executor http`.
+/// Returns the heading of a definition: `executor.http` is `Executor http`.
 fn title(name: &str) -> String {
     let words = name.replace(['.', '_'], " ");
     let mut characters = words.chars();
@@ -149,7 +149,7 @@ fn description(schema: &Value) -> Option<String> {
     Some(text.replace('\n', " "))
 }
 
-/// What a value is, with a link to its definition if it has one.
+/// Describes the type of a value, with a link to its definition if it has one.
 fn kind(schema: &Value, root: &Value) -> String {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(definition) {
         return link(name);
@@ -178,7 +178,7 @@ fn kind(schema: &Value, root: &Value) -> String {
     constants(schema).unwrap_or_else(|| types(schema, root))
 }
 
-/// The values of a choice that is written as branches, each with its own description.
+/// Returns the values of a choice written as branches, each with its own description.
 fn constants(schema: &Value) -> Option<String> {
     let branches = schema.get("oneOf")?.as_array()?;
     let values = branches
@@ -189,7 +189,7 @@ fn constants(schema: &Value) -> Option<String> {
 
 fn types(schema: &Value, root: &Value) -> String {
     let types = TypeSet::for_schema(schema, root).to_string();
-    // Whatever may be left out may be null as well: that tells nothing.
+    // Every optional value may be null: not worth mentioning.
     types
         .replace(" or null", "")
         .replace("null or ", "")
