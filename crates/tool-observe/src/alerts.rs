@@ -99,7 +99,7 @@ impl AlertMonitor {
 
     /// Goes by these thresholds from the next look on. What fires goes on until the figures are well by the new ones, and
     /// what is quiet stays so for the new cooldown.
-    pub fn adopt(&self, settings: AlertSettings) {
+    pub fn reconfigure(&self, settings: AlertSettings) {
         *self.settings.lock() = settings;
     }
 

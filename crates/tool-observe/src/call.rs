@@ -58,7 +58,7 @@ impl<S: Invoke> Invoke for Watch<S> {
         let nobody = WatchLayer::default();
         let WatchLayer { observers, tracer } = if cx.is_dry_run() { &nobody } else { &self.settings };
         cx.observers = observers.clone();
-        observers.tell(&Event::CallStarted { cx });
+        observers.emit(&Event::CallStarted { cx });
         let correlation_id = cx.correlation_id;
         cx.explain("watch", || format!("correlation id {correlation_id}"));
         let mut watched = Watched::begin(cx, observers, tracer.as_ref(), SpanKind::Call);

@@ -37,7 +37,7 @@ mod webhook;
 
 #[cfg(feature = "otel")]
 pub use self::otel::{OtelMetrics, trace_id_of_call};
-pub use tool_core::sanitised;
+pub use tool_core::sanitize_arguments;
 
 pub use self::{
     alert_log::AlertLog,

@@ -271,7 +271,7 @@ impl Series {
             }
             Event::RateLimited { scope, .. } => by_scope(&self.rate_limited, *scope),
             Event::Shed { scope, .. } => by_scope(&self.shed, *scope),
-            Event::HeldBack { scope, .. } => by_scope(&self.held_back, *scope),
+            Event::BreakerRejected { scope, .. } => by_scope(&self.held_back, *scope),
             Event::Degraded { degraded, .. } => {
                 self.degraded[degraded.step as usize].fetch_add(1, Ordering::Relaxed);
             }

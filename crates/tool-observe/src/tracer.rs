@@ -162,7 +162,7 @@ impl Tracer {
         let is_kept = begun.is_recorded && kind == SpanKind::Call;
         begun.journal = is_kept.then(|| Arc::new(Journal::new(start)));
         if let Some(journal) = &begun.journal {
-            cx.observers = take(&mut cx.observers).beside(journal.clone());
+            cx.observers = take(&mut cx.observers).with_call_observer(journal.clone());
         }
         begun
     }

@@ -301,7 +301,7 @@ impl MockServerBuilder {
                 .collect(),
             catalog: self.catalog,
             log: MessageLog::default(),
-            notices: mcp_server::Notices::default(),
+            notices: mcp_server::Notifier::default(),
         }))
     }
 }

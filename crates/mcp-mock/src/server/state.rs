@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcp_server::{Notices, ServerIdentity};
+use mcp_server::{Notifier, ServerIdentity};
 use mcp_wire::{Era, Message, RpcError, code, method};
 use raw_json::RawJson;
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(crate) struct State {
     pub(crate) rules: Vec<(String, Script)>,
     pub(crate) catalog: Catalog,
     pub(crate) log: MessageLog,
-    pub(crate) notices: Notices,
+    pub(crate) notices: Notifier,
 }
 
 impl State {

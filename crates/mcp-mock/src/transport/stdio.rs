@@ -41,7 +41,7 @@ where
     let service = MockService::new(Arc::clone(&state), Arc::clone(&plans));
     let options = StdioOptions {
         max_message: MAX_MESSAGE,
-        notices: state.notices.clone(),
+        notifier: state.notices.clone(),
         ..StdioOptions::default()
     };
     let (ours, theirs) = duplex(BUFFER);

@@ -188,7 +188,7 @@ async fn other_thresholds_hold_from_the_next_look_and_what_fires_is_remembered()
     );
     let mut settings = AlertSettings::default();
     settings.success_rate = 0.75;
-    monitor.adopt(settings);
+    monitor.reconfigure(settings);
     assert_eq!(
         told(&monitor.check(&ward.book)),
         NOTHING,
@@ -196,16 +196,16 @@ async fn other_thresholds_hold_from_the_next_look_and_what_fires_is_remembered()
     );
     settings.success_rate = 0.50;
     settings.cooldown = Duration::from_secs(60);
-    monitor.adopt(settings);
+    monitor.reconfigure(settings);
     assert_eq!(
         told(&monitor.check(&ward.book)),
         ["tool `weather` success_rate resolved"]
     );
-    monitor.adopt(AlertSettings::default());
+    monitor.reconfigure(AlertSettings::default());
     assert_eq!(told(&monitor.check(&ward.book)), NOTHING, "it stays quiet");
     advance(Duration::from_secs(61)).await;
     settings.success_rate = 0.90;
-    monitor.adopt(settings);
+    monitor.reconfigure(settings);
     assert_eq!(
         told(&monitor.check(&ward.book)),
         ["tool `weather` success_rate firing"],

@@ -9,7 +9,7 @@ mod metrics;
 mod otel;
 #[cfg(feature = "otel")]
 mod otel_metrics;
-mod sanitised;
+mod sanitize_arguments;
 mod spans;
 mod webhook;
 

@@ -105,7 +105,7 @@ async fn what_layers_tell_is_counted() {
         Event::HedgeWon { cx },
         Event::RateLimited { cx, scope },
         Event::Shed { cx, scope },
-        Event::HeldBack {
+        Event::BreakerRejected {
             cx,
             scope: Scope::Upstream,
         },

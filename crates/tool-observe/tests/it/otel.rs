@@ -220,7 +220,7 @@ impl Invoke for Pausing {
         for _ in 0..33 {
             let pause = Duration::from_millis(1500);
             let error = &error;
-            cx.observers.tell(&Event::Retried { cx, error, pause });
+            cx.observers.emit(&Event::Retried { cx, error, pause });
         }
         Err(error)
     }

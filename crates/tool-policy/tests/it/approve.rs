@@ -12,7 +12,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError,
+    ApprovalListener, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError,
     Asker, BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer,
     Mode, Outcome, Pattern, Question, Resume, Tool, ToolError,
 };
@@ -40,7 +40,7 @@ struct Bench {
 #[derive(Default)]
 struct News(Mutex<Vec<String>>);
 
-impl ApprovalNews for News {
+impl ApprovalListener for News {
     fn told(&self, approval: &ApprovalRecord) {
         let mut news = self.0.lock().expect(SOUND);
         news.push(format!("{} {}", approval.state.as_str(), approval.call.tool));

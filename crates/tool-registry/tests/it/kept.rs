@@ -182,13 +182,13 @@ async fn a_list_has_what_was_kept_and_starts_nothing_for_it() {
     registry.load_within(WAIT).await;
     assert_eq!(kept.n_recalls.load(Ordering::SeqCst), 1, "once is enough");
     let tool = registry.get("kept__a").expect("it is listed");
-    assert!(registry.snapshot().is_kept(&tool));
-    assert!(registry.confirmed("kept__a").is_none());
+    assert!(registry.snapshot().is_unconfirmed(&tool));
+    assert!(registry.get_confirmed("kept__a").is_none());
     // Whoever wants everything as it is now waits for it.
     registry.load().await;
     assert_eq!(kept.n_loads(), 1);
-    assert!(registry.confirmed("kept__a").is_some());
-    assert!(!registry.snapshot().is_kept(&tool));
+    assert!(registry.get_confirmed("kept__a").is_some());
+    assert!(!registry.snapshot().is_unconfirmed(&tool));
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
         (vec!["good__a".to_owned()], WAIT)
     );
     let missing: Vec<_> = registry
-        .unlisted()
+        .unlisted_sources()
         .iter()
         .map(|source| source.name().to_owned())
         .collect();
@@ -223,7 +223,7 @@ async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
     hanging.gate.add_permits(1);
     changes.changed().await.expect("what comes late is told");
     assert_eq!(names(&registry), ["good__a", "hanging__a"]);
-    assert!(registry.unlisted().is_empty());
+    assert!(registry.unlisted_sources().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +300,7 @@ async fn what_is_kept_is_confirmed_before_it_is_used() {
     assert!(!registry.confirm(&written).await);
     assert!(registry.confirm(&same).await);
     assert_eq!((server.n_loads(), other.n_loads()), (1, 0), "no other is needed");
-    assert!(registry.confirmed("s__same").is_some());
+    assert!(registry.get_confirmed("s__same").is_some());
     assert!(
         !registry.confirm(&registry.get("s__same").unwrap()).await,
         "once is enough"

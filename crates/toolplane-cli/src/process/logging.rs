@@ -29,7 +29,7 @@ pub(crate) fn redactor() -> Redactor {
 
 /// Hides secrets in a text for people.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
-    SECRETS.known(text)
+    SECRETS.hide_known(text)
 }
 
 /// Writer of one event to stderr, as one line without secrets and hidden characters.
@@ -92,7 +92,7 @@ fn is_masked(target: &str) -> bool {
 fn hidden(text: &str, hides_credentials: bool) -> Cow<'_, str> {
     match hides_credentials {
         true => SECRETS.text(text),
-        false => SECRETS.known(text),
+        false => SECRETS.hide_known(text),
     }
 }
 

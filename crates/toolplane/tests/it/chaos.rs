@@ -15,7 +15,7 @@ use toolplane::{
         BreakerSettings, CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome,
         Overrides, Reply, RetrySettings, ToolError,
     },
-    faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, Latency},
+    faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, InjectedLatency},
 };
 
 /// The settings of the scenario: a fifth of all attempts fails, and some are slow.
@@ -23,7 +23,7 @@ fn storm(seed: u64, faults: &[InjectedFault]) -> ChaosLayer {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 0.2;
     rule.faults = faults.to_vec();
-    rule.latency = Some(Latency {
+    rule.latency = Some(InjectedLatency {
         rate: 0.3,
         max: Duration::from_secs(5),
     });

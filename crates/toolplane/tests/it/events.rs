@@ -28,7 +28,7 @@ impl Observe for Notebook {
             Event::RateLimited { scope, .. } => format!("rate of {}", scope.as_str()),
             Event::Queued { waited, .. } => format!("waited {waited:?}"),
             Event::Shed { scope, .. } => format!("no place of {}", scope.as_str()),
-            Event::HeldBack { scope, .. } => format!("held back by {}", scope.as_str()),
+            Event::BreakerRejected { scope, .. } => format!("held back by {}", scope.as_str()),
             Event::BreakerChanged { scope, change, .. } => {
                 format!("breaker of {} {}", scope.as_str(), change.to.as_str())
             }

@@ -5,7 +5,7 @@ use std::{future::pending, sync::Arc};
 use mcp_mock::{MockServer, MockTool};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
-    CallRequest, ListStore, MemoryListStore, Toolplane,
+    CallRequest, ListCache, MemoryListCache, Toolplane,
     core::{
         BoxFuture, Caller, Catalogue, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind,
         FailureStep, Feature, OnUpdate, Source, SourceState, SourceStatus, ToolError, Update,
@@ -114,13 +114,13 @@ async fn a_fallback_may_be_a_tool_of_the_clients_own_connection() {
 async fn a_fallback_from_a_kept_list_is_confirmed_by_its_server() {
     let server = MockServer::builder().tool(MockTool::new("gone")).build();
     let http = server.http().await.expect("it listens");
-    let store: Arc<dyn ListStore> = Arc::new(MemoryListStore::default());
+    let store: Arc<dyn ListCache> = Arc::new(MemoryListCache::default());
     let yaml = format!("servers: {{s: {{url: '{}'}}}}", http.url());
     let plane = || {
         let loaded = load(&LoadOptions::new().text("c", Syntax::Yaml, &*yaml)).expect("usable");
         let builder = Toolplane::builder()
             .loaded(&loaded)
-            .list_store(store.clone())
+            .list_cache(store.clone())
             .executor(executor("primary", ScriptedExecutor::new([down()])))
             .tool(failing("s__gone"));
         builder.build().expect("usable")

@@ -165,7 +165,7 @@ async fn no_more_of_many_calls_run_than_the_window_holds() {
     let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let plane = plane(&script, Configuration::default(), [TestTool::new("tool")]);
     let requests = (0..20).map(|_| CallRequest::new("tool"));
-    let dropped = tokio::time::timeout(SECOND, plane.call_many(requests, Toolplane::WINDOW)).await;
+    let dropped = tokio::time::timeout(SECOND, plane.call_many(requests, Toolplane::DEFAULT_CONCURRENCY)).await;
     assert!(dropped.is_err(), "they hang");
     assert_eq!(
         (script.n_calls(), script.n_running()),

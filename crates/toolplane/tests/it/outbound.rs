@@ -136,7 +136,7 @@ impl Invoke for Raises {
             "its credentials are refused",
             cx.clock.wall(),
         );
-        cx.observers.tell(&Event::Alert { alert: &alert });
+        cx.observers.emit(&Event::Alert { alert: &alert });
         Ok(Reply::value(RawJson::object()).into())
     }
 }

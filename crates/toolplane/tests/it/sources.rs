@@ -270,7 +270,7 @@ async fn a_prompt_that_is_off_is_switched_on_again() {
     let (plane, ..) = plane(&yaml);
     let view = plane.list(&plane.local_caller()).await;
     for prompt in view.list(Feature::Prompt) {
-        prompt.state().disable(Disabled {
+        prompt.state().disable(DisabledTool {
             reason: "its credentials are refused".to_owned(),
             since: SystemTime::UNIX_EPOCH,
             until: Instant::default(),

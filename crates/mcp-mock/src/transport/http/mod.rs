@@ -93,7 +93,7 @@ pub(crate) async fn serve(
     let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
         max_body: MAX_REQUEST,
-        notices: state.notices.clone(),
+        notifier: state.notices.clone(),
         ..HttpServerOptions::default()
     };
     let service = MockService::new(Arc::clone(&state), Arc::default());

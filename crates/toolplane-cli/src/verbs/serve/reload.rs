@@ -10,7 +10,7 @@ use toolplane::{
     Toolplane,
     manifest::{Configuration, Loaded},
 };
-use toolplane_gateway::SharedAllowed;
+use toolplane_gateway::SharedAllowList;
 
 use crate::{command::Serve, config, error::CliError, output::Console};
 
@@ -79,7 +79,7 @@ struct Reloader {
     plane: Toolplane,
     serve: Serve,
     /// Hosts and origins that may connect over HTTP.
-    allowed: SharedAllowed,
+    allowed: SharedAllowList,
     /// Settings of the start.
     startup: StartupSettings,
     /// Last printed warning.
@@ -95,7 +95,7 @@ struct Reloader {
 pub(super) fn watch(
     loaded: &Loaded,
     plane: &Toolplane,
-    allowed: SharedAllowed,
+    allowed: SharedAllowList,
     files: Vec<PathBuf>,
     serve: &Serve,
     console: Console,
