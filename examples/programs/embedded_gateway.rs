@@ -1,6 +1,6 @@
-//! The gateway inside a program that serves other things as well: `/mcp` is a route of an axum router.
+//! The gateway inside a program with other routes: `/mcp` is a route of an axum router.
 //!
-//! It asks itself for its tools and calls one over loopback, shows both answers, and exits. Run it with
+//! The program asks itself for its tools and calls one over loopback, prints both answers, and exits. Run it with
 //! `cargo run -p toolplane-examples --example embedded-gateway`.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = listener.local_addr()?;
     let (stop, stopped) = oneshot::channel::<()>();
     let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-        // Whether it was told to stop or whoever would tell it is gone: it stops.
+        // Stops on a message, or if the sender is gone.
         let _ = stopped.await;
     });
     let visit = async {
@@ -62,14 +62,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
             served?;
             visited?;
         }
-        // Tells clients when the tools change, as long as it is polled.
+        // Notifies clients of changed tools, as long as it is polled.
         () = gateway.announce(&notices) => {}
     }
     gateway.plane().shutdown().await;
     Ok(())
 }
 
-/// Does what an MCP client would.
+/// Acts as an MCP client.
 async fn visit(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     for (message, expected) in [(LIST, r#""name":"greet""#), (CALL, "Hello, Ada!")] {
         let answer = post(address, message).await?;
@@ -81,7 +81,7 @@ async fn visit(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One HTTP request by hand: an example needs no HTTP client for it.
+/// Sends one HTTP request by hand: the example needs no HTTP client.
 async fn post(address: SocketAddr, message: &str) -> Result<String, Box<dyn Error>> {
     let request = format!(
         "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\

@@ -1,4 +1,4 @@
-//! The facade: a program that has its own set of tools, without a server in front of it.
+//! The facade: a program with its own set of tools, without a server in front of it.
 //!
 //! Run it with `cargo run -p toolplane-examples --example facade`.
 
@@ -11,7 +11,7 @@ use toolplane::{
     core::{ErrorKind, Outcome},
 };
 
-/// What `toolplane.yaml` holds; `Toolplane::from_file` reads it from there.
+/// Content of `toolplane.yaml`; `Toolplane::from_file` reads it from the file.
 const CONFIGURATION: &str = r#"
 tools:
   weather:
@@ -35,8 +35,8 @@ policy:
 async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Toolplane::from_yaml(CONFIGURATION)?;
 
-    // What may not be called is not shown either.
-    for tool in plane.view(&plane.local_caller()).await.tools() {
+    // Tools that the caller may not call are not listed.
+    for tool in plane.list(&plane.local_caller()).await.tools() {
         println!("{}: {}", tool.name(), tool.descriptor().description);
     }
 
@@ -47,11 +47,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("weather answered {}", reply.raw());
     }
 
-    // Every layer says what it decided.
+    // Every layer explains its decision.
     let explained = plane
         .call_explained(CallRequest::new("weather").json(r#"{"city": 7}"#)?)
         .await;
-    for note in &explained.decisions {
+    for note in &explained.notes {
         println!("{:>10}: {}", note.layer, note.decision);
     }
     expect_error(explained.result, ErrorKind::InvalidArguments)?;
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Programs go by the kind of an error; its text is for people and models.
+/// Programs match on the kind of an error; its text is for people and models.
 fn expect_error(
     result: Result<Outcome, toolplane::core::ToolError>,
     kind: ErrorKind,

@@ -1,5 +1,5 @@
-//! A program that brings its own OpenTelemetry SDK: spans of calls are children of its own spans, and calls are counted by
-//! its meters, with nothing to set up in toolplane.
+//! A program with its own OpenTelemetry SDK: spans of calls are children of its spans, and its meters count calls,
+//! without any setup in toolplane.
 //!
 //! Run it with `cargo run -p toolplane-examples --example otel-host`.
 
@@ -27,7 +27,7 @@ tools:
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A real program exports to its collector; this one keeps spans and metrics to print them.
+    // A real program exports to its collector; this one stores spans and metrics to print them.
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder()
         .with_simple_exporter(exporter.clone())

@@ -1,4 +1,4 @@
-//! One crate on its own: `tool-schema` checks what a model wants to call a tool with, without the rest of toolplane.
+//! A single crate: `tool-schema` checks a model's arguments for a tool, without the rest of toolplane.
 //!
 //! Run it with `cargo run -p toolplane-examples --example single-crate`.
 
@@ -12,7 +12,7 @@ use tool_core::{CheckError, CheckJson};
 use tool_schema::Schema;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Compiled once for each version of a tool, under budgets: nothing is fetched, nothing grows without limit.
+    // Compiled once for each version of a tool, within limits: nothing is fetched, and the work is bounded.
     let schema = Schema::compile(&RawJson::from(json!({
         "type": "object",
         "properties": {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // A schema that reaches for something outside itself is refused when it is compiled, not when it is used.
+    // A schema that refers outside itself is refused when it is compiled, not when it is used.
     let reaching = RawJson::from(json!({"$ref": "https://example.com/schema.json"}));
     match Schema::compile(&reaching) {
         Ok(_) => return Err("a schema that refers to the network was taken".into()),
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A model is told what stood there, a log only what kind of value it was.
+/// Prints the message for the model, which has the value, and that for the log, which has only its type.
 fn refuse(arguments: &Value, error: &CheckError) {
     println!("{arguments}\n  for the model: {error}");
     if let CheckError::Mismatch(mismatch) = error {

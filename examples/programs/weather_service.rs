@@ -1,7 +1,8 @@
-//! A small HTTP API that knows nothing of toolplane: what the tools `forecast` and `report` of `toolplane.yaml` call.
+//! A small HTTP API without any knowledge of toolplane: the backend of the tools `forecast` and `report` of
+//! `toolplane.yaml`.
 //!
-//! Run it with `cargo run -p toolplane-examples --example weather-service [ADDRESS]`; it listens on `127.0.0.1:7081`
-//! if no address is given, says on stdout where it listens, and ends with Ctrl-C.
+//! Run it with `cargo run -p toolplane-examples --example weather-service [ADDRESS]`; it listens on `127.0.0.1:7081` by
+//! default, prints its address, and ends with Ctrl-C.
 
 #![expect(clippy::print_stdout, reason = "it says where it listens")]
 
@@ -41,7 +42,7 @@ impl Span {
     }
 }
 
-/// The sky turns with the day and the length of the city's name: an answer that anyone can check.
+/// Returns a forecast that anyone can check: the sky depends on the day and the length of the city's name.
 async fn forecast(Path(city): Path<String>, Query(span): Query<Span>) -> Json<Value> {
     const SKIES: [&str; 3] = ["clear", "cloudy", "rain"];
     let first = city.chars().count();

@@ -1,8 +1,8 @@
-//! The gateway as a whole process against a direct client, in one run: an echo server behind it over stdio and over
-//! HTTP, and the same echo server without it. Rounds alternate, so that a busy machine slows both; the figures to
-//! trust are the ratios and the processor time of each call.
+//! Benchmark of the gateway as a process against a direct client, in one run: an echo server behind it over stdio and
+//! over HTTP, and the same echo server without it. Rounds alternate, so that a busy machine slows both; the reliable
+//! figures are the ratios and the processor time of each call.
 //!
-//! `cargo xtask bench gateway` builds what this needs and runs it.
+//! `cargo xtask bench gateway` builds all it needs and runs it.
 #![expect(clippy::print_stdout, reason = "what a benchmark prints is its result")]
 
 use std::{
@@ -15,13 +15,13 @@ use std::{
 
 use toolplane_tests::load::{Client, Era, Server};
 
-/// How long each side of a round runs.
+/// Duration of each side of a round.
 const ROUND: Duration = Duration::from_millis(1500);
 const ROUNDS: usize = 5;
 const CONCURRENCY: [usize; 3] = [1, 16, 64];
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -66,7 +66,7 @@ fn main() {
     }
 }
 
-/// Where cargo puts what it builds for benchmarks: this program is in `deps` below it.
+/// Returns cargo's folder of binaries for benchmarks: this program is in `deps` below it.
 fn binaries() -> PathBuf {
     let program = env::current_exe().expect("this program has a path");
     program
@@ -124,7 +124,7 @@ impl Load {
     }
 }
 
-/// Calls a tool over so many connections at once for so long. Every answer is checked.
+/// Calls a tool over several connections at once for a time. Every answer is checked.
 fn load(server: &Server, tool: &str, concurrency: usize, duration: Duration) -> Load {
     let start = now();
     let workers: Vec<_> = (0..concurrency)

@@ -1,7 +1,7 @@
-//! Calls that come at once from clients which can be asked, to `mcp-server-time`: `isolation: auto`, where such clients
-//! have a process of their own, beside `isolation: shared`. Rounds alternate, so that a busy machine slows both.
+//! Benchmark of concurrent calls from clients that can be asked, to `mcp-server-time`: `isolation: auto`, where such
+//! clients have their own process, against `isolation: shared`. Rounds alternate, so that a busy machine slows both.
 //!
-//! `cargo xtask bench own_connections` builds what this needs and runs it.
+//! `cargo xtask bench own_connections` builds all it needs and runs it.
 #![expect(clippy::print_stdout, reason = "the output of a benchmark is its result")]
 
 use std::{
@@ -20,7 +20,7 @@ use toolplane_tests::load::{Client, Era, Server};
 const ROUNDS: usize = 5;
 const CALLS: usize = 50;
 const ISOLATIONS: [&str; 2] = ["auto", "shared"];
-/// The situations that are measured, in the order in which one round meets them.
+/// The measured situations, in the order of a round.
 const CASES: [&str; 5] = [
     "nothing runs, no list is kept",
     "again",
@@ -85,7 +85,7 @@ fn main() {
     }
 }
 
-/// The program that is measured, which cargo puts two folders above this one.
+/// Returns the measured program, which cargo puts two folders above this one.
 fn toolplane() -> PathBuf {
     let program = env::current_exe().expect("this program has a path");
     let folder = program.ancestors().nth(2).expect("it is in the target folder");
@@ -114,7 +114,7 @@ fn configuration(folder: &Path, peer: &PeerCommand, isolation: &str) -> PathBuf 
     file
 }
 
-/// Goes through all cases once, with lists that are kept in `cache`.
+/// Measures all cases once, with the lists of servers cached in `cache`.
 fn measure(toolplane: &Path, configuration: &Path, cache: &Path) -> [Burst; CASES.len()] {
     let start = || {
         let started = Server::start(|address| {
@@ -135,7 +135,7 @@ fn measure(toolplane: &Path, configuration: &Path, cache: &Path) -> [Burst; CASE
     gateway.end().expect("the gateway ends in order");
     let gateway = start();
     let mut client = open(&gateway);
-    // A call of a client that cannot be asked starts the server that lists come from.
+    // The lists come from a server that a call of a client without capabilities starts.
     let call = request(&client);
     let asked = client.send(&call).expect("the server answers");
     assert!(asked.contains("UTC"), "not the time: {asked}");
@@ -153,7 +153,7 @@ fn request(client: &Client) -> Vec<u8> {
     client.request("tools/call", Some("time__get_current_time"), arguments)
 }
 
-/// Makes calls over as many connections at once, and counts the processes of servers after them.
+/// Makes calls over several connections at once, and counts the server processes after them.
 fn burst(gateway: &Server) -> Burst {
     let together = Barrier::new(CALLS + 1);
     let took = thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! End-to-end tests of toolplane: the binary in front of real servers, real clients in front of the binary, and
-//! servers that misbehave in every way known of.
+//! End-to-end tests of toolplane: the binary in front of real servers, real clients in front of the binary, and servers
+//! that misbehave in all known ways.
 //!
-//! The tests are below `tests/it`; the client there shares no code with the one that is tested. What is here serves the
-//! benchmark of the whole process and `toolplane-train`.
+//! The tests are in `tests/it`; their client shares no code with the tested one. The library serves the benchmark of
+//! the whole process and `toolplane-train`.
 
 pub mod load;

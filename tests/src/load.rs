@@ -1,6 +1,6 @@
-//! A closed loop of calls to a server over HTTP, for what measures the program and for what trains it.
+//! A closed loop of calls to a server over HTTP, for benchmarks and training.
 //!
-//! The client is the barest there is: one connection, one request at a time, every answer checked.
+//! The client is minimal: one connection, one request at a time, every answer checked.
 
 use std::{
     fs,
@@ -13,17 +13,17 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How often it is tried whether a server listens, and how long between two tries.
+/// Number of attempts to connect to a starting server, and the pause between two.
 const TRIES: usize = 2000;
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// The metadata of a request of 2026-07-28, around the capabilities of its client.
+/// `_meta` of a request of 2026-07-28, around the capabilities of its client.
 const META: [&str; 2] = [
     r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":"#,
     r#","io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"}}"#,
 ];
 
-/// A process that listens, ended when it is dropped.
+/// A listening process, ended when it is dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -60,13 +60,13 @@ impl Server {
         bail!("`{name}` does not listen at {address}")
     }
 
-    /// Returns where it listens.
+    /// Returns the address of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the processor time that the process has used, its children not among it.
+    /// Returns the processor time of the process, without its children.
     ///
     /// # Errors
     /// When the process is gone.
@@ -86,7 +86,7 @@ impl Server {
         Ok(Duration::from_millis(10 * (user + system)))
     }
 
-    /// Returns the number of processes that it has started and that still run, their own children among them.
+    /// Returns the number of its running descendants.
     #[must_use]
     pub fn n_descendants(&self) -> usize {
         let (mut n, mut parents) = (0, vec![self.child.id()]);
@@ -98,7 +98,7 @@ impl Server {
         n
     }
 
-    /// Asks it to end, and waits until it has: what it writes at its end is written then.
+    /// Terminates it regularly and waits for its end, so that its last writes are complete.
     ///
     /// # Errors
     /// When it does not end well.
@@ -110,7 +110,7 @@ impl Server {
     }
 
     fn ask_to_end(&self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
     }
 }
@@ -124,7 +124,7 @@ impl Drop for Server {
     }
 }
 
-/// The children of a process: those that each of its threads has started.
+/// Returns the children of a process: those that each of its threads has started.
 fn children(parent: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
         return Vec::new();
@@ -135,12 +135,12 @@ fn children(parent: u32) -> Vec<u32> {
     pids.filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Which revision of MCP a client speaks.
+/// Revision of MCP that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
-    /// 2025-11-25 without a session, as a server that keeps none takes it.
+    /// 2025-11-25 without a session, for a server that keeps none.
     Plain,
-    /// 2025-11-25 with the opening and a session.
+    /// 2025-11-25 with `initialize` and a session.
     Session,
     /// 2026-07-28.
     Modern,
@@ -151,9 +151,9 @@ pub enum Era {
 pub struct Client {
     stream: BufReader<TcpStream>,
     era: Era,
-    /// The capabilities that requests of 2026-07-28 declare, as JSON.
+    /// Capabilities that requests of 2026-07-28 declare, as JSON.
     capabilities: &'static str,
-    /// The header lines of every request, each with its end.
+    /// Header lines of every request, each with its line end.
     headers: String,
     body: Vec<u8>,
 }
@@ -190,13 +190,13 @@ impl Client {
         Ok(client)
     }
 
-    /// Declares these capabilities, as JSON, in the requests of 2026-07-28 that are made from now on.
+    /// Declares these capabilities, as JSON, in further requests of 2026-07-28.
     #[must_use]
     pub fn declaring(self, capabilities: &'static str) -> Self {
         Self { capabilities, ..self }
     }
 
-    /// Makes a request, to be sent as often as one likes: `params` are the members of the parameters, without braces.
+    /// Returns a request that can be sent repeatedly: `params` are the members of the parameters, without braces.
     #[must_use]
     pub fn request(&self, method: &str, name: Option<&str>, params: &str) -> Vec<u8> {
         let named = name.map(|name| format!(r#""name":"{name}""#));

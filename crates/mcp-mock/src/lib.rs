@@ -1,16 +1,18 @@
-//! A mock MCP server for tests: scripted answers, delays, errors, notifications and misbehaviour, over stdio and HTTP,
+//! A mock MCP server for tests: scripted answers, delays, errors, notifications and misbehavior, over stdio and HTTP,
 //! in both eras of the protocol.
 //!
-//! A [`MockServer`] offers [`MockTool`]s, [`MockPrompt`]s and [`MockResource`]s. Each has its [`MockReply`]s, the first for the first
-//! request and the last for all that follow; a [`Misbehavior`] breaks one message. The protocol itself is
-//! `mcp-server`'s, so what is not scripted is right. Clients in the same process [`connect`](MockServer::connect),
-//! others come over [`http`](MockServer::http) or [`serve_stdio`](MockServer::serve_stdio); what they asked is
-//! [counted](MockServer::calls) and can be [waited for](MockServer::wait_for_calls). Delays are tokio's, so a paused
-//! clock makes them free. A file describes the same in YAML: [`MockServer::from_yaml`].
+//! A [`MockServer`] offers [`MockTool`]s, [`MockPrompt`]s and [`MockResource`]s. Each has a list of [`MockReply`]s, the
+//! first for the first request and the last for all further ones; a [`Misbehavior`] breaks one message. The protocol is
+//! implemented by `mcp-server`, so everything that is not scripted is correct. Clients in the same process
+//! [`connect`](MockServer::connect), others use [`http`](MockServer::http) or [`serve_stdio`](MockServer::serve_stdio).
+//! Received messages are [counted](MockServer::calls) and can be [waited for](MockServer::wait_for_calls). Delays use
+//! tokio's clock, so a paused clock makes them free. A YAML file describes the same: [`MockServer::from_yaml`].
+//!
+//! # Examples
 //!
 //! ```
 //! use mcp_client::{Connection, ConnectionOptions, HttpEndpoint, RequestOptions};
-//! use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
+//! use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 //! use raw_json::RawJson;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -18,9 +20,9 @@
 //! // The first call is answered with 503, the second one works.
 //! let server = MockServer::builder()
 //!     .tool(
-//!         Tool::new("forecast")
-//!             .reply(Reply::usual().misbehave(Misbehaviour::status(503)))
-//!             .reply(Reply::text("sunny")),
+//!         MockTool::new("forecast")
+//!             .reply(MockReply::usual().misbehave(Misbehavior::status(503)))
+//!             .reply(MockReply::text("sunny")),
 //!     )
 //!     .build();
 //! let http = server.http().await?;
@@ -37,34 +39,16 @@
 //! # }
 //! ```
 
-mod delivery;
-mod guard;
-mod http;
-mod item;
-mod log;
-mod misbehaviour;
-mod offer;
-mod old_http;
-mod plan;
 mod reply;
 mod scenario;
-mod script;
 mod server;
-mod service;
-mod shape;
-mod state;
-mod stdio;
-mod template;
-mod usual;
+mod transport;
 
 pub use self::{
-    http::MockHttp,
-    item::{MockPrompt, MockResource, MockTool},
-    log::Received,
-    misbehaviour::Misbehavior,
-    reply::MockReply,
+    reply::{Misbehavior, MockReply},
     scenario::ScenarioError,
-    server::{MockServer, MockServerBuilder},
+    server::{MockPrompt, MockResource, MockServer, MockServerBuilder, MockTool, ReceivedMessage},
+    transport::MockHttp,
 };
 pub use mcp_server::ServerIdentity;
 pub use mcp_wire::RpcError;

@@ -3,21 +3,21 @@ use std::sync::Arc;
 use raw_json::RawJson;
 use tool_core::{Descriptor, DynBackend, Executor, InProcess, Invoke, PrepareError};
 
-/// An executor of this kind by which every tool is run by the same; settings are not read.
+/// Returns an executor of this kind that runs every tool by the same backend and reads no settings.
 #[must_use]
 pub fn executor(kind: &'static str, runs: impl Invoke + 'static) -> Arc<dyn Executor> {
-    Arc::new(RunBy {
+    Arc::new(SharedBackendExecutor {
         kind,
         runs: Arc::new(InProcess(runs)),
     })
 }
 
-struct RunBy {
+struct SharedBackendExecutor {
     kind: &'static str,
     runs: Arc<dyn DynBackend>,
 }
 
-impl Executor for RunBy {
+impl Executor for SharedBackendExecutor {
     fn kind(&self) -> &str {
         self.kind
     }

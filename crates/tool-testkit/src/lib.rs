@@ -1,15 +1,27 @@
-//! Scripted executors, ready-made tools and calls, and where to find test peers.
+//! Test support: scripted executors, ready-made tools and calls, and the third-party peers of end-to-end tests.
+//!
+//! # Examples
+//!
+//! ```
+//! use serde_json::json;
+//! use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
+//!
+//! let executor = ScriptedExecutor::new([ScriptStep::Value(json!("done"))]);
+//! let tool = TestTool::new("job").build(executor.clone());
+//! assert_eq!(&**tool.name(), "job");
+//! assert_eq!(executor.n_calls(), 0);
+//! ```
 
 mod executor;
+mod file_uris;
 mod peers;
-mod scripted;
-mod tools;
-mod uris;
+mod scripted_executor;
+mod test_tool;
 
 pub use self::{
     executor::executor,
+    file_uris::{FileReader, file_readers, file_spelling},
     peers::{PeerCommand, Peers, Skip, skip},
-    scripted::{ScriptStep, ScriptedExecutor},
-    tools::{TestTool, call},
-    uris::{FileReader, file_readers, file_spelling},
+    scripted_executor::{ScriptStep, ScriptedExecutor},
+    test_tool::{TestTool, call},
 };

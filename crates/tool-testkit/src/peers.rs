@@ -1,4 +1,4 @@
-//! The programs that nobody here wrote and that end-to-end tests talk to: `cargo xtask peers` installs them.
+//! Third-party programs with which end-to-end tests talk: `cargo xtask peers` installs them.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-/// The folder of the servers from PyPI that live together.
+/// Folder of the servers from PyPI that share an environment.
 const PYTHON: &str = "python";
 
-/// Knows where the installed peers are and how each is started.
+/// Locates the installed peers and describes their commands.
 ///
-/// A test asks for what it needs and reports what the machine lacks, so that a missing Python never hides the
-/// tests that need none:
+/// A test asks for the peers it needs and reports a missing one, so that a missing Python never hides the tests that
+/// need none.
+///
+/// # Examples
 ///
 /// ```no_run
 /// use tool_testkit::Peers;
@@ -131,7 +133,8 @@ impl Peers {
     /// When it is not installed.
     pub fn fetch(&self) -> Result<PeerCommand, Skip> {
         let command = self.python_program(PYTHON, "mcp-server-fetch")?;
-        // It reads pages by a Node program, which it installs while it answers, where it finds a Node. Here it finds none.
+        // The server would install and run a Node program to read pages if it found Node. With this `PATH` it finds
+        // none.
         let programs = self.folder.join(PYTHON).join("bin");
         Ok(command.arg("--allow-private-ips").env("PATH", programs))
     }
@@ -171,8 +174,8 @@ impl Peers {
         Ok(self.python_program("python-otel", "python")?.arg(script))
     }
 
-    /// Starts Chromium without a window and without a network beyond the loopback interface: append a URL. It writes the page
-    /// as it is when it has loaded to its standard output, and its profile into `folder`.
+    /// Starts Chromium without a window and without a network beyond the loopback interface: append a URL. It prints
+    /// the loaded page and writes its profile into `folder`.
     ///
     /// # Errors
     /// When it is not installed.
@@ -187,7 +190,7 @@ impl Peers {
         let command = PeerCommand::new(program)
             .arg("--headless")
             .arg("--dump-dom")
-            // Tests may run as root and in containers, where there is neither a sandbox nor much shared memory.
+            // Tests may run as root and in containers, without a sandbox and with little shared memory.
             .arg("--no-sandbox")
             .arg("--disable-dev-shm-usage")
             .arg("--disable-gpu")
@@ -240,15 +243,15 @@ impl Peers {
     }
 }
 
-/// Describes how a peer is started, as data: a test spawns it, or writes it into a configuration.
+/// The command of a peer as data: a test spawns it, or writes it into a configuration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PeerCommand {
-    /// The program, by its path where it is one of ours to install.
+    /// Program, by its path if it was installed for the tests.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables it needs beside those it inherits.
+    /// Environment variables in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
 }
 
@@ -286,7 +289,7 @@ impl PeerCommand {
     }
 }
 
-/// Says why a test cannot run on this machine.
+/// Reason why a test cannot run on this machine.
 #[derive(Clone, Debug)]
 #[must_use = "a skip that is not reported looks like a passed test"]
 pub struct Skip {
@@ -294,7 +297,7 @@ pub struct Skip {
 }
 
 impl Skip {
-    /// Makes a skip; the reason is a lower-case fragment that says what is missing and what to do.
+    /// Creates a skip. The reason is a lower-case fragment that names what is missing and what to do.
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),

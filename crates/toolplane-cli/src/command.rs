@@ -1,4 +1,4 @@
-//! What can be written on the command line. Help, completions and the reference are made from these types.
+//! The types that read the command line. Help, completions and the reference are generated from them.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -15,15 +15,15 @@ use crate::exit::Exit;
     max_term_width = 110
 )]
 pub(crate) struct Cli {
-    /// What holds for every verb.
+    /// Options of every verb.
     #[command(flatten)]
     pub(crate) options: Options,
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
-/// What holds for every verb.
+/// Options of every verb.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Options {
@@ -31,20 +31,20 @@ pub(crate) struct Options {
     /// `./toolplane.yaml`, `$XDG_CONFIG_HOME/toolplane/toolplane.yaml`
     #[arg(long = "config", short = 'c', global = true, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
-    /// How data are printed
+    /// Output format
     #[arg(long, short, global = true, value_enum, default_value_t = Format::Table, hide_default_value = true)]
     pub(crate) output: Format,
-    /// When to use colours
+    /// Use of colors
     #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = Color::Auto, hide_default_value = true)]
     pub(crate) color: Color,
-    /// How logs are printed to stderr
+    /// Format of logs on stderr
     #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = LogFormat::Auto, hide_default_value = true)]
     pub(crate) log_format: LogFormat,
-    /// What is logged, such as `info` or `mcp_client=debug`. Without it: `$TOOLPLANE_LOG`, `$RUST_LOG`; `warn` for
-    /// `serve`, otherwise `error`
+    /// Log filter, such as `info` or `mcp_client=debug`. Without it: `$TOOLPLANE_LOG`, `$RUST_LOG`; `warn` for `serve`,
+    /// otherwise `error`
     #[arg(long = "log", global = true, hide_short_help = true, value_name = "LEVEL")]
     pub(crate) log: Option<String>,
-    /// Say only what went wrong
+    /// Print errors only
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Log more: `-v` for info, `-vv` for debug, `-vvv` for trace
@@ -52,10 +52,10 @@ pub(crate) struct Options {
     pub(crate) verbose: u8,
 }
 
-/// How data are printed.
+/// Format of data on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people: tables and text
+    /// Tables and text for people
     Table,
     /// One JSON value; errors are one JSON object on stderr
     Json,
@@ -63,7 +63,7 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// When to use colours.
+/// Use of colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR` is set
@@ -74,7 +74,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// How logs are printed.
+/// Format of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// JSON with `-o json`, otherwise text
@@ -85,19 +85,19 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What to do.
+/// A verb with its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Write an example configuration that works at once, without a network
+    /// Write an example configuration that works without a network
     Init(Init),
-    /// Check a configuration: files, executors' settings, schemas, `${…}` references, names
+    /// Check a configuration: files, executor settings, schemas, `${…}` references, names
     Check(Check),
     /// Try everything that the configuration names: start servers, look for programs, certificates and ports
     Doctor,
-    /// Look at tools
+    /// List, show, enable or disable tools
     #[command(subcommand)]
     Tools(Tools),
-    /// Look at MCP servers
+    /// List MCP servers, or delete their kept lists
     #[command(subcommand)]
     Servers(Servers),
     /// Call a tool
@@ -105,17 +105,17 @@ pub(crate) enum Verb {
     Call(Call),
     /// Serve all tools over MCP
     Serve(Serve),
-    /// Ask a running gateway whether it is ready and how its tools and servers are
+    /// Ask a running gateway for its readiness and the health of its tools and servers
     Health(Health),
-    /// Look at calls that wait for somebody's approval in the gateways that run here, and decide
+    /// List, approve or deny calls that wait for approval in your gateways on this machine
     #[command(subcommand)]
     Approvals(Approvals),
-    /// Look up calls of the gateways that run here of which nobody knows whether the tool ran
+    /// Look up calls with unknown outcome in your gateways on this machine
     #[command(subcommand)]
     Ledger(Ledger),
     /// Serve a mock MCP server that answers, and misbehaves, as a scenario says: for tests of clients and gateways
     MockServer(MockServer),
-    /// Print the JSON Schema of the configuration, or of another file, for editors
+    /// Print the JSON Schema of the configuration, or of a chaos file, for editors
     Schema(Schema),
     /// Print the completions of a shell
     Completions(Completions),
@@ -129,10 +129,10 @@ pub(crate) enum Verb {
 /// `toolplane init`
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// Where to write it
+    /// File to write
     #[arg(default_value = "toolplane.yaml", value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -140,10 +140,10 @@ pub(crate) struct Init {
 /// `toolplane check`
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Files or directories to check in place of the configuration
+    /// Files or directories to check instead of the configuration
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Take warnings for errors
+    /// Treat warnings as errors
     #[arg(long)]
     pub(crate) strict: bool,
 }
@@ -151,32 +151,31 @@ pub(crate) struct Check {
 /// `toolplane tools`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
-    /// List the tools; servers are started for it
+    /// List the tools; starts the servers
     Ls {
         /// Only the tools of this server
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
     },
-    /// Show everything about one tool
+    /// Show one tool in detail
     Show {
-        /// The tool's name
+        /// Name of the tool
         #[arg(value_name = "TOOL")]
         name: String,
     },
-    /// Switch a tool off in the gateways that you run on this machine: it is not offered and not called until `tools enable`
-    /// or the end of the gateway
+    /// Disable a tool in your gateways on this machine: it is neither listed nor called until `tools enable` or the end
+    /// of the gateway
     Disable {
-        /// The tool's name
+        /// Name of the tool
         #[arg(value_name = "TOOL")]
         name: String,
-        /// Why, in words that callers are told
+        /// Reason, shown to callers
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Switch a tool on again, in the gateways that you run on this machine, that was switched off by `tools disable` or since
-    /// its credentials were refused
+    /// Enable a tool in your gateways on this machine, after `tools disable` or after its credentials were refused
     Enable {
-        /// The tool's name
+        /// Name of the tool
         #[arg(value_name = "TOOL")]
         name: String,
     },
@@ -185,18 +184,18 @@ pub(crate) enum Tools {
 /// `toolplane servers`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Servers {
-    /// List the servers and how they are; they are started for it
+    /// List the servers with their state; starts them
     Ls {
-        /// Start none of them
+        /// Start no server
         #[arg(long, conflicts_with = "gateway")]
         no_start: bool,
-        /// List those of the gateways that you run on this machine, as they are there; nothing is started for it
+        /// List the servers of your gateways on this machine; starts none
         #[arg(long)]
         gateway: bool,
     },
-    /// Delete the lists of a server, or of all servers, that are kept on disk; each is read again when its server is started
+    /// Delete the kept lists of one server, or of all; they are read again at the next start
     Forget {
-        /// The server's name
+        /// Name of the server
         #[arg(value_name = "SERVER")]
         name: Option<String>,
     },
@@ -207,7 +206,7 @@ Arguments:
   name=value   typed by the tool's input schema: 5 is a number where it asks
                for one and a text where it asks for a text; lists are given
                with commas or by repeating the name, objects as JSON
-  name:=json   taken as JSON, whatever the schema says
+  name:=json   parsed as JSON, regardless of the schema
 
 Examples:
   toolplane call echo message=hello
@@ -218,7 +217,7 @@ Examples:
 /// `toolplane call`
 #[derive(Debug, Args)]
 pub(crate) struct Call {
-    /// The tool's name
+    /// Name of the tool
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     /// Arguments, `name=value` or `name:=json`
@@ -227,26 +226,25 @@ pub(crate) struct Call {
     /// All arguments as one JSON object: the text, `@FILE`, or `-` for stdin
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) json: Option<String>,
-    /// Show what each layer decided
+    /// Show the decision of each layer
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Go through everything that a call would, and show the request, without secrets, in place of sending it
+    /// Run all layers without sending the request, and show the request without secrets
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Have the call made, whatever is kept of earlier ones
+    /// Bypass the cache
     #[arg(long)]
     pub(crate) no_cache: bool,
-    /// Approve the call yourself if it needs approval, unless somebody else must
+    /// Approve the call if it needs approval, unless another person must
     #[arg(long)]
     pub(crate) approve: bool,
-    /// Have the call fail on purpose as this file says, to see what becomes of it
+    /// Inject the faults of this chaos file into the call
     #[arg(long, value_name = "FILE")]
     pub(crate) chaos: Option<PathBuf>,
-    /// Give up after this time, such as `500ms`, `5s` or `1m`
-    #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
+    /// Time limit, such as `500ms`, `5s` or `1m`
+    #[arg(long, value_name = "TIME", value_parser = crate::output::text::duration)]
     pub(crate) timeout: Option<Duration>,
-    /// The key under which the call has its effect once: it is passed on to what runs the tool, where the
-    /// configuration says how
+    /// Idempotency key: the call has its effect once. Sent to the backend if the configuration says how
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
 }
@@ -257,19 +255,19 @@ pub(crate) struct Serve {
     /// Serve on stdin and stdout, for an MCP client that starts this program
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
-    /// Serve over HTTP at this address, in place of the configuration's `gateway.listen`
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    /// Listen for HTTP at this address, instead of the configuration's `gateway.listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) http: Option<SocketAddr>,
-    /// Serve metrics for Prometheus at this address, in place of the configuration's `gateway.metrics_listen`
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    /// Serve Prometheus metrics at this address, instead of the configuration's `gateway.metrics_listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Have calls fail on purpose as this file says, to see what becomes of them: for tests, never for real work
+    /// Inject the faults of this chaos file into calls: for tests, never for real work
     #[arg(long, value_name = "FILE")]
     pub(crate) chaos: Option<PathBuf>,
-    /// How long calls may go on after a signal to end
-    #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
+    /// Time that running calls have to finish after a signal to end
+    #[arg(long, value_name = "TIME", value_parser = crate::output::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,
-    /// Do not load the configuration again when its files change; SIGHUP still does
+    /// Do not reload the configuration when its files change; SIGHUP still does
     #[arg(long)]
     pub(crate) no_reload: bool,
 }
@@ -277,10 +275,10 @@ pub(crate) struct Serve {
 /// `toolplane health`
 #[derive(Debug, Args)]
 pub(crate) struct Health {
-    /// Where the gateway listens, in place of the configuration's `gateway.listen`
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    /// Address of the gateway, instead of the configuration's `gateway.listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) address: Option<SocketAddr>,
-    /// Ask no gateway: start the servers, and check them and the health check endpoints of tools once
+    /// Ask no gateway: start the servers and run all health checks once
     #[arg(long, conflicts_with = "address")]
     pub(crate) direct: bool,
 }
@@ -288,7 +286,7 @@ pub(crate) struct Health {
 /// `toolplane schema`
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Which file it is of
+    /// Kind of the file
     #[arg(value_enum, default_value_t = SchemaOf::Configuration)]
     pub(crate) of: SchemaOf,
 }
@@ -305,32 +303,32 @@ pub(crate) enum SchemaOf {
 /// `toolplane approvals`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List the calls that wait, and those that were decided
+    /// List the calls that wait for approval, and the decided ones
     Ls,
-    /// Show everything about one
+    /// Show all about one call
     Show {
-        /// Its handle, or the beginning of it
+        /// Handle of the call, or its beginning
         #[arg(value_name = "HANDLE")]
         handle: String,
     },
-    /// Let the call be made, once
+    /// Allow the call, once
     Approve {
-        /// Its handle, or the beginning of it
+        /// Handle of the call, or its beginning
         #[arg(value_name = "HANDLE")]
         handle: String,
-        /// Who decides, for the record
+        /// Name of the person who decides, for the record
         #[arg(long = "as", value_name = "NAME")]
         by: Option<String>,
     },
     /// Refuse the call
     Deny {
-        /// Its handle, or the beginning of it
+        /// Handle of the call, or its beginning
         #[arg(value_name = "HANDLE")]
         handle: String,
-        /// Who decides, for the record
+        /// Name of the person who decides, for the record
         #[arg(long = "as", value_name = "NAME")]
         by: Option<String>,
-        /// Why, for whoever called
+        /// Reason, shown to the caller
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
@@ -339,11 +337,11 @@ pub(crate) enum Approvals {
 /// `toolplane ledger`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ledger {
-    /// List the calls that ended as `outcome_unknown`, the latest first
+    /// List the calls that ended as `outcome_unknown`, latest first
     Ls,
-    /// Show what is remembered of one call: of those with an idempotency key as well
+    /// Show one call with unknown outcome or with an idempotency key
     Show {
-        /// The `ledger_id` of its error, which is its correlation id in the logs
+        /// The `ledger_id` of the error, which is the correlation id in the logs
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -352,28 +350,28 @@ pub(crate) enum Ledger {
 /// `toolplane mock-server`
 #[derive(Debug, Args)]
 pub(crate) struct MockServer {
-    /// What the server offers and how it answers, in YAML or JSON
+    /// Scenario file, in YAML or JSON: the offer of the server and its answers
     #[arg(long, value_name = "FILE")]
     pub(crate) scenario: PathBuf,
     /// Serve one client on stdin and stdout
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
-    /// Serve over HTTP at this address
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address, default_value = "127.0.0.1:7090")]
+    /// Listen for HTTP at this address
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address, default_value = "127.0.0.1:7090")]
     pub(crate) http: SocketAddr,
 }
 
 /// `toolplane completions`
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Name of the shell
     pub(crate) shell: clap_complete::Shell,
 }
 
 /// `toolplane docs`
 #[derive(Debug, Args)]
 pub(crate) struct Docs {
-    /// The page
+    /// Name of the page
     pub(crate) page: Page,
 }
 
@@ -386,7 +384,7 @@ pub(crate) enum Page {
     Cli,
 }
 
-/// The command line as clap sees it, with everything that is put together at run time.
+/// Returns the command line as clap sees it, with the parts that are computed at run time.
 pub(crate) fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command().after_help(Exit::table())
 }

@@ -1,4 +1,4 @@
-//! Which configuration is used.
+//! Finding, loading and building the configuration.
 
 use std::{env, path::PathBuf, sync::Arc};
 
@@ -8,18 +8,18 @@ use toolplane::{
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
-use crate::{command::Options, failure::Failure, logging, output::Console, telemetry::Telemetry};
+use crate::{command::Options, error::CliError, output::Console, process::logging, telemetry::Telemetry};
 
-/// The configuration's files: those on the command line, or the first one that is found.
-pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, Failure> {
+/// Returns the configuration files: those of the command line, or the first one that is found.
+pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
     if !options.config.is_empty() {
         return Ok(options.config.clone());
     }
-    // Relative, so that messages name files the way the user knows them.
+    // Relative, so that messages name files as the user knows them.
     match find_configuration(&PathBuf::new()) {
         Some(file) => Ok(vec![file]),
-        None => Err(Failure::configuration(
-            "there is no configuration: neither `$TOOLPLANE_CONFIG`, `./toolplane.yaml` nor \
+        None => Err(CliError::configuration(
+            "no configuration found: neither `$TOOLPLANE_CONFIG`, `./toolplane.yaml` nor \
              `$XDG_CONFIG_HOME/toolplane/toolplane.yaml`",
         )
         .with_hint(
@@ -28,8 +28,8 @@ pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Loads files and says what there is to be said of them.
-pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, Failure> {
+/// Loads files and prints their warnings.
+pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, CliError> {
     let options = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
     let loaded = load(&options)?;
     for problem in &loaded.diagnostics {
@@ -43,14 +43,14 @@ pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, Fail
     Ok(loaded)
 }
 
-/// Says what only whoever runs the tools finds strange in their settings.
+/// Prints the warnings that only executors can give about the settings of tools.
 pub(crate) fn warn(loaded: &Loaded, plane: &Toolplane, console: Console) {
     for (tool, warning) in plane.warnings() {
         console.warn(&loaded.warning(&tool, &warning).to_string());
     }
 }
 
-/// Begins the toolplane of a configuration, whose secrets no log tells, and which keeps the lists of servers.
+/// Returns a builder for the configuration. Logs hide its secrets, and lists of servers are kept on disk.
 pub(crate) fn builder(loaded: &Loaded) -> Builder {
     let builder = Toolplane::builder().loaded(loaded).redactor(logging::redactor());
     match list_store() {
@@ -59,10 +59,10 @@ pub(crate) fn builder(loaded: &Loaded) -> Builder {
     }
 }
 
-/// The store of kept lists: in `$XDG_CACHE_HOME`, or else in `~/.cache`, since everything in it can be read again from the
-/// servers. `None` if neither names a directory.
+/// Returns the store of kept lists: in `$XDG_CACHE_HOME`, else in `~/.cache`, since its content can be read again from
+/// the servers. `None` if neither names a directory.
 pub(crate) fn list_store() -> Option<FileListCache> {
-    // The base directory specification: a relative path is to be ignored.
+    // XDG Base Directory Specification: a relative path is ignored.
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
     let home = || variable("HOME").map(PathBuf::from).and_then(absolute);
@@ -70,20 +70,22 @@ pub(crate) fn list_store() -> Option<FileListCache> {
     Some(FileListCache::new(cache.join("toolplane/lists")))
 }
 
-/// The toolplane of the configuration, with these faults on purpose. Needs a runtime; starts nothing.
+/// Builds the toolplane of the configuration with these injected faults. Needs a runtime; starts no server.
 pub(crate) fn open(
     options: &Options,
     chaos: ChaosLayer,
     telemetry: &Telemetry,
     console: Console,
-) -> Result<(Loaded, Toolplane), Failure> {
+) -> Result<(Loaded, Toolplane), CliError> {
     let loaded = read(files(options)?, console)?;
-    let plane = telemetry.of(builder(&loaded).chaos(chaos), None).build()?;
+    let plane = telemetry
+        .instrument(builder(&loaded).chaos(chaos), None)
+        .build()?;
     warn(&loaded, &plane, console);
     Ok((loaded, plane))
 }
 
-/// A variable of the environment, if it is set and not empty.
+/// Returns a variable of the environment, if it is set and not empty.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command line is one of the two owners of the environment"

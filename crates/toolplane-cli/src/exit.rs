@@ -2,37 +2,37 @@ use std::{fmt::Write, process::ExitCode};
 
 use toolplane::core::ErrorKind;
 
-/// How the process ends. Scripts rely on these numbers: they do not change.
+/// Exit code of the process. The numbers are stable: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Exit {
-    /// What was asked for is done.
+    /// Success.
     Done = 0,
-    /// The call failed, or a check did.
+    /// The call or a check failed.
     Failed = 1,
-    /// The command line, the arguments or the configuration cannot be used.
+    /// The command line, the arguments or the configuration are invalid.
     Usage = 2,
-    /// There is no such tool or server.
+    /// No such tool or server.
     NotFound = 3,
-    /// A policy refuses the call, or the upstream does not accept the credentials.
+    /// A policy refused the call, or the upstream refused the credentials.
     Denied = 4,
-    /// The call is not finished: it waits for someone.
+    /// The call is not finished: it waits for an approval or for input.
     Pending = 5,
-    /// The upstream cannot be reached, is overloaded, or did not answer in time.
+    /// The upstream is unreachable, overloaded, or did not answer in time.
     Unavailable = 6,
-    /// A tool is no longer what it was approved as.
-    Drift = 7,
-    /// A fault of toolplane itself.
+    /// The definition of a tool has changed since it was approved.
+    ToolChanged = 7,
+    /// A bug of toolplane.
     Bug = 70,
     /// Interrupted by the user (SIGINT).
     Interrupted = 130,
-    /// Ended from outside (SIGTERM).
+    /// Terminated by another process (SIGTERM).
     Terminated = 143,
 }
 
 impl Exit {
-    /// Every way to end, by number.
+    /// All exit codes, by number.
     pub const ALL: [Self; 11] = [
         Self::Done,
         Self::Failed,
@@ -41,19 +41,19 @@ impl Exit {
         Self::Denied,
         Self::Pending,
         Self::Unavailable,
-        Self::Drift,
+        Self::ToolChanged,
         Self::Bug,
         Self::Interrupted,
         Self::Terminated,
     ];
 
-    /// The number that the process ends with.
+    /// Returns the numeric code.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// What the number means, for help and reference.
+    /// Returns the description for help and reference.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -64,14 +64,14 @@ impl Exit {
             Self::Denied => "denied by a policy, or by the upstream",
             Self::Pending => "not finished: the call waits for someone",
             Self::Unavailable => "the upstream is unavailable, or did not answer in time",
-            Self::Drift => "a tool is no longer what it was approved as",
-            Self::Bug => "a fault of toolplane: please report it",
+            Self::ToolChanged => "a tool is no longer what it was approved as",
+            Self::Bug => "a bug of toolplane: please report it",
             Self::Interrupted => "interrupted (SIGINT)",
             Self::Terminated => "ended from outside (SIGTERM)",
         }
     }
 
-    /// The table of all codes as help shows it.
+    /// Returns the table of all codes for help.
     pub(crate) fn table() -> String {
         let mut table = "Exit codes:".to_owned();
         for exit in Self::ALL {
@@ -90,7 +90,7 @@ impl From<ErrorKind> for Exit {
             ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Unavailable | ErrorKind::Timeout => {
                 Self::Unavailable
             }
-            ErrorKind::ToolChanged => Self::Drift,
+            ErrorKind::ToolChanged => Self::ToolChanged,
             ErrorKind::Internal => Self::Bug,
             _ => Self::Failed,
         }

@@ -1,19 +1,16 @@
-//! The command line of toolplane: reads what the user wants, asks the facade or the gateway for it and shows what
-//! came of it. Data go to stdout, everything else to stderr, and the exit code says what kind of end it was. It adds
-//! no behaviour to calls: whatever it can do, a program can do with the crate `toolplane`.
+//! The command line of toolplane: parses arguments, calls the facade or the gateway and prints the result. Data go to
+//! stdout, everything else to stderr, and the exit code tells the kind of the end. It adds no behavior to calls: a
+//! program can do all of it with the crate `toolplane`.
 
 mod command;
 mod config;
+mod error;
 mod exit;
-mod failure;
-mod logging;
-mod memory;
+mod gateways;
 mod output;
+mod process;
 mod run;
-mod runtime;
-mod sockets;
 mod telemetry;
-mod text;
 mod verbs;
 
 pub use self::{exit::Exit, run::main};

@@ -8,10 +8,10 @@ use clap::{FromArgMatches, error::ErrorKind};
 
 use crate::{
     command::{Cli, Color, Format, LogFormat, Options, Verb, command},
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    logging,
     output::Console,
+    process::logging,
     verbs,
 };
 
@@ -20,11 +20,11 @@ use crate::{
 pub fn main() -> ExitCode {
     panic::set_hook(Box::new(report_bug));
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    ending(AssertUnwindSafe(|| run(&arguments))).into()
+    run_catching_panics(AssertUnwindSafe(|| run(&arguments))).into()
 }
 
-/// How a run ends, also when it panics: what panicked is not used again.
-fn ending(run: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
+/// Runs `run` and returns [`Exit::Bug`] if it panics. No state of `run` is used after a panic.
+fn run_catching_panics(run: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
     panic::catch_unwind(run).unwrap_or(Exit::Bug)
 }
 
@@ -46,9 +46,9 @@ fn run(arguments: &[OsString]) -> Exit {
     }
 }
 
-fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
+fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
     let options = &cli.options;
-    // A verb that ends says itself what went wrong; only one that stays has nobody to tell.
+    // A verb that ends prints its own error; a verb that serves has only the log.
     let level = if matches!(cli.verb, Verb::Serve(_) | Verb::MockServer(_)) {
         "warn"
     } else {
@@ -56,35 +56,35 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
     };
     logging::start(options, level, console)?;
     match cli.verb {
-        Verb::Init(init) => verbs::init::run(&init, console),
-        Verb::Check(check) => verbs::check::run(options, &check, console),
-        Verb::Doctor => verbs::doctor::run(options, console),
+        Verb::Init(init) => verbs::configuration::init::run(&init, console),
+        Verb::Check(check) => verbs::configuration::check::run(options, &check, console),
+        Verb::Doctor => verbs::configuration::doctor::run(options, console),
         Verb::Tools(tools) => verbs::tools::run(options, tools, console),
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
-        Verb::Health(health) => verbs::health::run(options, &health, console),
-        Verb::Approvals(approvals) => verbs::approvals::run(&approvals, console),
-        Verb::Ledger(ledger) => verbs::ledger::run(&ledger, console),
+        Verb::Health(health) => verbs::operator::health::run(options, &health, console),
+        Verb::Approvals(approvals) => verbs::operator::approvals::run(&approvals, console),
+        Verb::Ledger(ledger) => verbs::operator::ledger::run(&ledger, console),
         Verb::MockServer(mock) => verbs::mock_server::run(&mock, console),
-        Verb::Schema(schema) => verbs::schema::run(&schema, console),
-        Verb::Completions(completions) => verbs::completions::run(&completions, console),
-        Verb::Version => verbs::version::run(console),
-        Verb::Docs(docs) => verbs::docs::run(&docs, console),
+        Verb::Schema(schema) => verbs::reference::schema::run(&schema, console),
+        Verb::Completions(completions) => verbs::reference::completions::run(&completions, console),
+        Verb::Version => verbs::reference::version::run(console),
+        Verb::Docs(docs) => verbs::reference::docs::run(&docs, console),
     }
 }
 
-/// Says what is wrong with a command line. Help and version come this way too, and are no errors.
+/// Prints the error of a command line. Help and version arrive here too and are no errors.
 fn usage(arguments: &[OsString], error: &clap::Error) -> Exit {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_asked_for || !wants_json(arguments) {
-        // Help goes to stdout, the rest to stderr; there is nowhere to say that printing failed.
+        // Help goes to stdout, errors to stderr. A failure to print cannot be reported.
         let _ = error.print();
     } else {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let (message, more) = text.split_once('\n').unwrap_or((text, ""));
-        let failure = Failure::usage(message.trim());
+        let failure = CliError::usage(message.trim());
         let more: Vec<&str> = more.split_whitespace().collect();
         let failure = if more.is_empty() {
             failure
@@ -96,7 +96,7 @@ fn usage(arguments: &[OsString], error: &clap::Error) -> Exit {
     if is_asked_for { Exit::Done } else { Exit::Usage }
 }
 
-/// Whether JSON was asked for on a command line that cannot be read as a whole.
+/// Returns `true` if a command line that does not parse asks for JSON.
 fn wants_json(arguments: &[OsString]) -> bool {
     let before_end = arguments.iter().take_while(|argument| *argument != "--");
     let words: Vec<&str> = before_end.filter_map(|argument| argument.to_str()).collect();
@@ -120,17 +120,17 @@ fn json_options() -> Options {
     }
 }
 
-/// What is said when toolplane itself is at fault.
+/// Prints the message for a bug of toolplane.
 fn report_bug(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    let message = panic.payload_as_str().unwrap_or("it is not known why");
+    let message = panic.payload_as_str().unwrap_or("unknown reason");
     let version = env!("CARGO_PKG_VERSION");
-    let failure = Failure::new(
+    let failure = CliError::new(
         Exit::Bug,
         "internal",
         format!("toolplane {version} failed at {place}: {message}"),
     )
-    .with_hint("this is a fault of toolplane: please report it with this line");
+    .with_hint("this is a bug of toolplane: please report it with this line");
     Console::new(&Options {
         output: Format::Table,
         color: Color::Auto,
@@ -145,7 +145,10 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_bug_of_ours() {
-        assert_eq!(ending(|| Exit::Denied), Exit::Denied);
-        assert_eq!(ending(|| panic!("this panic belongs to the test")), Exit::Bug);
+        assert_eq!(run_catching_panics(|| Exit::Denied), Exit::Denied);
+        assert_eq!(
+            run_catching_panics(|| panic!("this panic belongs to the test")),
+            Exit::Bug
+        );
     }
 }

@@ -3,18 +3,19 @@ use std::time::Duration;
 use toolplane::core::{DegradedStep, ErrorKind};
 
 use crate::{
-    Attempt, Ending, Invocation, Operation, Record, Result, Said,
+    AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReplyFreshness, SimulationRecord,
     client::{FRESH, STALE},
 };
 
-/// The resolution of the runtime's timers, and a millisecond for what is done between them.
+/// Tolerance: the resolution of the runtime's timers, and a millisecond for the steps between them.
 const GRAIN: Duration = Duration::from_millis(2);
-/// What the budget of retries of an upstream allows: a tenth of the calls, one a second, and ten seconds' worth at once.
+/// Retry budget of an upstream at the start: ten seconds' worth of one retry a second. A tenth of the calls and one a
+/// second are allowed in addition.
 const RESERVE: usize = 10;
 
-/// What of a record should not have been.
+/// Returns the violations in a record.
 #[must_use]
-pub fn check(record: &Record) -> Vec<String> {
+pub fn check(record: &SimulationRecord) -> Vec<String> {
     let operations = record.operations.iter().enumerate();
     let mut violations: Vec<String> = operations
         .flat_map(|(index, operation)| {
@@ -55,8 +56,8 @@ pub fn check(record: &Record) -> Vec<String> {
     violations
 }
 
-/// What was called instead of a tool that must not run twice and may have run.
-fn check_stand_ins(record: &Record) -> Vec<String> {
+/// Checks that no fallback was called after a tool that may have run and must not run twice.
+fn check_stand_ins(record: &SimulationRecord) -> Vec<String> {
     let stand_ins = record.attempts.iter().enumerate();
     let stand_ins = stand_ins.filter(|(_, attempt)| attempt.stands_in && attempt.number == 1);
     let violations =
@@ -71,12 +72,12 @@ fn check_stand_ins(record: &Record) -> Vec<String> {
     violations.collect()
 }
 
-/// What is wrong with a kept or given answer: nothing may be given if a tool may have run that must not run twice.
-fn check_replaced(record: &Record, index: usize, invocation: &Invocation) -> Option<String> {
-    let (ended, Result::Degraded(step)) = invocation.ended? else {
+/// Checks a stale or default answer: it is forbidden if a tool may have run that must not run twice.
+fn check_replaced(record: &SimulationRecord, index: usize, invocation: &CallRecord) -> Option<String> {
+    let (ended, CallResult::Degraded(step)) = invocation.ended? else {
         return None;
     };
-    let is_of_this = |attempt: &&Attempt| {
+    let is_of_this = |attempt: &&AttemptRecord| {
         let is_later = attempt.over.is_none_or(|over| over > invocation.began);
         attempt.operation == index && is_later && step != DegradedStep::Fallback
     };
@@ -86,9 +87,9 @@ fn check_replaced(record: &Record, index: usize, invocation: &Invocation) -> Opt
         .then(|| format!("was given the answer of the step `{step}`, though its tool may have run"))
 }
 
-fn check_operation(operation: &Operation) -> Vec<String> {
+fn check_operation(operation: &OperationRecord) -> Vec<String> {
     let mut violations = Vec::new();
-    let results: Vec<Result> = operation
+    let results: Vec<CallResult> = operation
         .invocations
         .iter()
         .filter_map(|invocation| Some(invocation.ended?.1))
@@ -109,7 +110,7 @@ fn check_operation(operation: &Operation) -> Vec<String> {
         operation.n_effects,
         results.iter().any(|result| result.says_done()),
     );
-    // What is asked again and again is done as often.
+    // A question may be asked, and thus done, several times.
     let is_once = !operation.is_repeatable && !operation.is_kept;
     if is_once && n_effects > 1 {
         violations.push(format!("done {n_effects} times"));
@@ -126,24 +127,24 @@ fn check_operation(operation: &Operation) -> Vec<String> {
     violations
 }
 
-/// What is wrong with the answer that a call was given.
-fn check_given(record: &Record, index: usize, invocation: &Invocation) -> Option<String> {
+/// Checks the answer that a call received.
+fn check_given(record: &SimulationRecord, index: usize, invocation: &CallRecord) -> Option<String> {
     let operation = &record.operations[index];
     let given = invocation.given?;
     let ended = invocation.ended?.0;
-    let is_its = |answer: &&Ending| answer.operation == index;
+    let is_its = |answer: &&AttemptEnd| answer.operation == index;
     let Some(answer) = record.answers.get(given.answer).filter(is_its) else {
         return Some("was given what the world never answered".to_owned());
     };
     let (began, made) = (invocation.began, answer.at);
     let (said, limit) = match given.said {
-        // The answer to a key is remembered, and is not old but the one there is.
-        Said::Nothing => {
+        // The answer of an idempotency key is repeated later and is still the current one.
+        ReplyFreshness::Unmarked => {
             let is_old = made + GRAIN < began && !operation.has_key;
             return is_old.then(|| "was given an old answer that does not say so".to_owned());
         }
-        Said::Kept(age) => (age, FRESH),
-        Said::Stale(age, _) => (age, STALE),
+        ReplyFreshness::Cached(age) => (age, FRESH),
+        ReplyFreshness::Stale(age, _) => (age, STALE),
     };
     let age = ended.saturating_sub(made);
     if !operation.is_kept {
@@ -161,16 +162,16 @@ fn check_given(record: &Record, index: usize, invocation: &Invocation) -> Option
         return Some("was given an answer of another configuration".to_owned());
     }
     match given.said {
-        Said::Stale(_, after) => check_stale(record, index, invocation, after),
+        ReplyFreshness::Stale(_, after) => check_stale(record, index, invocation, after),
         _ => None,
     }
 }
 
-/// Why an old answer should not have been given in the place of a new one.
+/// Checks that a stale answer was allowed instead of a new one.
 fn check_stale(
-    record: &Record,
+    record: &SimulationRecord,
     index: usize,
-    invocation: &Invocation,
+    invocation: &CallRecord,
     after: Option<ErrorKind>,
 ) -> Option<String> {
     let (began, ended) = (invocation.began, invocation.ended?.0);
@@ -180,14 +181,14 @@ fn check_stale(
     if !after.degrades() {
         return Some(format!("was given an old answer after `{after}`"));
     }
-    let concerns = |ending: &&Ending| {
+    let concerns = |ending: &&AttemptEnd| {
         ending.operation == index && ending.generation == invocation.generation && ending.at >= began
     };
     let mut answers = record.answers.iter().filter(concerns);
     if answers.any(|answer| answer.at + GRAIN < ended) {
         return Some("was given an old answer, though a new one came meanwhile".to_owned());
     }
-    // All who wait for an attempt are told at once how it ended.
+    // All waiting calls learn the end of an attempt at the same time.
     let mut losses = record.losses.iter().filter(concerns);
     let is_unknown = losses.any(|loss| loss.at > began && loss.at <= ended);
     (is_unknown && !record.operations[index].is_repeatable)

@@ -7,35 +7,35 @@ use toolplane::{
 };
 
 use crate::{
-    fate::chance,
-    record::{Given, Invocation, Operation, Result, Said},
+    faults::chance,
+    record::{CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness},
     world::World,
 };
 
-/// The tools, and whether doing twice what they do is as good as once.
+/// Tools without a cache, and whether they are repeatable: twice has the effect of once.
 pub(crate) const TOOLS: [(&str, bool); 4] = [("read", true), ("put", true), ("pay", false), ("send", false)];
 
-/// The tools whose answers are kept, and whether they may run twice for a call.
+/// Tools with a cache, and whether they may run twice for a call.
 pub(crate) const KEPT: [(&str, bool); 2] = [("look", true), ("quote", false)];
-/// How many things each of them can be asked.
+/// Number of different questions to each cached tool.
 pub(crate) const QUESTIONS: usize = 3;
-/// How long such an answer is fresh.
+/// Time to live of a cached answer.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);
-/// How old one may be that is given when a call fails.
+/// Maximum age of a stale answer.
 pub(crate) const STALE: Duration = Duration::from_secs(6);
 
-/// Where a reply says that its answer was kept.
+/// `_meta` key that marks a cached reply.
 const CACHE: &str = "dev.toolplane/cache";
 
-/// How long a call may take that says nothing itself.
+/// Time limit of a call without its own deadline.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(20);
 
-/// How many things each client wants done.
+/// Number of operations of each client.
 const OPERATIONS: usize = 12;
-/// How often it tries at most where it has a key.
+/// Maximum number of calls of an operation with an idempotency key.
 const TRIES: usize = 3;
 
-/// A client: it wants one thing after another, and sometimes loses patience.
+/// A client: calls one tool after another, and sometimes gives up early.
 pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u64) {
     let mut chance = chance(seed, 1_000_000 + client, 0);
     for _ in 0..OPERATIONS {
@@ -45,15 +45,15 @@ pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u6
         let operation = match TOOLS.get(which) {
             Some((tool, is_repeatable)) => {
                 let mut record = world.record();
-                record.operations.push(Operation {
+                record.operations.push(OperationRecord {
                     tool,
                     is_repeatable: *is_repeatable,
                     has_key,
-                    ..Operation::default()
+                    ..OperationRecord::default()
                 });
                 record.operations.len() - 1
             }
-            // The questions are there from the start.
+            // The questions are in the record from the start.
             None => (which - TOOLS.len()) * QUESTIONS + chance.usize(0..QUESTIONS),
         };
         for _ in 0..if has_key { TRIES } else { 1 } {
@@ -68,21 +68,21 @@ pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u6
     }
 }
 
-/// One call, written down.
+/// Makes one call and records it.
 pub(crate) async fn call(
     plane: &Toolplane,
     world: &World,
     operation: usize,
     deadline: Option<Duration>,
     patience: Option<Duration>,
-) -> Result {
+) -> CallResult {
     let began = world.now();
     let (tool, has_key, index) = {
         let mut record = world.record();
         record.line(began, operation, "is called");
         let generation = record.generation;
         let known = &mut record.operations[operation];
-        known.invocations.push(Invocation {
+        known.invocations.push(CallRecord {
             began,
             limit: deadline.map_or(CALL_LIMIT, |deadline| deadline.min(CALL_LIMIT)),
             generation,
@@ -106,8 +106,8 @@ pub(crate) async fn call(
     };
     let (result, given) = match answered {
         Some(Ok(outcome)) => read(&outcome),
-        Some(Err(error)) => (Result::Failed(error.kind()), None),
-        None => (Result::Withdrawn, None),
+        Some(Err(error)) => (CallResult::Failed(error.kind()), None),
+        None => (CallResult::Withdrawn, None),
     };
     let at = world.now();
     let mut record = world.record();
@@ -118,10 +118,10 @@ pub(crate) async fn call(
     result
 }
 
-/// How a call came out by its reply, and the answer of the world that is in it.
-fn read(outcome: &Outcome) -> (Result, Option<Given>) {
+/// Reads the result of a call from its reply, and the answer of the world in it.
+fn read(outcome: &Outcome) -> (CallResult, Option<ReceivedAnswer>) {
     let Outcome::Reply(reply) = outcome else {
-        return (Result::Answered, None);
+        return (CallResult::Answered, None);
     };
     let said = |key| reply.meta().iter().find(|(known, _)| *known == key);
     let age = |said: &RawJson| said.get("age_ms")?.to().ok().map(Duration::from_millis);
@@ -129,17 +129,17 @@ fn read(outcome: &Outcome) -> (Result, Option<Given>) {
     let step = degraded.as_ref().and_then(step);
     let said = match (step, &degraded, said(CACHE)) {
         (Some(DegradedStep::Stale), Some(degraded), _) => {
-            Said::Stale(age(degraded).unwrap_or_default(), first_error(degraded))
+            ReplyFreshness::Stale(age(degraded).unwrap_or_default(), first_error(degraded))
         }
-        (None, _, Some((_, kept))) => Said::Kept(age(kept).unwrap_or_default()),
-        _ => Said::Nothing,
+        (None, _, Some((_, kept))) => ReplyFreshness::Cached(age(kept).unwrap_or_default()),
+        _ => ReplyFreshness::Unmarked,
     };
     let answer = reply.raw().to().ok();
-    let result = step.map_or(Result::Answered, Result::Degraded);
-    (result, answer.map(|answer| Given { answer, said }))
+    let result = step.map_or(CallResult::Answered, CallResult::Degraded);
+    (result, answer.map(|answer| ReceivedAnswer { answer, said }))
 }
 
-/// What is said of how an answer was found. Of a stand-in whose own call was answered in another way, that counts.
+/// Returns the innermost degradation mark: that of the fallback's own call, if it was degraded as well.
 fn innermost(said: &RawJson) -> RawJson {
     let inside = |said: &RawJson| said.get("meta")?.get(Degraded::META_KEY);
     let mut said = said.clone();
@@ -154,7 +154,7 @@ fn step(said: &RawJson) -> Option<DegradedStep> {
     DegradedStep::ALL.into_iter().find(|known| known.as_str() == step)
 }
 
-/// How the tool itself failed.
+/// Returns the first error, which is that of the tool itself.
 fn first_error(said: &RawJson) -> Option<ErrorKind> {
     let errors: Vec<RawJson> = said.get("errors")?.to().ok()?;
     ErrorKind::named(&errors.first()?.get("error")?.string()?)

@@ -1,26 +1,31 @@
-//! A simulation: clients call tools through the standard stack, in a world that refuses, loses answers, hangs and has
-//! outages, as a seed says. Time is the runtime's and stands still while there is something to do, so an hour of faults takes
-//! milliseconds, and the same seed gives the same history, byte by byte. Afterwards the history is checked: each call came
-//! out in one way, nothing was done twice that must not be, no caller was told something that is not so, an old answer was
-//! given only where it may be and said so, and nothing leaked.
+//! Deterministic simulation: clients call tools through the standard stack, in a world with seeded refusals, lost
+//! answers, hangs and outages. The runtime's clock is paused and advances only when nothing is left to do, so an hour
+//! of faults takes milliseconds, and the same seed gives the same history, byte by byte. Afterwards the history is
+//! checked: each call had one result, no tool ran twice that must not, no caller received a false answer, stale answers
+//! were allowed and marked, and nothing leaked.
 //!
-//! The method is that of [FoundationDB](https://apple.github.io/foundationdb/testing.html) and TigerBeetle; that an unknown
-//! outcome is a result of its own is [Jepsen](https://jepsen.io)'s.
+//! The method is that of [FoundationDB](https://apple.github.io/foundationdb/testing.html) and TigerBeetle; the unknown
+//! outcome as a separate result is [Jepsen](https://jepsen.io)'s.
+//!
+//! # Examples
 //!
 //! ```
-//! let run = toolplane_sim::run(7);
-//! assert!(run.violations.is_empty(), "{:?}\n{}", run.violations, run.history);
+//! let report = toolplane_sim::run(7);
+//! assert!(report.violations.is_empty(), "{:?}\n{}", report.violations, report.history);
 //! ```
 
 mod check;
 mod client;
-mod fate;
+mod faults;
 mod record;
-mod run;
+mod simulation;
 mod world;
 
 pub use self::{
     check::check,
-    record::{Attempt, Ending, Given, Invocation, Operation, Record, Result, Said},
-    run::{Run, run},
+    record::{
+        AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness,
+        SimulationRecord,
+    },
+    simulation::{SimulationReport, run},
 };

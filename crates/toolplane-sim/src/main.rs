@@ -1,4 +1,4 @@
-//! Runs simulations, one seed after another, and says which went wrong.
+//! Runs simulations, one seed after another, and reports those with violations.
 
 use std::{
     io::{self, Write},
@@ -10,21 +10,21 @@ use std::{
 use clap::Parser;
 use parking_lot::Mutex;
 
-/// Simulates the standard stack in worlds of seeded faults, and checks what came of it.
+/// Simulates the standard stack in worlds of seeded faults, and checks the results.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How many seeds.
+    /// Number of seeds.
     #[arg(long, default_value_t = 200)]
     seeds: u64,
-    /// The first seed.
+    /// First seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Prints the history of every seed that goes wrong; with one seed, in any case.
+    /// Prints the history of every seed with violations; with one seed, always.
     #[arg(long)]
     history: bool,
 }
 
-/// How many seeds that went wrong are told at most.
+/// Maximum number of reported seeds.
 const MAX_TOLD: usize = 5;
 
 fn main() -> ExitCode {
@@ -58,7 +58,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn report(arguments: &Arguments, runs: &[(u64, toolplane_sim::Run)], n_wrong: usize) -> io::Result<()> {
+fn report(
+    arguments: &Arguments,
+    runs: &[(u64, toolplane_sim::SimulationReport)],
+    n_wrong: usize,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (seed, run) in runs.iter().take(MAX_TOLD) {
         if arguments.history {

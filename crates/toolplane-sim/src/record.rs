@@ -2,139 +2,139 @@ use std::{fmt::Write, time::Duration};
 
 use toolplane::core::{DegradedStep, ErrorKind};
 
-/// All that happened in one simulation.
+/// Record of one simulation.
 #[derive(Debug, Default)]
-pub struct Record {
-    /// What clients wanted done.
-    pub operations: Vec<Operation>,
-    /// What arrived in the world, in the order of time.
-    pub attempts: Vec<Attempt>,
-    /// Where the world's answer came.
-    pub answers: Vec<Ending>,
-    /// Where the connection broke: nobody knows whether it was done.
-    pub losses: Vec<Ending>,
-    /// How many configurations there were before the present one.
+pub struct SimulationRecord {
+    /// Operations of the clients.
+    pub operations: Vec<OperationRecord>,
+    /// Attempts that arrived in the world, in the order of time.
+    pub attempts: Vec<AttemptRecord>,
+    /// Answers of the world.
+    pub answers: Vec<AttemptEnd>,
+    /// Broken connections, after which the outcome is unknown.
+    pub losses: Vec<AttemptEnd>,
+    /// Number of reloads before the current configuration.
     pub generation: u64,
-    /// How long it took, in the simulation's time.
+    /// Duration, in the simulation's time.
     pub elapsed: Duration,
-    /// What was not as it should be when all was over.
+    /// Tools that did not recover after the faults.
     pub leaks: Vec<String>,
-    /// The same as lines of text.
+    /// All events as lines of text.
     pub history: String,
 }
 
-/// Something that a client wants done: called once, or several times with the same key. Or what a tool is asked whose
-/// answers are kept: called by whoever wants to know.
+/// An operation of a client: called once, or several times with the same key. For a cached tool, a question that any
+/// client may ask.
 #[derive(Debug, Clone, Default)]
-pub struct Operation {
-    /// The tool.
+pub struct OperationRecord {
+    /// Name of the tool.
     pub tool: &'static str,
-    /// Whether doing it twice is as good as once.
+    /// `true` if twice has the effect of once.
     pub is_repeatable: bool,
-    /// Whether its calls have an idempotency key.
+    /// `true` if its calls have an idempotency key.
     pub has_key: bool,
-    /// Whether answers are kept for later calls.
+    /// `true` if its answers are cached.
     pub is_kept: bool,
-    /// The calls.
-    pub invocations: Vec<Invocation>,
-    /// How often it was done.
+    /// Calls of the operation.
+    pub invocations: Vec<CallRecord>,
+    /// Number of executions.
     pub n_effects: usize,
 }
 
-/// A call, and how it came out.
+/// A call and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Invocation {
-    /// When it began.
+pub struct CallRecord {
+    /// Time of the start.
     pub began: Duration,
-    /// How long it was to take at most.
+    /// Time limit.
     pub limit: Duration,
-    /// Under which configuration it began.
+    /// Generation of the configuration at the start.
     pub generation: u64,
-    /// When it ended, and how; nothing if it never did.
-    pub ended: Option<(Duration, Result)>,
-    /// What was given, if it is an answer of the world.
-    pub given: Option<Given>,
+    /// Time and result of the end; `None` if it never ended.
+    pub ended: Option<(Duration, CallResult)>,
+    /// Answer of the world that the call received, if any.
+    pub given: Option<ReceivedAnswer>,
 }
 
-/// An answer of the world, as it came to a client.
+/// An answer of the world, as a client received it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Given {
-    /// Which of [`Record::answers`] it is: two can come at the same time.
+pub struct ReceivedAnswer {
+    /// Index in [`SimulationRecord::answers`]: two answers can have the same time.
     pub answer: usize,
-    /// What is said of it.
-    pub said: Said,
+    /// Age that the reply states.
+    pub said: ReplyFreshness,
 }
 
-/// What a reply says of its answer.
+/// Age of an answer, as its reply states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
-    /// Nothing: it was made for the call.
-    Nothing,
-    /// It was kept, or made for others as well, so long ago.
-    Kept(Duration),
-    /// It is what was kept so long ago, since the call failed like this.
+pub enum ReplyFreshness {
+    /// No statement: the answer was made for this call.
+    Unmarked,
+    /// Cached or shared, with this age.
+    Cached(Duration),
+    /// Stale with this age, because the call failed with this error.
     Stale(Duration, Option<ErrorKind>),
 }
 
-/// How a call came out.
+/// Result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Result {
-    /// With an answer.
+pub enum CallResult {
+    /// Answered.
     Answered,
-    /// With an answer that says that it was found in another way.
+    /// Answered by a step of the fallback ladder.
     Degraded(DegradedStep),
-    /// With an error.
+    /// Failed with an error.
     Failed(ErrorKind),
-    /// The client gave up.
+    /// Given up by the client.
     Withdrawn,
 }
 
 /// An attempt that arrived in the world.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Attempt {
-    /// Of which operation.
+pub struct AttemptRecord {
+    /// Index of the operation.
     pub operation: usize,
-    /// When.
+    /// Time of arrival.
     pub at: Duration,
-    /// Which attempt of its call it is, from 1.
+    /// Number among the attempts of its call, from 1.
     pub number: u32,
-    /// Whether its tool stands in for another.
+    /// `true` if its tool is a fallback for another.
     pub stands_in: bool,
-    /// Whether it was made beside another one.
+    /// `true` if it is a hedge.
     pub is_hedge: bool,
-    /// For which call: a stand-in's is that of the call that it is made for.
+    /// Correlation id of the call; a fallback has that of the original call.
     pub call: u128,
-    /// Whether its tool may run twice.
+    /// `true` if its tool may run twice.
     pub is_repeatable: bool,
-    /// When it was sent, if it was.
+    /// Time of sending, if it was sent.
     pub sent: Option<Duration>,
-    /// When it was over: answered, lost or given up.
+    /// Time of the end: answered, lost or given up.
     pub over: Option<Duration>,
-    /// Whether the world answered that it did not take it.
+    /// `true` if the world answered that it did not accept the attempt.
     pub is_not_taken: bool,
 }
 
-impl Attempt {
-    /// Whether its tool may have run by this time, and must not run twice.
+impl AttemptRecord {
+    /// Returns `true` if its tool may have run by this time and must not run twice.
     #[must_use]
     pub fn may_have_run(&self, by: Duration) -> bool {
         !self.is_repeatable && !self.is_not_taken && self.sent.is_some_and(|sent| sent <= by)
     }
 }
 
-/// The end of an attempt.
+/// End of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ending {
-    /// Of which operation.
+pub struct AttemptEnd {
+    /// Index of the operation.
     pub operation: usize,
-    /// When.
+    /// Time of the end.
     pub at: Duration,
-    /// Under which configuration its call began.
+    /// Generation of the configuration at the start of the call.
     pub generation: u64,
 }
 
-impl Result {
-    /// Whether the caller knows by it that nothing was done.
+impl CallResult {
+    /// Returns `true` if the result tells the caller that nothing was done.
     #[must_use]
     pub fn says_not_done(self) -> bool {
         match self {
@@ -144,14 +144,14 @@ impl Result {
         }
     }
 
-    /// Whether the caller knows by it that it was done.
+    /// Returns `true` if the result tells the caller that the operation was done.
     #[must_use]
     pub fn says_done(self) -> bool {
         matches!(self, Self::Answered | Self::Degraded(DegradedStep::Fallback))
     }
 }
 
-impl Record {
+impl SimulationRecord {
     /// Adds a line to the history.
     pub(crate) fn line(&mut self, at: Duration, operation: usize, what: &str) {
         // Writing to a string does not fail.

@@ -22,56 +22,56 @@ use toolplane::{
 
 use crate::{
     client::{KEPT, QUESTIONS},
-    fate::{Course, Fate, Weather},
-    record::{Attempt, Ending, Operation, Record},
+    faults::{AttemptFate, AttemptPlan, FaultSchedule},
+    record::{AttemptEnd, AttemptRecord, OperationRecord, SimulationRecord},
 };
 
-/// What the tools act on: everything outside. It does what reaches it, whether or not anyone waits for it.
+/// The backend of all tools. It executes what reaches it, even if the caller is gone.
 #[derive(Clone)]
 pub(crate) struct World(Arc<Inner>);
 
 struct Inner {
-    weather: Weather,
+    schedule: FaultSchedule,
     start: Instant,
-    /// Whether the faults are over.
+    /// `true` if the faults are over.
     is_calm: AtomicBool,
-    record: Mutex<Record>,
+    record: Mutex<SimulationRecord>,
 }
 
-/// What the tools are asked whose answers are kept.
-fn questions() -> impl Iterator<Item = Operation> {
+/// Returns the questions to the cached tools.
+fn questions() -> impl Iterator<Item = OperationRecord> {
     let each = |(tool, is_repeatable)| {
-        let question = Operation {
+        let question = OperationRecord {
             tool,
             is_repeatable,
             is_kept: true,
-            ..Operation::default()
+            ..OperationRecord::default()
         };
         vec![question; QUESTIONS]
     };
     KEPT.into_iter().flat_map(each)
 }
 
-/// An attempt under way, whose end is noted also when its future is dropped.
-struct Noted {
+/// Guard of a running attempt, which records its end also if its future is dropped.
+struct AttemptGuard {
     world: World,
     attempt: usize,
 }
 
-impl Noted {
-    fn change(&self, change: impl FnOnce(&mut Attempt, Duration)) {
+impl AttemptGuard {
+    fn change(&self, change: impl FnOnce(&mut AttemptRecord, Duration)) {
         let now = self.world.now();
         change(&mut self.world.record().attempts[self.attempt], now);
     }
 }
 
-impl Drop for Noted {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         self.change(|attempt, now| attempt.over = Some(now));
     }
 }
 
-/// How the world answers.
+/// Answer of the world.
 enum Answer {
     Done,
     Failed(ToolError),
@@ -80,12 +80,12 @@ enum Answer {
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Inner {
-            weather: Weather::of(seed),
+            schedule: FaultSchedule::of(seed),
             start: Instant::now(),
             is_calm: AtomicBool::new(false),
-            record: Mutex::new(Record {
+            record: Mutex::new(SimulationRecord {
                 operations: questions().collect(),
-                ..Record::default()
+                ..SimulationRecord::default()
             }),
         }))
     }
@@ -94,7 +94,7 @@ impl World {
         self.0.start.elapsed()
     }
 
-    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+    pub(crate) fn record(&self) -> MutexGuard<'_, SimulationRecord> {
         self.0.record.lock()
     }
 
@@ -103,8 +103,8 @@ impl World {
         self.0.is_calm.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that an attempt has arrived, and says what becomes of it and where it is noted.
-    fn arrives(&self, operation: usize, cx: &CallContext) -> (Course, Noted) {
+    /// Records the arrival of an attempt and decides its fate.
+    fn arrives(&self, operation: usize, cx: &CallContext) -> (AttemptPlan, AttemptGuard) {
         let at = self.now();
         let mut record = self.record();
         let earlier = record
@@ -113,15 +113,15 @@ impl World {
             .filter(|attempt| attempt.operation == operation);
         let n = earlier.count() as u64;
         let course = if self.0.is_calm.load(Ordering::Relaxed) {
-            Course {
-                fate: Fate::Done,
+            AttemptPlan {
+                fate: AttemptFate::Done,
                 there: Duration::from_millis(1),
                 back: Duration::from_millis(1),
             }
         } else {
-            self.0.weather.course(operation, n, at)
+            self.0.schedule.course(operation, n, at)
         };
-        record.attempts.push(Attempt {
+        record.attempts.push(AttemptRecord {
             operation,
             at,
             number: cx.attempt,
@@ -133,7 +133,7 @@ impl World {
             over: None,
             is_not_taken: false,
         });
-        let noted = Noted {
+        let noted = AttemptGuard {
             world: self.clone(),
             attempt: record.attempts.len() - 1,
         };
@@ -143,9 +143,9 @@ impl World {
         (course, noted)
     }
 
-    /// The end of an attempt, now.
-    fn ending(&self, operation: usize, cx: &CallContext) -> Ending {
-        Ending {
+    /// Returns the end of an attempt, at this time.
+    fn ending(&self, operation: usize, cx: &CallContext) -> AttemptEnd {
+        AttemptEnd {
             operation,
             at: self.now(),
             generation: cx.tool().generation(),
@@ -159,26 +159,29 @@ impl World {
         record.line(at, operation, "is done");
     }
 
-    /// Works on an attempt that was sent, whoever waits for the answer.
-    async fn works(self, operation: usize, course: Course, answer: oneshot::Sender<Answer>) {
+    /// Executes an attempt that was sent, even if its caller has left.
+    async fn works(self, operation: usize, course: AttemptPlan, answer: oneshot::Sender<Answer>) {
         sleep(course.there).await;
-        if matches!(course.fate, Fate::Done | Fate::LostAfter | Fate::HangsAfter) {
+        if matches!(
+            course.fate,
+            AttemptFate::Done | AttemptFate::LostAfter | AttemptFate::HangsAfter
+        ) {
             self.does(operation);
         }
         sleep(course.back).await;
         let failed = |kind, message| Answer::Failed(ToolError::new(kind, message));
-        // If nobody waits any more, nobody is told.
+        // The caller may be gone.
         let _ = match course.fate {
-            Fate::Done => answer.send(Answer::Done),
-            Fate::Busy => answer.send(failed(ErrorKind::Unavailable, "not now")),
-            Fate::Failed => answer.send(failed(ErrorKind::UpstreamError, "it failed")),
-            Fate::Limited(after) => {
+            AttemptFate::Done => answer.send(Answer::Done),
+            AttemptFate::Busy => answer.send(failed(ErrorKind::Unavailable, "not now")),
+            AttemptFate::Failed => answer.send(failed(ErrorKind::UpstreamError, "it failed")),
+            AttemptFate::Limited(after) => {
                 let error = ToolError::new(ErrorKind::RateLimited, "too often").with_retry_after(after);
                 answer.send(Answer::Failed(error))
             }
-            Fate::HangsBefore | Fate::HangsAfter => std::future::pending().await,
-            // The connection breaks.
-            Fate::LostBefore | Fate::LostAfter | Fate::Refused => Ok(()),
+            AttemptFate::HangsBefore | AttemptFate::HangsAfter => std::future::pending().await,
+            // Dropping the sender breaks the connection.
+            AttemptFate::LostBefore | AttemptFate::LostAfter | AttemptFate::Refused => Ok(()),
         };
     }
 }
@@ -209,7 +212,7 @@ impl Invoke for World {
         let operation = operation.expect("the clients say which");
         let (course, noted) = self.arrives(operation, cx);
         sleep(Duration::from_millis(1)).await;
-        if course.fate == Fate::Refused {
+        if course.fate == AttemptFate::Refused {
             return Err(ToolError::new(ErrorKind::Unavailable, "nobody can be reached"));
         }
         cx.dispatch().sent();

@@ -12,43 +12,43 @@ use tokio::{
 };
 
 use crate::{
-    ConnectionEnding, FaultEvent, Way,
-    course::{Course, Instead},
-    lane::{Lane, Stop},
+    ConnectionEnding, Direction, FaultEvent,
+    exchange_plan::{ExchangePlan, Replacement},
     proxy::Shared,
-    request::Requests,
+    request_reader::RequestReader,
+    shaper::{Shaper, StopReason},
 };
 
-/// A client's connection, and the one that it leads to.
+/// A client's connection and its upstream connection.
 struct Connection {
     shared: Arc<Shared>,
-    requests: Requests<OwnedReadHalf>,
+    requests: RequestReader<OwnedReadHalf>,
     client: OwnedWriteHalf,
     upstream: Option<(OwnedReadHalf, OwnedWriteHalf)>,
 }
 
-/// How an exchange is over.
-enum Over {
-    /// The client may begin another one.
+/// End of an exchange.
+enum ExchangeEnd {
+    /// Complete: the client may begin another one.
     Next,
-    /// It was cut.
+    /// Cut by the plan.
     Cut(ConnectionEnding),
-    /// The client has closed its connection.
+    /// Closed by the client.
     Left,
-    /// The upstream has closed its own, or cannot be reached.
+    /// Closed by the upstream, which may be unreachable.
     Ended,
 }
 
-/// How much is read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 16 * 1024;
 
 pub(crate) async fn serve(shared: Arc<Shared>, client: TcpStream) {
-    // Only a matter of speed.
+    // Only matters for speed.
     let _ = client.set_nodelay(true);
     let (reader, client) = client.into_split();
     let mut connection = Connection {
         shared,
-        requests: Requests::new(reader),
+        requests: RequestReader::new(reader),
         client,
         upstream: None,
     };
@@ -62,7 +62,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, client: TcpStream) {
             };
             let (exchange, course) = connection.shared.begin(&request);
             match connection.exchange(exchange, request, course).await {
-                Over::Next => {}
+                ExchangeEnd::Next => {}
                 over => break (exchange, over),
             }
         }
@@ -71,33 +71,33 @@ pub(crate) async fn serve(shared: Arc<Shared>, client: TcpStream) {
 }
 
 impl Connection {
-    /// Has a request and its answer.
-    async fn exchange(&mut self, exchange: u64, request: Bytes, course: Course) -> Over {
+    /// Handles a request and its answer.
+    async fn exchange(&mut self, exchange: u64, request: Bytes, course: ExchangePlan) -> ExchangeEnd {
         match &course.instead {
             None => {}
-            Some(Instead::Answer { status, retry_after }) => {
+            Some(Replacement::Answer { status, retry_after }) => {
                 self.shared.history.add(exchange, FaultEvent::Answering);
                 let answer = answer(*status, retry_after.as_deref());
                 return match self.client.write_all(answer.as_bytes()).await {
-                    Ok(()) => Over::Next,
-                    Err(_) => Over::Left,
+                    Ok(()) => ExchangeEnd::Next,
+                    Err(_) => ExchangeEnd::Left,
                 };
             }
             Some(_) => return self.swallow().await,
         }
         if !self.connect(exchange).await {
-            return Over::Ended;
+            return ExchangeEnd::Ended;
         }
         self.pass(exchange, &request, course).await
     }
 
-    /// Takes everything for nothing.
-    async fn swallow(&mut self) -> Over {
+    /// Reads and discards everything.
+    async fn swallow(&mut self) -> ExchangeEnd {
         self.requests.discard().await;
-        Over::Left
+        ExchangeEnd::Left
     }
 
-    /// Makes the connection to the upstream, unless it is there.
+    /// Connects to the upstream, if it is not connected. Returns `false` if it is unreachable.
     async fn connect(&mut self, exchange: u64) -> bool {
         if self.upstream.is_some() {
             return true;
@@ -115,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Passes a request on, and what comes back, until one of the two ends it.
-    async fn pass(&mut self, exchange: u64, request: &[u8], mut course: Course) -> Over {
+    /// Forwards a request and its response until one side ends the exchange.
+    async fn pass(&mut self, exchange: u64, request: &[u8], mut course: ExchangePlan) -> ExchangeEnd {
         let Self {
             shared,
             requests,
@@ -136,22 +136,22 @@ impl Connection {
                 },
                 over = &mut receive => return over,
                 filled = requests.fill() => match filled {
-                    Ok(1..) if is_sent => return Over::Next,
-                    // Whoever speaks again before all was said is listened to later.
+                    Ok(1..) if is_sent => return ExchangeEnd::Next,
+                    // A request before the end of the response is handled later.
                     Ok(1..) => {}
-                    _ => return Over::Left,
+                    _ => return ExchangeEnd::Left,
                 },
             }
         }
     }
 
-    /// A connection that is one exchange: both directions at once, until the upstream has ended its own.
-    async fn stream(&mut self, exchange: u64, mut course: Course) -> Over {
+    /// Handles a connection as one exchange: both directions at once, until the upstream closes.
+    async fn stream(&mut self, exchange: u64, mut course: ExchangePlan) -> ExchangeEnd {
         if course.instead.is_some() {
             return self.swallow().await;
         }
         if !self.connect(exchange).await {
-            return Over::Ended;
+            return ExchangeEnd::Ended;
         }
         let Self {
             shared,
@@ -167,7 +167,7 @@ impl Connection {
                     return over;
                 }
             }
-            // What is still to come back is waited for.
+            // Waits for the rest of the response.
             let _ = writer.shutdown().await;
             pending().await
         };
@@ -177,8 +177,8 @@ impl Connection {
         }
     }
 
-    /// Ends the connections as the last exchange was over.
-    async fn end(self, exchange: u64, over: Over) {
+    /// Closes the connections in the way that the last exchange ended.
+    async fn end(self, exchange: u64, over: ExchangeEnd) {
         let Self {
             shared,
             requests,
@@ -186,18 +186,18 @@ impl Connection {
             upstream,
         } = self;
         match over {
-            Over::Next => {}
-            Over::Left => shared.history.add(exchange, FaultEvent::Left),
-            Over::Ended => {
+            ExchangeEnd::Next => {}
+            ExchangeEnd::Left => shared.history.add(exchange, FaultEvent::Left),
+            ExchangeEnd::Ended => {
                 let _ = client.shutdown().await;
                 shared.history.add(exchange, FaultEvent::Ended);
             }
-            Over::Cut(ending) => {
+            ExchangeEnd::Cut(ending) => {
                 shared.closing.send_modify(|closing| *closing += 1);
                 if ending == ConnectionEnding::Reset {
                     let stream: &TcpStream = client.as_ref();
                     let _ = stream.set_zero_linger();
-                    // Dropped, it would end its direction in order first.
+                    // Dropping it would first close its direction regularly.
                     client.forget();
                 } else {
                     drop(client);
@@ -214,22 +214,22 @@ impl Connection {
     }
 }
 
-/// Passes on what the client said; tells how the exchange is over if that was the end.
+/// Forwards bytes of the client. Returns the end of the exchange if it ended here.
 async fn send(
     shared: &Shared,
     exchange: u64,
-    lane: &mut Lane,
+    lane: &mut Shaper,
     bytes: &[u8],
     upstream: &mut OwnedWriteHalf,
-) -> Option<Over> {
+) -> Option<ExchangeEnd> {
     match lane.pass(bytes, upstream).await {
-        // An upstream that listens no more may have answered.
-        Ok(()) | Err(Stop::Gone) => None,
-        Err(Stop::Cut(after, ending)) => {
-            let way = Way::Request;
-            shared.history.add(exchange, FaultEvent::Cut { way, after });
+        // An upstream that closed its input may have answered.
+        Ok(()) | Err(StopReason::Gone) => None,
+        Err(StopReason::Cut(after, ending)) => {
+            let direction = Direction::Request;
+            shared.history.add(exchange, FaultEvent::Cut { direction, after });
             if ending != ConnectionEnding::HalfClose {
-                return Some(Over::Cut(ending));
+                return Some(ExchangeEnd::Cut(ending));
             }
             let _ = upstream.shutdown().await;
             None
@@ -237,37 +237,37 @@ async fn send(
     }
 }
 
-/// Passes on what the upstream says, until it ends.
+/// Forwards bytes of the upstream until it closes.
 async fn receive(
     shared: &Shared,
     exchange: u64,
-    lane: &mut Lane,
+    lane: &mut Shaper,
     upstream: &mut OwnedReadHalf,
     client: &mut OwnedWriteHalf,
-) -> Over {
+) -> ExchangeEnd {
     let mut buffer = vec![0; BUFFER];
     let mut is_first = true;
     loop {
         let Ok(length @ 1..) = upstream.read(&mut buffer).await else {
-            return Over::Ended;
+            return ExchangeEnd::Ended;
         };
         if std::mem::take(&mut is_first) {
             shared.history.add(exchange, FaultEvent::Answering);
         }
         if let Some(after) = lane.cut_within(length) {
-            let way = Way::Response;
-            shared.history.add(exchange, FaultEvent::Cut { way, after });
+            let direction = Direction::Response;
+            shared.history.add(exchange, FaultEvent::Cut { direction, after });
         }
         match lane.pass(&buffer[..length], client).await {
             Ok(()) => {}
-            Err(Stop::Gone) => return Over::Left,
-            Err(Stop::Cut(_, ending)) => {
+            Err(StopReason::Gone) => return ExchangeEnd::Left,
+            Err(StopReason::Cut(_, ending)) => {
                 if ending != ConnectionEnding::HalfClose {
-                    return Over::Cut(ending);
+                    return ExchangeEnd::Cut(ending);
                 }
                 let _ = client.shutdown().await;
                 discard(upstream).await;
-                // The client has half a connection, and closes it.
+                // The client sees a half-closed connection, and closes it.
                 return pending().await;
             }
         }
@@ -279,7 +279,7 @@ async fn discard(reader: &mut OwnedReadHalf) {
     while matches!(reader.read(&mut buffer).await, Ok(1..)) {}
 }
 
-/// An answer that is a status and nothing else.
+/// Returns an HTTP answer with a status and no body.
 fn answer(status: u16, retry_after: Option<&str>) -> String {
     let after = retry_after.map_or(String::new(), |after| format!("retry-after: {after}\r\n"));
     format!("HTTP/1.1 {status} Fault\r\n{after}content-length: 0\r\n\r\n")

@@ -1,89 +1,98 @@
 use std::{fmt, str::FromStr, time::Duration};
 
-/// Which way bytes go.
+/// Direction of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum Direction {
     /// From the client.
     Request,
     /// To the client.
     Response,
 }
 
-/// How an exchange breaks off.
+/// Way in which an exchange breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionEnding {
-    /// In order, in both directions. A wrapped program sees the end of its input and may do what it still can.
+    /// Regular close, in both directions. A wrapped program sees the end of its input and may finish its work.
     Close,
-    /// The client's connection is reset; that of the upstream is closed in order, so that it is known what it did. A wrapped
-    /// program is killed.
+    /// Reset of the client's connection; the upstream's is closed regularly, so that its reaction can be observed. A
+    /// wrapped program is killed.
     Reset,
-    /// Only the direction that is cut ends: what comes the other way is still passed on.
+    /// Close of the cut direction only: the other one is still forwarded.
     HalfClose,
 }
 
-/// One thing that goes wrong with an exchange.
+/// A fault of an exchange.
 ///
 /// All faults of an exchange act together. Each has a spelling, for the command line and for [`FromStr`].
+///
+/// # Examples
+///
+/// ```
+/// use tp_fault::Fault;
+///
+/// let fault: Fault = "cut:response=17".parse()?;
+/// assert_eq!(fault.to_string(), "cut:response=17");
+/// # Ok::<(), tp_fault::FaultError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The first byte waits for so long: a time between the two, by the seed. `delay:response=200ms..900ms`
+    /// Delays the first byte by a seeded time between the two limits. `delay:response=200ms..900ms`
     Delay {
-        /// Whose first byte.
-        way: Way,
-        /// The shortest time.
+        /// Affected direction.
+        direction: Direction,
+        /// Minimum delay.
         min: Duration,
-        /// The longest time.
+        /// Maximum delay.
         max: Duration,
     },
-    /// Bytes are passed on at this rate. `rate:response=32000`
+    /// Limits the rate of bytes. `rate:response=32000`
     Rate {
-        /// Which bytes.
-        way: Way,
-        /// How many in a second.
+        /// Affected direction.
+        direction: Direction,
+        /// Bytes per second.
         per_second: u32,
     },
-    /// Bytes are passed on in pieces with a pause in between. `drip:response=1@100ms`
+    /// Forwards bytes in pieces with pauses. `drip:response=1@100ms`
     Drip {
-        /// Which bytes.
-        way: Way,
-        /// How large a piece is.
+        /// Affected direction.
+        direction: Direction,
+        /// Size of a piece, in bytes.
         bytes: usize,
-        /// How long the pause is.
+        /// Pause between two pieces.
         every: Duration,
     },
-    /// So many bytes are passed on, and then the exchange breaks off. `cut:request=17`, `reset:response=0`,
-    /// `half-close:request=9`
+    /// Ends the exchange after a number of bytes. `cut:request=17`, `reset:response=0`, `half-close:request=9`
     Cut {
-        /// Which bytes.
-        way: Way,
-        /// How many are passed on.
+        /// Affected direction.
+        direction: Direction,
+        /// Number of forwarded bytes.
         after: u64,
-        /// How it breaks off.
+        /// Way in which it breaks off.
         ending: ConnectionEnding,
     },
-    /// Everything is taken, nothing is passed on and nothing answered. `black-hole`
+    /// Reads everything, forwards nothing and never answers. `black-hole`
     BlackHole,
-    /// An HTTP request is answered with a status, and not passed on. `status=503`, `status=429;retry-after=2`
+    /// Answers an HTTP request with a status instead of forwarding it. `status=503`, `status=429;retry-after=2`
     Status {
-        /// The status.
+        /// Status code.
         status: u16,
-        /// What `Retry-After` says, if it is there.
+        /// Value of `Retry-After`, if any.
         retry_after: Option<String>,
     },
-    /// A wrapped program says this line before it answers. `garbage=npm warn deprecated`
+    /// Prints this line before the answer of a wrapped program. `garbage=npm warn deprecated`
     Garbage(String),
-    /// A wrapped program ends in the place of reading the message, with this exit code. `exit=1`
+    /// Ends a wrapped program with this exit code instead of passing it the message. `exit=1`
     Exit(u8),
-    /// A wrapped program ends before it reads anything, with this exit code. `crash=1`
+    /// Ends a wrapped program with this exit code before it reads anything. `crash=1`
     Crash(u8),
-    /// A wrapped program reads nothing from this message on, so that its pipe fills up. `stop-reading`
+    /// Stops a wrapped program from reading, from this message on, so that its pipe fills up. `stop-reading`
     StopReading,
 }
 
-/// A text that spells no [`Fault`].
+/// An invalid spelling of a [`Fault`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no fault: {reason}")]
+#[error("invalid fault `{text}`: {reason}")]
 pub struct FaultError {
     text: String,
     reason: String,
@@ -109,9 +118,9 @@ fn parse(text: &str) -> Result<Fault, String> {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
     };
-    let value = || value.ok_or_else(|| format!("it has no value; {KINDS}"));
+    let value = || value.ok_or_else(|| format!("missing value; {KINDS}"));
     match name.split_once(':') {
-        Some((kind, way)) => parse_directed(kind, Way::from_str(way)?, value()?),
+        Some((kind, direction)) => parse_directed(kind, Direction::from_str(direction)?, value()?),
         None => match name {
             "black-hole" => Ok(Fault::BlackHole),
             "stop-reading" => Ok(Fault::StopReading),
@@ -124,10 +133,14 @@ fn parse(text: &str) -> Result<Fault, String> {
     }
 }
 
-fn parse_directed(kind: &str, way: Way, value: &str) -> Result<Fault, String> {
+fn parse_directed(kind: &str, direction: Direction, value: &str) -> Result<Fault, String> {
     let cut = |ending| {
         let after = number(value)?;
-        Ok(Fault::Cut { way, after, ending })
+        Ok(Fault::Cut {
+            direction,
+            after,
+            ending,
+        })
     };
     match kind {
         "delay" => {
@@ -136,11 +149,14 @@ fn parse_directed(kind: &str, way: Way, value: &str) -> Result<Fault, String> {
             if min > max {
                 return Err("the longest time is shorter than the shortest one".to_owned());
             }
-            Ok(Fault::Delay { way, min, max })
+            Ok(Fault::Delay { direction, min, max })
         }
         "rate" => match number(value)? {
             0 => Err("a rate of 0 is a `black-hole`".to_owned()),
-            per_second => Ok(Fault::Rate { way, per_second }),
+            per_second => Ok(Fault::Rate {
+                direction,
+                per_second,
+            }),
         },
         "drip" => {
             let (bytes, every) = value
@@ -149,7 +165,11 @@ fn parse_directed(kind: &str, way: Way, value: &str) -> Result<Fault, String> {
             let every = time(every)?;
             match number(bytes)? {
                 0 => Err("a piece has at least one byte".to_owned()),
-                bytes => Ok(Fault::Drip { way, bytes, every }),
+                bytes => Ok(Fault::Drip {
+                    direction,
+                    bytes,
+                    every,
+                }),
             }
         }
         "cut" => cut(ConnectionEnding::Close),
@@ -169,17 +189,16 @@ fn status(value: &str) -> Result<Fault, String> {
     };
     match number(status)? {
         status @ 200..=599 => Ok(Fault::Status { status, retry_after }),
-        status => Err(format!("{status} is no status of an answer, from 200 to 599")),
+        status => Err(format!("status {status} is not from 200 to 599")),
     }
 }
 
 fn number<N: FromStr>(text: &str) -> Result<N, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is not a number that fits there"))
+    text.parse().map_err(|_| format!("invalid number `{text}`"))
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time; write it like `100ms` or `2s`");
+    let wrong = || format!("invalid time `{text}`; write it like `100ms` or `2s`");
     let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let amount: u32 = text[..at].parse().map_err(|_| wrong())?;
     match &text[at..] {
@@ -189,7 +208,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-impl FromStr for Way {
+impl FromStr for Direction {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -201,7 +220,7 @@ impl FromStr for Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Request => "request",
@@ -213,18 +232,34 @@ impl fmt::Display for Way {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Delay { way, min, max } => {
-                write!(f, "delay:{way}={}ms..{}ms", min.as_millis(), max.as_millis())
+            Self::Delay { direction, min, max } => {
+                write!(
+                    f,
+                    "delay:{direction}={}ms..{}ms",
+                    min.as_millis(),
+                    max.as_millis()
+                )
             }
-            Self::Rate { way, per_second } => write!(f, "rate:{way}={per_second}"),
-            Self::Drip { way, bytes, every } => write!(f, "drip:{way}={bytes}@{}ms", every.as_millis()),
-            Self::Cut { way, after, ending } => {
+            Self::Rate {
+                direction,
+                per_second,
+            } => write!(f, "rate:{direction}={per_second}"),
+            Self::Drip {
+                direction,
+                bytes,
+                every,
+            } => write!(f, "drip:{direction}={bytes}@{}ms", every.as_millis()),
+            Self::Cut {
+                direction,
+                after,
+                ending,
+            } => {
                 let kind = match ending {
                     ConnectionEnding::Close => "cut",
                     ConnectionEnding::Reset => "reset",
                     ConnectionEnding::HalfClose => "half-close",
                 };
-                write!(f, "{kind}:{way}={after}")
+                write!(f, "{kind}:{direction}={after}")
             }
             Self::BlackHole => f.write_str("black-hole"),
             Self::Status { status, retry_after } => match retry_after {

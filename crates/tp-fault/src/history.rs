@@ -12,62 +12,62 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{Fault, Way};
+use crate::{Direction, Fault};
 
-/// All that happened, oldest first; clones are the same one. The newest 65,536 entries are kept in memory, a file has all.
+/// History of events, oldest first; clones share it. The newest 65,536 entries are kept in memory, a file has all.
 #[derive(Clone)]
 pub struct History(Arc<Inner>);
 
 struct Inner {
     start: Instant,
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<HistoryEntry>>,
     file: Option<Mutex<File>>,
 }
 
-/// One thing that happened.
+/// An event with its time and exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// When, from the beginning of the history.
+pub struct HistoryEntry {
+    /// Time since the start of the history.
     pub at: Duration,
-    /// In which exchange, counted from 0.
+    /// Number of the exchange, from 0.
     pub exchange: u64,
-    /// What it was.
+    /// The event.
     pub event: FaultEvent,
 }
 
-/// What happens in exchanges.
+/// An event of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultEvent {
-    /// A program was started that is wrapped, or would have been.
+    /// A wrapped program was started, or would have been.
     Started,
-    /// A request is there, with so many bytes; over plain TCP a connection.
+    /// A request arrived; over plain TCP a connection.
     Request {
-        /// How many.
+        /// Size of the request, in bytes.
         bytes: usize,
     },
-    /// The exchange meets this fault.
+    /// This fault was applied.
     Met(Fault),
-    /// The first byte of the answer is there.
+    /// The first byte of the answer arrived.
     Answering,
-    /// So many bytes were passed on before the exchange broke off as the fault says.
+    /// The exchange was cut.
     Cut {
-        /// Which bytes.
-        way: Way,
-        /// How many.
+        /// Cut direction.
+        direction: Direction,
+        /// Number of forwarded bytes.
         after: u64,
     },
-    /// The client closed its connection before another one of its requests.
+    /// The client closed its connection.
     Left,
-    /// The upstream cannot be reached.
+    /// The upstream is unreachable.
     Unreachable,
-    /// The upstream, or the wrapped program, has ended.
+    /// The upstream, or the wrapped program, ended.
     Ended,
-    /// A ledger did what was asked for under this id.
+    /// An execution counter executed this id.
     Executed(String),
 }
 
-/// How many entries are kept in memory.
+/// Maximum number of entries in memory.
 const KEPT: usize = 64 * 1024;
 
 impl Default for History {
@@ -85,30 +85,30 @@ impl History {
         }))
     }
 
-    /// A history that is also appended to a file, a JSON object on each line.
+    /// Creates a history that is also appended to a file, one JSON object on each line.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn to_file(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self::new(Some(file)))
     }
 
-    /// All entries.
+    /// Returns all entries.
     #[must_use]
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<HistoryEntry> {
         self.lock().iter().cloned().collect()
     }
 
-    /// How many entries are about such an event.
+    /// Returns the number of entries whose event satisfies a predicate.
     #[must_use]
     pub fn count(&self, is_wanted: impl Fn(&FaultEvent) -> bool) -> usize {
         self.lock().iter().filter(|entry| is_wanted(&entry.event)).count()
     }
 
-    /// How many requests have waited for their answers at the same time, at most.
+    /// Returns the maximum number of requests that waited for their answers at the same time.
     #[must_use]
-    pub fn most_waiting(&self) -> usize {
+    pub fn max_concurrent_requests(&self) -> usize {
         let (mut waiting, mut most) = (Vec::new(), 0);
         for entry in self.lock().iter() {
             match entry.event {
@@ -123,19 +123,19 @@ impl History {
         most
     }
 
-    /// Forgets what is kept in memory.
+    /// Clears the entries in memory.
     pub fn clear(&self) {
         self.lock().clear();
     }
 
     pub(crate) fn add(&self, exchange: u64, event: FaultEvent) {
         let at = self.0.start.elapsed();
-        let entry = Entry { at, exchange, event };
+        let entry = HistoryEntry { at, exchange, event };
         if let Some(file) = &self.0.file {
-            // One write, so that what several programs write stays apart.
+            // One write, so that lines of several programs do not mix.
             let line = format!("{}\n", entry.to_json());
             let mut file = file.lock();
-            // A full disk is no reason to change what happens.
+            // A full disk must not change the behavior.
             let _ = file.write_all(line.as_bytes());
         }
         let mut entries = self.lock();
@@ -145,7 +145,7 @@ impl History {
         entries.push_back(entry);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<HistoryEntry>> {
         self.0.entries.lock()
     }
 }
@@ -156,8 +156,8 @@ impl fmt::Debug for History {
     }
 }
 
-impl Entry {
-    /// The entry as it stands in a file.
+impl HistoryEntry {
+    /// Returns the entry as a file holds it.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let at_ms = self.at.as_secs_f64() * 1000.0;
@@ -165,8 +165,8 @@ impl Entry {
         match &self.event {
             FaultEvent::Request { bytes } => json["bytes"] = json!(bytes),
             FaultEvent::Met(fault) => json["fault"] = json!(fault.to_string()),
-            FaultEvent::Cut { way, after } => {
-                json["way"] = json!(way.to_string());
+            FaultEvent::Cut { direction, after } => {
+                json["way"] = json!(direction.to_string());
                 json["after"] = json!(after);
             }
             FaultEvent::Executed(id) => json["id"] = json!(id),
@@ -181,7 +181,7 @@ impl Entry {
 }
 
 impl FaultEvent {
-    /// What it is called in a file.
+    /// Returns the event's name in files.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Faults on real sockets and pipes, as a program.
+//! The program `tp-fault`: fault injection on real sockets and pipes.
 
 use std::{
     ffi::OsString,
@@ -16,85 +16,85 @@ use tp_fault::{
     ExecutionCounter, ExecutionCounterOptions, Fault, History, Plan, Proxy, ProxyOptions, WrapOptions, wrap,
 };
 
-/// Has connections and programs go wrong on purpose, to see what becomes of calls.
+/// Injects faults into connections and programs.
 #[derive(Debug, Parser)]
 #[command(name = "tp-fault", version)]
 struct Arguments {
     #[command(subcommand)]
-    face: Face,
+    mode: Mode,
 }
 
 #[derive(Debug, Subcommand)]
-enum Face {
-    /// Stands in front of something that listens. The first line of its output is where it listens itself.
+enum Mode {
+    /// Forwards connections to a listener, with faults. Prints its own address as the first line.
     Proxy {
-        /// Where connections lead.
+        /// Address of the upstream.
         #[arg(long, value_name = "ADDRESS")]
         to: SocketAddr,
-        /// Where it listens.
+        /// Address to listen on.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
         listen: SocketAddr,
-        /// Takes each connection as one exchange, whatever it holds; without this it is HTTP/1.
+        /// Treats each connection as one exchange of any protocol, instead of HTTP/1.
         #[arg(long)]
         tcp: bool,
         #[command(flatten)]
-        faults: Faults,
+        faults: FaultArguments,
     },
-    /// Stands between a program and whoever starts it, on stdin and stdout.
+    /// Forwards stdin and stdout of a program, with faults.
     Stdio {
-        /// Has only the first starts go wrong, which it counts in the file of `--history`.
+        /// Injects faults only into this many first starts, counted in the file of `--history`.
         #[arg(long, value_name = "N", requires = "history")]
         starts: Option<u64>,
         #[command(flatten)]
-        faults: Faults,
-        /// The program and its arguments.
+        faults: FaultArguments,
+        /// Program and its arguments.
         #[arg(required = true, last = true)]
         command: Vec<OsString>,
     },
-    /// Counts what it is asked to do, by `id`; `GET /ledger` tells it. The first line of its output is where it listens.
+    /// Counts executions by `id`; `GET /ledger` returns the counts. Prints its address as the first line.
     Ledger {
-        /// Where it listens.
+        /// Address to listen on.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
         listen: SocketAddr,
-        /// How many milliseconds it takes from an execution to its answer.
+        /// Time from an execution to its answer, in milliseconds.
         #[arg(long, value_name = "MS", default_value_t = 0)]
         think_ms: u64,
-        /// Answers nothing.
+        /// Never answers.
         #[arg(long)]
         mute: bool,
-        /// A file to which it is appended what happens, a JSON object on each line.
+        /// File to which events are appended, one JSON object on each line.
         #[arg(long, value_name = "FILE")]
         history: Option<PathBuf>,
     },
 }
 
-/// What goes wrong, and when.
+/// Options that select faults.
 #[derive(Debug, Args)]
-struct Faults {
-    /// What goes wrong, such as `cut:response=17`; may be given more than once.
+struct FaultArguments {
+    /// Fault, such as `cut:response=17`; may be given more than once.
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
-    /// Only exchanges whose request holds this text.
+    /// Only exchanges whose request contains this text.
     #[arg(long, value_name = "TEXT")]
     matching: Option<String>,
-    /// Not the first ones of those that match.
+    /// Number of matching exchanges to skip first.
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
-    /// No more than so many.
+    /// Maximum number of exchanges with faults.
     #[arg(long, value_name = "N")]
     times: Option<u64>,
-    /// Only so many of a hundred.
+    /// Percentage of exchanges with faults.
     #[arg(long, value_name = "PERCENT")]
     percent: Option<f64>,
-    /// What chance is computed from.
+    /// Seed of random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// A file to which it is appended what happens, a JSON object on each line.
+    /// File to which events are appended, one JSON object on each line.
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
 }
 
-impl Faults {
+impl FaultArguments {
     fn plan(&self) -> Plan {
         let mut plan = Plan::new(self.fault.iter().cloned())
             .skip(self.skip)
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // Nobody is left to tell if that fails.
+            // A failure cannot be reported.
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::from(2)
         }
@@ -124,8 +124,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> io::Result<u8> {
-    match arguments.face {
-        Face::Proxy {
+    match arguments.mode {
+        Mode::Proxy {
             to,
             listen,
             tcp,
@@ -137,19 +137,19 @@ fn run(arguments: Arguments) -> io::Result<u8> {
                 plan: faults.plan(),
                 is_tcp: tcp,
                 history: history(faults.history.as_deref())?,
-                ..ProxyOptions::to(to)
+                ..ProxyOptions::new(to)
             };
             runtime.block_on(async {
-                let proxy = Proxy::with(options).await?;
+                let proxy = Proxy::with_options(options).await?;
                 serve_at(proxy.address()).await
             })
         }
-        Face::Stdio {
+        Mode::Stdio {
             starts,
             faults,
             command,
         } => stdio(starts, &faults, command),
-        Face::Ledger {
+        Mode::Ledger {
             listen,
             think_ms,
             mute,
@@ -162,14 +162,14 @@ fn run(arguments: Arguments) -> io::Result<u8> {
                 history: history(file.as_deref())?,
             };
             runtime()?.block_on(async {
-                let ledger = ExecutionCounter::with(options).await?;
+                let ledger = ExecutionCounter::with_options(options).await?;
                 serve_at(ledger.address()).await
             })
         }
     }
 }
 
-fn stdio(starts: Option<u64>, faults: &Faults, command: Vec<OsString>) -> io::Result<u8> {
+fn stdio(starts: Option<u64>, faults: &FaultArguments, command: Vec<OsString>) -> io::Result<u8> {
     let n_before = match (starts, &faults.history) {
         (Some(_), Some(file)) => n_starts(file)?,
         _ => 0,
@@ -179,17 +179,21 @@ fn stdio(starts: Option<u64>, faults: &Faults, command: Vec<OsString>) -> io::Re
     let options = WrapOptions {
         program: command.next().unwrap_or_default(),
         arguments: command.collect(),
-        plan: if is_over { Plan::nothing() } else { faults.plan() },
+        plan: if is_over {
+            Plan::without_faults()
+        } else {
+            faults.plan()
+        },
         history: history(faults.history.as_deref())?,
     };
     let runtime = runtime()?;
     let done = runtime.block_on(wrap(options, tokio::io::stdin(), tokio::io::stdout()));
-    // A thread that still reads stdin would be waited for.
+    // Does not wait for a thread that still reads stdin.
     runtime.shutdown_background();
     done
 }
 
-/// How often a program was started before.
+/// Returns the number of earlier starts.
 fn n_starts(file: &Path) -> io::Result<u64> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
@@ -214,7 +218,7 @@ fn history(file: Option<&Path>) -> io::Result<History> {
     }
 }
 
-/// Says where it listens, and goes on until a signal ends the process.
+/// Prints the address and runs until a signal ends the process.
 async fn serve_at(address: SocketAddr) -> io::Result<u8> {
     {
         let mut out = io::stdout().lock();

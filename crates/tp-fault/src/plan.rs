@@ -1,16 +1,27 @@
 use std::io;
 
-use crate::{ConnectionEnding, Fault, Way};
+use crate::{ConnectionEnding, Direction, Fault};
 
-/// Which faults which exchanges meet.
+/// Selection of exchanges, and their faults.
 ///
 /// # What an exchange is
-/// What a client says and what it is answered, until it speaks again: over HTTP a request and its response, over a wrapped
-/// program's pipes a line and what comes back, over plain TCP a whole connection. They are numbered as they begin.
+/// A message of the client and its answer, until the client's next message: over HTTP a request and its response, over
+/// a wrapped program's pipes a line and the output after it, over plain TCP a whole connection. Exchanges are numbered
+/// as they begin.
 ///
-/// # Which exchanges meet the faults
-/// Of those whose request holds the [text](Self::matching) that is looked for, some are [skipped](Self::skip); of the rest
-/// each meets the faults by [chance](Self::percent), until [so many](Self::times) have. Without any of these, all do.
+/// # Which exchanges have faults
+/// Of those whose request contains the [text](Self::matching), some are [skipped](Self::skip); each of the rest has the
+/// faults with a [probability](Self::percent), until a [maximum number](Self::times) is reached. Without any of these,
+/// all have them.
+///
+/// # Examples
+///
+/// ```
+/// use tp_fault::{Fault, Plan};
+///
+/// let plan = Plan::new([Fault::BlackHole]).matching("pay").skip(1).times(2).seed(7);
+/// # let _ = plan;
+/// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Plan {
@@ -23,7 +34,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan by which every exchange meets all of these faults.
+    /// Creates a plan by which every exchange has all of these faults.
     pub fn new(faults: impl IntoIterator<Item = Fault>) -> Self {
         Self {
             faults: faults.into_iter().collect(),
@@ -31,12 +42,12 @@ impl Plan {
         }
     }
 
-    /// A plan by which nothing goes wrong.
-    pub fn nothing() -> Self {
+    /// Creates a plan without faults.
+    pub fn without_faults() -> Self {
         Self::default()
     }
 
-    /// Only exchanges whose request holds these bytes, such as a tool's name.
+    /// Selects exchanges whose request contains these bytes, such as a tool's name.
     pub fn matching(self, text: impl Into<Vec<u8>>) -> Self {
         Self {
             matching: Some(text.into()),
@@ -44,12 +55,12 @@ impl Plan {
         }
     }
 
-    /// Not the first ones of those that match.
+    /// Skips the first matching exchanges.
     pub fn skip(self, skip: u64) -> Self {
         Self { skip, ..self }
     }
 
-    /// No more than so many.
+    /// Sets the maximum number of exchanges with faults.
     pub fn times(self, times: u64) -> Self {
         Self {
             times: Some(times),
@@ -57,7 +68,7 @@ impl Plan {
         }
     }
 
-    /// Only so many of a hundred, by the seed.
+    /// Sets the percentage of exchanges with faults.
     pub fn percent(self, percent: f64) -> Self {
         Self {
             percent: Some(percent),
@@ -65,46 +76,50 @@ impl Plan {
         }
     }
 
-    /// What chance is computed from; 0 if this is not said.
+    /// Sets the seed of random choices; 0 by default.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Refuses faults that make no sense there.
-    pub(crate) fn check(&self, face: Face) -> io::Result<()> {
-        let odd = self.faults.iter().find(|fault| !face.has(fault));
+    /// Refuses faults that do not apply to the target.
+    pub(crate) fn check(&self, target: FaultTarget) -> io::Result<()> {
+        let odd = self.faults.iter().find(|fault| !target.has(fault));
         let Some(fault) = odd else { return Ok(()) };
-        let message = match face {
-            Face::Connection => format!("`{fault}` is for a wrapped program: a connection has no such fault"),
-            Face::Stream => {
-                format!("`{fault}` is for HTTP or a wrapped program: plain TCP has no such fault")
+        let message = match target {
+            FaultTarget::Connection => {
+                format!("`{fault}` applies to wrapped programs, not to connections")
             }
-            Face::Program => format!("`{fault}` is for connections: a wrapped program has no such fault"),
+            FaultTarget::Stream => {
+                format!("`{fault}` applies to HTTP and wrapped programs, not to plain TCP")
+            }
+            FaultTarget::Program => {
+                format!("`{fault}` applies to connections, not to wrapped programs")
+            }
         };
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 }
 
-/// What faults are done to.
+/// Target of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Face {
-    /// A connection that holds HTTP.
+pub(crate) enum FaultTarget {
+    /// A connection with HTTP.
     Connection,
-    /// A connection that holds anything.
+    /// A connection with any protocol.
     Stream,
     Program,
 }
 
-impl Face {
+impl FaultTarget {
     fn has(self, fault: &Fault) -> bool {
         match fault {
             Fault::Garbage(_) | Fault::Exit(_) | Fault::Crash(_) | Fault::StopReading => {
                 self == Self::Program
             }
             Fault::Status { .. } => self == Self::Connection,
-            // The output of a process ends with it.
+            // The output of a process ends with the process.
             Fault::Cut {
-                way: Way::Response,
+                direction: Direction::Response,
                 ending: ConnectionEnding::HalfClose,
                 ..
             } => self != Self::Program,

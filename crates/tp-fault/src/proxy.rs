@@ -15,67 +15,66 @@ use tokio::{
 };
 
 use crate::{
-    FaultEvent, History, Plan,
-    course::{Course, Planned},
-    exchange,
-    plan::Face,
+    FaultEvent, History, Plan, exchange,
+    exchange_plan::{ExchangePlan, PlanState},
+    plan::FaultTarget,
 };
 
-/// Stands between clients and an upstream, and has exchanges go wrong.
+/// Forwards connections to an upstream and injects faults.
 ///
-/// Over HTTP/1 it reads a request whole before it decides what becomes of it, and passes answers on as they come. Dropping it
-/// closes all connections.
+/// Over HTTP/1 it reads a whole request before it decides on its faults, and streams the answer. Dropping it closes all
+/// connections.
 ///
-/// # Whose side sees what
-/// A cut of the request leaves the upstream with so many bytes of it and an end; a cut of the response leaves the client with
-/// so many. Whatever is cut, the client's connection ends at once, and the upstream's when the upstream is done, which can be
-/// [waited for](Self::settled).
+/// # Which side sees what
+/// A cut of the request leaves the upstream with the given number of bytes and an end; a cut of the response leaves the
+/// client with them. In both cases the client's connection ends at once, and the upstream's when the upstream is done,
+/// which can be [waited for](Self::wait_until_settled).
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// Bound, and refusing connections until it is opened.
+    /// Bound socket that refuses connections until it is opened.
     closed: Mutex<Option<TcpSocket>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How a [`Proxy`] is set up.
+/// Options of a [`Proxy`].
 #[derive(Debug, Clone)]
 pub struct ProxyOptions {
-    /// Where connections lead.
+    /// Address of the upstream.
     pub upstream: SocketAddr,
-    /// Where it listens: a free port of this machine by default.
+    /// Address to listen on. Default: a free port of this machine.
     pub listen: SocketAddr,
-    /// What goes wrong.
+    /// Faults to inject.
     pub plan: Plan,
-    /// Whether connections hold anything but HTTP/1: each is one exchange then.
+    /// `true` if connections carry another protocol than HTTP/1: each is one exchange then.
     pub is_tcp: bool,
-    /// Whether connections are refused until [`Proxy::open`].
+    /// `true` if connections are refused until [`Proxy::open`].
     pub is_closed: bool,
-    /// Where it is written down what happens.
+    /// History of its events.
     pub history: History,
 }
 
-/// What the connections of a proxy share.
+/// State that the connections of a proxy share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) upstream: SocketAddr,
     pub(crate) is_tcp: bool,
-    planned: Mutex<Planned>,
+    planned: Mutex<PlanState>,
     next: AtomicU64,
     pub(crate) history: History,
-    /// How many exchanges were cut of which the upstream is not done yet.
+    /// Number of cut exchanges whose upstream is not done yet.
     pub(crate) closing: watch::Sender<usize>,
 }
 
 impl ProxyOptions {
-    /// A proxy in front of this upstream by which nothing goes wrong.
+    /// Returns options without faults.
     #[must_use]
-    pub fn to(upstream: SocketAddr) -> Self {
+    pub fn new(upstream: SocketAddr) -> Self {
         Self {
             upstream,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            plan: Plan::nothing(),
+            plan: Plan::without_faults(),
             is_tcp: false,
             is_closed: false,
             history: History::default(),
@@ -87,31 +86,31 @@ impl Proxy {
     /// Starts a proxy for HTTP on a free port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is free.
     pub async fn start(upstream: SocketAddr, plan: Plan) -> io::Result<Self> {
-        let options = ProxyOptions::to(upstream);
-        Self::with(ProxyOptions { plan, ..options }).await
+        let options = ProxyOptions::new(upstream);
+        Self::with_options(ProxyOptions { plan, ..options }).await
     }
 
     /// Starts a proxy.
     ///
     /// # Errors
-    /// When the address cannot be had, or the plan holds a fault that connections do not have.
-    pub async fn with(options: ProxyOptions) -> io::Result<Self> {
-        options.plan.check(face(options.is_tcp))?;
+    /// If the address cannot be bound, or the plan has a fault that does not apply to connections.
+    pub async fn with_options(options: ProxyOptions) -> io::Result<Self> {
+        options.plan.check(target(options.is_tcp))?;
         let socket = match options.listen {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         socket.set_reuseaddr(true)?;
-        // Bound and not listening, a port is taken, and connections to it are refused.
+        // A socket that is bound but does not listen reserves the port and refuses connections.
         socket.bind(options.listen)?;
         let proxy = Self {
             address: socket.local_addr()?,
             shared: Arc::new(Shared {
                 upstream: options.upstream,
                 is_tcp: options.is_tcp,
-                planned: Mutex::new(Planned::new(options.plan)),
+                planned: Mutex::new(PlanState::new(options.plan)),
                 next: AtomicU64::new(0),
                 history: options.history,
                 closing: watch::Sender::new(0),
@@ -125,10 +124,10 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Takes connections from now on, where they were refused.
+    /// Accepts connections from now on.
     ///
     /// # Errors
-    /// When the socket cannot listen.
+    /// If the socket cannot listen.
     pub fn open(&self) -> io::Result<()> {
         let closed = self.closed.lock().take();
         if let Some(socket) = closed {
@@ -138,36 +137,36 @@ impl Proxy {
         Ok(())
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of a path there.
+    /// Returns the URL of a path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Follows another plan from the next exchange on, which counts from there.
+    /// Replaces the plan from the next exchange on. Its counters begin at 0.
     ///
     /// # Errors
-    /// When the plan holds a fault that connections do not have.
-    pub fn set(&self, plan: Plan) -> io::Result<()> {
-        plan.check(face(self.shared.is_tcp))?;
-        *self.shared.planned.lock() = Planned::new(plan);
+    /// If the plan has a fault that does not apply to connections.
+    pub fn set_plan(&self, plan: Plan) -> io::Result<()> {
+        plan.check(target(self.shared.is_tcp))?;
+        *self.shared.planned.lock() = PlanState::new(plan);
         Ok(())
     }
 
-    /// What has happened.
+    /// Returns the history of its events.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.shared.history
     }
 
-    /// Waits until the upstream is done with every exchange that was cut.
-    pub async fn settled(&self) {
+    /// Waits until the upstream is done with every cut exchange.
+    pub async fn wait_until_settled(&self) {
         // The sender lives as long as `self`.
         let _ = self
             .shared
@@ -178,11 +177,15 @@ impl Proxy {
     }
 }
 
-fn face(is_tcp: bool) -> Face {
-    if is_tcp { Face::Stream } else { Face::Connection }
+fn target(is_tcp: bool) -> FaultTarget {
+    if is_tcp {
+        FaultTarget::Stream
+    } else {
+        FaultTarget::Connection
+    }
 }
 
-/// How many connections may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 impl Drop for Proxy {
@@ -195,8 +198,8 @@ impl Drop for Proxy {
 }
 
 impl Shared {
-    /// Gives the next exchange its number and decides what becomes of it.
-    pub(crate) fn begin(&self, request: &[u8]) -> (u64, Course) {
+    /// Numbers the next exchange and decides on its faults.
+    pub(crate) fn begin(&self, request: &[u8]) -> (u64, ExchangePlan) {
         let exchange = self.next.fetch_add(1, Ordering::Relaxed);
         let bytes = request.len();
         self.history.add(exchange, FaultEvent::Request { bytes });
@@ -208,13 +211,13 @@ impl Shared {
     }
 }
 
-/// Serves connections, which end with this future.
+/// Serves connections until the future is dropped.
 async fn accept(shared: Arc<Shared>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // Without a file for it a connection waits, and there may be one soon.
+                // Out of file descriptors: the connection waits until one is free.
                 let Ok((client, _)) = accepted else {
                     tokio::task::yield_now().await;
                     continue;

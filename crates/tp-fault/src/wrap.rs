@@ -13,42 +13,42 @@ use tokio::{
 };
 
 use crate::{
-    ConnectionEnding, FaultEvent, History, Plan, Way,
-    course::{Course, Instead, Planned},
-    lane::{Lane, Stop},
-    plan::Face,
+    ConnectionEnding, Direction, FaultEvent, History, Plan,
+    exchange_plan::{ExchangePlan, PlanState, Replacement},
+    plan::FaultTarget,
+    shaper::{Shaper, StopReason},
 };
 
-/// What is wrapped by [`wrap`], and what goes wrong with it.
+/// Options of [`wrap`].
 #[derive(Debug, Clone)]
 pub struct WrapOptions {
-    /// The program.
+    /// Program to run.
     pub program: OsString,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// What goes wrong.
+    /// Faults to inject.
     pub plan: Plan,
-    /// Where it is written down what happens.
+    /// History of its events.
     pub history: History,
 }
 
-/// Runs a program and stands between it and its client, on `input` and `output`, until it ends. Returns its exit code, or
-/// the one with which it is to end by its plan; what a signal ended has 128 and the signal's number, as in a shell.
+/// Runs a program and forwards its stdin and stdout, with faults, until it ends. Returns its exit code, or the one of
+/// the plan; for a program that a signal ended 128 plus the signal's number, as in a shell.
 ///
-/// A line of the client begins an exchange. The program has the environment of this process, and its stderr. Output that it
-/// makes before a line of the client has arrived is passed on as it is.
+/// A line of the client begins an exchange. The program inherits the environment and stderr of this process. Output
+/// before the first line of the client is forwarded unchanged.
 ///
 /// # Errors
-/// When the plan holds a fault that only connections have, or the program cannot be started.
+/// If the plan has a fault that only applies to connections, or the program cannot be started.
 pub async fn wrap<R, W>(options: WrapOptions, input: R, mut output: W) -> io::Result<u8>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    options.plan.check(Face::Program)?;
+    options.plan.check(FaultTarget::Program)?;
     let history = options.history;
     history.add(0, FaultEvent::Started);
-    let planned = Planned::new(options.plan);
+    let planned = PlanState::new(options.plan);
     if let Some(code) = planned.crash() {
         history.add(0, FaultEvent::Ended);
         return Ok(code);
@@ -61,17 +61,17 @@ where
         .spawn()?;
     let mut stdout = child.stdout.take().expect("it is piped");
     let (sender, answers) = mpsc::unbounded_channel();
-    let mut forward = Forward {
+    let mut forward = InputPump {
         planned,
         history: history.clone(),
         answers: sender,
         stdin: child.stdin.take(),
         next: 0,
     };
-    let mut back = Back {
+    let mut back = OutputPump {
         history: history.clone(),
         answers,
-        now: Answering::default(),
+        now: ResponseState::default(),
     };
     let over = tokio::select! {
         over = forward.run(input) => over,
@@ -79,64 +79,64 @@ where
     };
     forward.stdin = None;
     let code = match over {
-        Over::Exit(code) => {
+        ExchangeEnd::Exit(code) => {
             child.kill().await?;
             code
         }
-        // It has so much of its input, and does with it what it does.
-        Over::Cut(Way::Request, ConnectionEnding::Close) => {
+        // The program has this part of its input and acts on it.
+        ExchangeEnd::Cut(Direction::Request, ConnectionEnding::Close) => {
             discard(&mut stdout).await;
             code_of(child.wait().await?)
         }
-        Over::Cut(..) => {
+        ExchangeEnd::Cut(..) => {
             child.kill().await?;
             1
         }
-        Over::Ended => code_of(child.wait().await?),
+        ExchangeEnd::Ended => code_of(child.wait().await?),
     };
     output.flush().await?;
     history.add(back.now.exchange, FaultEvent::Ended);
     Ok(code)
 }
 
-/// Why it is over.
-enum Over {
+/// Reason why the program's work is over.
+enum ExchangeEnd {
     Exit(u8),
-    Cut(Way, ConnectionEnding),
-    /// The program has closed its output, or nobody reads that any longer.
+    Cut(Direction, ConnectionEnding),
+    /// The program closed its output, or the client closed its input.
     Ended,
 }
 
-/// What an exchange means for what the program says.
+/// Effect of an exchange on the program's output.
 #[derive(Default)]
-struct Answering {
+struct ResponseState {
     exchange: u64,
-    lane: Lane,
+    lane: Shaper,
     garbage: Vec<String>,
-    /// Nothing is passed on.
+    /// `true` if nothing is forwarded.
     is_mute: bool,
-    /// Something was passed on, or there is nothing to answer yet.
+    /// `true` if the beginning of the answer was recorded, or if there is no request yet.
     is_noted: bool,
 }
 
-/// The direction to the program.
-struct Forward {
-    planned: Planned,
+/// Forwards lines to the program.
+struct InputPump {
+    planned: PlanState,
     history: History,
-    answers: mpsc::UnboundedSender<Answering>,
+    answers: mpsc::UnboundedSender<ResponseState>,
     stdin: Option<ChildStdin>,
     next: u64,
 }
 
-/// The direction from the program.
-struct Back {
+/// Forwards output of the program.
+struct OutputPump {
     history: History,
-    answers: mpsc::UnboundedReceiver<Answering>,
-    now: Answering,
+    answers: mpsc::UnboundedReceiver<ResponseState>,
+    now: ResponseState,
 }
 
-impl Forward {
-    async fn run(&mut self, input: impl AsyncRead + Unpin) -> Over {
+impl InputPump {
+    async fn run(&mut self, input: impl AsyncRead + Unpin) -> ExchangeEnd {
         let mut input = BufReader::new(input);
         let mut line = Vec::new();
         loop {
@@ -144,10 +144,10 @@ impl Forward {
             if !matches!(input.read_until(b'\n', &mut line).await, Ok(1..)) {
                 self.history.add(self.next.saturating_sub(1), FaultEvent::Left);
                 self.stdin = None;
-                // The program is told by the end of its input, and ends then.
+                // The program ends after the end of its input.
                 return pending().await;
             }
-            // Without its input, it is none of the program's business any more.
+            // Without its stdin, the program receives no more lines.
             if self.stdin.is_some()
                 && let Some(over) = self.line(&line).await
             {
@@ -156,13 +156,13 @@ impl Forward {
         }
     }
 
-    /// One line of the client; tells if that was the end.
-    async fn line(&mut self, line: &[u8]) -> Option<Over> {
+    /// Forwards one line. Returns the reason if that was the end.
+    async fn line(&mut self, line: &[u8]) -> Option<ExchangeEnd> {
         let exchange = self.next;
         self.next += 1;
         let bytes = line.len();
         self.history.add(exchange, FaultEvent::Request { bytes });
-        let Course {
+        let ExchangePlan {
             request: mut lane,
             response,
             instead,
@@ -172,9 +172,9 @@ impl Forward {
         for fault in faults {
             self.history.add(exchange, FaultEvent::Met(fault));
         }
-        let is_swallowed = instead == Some(Instead::Swallow);
-        // Nobody is there to take it when all is over.
-        let _ = self.answers.send(Answering {
+        let is_swallowed = instead == Some(Replacement::Swallow);
+        // The receiver is gone at the end.
+        let _ = self.answers.send(ResponseState {
             exchange,
             lane: response,
             garbage,
@@ -182,20 +182,20 @@ impl Forward {
             is_noted: false,
         });
         match instead {
-            Some(Instead::Exit(code)) => return Some(Over::Exit(code)),
-            Some(Instead::StopReading) => return pending().await,
+            Some(Replacement::Exit(code)) => return Some(ExchangeEnd::Exit(code)),
+            Some(Replacement::StopReading) => return pending().await,
             _ if is_swallowed => return None,
             _ => {}
         }
         let stdin = self.stdin.as_mut()?;
         match lane.pass(line, stdin).await {
-            // It may have said something before it closed its input.
-            Ok(()) | Err(Stop::Gone) => None,
-            Err(Stop::Cut(after, ending)) => {
-                let way = Way::Request;
-                self.history.add(exchange, FaultEvent::Cut { way, after });
+            // The program may have answered before it closed its input.
+            Ok(()) | Err(StopReason::Gone) => None,
+            Err(StopReason::Cut(after, ending)) => {
+                let direction = Direction::Request;
+                self.history.add(exchange, FaultEvent::Cut { direction, after });
                 if ending != ConnectionEnding::HalfClose {
-                    return Some(Over::Cut(way, ending));
+                    return Some(ExchangeEnd::Cut(direction, ending));
                 }
                 self.stdin = None;
                 None
@@ -204,25 +204,25 @@ impl Forward {
     }
 }
 
-impl Back {
-    async fn run(&mut self, stdout: &mut ChildStdout, output: &mut (impl AsyncWrite + Unpin)) -> Over {
-        // Nothing is an answer yet.
+impl OutputPump {
+    async fn run(&mut self, stdout: &mut ChildStdout, output: &mut (impl AsyncWrite + Unpin)) -> ExchangeEnd {
+        // Output before the first request is no answer.
         self.now.is_noted = true;
         let mut buffer = vec![0; BUFFER];
         loop {
             let length = tokio::select! {
-                // What an exchange means comes before what the program says in it.
+                // The effects of an exchange must be known before its output.
                 biased;
                 Some(next) = self.answers.recv() => {
                     self.now = next;
                     if self.garble(output).await.is_err() {
-                        return Over::Ended;
+                        return ExchangeEnd::Ended;
                     }
                     continue;
                 }
                 read = stdout.read(&mut buffer) => match read {
                     Ok(length @ 1..) => length,
-                    _ => return Over::Ended,
+                    _ => return ExchangeEnd::Ended,
                 },
             };
             if self.now.is_mute {
@@ -232,19 +232,19 @@ impl Back {
             if !std::mem::replace(&mut self.now.is_noted, true) {
                 self.history.add(exchange, FaultEvent::Answering);
             }
-            let way = Way::Response;
+            let direction = Direction::Response;
             if let Some(after) = self.now.lane.cut_within(length) {
-                self.history.add(exchange, FaultEvent::Cut { way, after });
+                self.history.add(exchange, FaultEvent::Cut { direction, after });
             }
             match self.now.lane.pass(&buffer[..length], output).await {
                 Ok(()) => {}
-                Err(Stop::Gone) => return Over::Ended,
-                Err(Stop::Cut(_, ending)) => return Over::Cut(way, ending),
+                Err(StopReason::Gone) => return ExchangeEnd::Ended,
+                Err(StopReason::Cut(_, ending)) => return ExchangeEnd::Cut(direction, ending),
             }
         }
     }
 
-    /// Says what is said before the answer.
+    /// Prints the garbage before the answer.
     async fn garble(&mut self, output: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         for line in &self.now.garbage {
             output.write_all(format!("{line}\n").as_bytes()).await?;
@@ -253,7 +253,7 @@ impl Back {
     }
 }
 
-/// How much is read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 16 * 1024;
 
 async fn discard(stdout: &mut ChildStdout) {

@@ -1,5 +1,5 @@
-//! A server that asks in the middle of a call, and clients that can be asked: whatever carries the messages and
-//! whichever era the client is of, it is asked what the server asks, and the server gets what the client answers.
+//! Servers that ask in the middle of a call, and clients that can be asked: with any transport and any era, the client
+//! receives the server's questions, and the server the client's answers.
 
 use std::{fs, process::Command, thread};
 
@@ -12,7 +12,7 @@ use crate::support::{
     mock_server,
 };
 
-/// A client that can be asked everything there is to ask.
+/// Returns an offer with all client capabilities.
 fn offer() -> Offer {
     Offer::new(
         r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#,
@@ -36,7 +36,7 @@ fn offer() -> Offer {
     )
 }
 
-/// The calls that ask, and whether the tool needs to be run as a task.
+/// Returns the calls that ask, each with a flag for tools that must run as a task.
 fn calls() -> [(&'static str, Value, bool); 5] {
     let link = json!({"url": "https://example.org/pay", "message": "Pay \"there\"", "elicitationId": "e-1"});
     [
@@ -56,7 +56,7 @@ fn calls() -> [(&'static str, Value, bool); 5] {
     ]
 }
 
-/// What a client was asked beside its roots, which a server may ask for at any time.
+/// Returns the questions to a client, without those for its roots, which a server may ask at any time.
 fn asked(client: &mut (impl Client + ?Sized)) -> Vec<(String, String)> {
     let asked = client.offer().asked.iter();
     let questions = asked.filter(|(method, _)| method != "roots/list");
@@ -69,14 +69,14 @@ fn asked(client: &mut (impl Client + ?Sized)) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The server without a gateway.
+/// Connects to the server without a gateway.
 fn direct(peer: &PeerCommand) -> StdioClient {
     let mut command = peer.to_command();
     command.env_clear().envs(base_environment());
     StdioClient::start_offering(&mut command, Era::Legacy, offer())
 }
 
-/// Every call is answered as the server itself answers it, and the client is asked the same.
+/// Checks that every call has the same answer and the same questions as with the server itself.
 fn assert_bridged(way: &str, peer: &PeerCommand, client: &mut dyn Client) {
     let mut direct = direct(peer);
     for (tool, arguments, is_task) in calls() {
@@ -124,7 +124,7 @@ fn from_a_legacy_server_over_http() {
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 
-/// A server that asks, if it is a modern one, in two rounds: two questions in the first one.
+/// A modern server that asks in two rounds, with two questions in the first.
 const CURIOUS: &str = r#"
 tools:
   plan:
@@ -210,7 +210,7 @@ fn from_a_mock_server(era: Era) {
     assert_eq!(http.terminate().code(), Some(0));
 }
 
-/// The parameters of a call that fails with a link that has to be opened first, and does not when it is made again.
+/// Returns the parameters of a call that fails the first time with a link to open, and then succeeds.
 fn call_after_a_link() -> (String, String) {
     let arguments =
         json!({"url": "https://example.org/pay", "message": "Pay", "errorPath": true}).to_string();
@@ -231,7 +231,7 @@ fn a_link_that_has_to_be_opened_first() {
     direct.call("trigger-url-elicitation", &arguments).result();
     let gateway = Gateway::http(&configuration(&peer));
 
-    // A legacy client knows this error.
+    // Legacy clients have this error in their protocol.
     let mut legacy = gateway.client_offering(Era::Legacy, offer());
     let Answer::Error(error) = legacy.request("tools/call", &params) else {
         panic!("the client is not told");
@@ -239,7 +239,7 @@ fn a_link_that_has_to_be_opened_first() {
     assert_eq!(without_ids(&error), without_ids(&expected));
     assert_eq!(asked(&mut legacy), []);
 
-    // A modern one is asked to open it, and the call is made again.
+    // A modern client is asked to open the link, and the call is made again.
     let mut modern = gateway.client_offering(Era::Modern, offer());
     let result = modern.converse("tools/call", &params).result();
     assert!(
@@ -259,7 +259,7 @@ fn a_link_that_has_to_be_opened_first() {
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 
-/// An error whose elicitation has no id, which is another one each time.
+/// Returns an error without the ids of its elicitations, which are random.
 fn without_ids(error: &str) -> Value {
     let mut error: Value = serde_json::from_str(error).unwrap();
     for elicitation in error["data"]["elicitations"].as_array_mut().unwrap() {
@@ -297,7 +297,7 @@ fn a_client_that_cannot_be_asked_is_not() {
         let result = client.call("peer__trigger-elicitation-request", "{}").result();
         assert_eq!(members(&result)["isError"], "true", "{result}");
         assert_eq!(client.offer().asked, []);
-        // It can call what asks for nothing.
+        // Tools that ask nothing can be called.
         client.call("peer__echo", r#"{"message":"hello"}"#).result();
     }
     assert_eq!(gateway.terminate().code(), Some(0));
@@ -348,8 +348,8 @@ fn a_client_whose_roots_change() {
     assert_eq!(gateway.end().code(), Some(0));
 }
 
-/// The server serves the roots of its client in place of the folder that it is started with: each client of the gateway
-/// that stays the same from call to call has its own.
+/// The server serves the roots of its client instead of the folder of its command line: each client of the gateway with
+/// a stable identity has its own.
 #[test]
 fn a_server_that_serves_the_roots_of_its_client() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The gateway as a page in a browser sees it: Chromium loads a page from another port of the loopback interface, which uses the
-//! gateway if its origin is listed.
+//! The gateway from a page in a browser: Chromium loads a page from another port of the loopback interface, which uses
+//! the gateway if its origin is listed.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -16,7 +16,7 @@ use crate::support::{Configuration, Gateway, LIMIT, Process, installed};
 
 const PAGE: &str = include_str!("fixtures/page.html");
 
-/// The site of a page, on the loopback interface until the process of the test ends.
+/// Site of a page, on the loopback interface until the process of the test ends.
 struct Origin {
     address: SocketAddr,
     is_done: Arc<(Mutex<bool>, Condvar)>,
@@ -37,12 +37,12 @@ impl Origin {
         Self { address, is_done }
     }
 
-    /// The origin as the operator lists it.
+    /// Returns the origin as the operator lists it.
     fn name(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Loads the page in a browser, and returns what it says of the gateway.
+    /// Loads the page in a browser, and returns its report of the gateway.
     fn load(&self, gateway: &str) -> Option<Value> {
         let profile = tempfile::tempdir().unwrap();
         let chromium = installed(|peers: &Peers| peers.chromium(profile.path()))?;

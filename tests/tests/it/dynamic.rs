@@ -1,5 +1,5 @@
-//! Servers whose lists change while they run: each client sees the lists of the process that serves it, hears of their
-//! changes, and calls what is on them.
+//! Servers whose lists change while they run: each client sees the lists of its own server process, is notified of
+//! their changes, and can call the new tools.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::support::{
     eventually, installed, members,
 };
 
-/// The isolation of each server, by the server's name.
+/// Isolation of each server, by name.
 const SERVERS: [(&str, &str); 4] = [
     ("a", "auto"),
     ("h", "shared"),
@@ -25,7 +25,7 @@ const NOTIFICATIONS: [&str; 3] = [
     "notifications/resources/list_changed",
 ];
 
-/// A client of the gateway, and what it is told unasked.
+/// A client of the gateway with its notifications.
 struct Listener {
     client: HttpClient,
     told: Notifications,
@@ -33,7 +33,7 @@ struct Listener {
     elicits: bool,
 }
 
-/// The clients of a test: those of one era and one set of capabilities cannot be told apart without a session.
+/// Returns the clients of a test. Clients with the same era and capabilities cannot be told apart without a session.
 fn clients(gateway: &HttpGateway) -> Vec<Listener> {
     let kinds = [
         (Era::Legacy, false),
@@ -56,7 +56,7 @@ fn clients(gateway: &HttpGateway) -> Vec<Listener> {
     clients.collect()
 }
 
-/// Whether two of the clients reach one process.
+/// Returns `true` if the two clients share a server process.
 fn shares(isolation: &str, one: (usize, &Listener), other: (usize, &Listener)) -> bool {
     match isolation {
         "shared" => true,
@@ -70,7 +70,7 @@ fn texts(client: &mut HttpClient, list: List) -> Vec<String> {
     client.list(list).into_iter().map(|(key, _)| key).collect()
 }
 
-/// Has the servers grow for each client, and looks at what every client has of that.
+/// Adds features for each client, and checks the lists of all clients.
 fn each_client_has_the_lists_of_its_process(peer: &PeerCommand) {
     let configuration = SERVERS
         .iter()
@@ -99,7 +99,7 @@ fn each_client_has_the_lists_of_its_process(peer: &PeerCommand) {
             }
         }
     }
-    // What is removed there is gone for this client.
+    // A feature that is removed is gone for this client.
     for (server, isolation) in SERVERS {
         let listener = &mut clients[1];
         let client = &mut listener.client;
@@ -116,7 +116,7 @@ fn each_client_has_the_lists_of_its_process(peer: &PeerCommand) {
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 
-/// Has the server grow for a client, which is told, and finds and uses everything.
+/// Adds features for a client, which is notified, and finds and uses all of them.
 fn grows(listener: &mut Listener, server: &str, name: &str, isolation: &str) {
     let who = format!(
         "{isolation}, {}, elicits: {}",
@@ -139,7 +139,7 @@ fn grows(listener: &mut Listener, server: &str, name: &str, isolation: &str) {
     });
     let called = members(&client.call(&tool, "{}").result());
     assert!(called["content"].contains(name), "{who}: {called:?}");
-    // The resources of all servers have the same URIs, of which the first server that has one counts.
+    // The resources of all servers have the same URIs, and the first server with a URI wins.
     let uri = format!("grown://{name}");
     assert!(texts(client, List::Resources).contains(&uri), "{who}");
     let read = client.request("resources/read", &json!({"uri": uri}).to_string());
@@ -165,7 +165,7 @@ fn grows(listener: &mut Listener, server: &str, name: &str, isolation: &str) {
     );
 }
 
-/// Calls that come at once from a client that can be asked share the process of the client.
+/// Concurrent calls of a client that can be asked share its process.
 #[test]
 fn fifty_calls_at_once_take_two_processes() {
     let Some(peer) = installed(Peers::time) else {
@@ -173,7 +173,7 @@ fn fifty_calls_at_once_take_two_processes() {
     };
     let configuration = Configuration::default()
         .peer_with("peer", &peer, &json!({"era": "legacy"}))
-        // A list waits for the server, however slow the machine is.
+        // A list waits for the server, so that slow machines pass.
         .gateway(json!({"list_wait": "60s"}));
     let folder = tempfile::tempdir().unwrap();
     let log_level = ("TOOLPLANE_LOG", "info".to_owned());

@@ -1,5 +1,4 @@
-//! The configuration that is shipped, with everything behind it that it names: mock tools, an HTTP API, and servers
-//! over both transports.
+//! The shipped configuration with all its backends: mock tools, an HTTP API, and servers over both transports.
 
 use std::{
     fs,
@@ -16,7 +15,7 @@ use crate::support::{
 };
 use serde_json::{Value, json};
 
-/// A weather service on the loopback, as the example's tools expect it; answers each request with what it got.
+/// Starts a weather service on loopback, as the example's tools expect it. It answers each request with its content.
 fn weather() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -71,7 +70,7 @@ fn serve(stream: TcpStream) -> Option<()> {
     }
 }
 
-/// The value that a tool of ours answered with.
+/// Returns the structured content of one of our tools.
 fn structured(answer: Answer) -> Value {
     let result = members(&answer.result());
     serde_json::from_str(&result["structuredContent"]).unwrap()
@@ -82,7 +81,7 @@ fn every_tool_of_the_example_works() {
     let found = installed(|peers| Ok((peers.node(), peers.everything("streamableHttp")?)));
     let Some((node, command)) = found else { return };
     let (_everything, address) = listening_peer(&command);
-    // The configuration finds the script below the folder of the peers.
+    // The configuration searches the script below the folder of the peers.
     let script = PathBuf::from(&command.args[0]);
     let folder = script
         .ancestors()
@@ -112,10 +111,10 @@ fn every_tool_of_the_example_works() {
         );
     }
     for (name, answer) in [
-        // For those who may, and for nobody.
+        // This caller lacks the permission; the blocked tool is denied to all.
         ("report", Err("denied")),
         ("everything__get-env", Err("denied")),
-        // Left out by the server's own name, and known by another one.
+        // Excluded under the server's own name; it has another name here.
         ("everything__toggle-simulated-logging", Ok(-32602)),
         ("remote_get-sum", Ok(-32602)),
     ] {
@@ -208,7 +207,7 @@ fn an_http_tool_reads_from_a_service_that_nobody_here_wrote() {
     let part = members(&gateway.client.call("pick", file).result());
     assert_eq!(part["structuredContent"], r#"{"x":1e2}"#);
     let missing = gateway.client.call("read", r#"{"file":"none"}"#);
-    // The path came out of the arguments.
+    // The path was built from the arguments.
     assert_eq!(
         missing.error_kind().as_deref(),
         Some("invalid_arguments"),

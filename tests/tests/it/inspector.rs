@@ -1,5 +1,5 @@
-//! MCP Inspector, a client that nobody here wrote, in front of the gateway: over both transports, in each era and
-//! where it finds the era out.
+//! MCP Inspector, a third-party client, in front of the gateway: over both transports, in each era and with detection
+//! of the era.
 
 use std::{fs, process::Command};
 
@@ -11,11 +11,11 @@ use crate::support::{
     Configuration, Gateway, HttpGateway, base_environment, binary, example, installed, mock_server,
 };
 
-/// The Inspector's command line. Its home is a folder of its own.
+/// The Inspector's command line, with its own home folder.
 struct Inspector {
     command: PeerCommand,
     home: TempDir,
-    /// How it reaches the gateway.
+    /// Arguments that address the gateway.
     target: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Inspector {
         }
     }
 
-    /// Starts the gateway itself.
+    /// Lets the Inspector start the gateway.
     fn over_stdio(command: PeerCommand, configuration: &Configuration, era: &str) -> Self {
         let mut inspector = Self::new(command, &[]);
         let path = configuration.write(inspector.home.path());
@@ -52,7 +52,7 @@ impl Inspector {
         )
     }
 
-    /// Runs it and reads the result that it prints; anything that it complains about fails the test.
+    /// Runs it and returns the printed result; any complaint fails the test.
     fn run(&self, method: &str, args: &[&str]) -> Value {
         let mut command = Command::new(&self.command.program);
         command
@@ -74,7 +74,7 @@ impl Inspector {
         answer["result"].take()
     }
 
-    /// Lists what there is and takes one of each kind.
+    /// Lists everything and uses one feature of each kind.
     fn look_around(&self) {
         let tools = self.run("tools/list", &[]);
         let names = column(&tools["tools"], "name");
@@ -106,13 +106,13 @@ impl Inspector {
     }
 }
 
-/// One member of each item of a list.
+/// Returns one member of each item of a list.
 fn column<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
     let items = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
     items.iter().map(|item| item[key].as_str().unwrap()).collect()
 }
 
-/// A tool of our own, and a server with something of each kind: the one that is shipped as an example.
+/// Returns a configuration with one of our own tools, and the shipped example server, which has a feature of each kind.
 fn configuration() -> Configuration {
     let fixed = json!({
         "description": "Always the same.",
@@ -170,7 +170,7 @@ fn over_http(era: &str) {
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 
-/// The transport of 2024-11-05, which has one era only.
+/// HTTP+SSE, the transport of 2024-11-05, exists in the legacy era only.
 #[test]
 fn over_http_and_sse() {
     let Some(command) = installed(Peers::inspector) else {
@@ -184,7 +184,7 @@ fn over_http_and_sse() {
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 
-/// Of the tools that are shipped as examples, and of those that `toolplane init` begins with.
+/// Checks the definitions of the shipped examples and of `toolplane init`.
 #[test]
 fn our_own_definitions_suit_every_client() {
     let Some(command) = installed(Peers::inspector) else {

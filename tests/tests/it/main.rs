@@ -1,4 +1,4 @@
-//! The gateway in front of real servers and of hostile ones, as its clients see it.
+//! The gateway between clients and real or hostile servers, from the view of its clients.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,

@@ -1,4 +1,4 @@
-//! What a server tells unasked reaches the clients of the gateway: that its lists have changed, and that a resource has.
+//! Notifications of servers reach the clients of the gateway: changes of lists and of resources.
 
 use std::{fs, time::Duration};
 
@@ -11,12 +11,12 @@ use crate::support::{
 
 const LIST_CHANGED: &str = "notifications/resources/list_changed";
 
-/// The arguments of a call by which the server gets a resource of this name.
+/// Returns the arguments of a call that adds a resource of this name to the server.
 fn new_resource(name: &str) -> String {
     json!({"name": name, "data": "data:text/plain,hello"}).to_string()
 }
 
-/// Whether the resource of this name is on the list; read, it is what the server has made.
+/// Returns `true` if the resource is listed; checks its content.
 fn has_resource(client: &mut dyn Client, name: &str) -> bool {
     let uri = format!("demo://resource/session/{name}");
     if !client.list(List::Resources).iter().any(|(key, _)| *key == uri) {
@@ -47,7 +47,7 @@ fn a_list_that_has_changed() {
     for stream in told {
         stream.wait_for(LIST_CHANGED);
     }
-    // Who is told finds it there.
+    // The notified client finds it in the list.
     assert!(has_resource(&mut legacy, "new.gz"));
     assert!(has_resource(&mut modern, "new.gz"));
 
@@ -89,7 +89,7 @@ fn a_resource_that_has_changed() {
     let client = &mut stdio.client;
     for client in [&mut legacy as &mut dyn Client, client] {
         client.request("resources/subscribe", &params).result();
-        // From now on there are updates.
+        // The server sends updates from now on.
         client.call("peer__toggle-subscriber-updates", "{}").result();
     }
     for stream in told {
@@ -100,7 +100,8 @@ fn a_resource_that_has_changed() {
         client.drain(Duration::from_millis(20));
         client.notifications.iter().any(is_update)
     });
-    // A client that did not ask for it hears of other news only; that a server has started may be among them.
+    // A client without this subscription receives other notifications only; one about a started server may be among
+    // them.
     assert!(!has_resource(&mut other, "last.gz"));
     legacy
         .call("peer__gzip-file-as-resource", &new_resource("last.gz"))
@@ -122,7 +123,7 @@ fn a_resource_that_has_changed() {
     end_both(stdio, http);
 }
 
-/// A server that reports and logs in the middle of a call.
+/// A server that sends progress and logs during a call.
 const TALKATIVE: &str = r#"
 tools:
   act:
@@ -148,7 +149,7 @@ fn the_log_messages_of_a_call_that_its_client_wants() {
         let wanting =
             r#"{"name":"peer__act","arguments":{},"_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#;
 
-        // What nobody wants is sent to nobody.
+        // Unwanted notifications are not sent.
         modern.request("tools/call", &call).result();
         assert_eq!(modern.notifications, []);
         modern.request("tools/call", wanting).result();

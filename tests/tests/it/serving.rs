@@ -1,4 +1,4 @@
-//! What clients of the gateway are promised beside results: progress, errors, an orderly end.
+//! Promises to clients in addition to results: progress, errors, a regular end.
 
 use std::{thread, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::support::{Client, Configuration, Era, Gateway, Stopwatch, eventually,
 
 const LONG: &str = "everything__trigger-long-running-operation";
 
-/// The parameters of a call that takes this long and reports in between.
+/// Returns the parameters of a call that takes this long and reports progress.
 fn long_call(seconds: f64, steps: u32) -> String {
     json!({
         "name": LONG,
@@ -47,7 +47,7 @@ fn progress_is_forwarded_in_order_before_the_answer() {
     let http = Gateway::http(&configuration);
     stdio.client.request("tools/call", &long_call(0.5, 5)).result();
     assert_progress(&stdio.client.notifications, 5);
-    // What came after the answer would be of no use to anyone.
+    // Notifications after the answer would be useless.
     stdio.client.request("ping", "{}").result();
     assert_progress(&stdio.client.notifications, 5);
     for era in [Era::Legacy, Era::Modern] {
@@ -83,7 +83,7 @@ fn a_signal_to_end_lets_calls_finish_and_reaps_every_server() {
     let family = gateway.client.process.descendants();
     gateway.client.process.signal(Signal::TERM);
     gateway.client.wait(call).result();
-    // Checks as well that the servers have ended.
+    // Also checks that the servers have ended.
     assert_eq!(gateway.end_of(&family).code(), Some(0));
 }
 
@@ -95,7 +95,7 @@ fn a_second_signal_ends_at_once() {
     gateway.client.begin_call("slow__act", "{}");
     let family = gateway.client.process.descendants();
     assert_eq!(family.len(), 1);
-    // Until the process has ended: no signal before it listens may be lost, no matter how slow the machine is.
+    // Until the process has ended, so that no signal before it listens is lost on a slow machine.
     let watch = Stopwatch::start();
     eventually("the gateway ends", || {
         gateway.client.process.has_ended() || {
@@ -121,7 +121,7 @@ fn a_tool_that_there_is_not_is_an_error_of_the_protocol() {
     for client in clients {
         assert_eq!(client.call("fixd", "{}").error_code(), -32602);
         assert_eq!(client.request("tools/cal", "{}").error_code(), -32601);
-        // Two readers of a key that is there twice could read two values.
+        // Two parsers of a duplicate key could see two values.
         assert_eq!(
             client.call("fixed", r#"{"x":{"a":1,"a":2}}"#).error_code(),
             -32600
@@ -140,7 +140,7 @@ fn prompts_and_resources_that_there_are_not_are_errors_of_the_protocol() {
     let clients: [(&mut dyn Client, i64); 3] = [
         (&mut stdio.client, -32002),
         (&mut legacy, -32002),
-        // Which has no code of its own for this any more.
+        // The modern era has no code of its own for this.
         (&mut modern, -32602),
     ];
     for (client, no_resource) in clients {

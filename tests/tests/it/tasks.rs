@@ -1,4 +1,4 @@
-//! A client that follows a task of a server that nobody here wrote, through the gateway.
+//! A client that follows a task of a third-party server through the gateway.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn a_client_follows_a_task_that_asks() {
     let list: Value = serde_json::from_str(&ask("tasks/list", &json!({})).result()).unwrap();
     assert_eq!(list["tasks"][0]["taskId"], about["taskId"], "{list}");
     assert_eq!(list["tasks"][0]["status"], "completed", "{list}");
-    // It is over.
+    // The task is over.
     assert_eq!(ask("tasks/cancel", &about).error_code(), -32602);
     let questions = gateway.client.offer().asked.iter();
     let params: Vec<Value> = questions

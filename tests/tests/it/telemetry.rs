@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::support::{Client as _, Collector, Configuration, Era, HttpGateway, attribute, installed};
 
-/// Credentials that no signal may hold.
+/// Credentials that no signal may contain.
 const SECRET: &str = "hunter2-hunter2-hunter2";
-/// The trace of each call, by its number: its id, and the span of the caller.
+/// Span of the caller; the trace id of each call is its number.
 const CALLER: &str = "00f067aa0ba902b7";
 
 fn trace_id(call: usize) -> String {
     format!("4bf92f3577b34da6a3ce929d0e0e{call:04x}")
 }
 
-/// A tool that answers, and one whose API is not there and has a secret in its URL.
+/// Returns a configuration with a tool that answers, and one whose API is unreachable and has a secret in its URL.
 fn configuration() -> Configuration {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let greet = json!({
@@ -55,7 +55,7 @@ fn gateway(folder: &Path, variables: &[(&str, String)]) -> HttpGateway {
     HttpGateway::of_file(&configuration().write(folder), &all)
 }
 
-/// Calls a tool within a trace; returns whether it answered.
+/// Calls a tool within a trace.
 fn call(gateway: &HttpGateway, number: usize, tool: &str, arguments: &Value) {
     let traceparent = format!("00-{}-{CALLER}-01", trace_id(number));
     let params = json!({"name": tool, "arguments": arguments, "_meta": {"traceparent": traceparent}});
@@ -63,7 +63,7 @@ fn call(gateway: &HttpGateway, number: usize, tool: &str, arguments: &Value) {
     client.request("tools/call", &params.to_string());
 }
 
-/// The calls of the test: tool, arguments, and the outcome of each.
+/// Returns the calls of the test: tool, arguments, and outcome.
 fn calls() -> [(&'static str, Value, &'static str); 5] {
     [
         ("greet", json!({"name": "a"}), "ok"),
@@ -74,7 +74,7 @@ fn calls() -> [(&'static str, Value, &'static str); 5] {
     ]
 }
 
-/// Compares the spans with the calls: of each one span of the call, below the caller's, and one of its attempt.
+/// Compares the spans with the calls: each has one span of the call, below the caller's, and one of its attempt.
 fn check_traces(spans: &[Value]) {
     let n_attempts = calls()
         .iter()
@@ -126,7 +126,7 @@ fn check_traces(spans: &[Value]) {
 /// Compares the metrics with the calls.
 fn check_metrics(metrics: &[Value]) {
     let points = |name: &str, kind: &str| -> Vec<Value> {
-        // The last export has everything: sums are cumulative.
+        // The last export is complete: sums are cumulative.
         let metric = metrics.iter().rfind(|metric| metric["name"] == name);
         let metric = metric.unwrap_or_else(|| panic!("no {name}: {metrics:#?}"));
         metric[kind]["dataPoints"].as_array().unwrap().clone()
@@ -153,12 +153,12 @@ fn check_metrics(metrics: &[Value]) {
             .find(|point| attribute(point, "tool") == tool)
             .unwrap();
         assert_eq!(point["count"], count);
-        // The bounds are those of the page for Prometheus.
+        // The bounds are those of the Prometheus page.
         assert_eq!(point["explicitBounds"].as_array().unwrap().len(), 17, "{point}");
     }
 }
 
-/// Compares the log records with the calls: of each one of its start and one of its end, within its trace.
+/// Compares the log records with the calls: each has one of its start and one of its end, within its trace.
 fn check_logs(records: &[Value]) {
     for (number, (tool, _, outcome)) in calls().into_iter().enumerate() {
         let of_call = |record: &&Value| record["traceId"] == trace_id(number);
@@ -238,14 +238,14 @@ fn traces_metrics_and_logs_arrive_over_both_transports() {
     }
 }
 
-/// The behaviour of a collector that is none.
+/// Misbehavior of a collector.
 #[derive(Clone, Copy, Debug)]
 enum Bad {
-    /// Takes connections and never answers.
+    /// Accepts connections and never answers.
     Hangs,
-    /// Refuses all requests for good.
+    /// Refuses all requests permanently.
     Refuses,
-    /// Refuses all requests for now.
+    /// Refuses all requests temporarily.
     Busy,
     /// Breaks connections.
     Breaks,
@@ -301,7 +301,7 @@ fn a_bad_collector_holds_up_no_call_and_no_end() {
                 let result = client.call("greet", r#"{"name":"us"}"#).result();
                 assert!(result.contains("Hello, us!"), "{result}");
             }
-            // Fails if the end takes longer than anything may.
+            // Fails if the end takes too long.
             let status = gateway.terminate();
             assert_eq!(status.code(), Some(0), "{bad:?} {protocol}");
         }

@@ -1,4 +1,4 @@
-//! What a profile of the program is taken from: the calls of `toolplane-train` are still served.
+//! Checks that `toolplane-train`, the training load of profile-guided optimization, still runs.
 
 use std::process::Command;
 

@@ -23,7 +23,7 @@ fn gateway(url: &str, variables: &[(&str, String)]) -> (HttpGateway, TempDir) {
         "url": url,
         "headers": {"Authorization": TOKEN},
         "start_timeout_ms": 60_000,
-        // The server says back what it was shown.
+        // The server returns the credentials that it received.
         "redaction": "off",
     });
     let configuration = Configuration::default()
@@ -42,9 +42,9 @@ fn called(client: &mut HttpClient, tool: &str, arguments: &Value) -> String {
         .to_owned()
 }
 
-/// Lists and calls what the server has, as clients of both eras.
+/// Lists and calls everything of the server, as clients of both eras.
 fn is_used(gateway: HttpGateway) {
-    // Beyond one read, and of characters that a frame could be cut in.
+    // Longer than one read, with characters that a frame could split.
     let long = "wren \u{1f426} ".repeat(40_000);
     for era in [Era::Legacy, Era::Modern] {
         let mut client = gateway.client(era);
@@ -90,7 +90,7 @@ fn calls_go_over_a_websocket_with_tls_if_its_certificate_is_trusted() {
         .to_owned();
     let (trusting, _folder) = gateway(&url, &[("SSL_CERT_FILE", authority)]);
     is_used(trusting);
-    // Nobody vouches for it otherwise.
+    // Without the test's certificate authority, the server is not trusted.
     let (wary, _folder) = gateway(&url, &[]);
     let refused = wary.client(Era::Legacy).call("live__echo", r#"{"text":"a"}"#);
     assert!(

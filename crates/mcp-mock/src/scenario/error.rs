@@ -1,6 +1,6 @@
 use serde_saphyr::Error;
 
-/// Why a scenario cannot be used, and where in the text.
+/// An invalid scenario, with the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct ScenarioError {
@@ -28,38 +28,38 @@ impl ScenarioError {
         }
     }
 
-    /// The line, counted from one.
+    /// Returns the line, counted from 1.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The column, counted from one.
+    /// Returns the column, counted from 1.
     #[must_use]
     pub fn column(&self) -> u64 {
         self.column
     }
 
-    /// What is wrong, without the place.
+    /// Returns the description, without the position.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to write instead.
+    /// Returns advice on what to write instead.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// The line as it is written.
+    /// Returns the source line.
     #[must_use]
     pub fn source_line(&self) -> &str {
         &self.source_line
     }
 }
 
-/// What is wrong, and what to write instead.
+/// Returns the description of an error, and a hint.
 fn words(error: &Error) -> (String, Option<String>) {
     match error {
         Error::SerdeUnknownField { field, expected, .. } => (
@@ -78,7 +78,7 @@ fn words(error: &Error) -> (String, Option<String>) {
         }
         | Error::SerdeInvalidValue {
             unexpected, expected, ..
-        } => (format!("there is {unexpected} where {expected} should be"), None),
+        } => (format!("expected {expected}, found {unexpected}"), None),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             (format!("the key `{key}` is given twice"), None)
         }
@@ -89,19 +89,19 @@ fn words(error: &Error) -> (String, Option<String>) {
                 "sequence start" => "a list",
                 other => other,
             };
-            (format!("{expected} should be here"), None)
+            (format!("expected {expected}"), None)
         }
-        Error::InvalidScalar { ty, .. } => (format!("the value is no {ty}"), None),
+        Error::InvalidScalar { ty, .. } => (format!("the value is not a valid {ty}"), None),
         other => {
             let text = other.to_string();
-            // The place is said once.
+            // The position is reported separately.
             let text = text.rsplit_once(" at line ").map_or(&*text, |(text, _)| text);
             (text.to_owned(), None)
         }
     }
 }
 
-/// What was probably meant, or all that there is.
+/// Suggests the nearest known word, or lists all of them.
 fn nearest(written: &str, known: &[&'static str]) -> String {
     let distances = known
         .iter()
@@ -111,7 +111,7 @@ fn nearest(written: &str, known: &[&'static str]) -> String {
         Some((distance, name)) if distance <= allowed => format!("did you mean `{name}`?"),
         _ => {
             let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("there are {}", known.join(", "))
+            format!("known: {}", known.join(", "))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A scenario as it is written.
+//! File format of a scenario.
 
 use mcp_server::ServerIdentity;
 use mcp_wire::Era;
@@ -149,7 +149,7 @@ impl From<File> for MockServerBuilder {
     }
 }
 
-/// The members that are given, with the names that they have on the wire.
+/// Combines the given members, under their names on the wire.
 fn given<const N: usize>(
     members: [(&'static str, Option<RawJson>); N],
     more: Entries<Json>,

@@ -1,4 +1,4 @@
-//! Mock servers as files.
+//! Mock servers from files.
 
 mod error;
 mod file;
@@ -10,6 +10,8 @@ use crate::{MockServer, MockServerBuilder};
 
 impl MockServer {
     /// Reads a server from a scenario, in YAML or JSON.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use mcp_mock::MockServer;
@@ -34,17 +36,17 @@ impl MockServer {
     /// ```
     ///
     /// # Errors
-    /// When the text is no YAML, has a key that is not known, or a value that does not fit: the error says where.
+    /// If the text is no YAML, has an unknown key or an invalid value. The error has the position.
     pub fn from_yaml(text: &str) -> Result<Self, ScenarioError> {
         Ok(MockServerBuilder::from_yaml(text)?.build())
     }
 }
 
 impl MockServerBuilder {
-    /// Reads a scenario as [`MockServer::from_yaml`] does, to add to it.
+    /// Reads a scenario like [`MockServer::from_yaml`], to extend it.
     ///
     /// # Errors
-    /// As [`MockServer::from_yaml`].
+    /// See [`MockServer::from_yaml`].
     pub fn from_yaml(text: &str) -> Result<Self, ScenarioError> {
         let options = serde_saphyr::options! {
             strict_booleans: true,

@@ -1,4 +1,4 @@
-//! Replies as they are written in scenarios.
+//! File format of replies.
 
 use mcp_wire::{LogLevel, RpcError, code};
 use raw_json::RawJson;
@@ -30,7 +30,7 @@ struct Fields {
     #[serde(default)]
     before: Vec<StepFile>,
     #[serde(default)]
-    misbehave: Vec<MisbehaviourFile>,
+    misbehave: Vec<MisbehaviorFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +41,7 @@ struct ErrorFile {
     data: Option<Json>,
 }
 
-/// What happens before an answer.
+/// A step before the answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StepFile {
@@ -79,7 +79,7 @@ impl TryFrom<String> for Level {
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
             .map(Self)
-            .map_err(|_| format!("`{text}` is no level of log messages, such as `info` or `error`"))
+            .map_err(|_| format!("invalid log level `{text}`: write `info` or `error`, for example"))
     }
 }
 
@@ -106,10 +106,10 @@ struct ElicitFile {
     schema: Json,
 }
 
-/// How an answer misbehaves.
+/// A misbehavior of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum MisbehaviourFile {
+enum MisbehaviorFile {
     WrongId,
     StringId,
     WithoutId,
@@ -179,7 +179,7 @@ impl TryFrom<Fields> for ReplyFile {
         let first = given.next();
         if let (Some((first, _)), Some((second, _))) = (&first, given.next()) {
             return Err(format!(
-                "a reply has one answer, but here are `{first}` and `{second}`"
+                "a reply has one answer, not both `{first}` and `{second}`"
             ));
         }
         let mut reply = first.map_or_else(MockReply::usual, |(_, reply)| reply);
@@ -187,8 +187,8 @@ impl TryFrom<Fields> for ReplyFile {
             reply = reply.delay(time.0);
         }
         reply = fields.before.into_iter().fold(reply, step);
-        let misbehaviours = fields.misbehave.into_iter().map(Misbehavior::from);
-        Ok(Self(misbehaviours.fold(reply, MockReply::misbehave)))
+        let misbehaviors = fields.misbehave.into_iter().map(Misbehavior::from);
+        Ok(Self(misbehaviors.fold(reply, MockReply::misbehave)))
     }
 }
 
@@ -242,37 +242,37 @@ fn step(reply: MockReply, step: StepFile) -> MockReply {
     }
 }
 
-impl From<MisbehaviourFile> for Misbehavior {
-    fn from(file: MisbehaviourFile) -> Self {
+impl From<MisbehaviorFile> for Misbehavior {
+    fn from(file: MisbehaviorFile) -> Self {
         match file {
-            MisbehaviourFile::WrongId => Self::WrongId,
-            MisbehaviourFile::StringId => Self::StringId,
-            MisbehaviourFile::WithoutId => Self::WithoutId,
-            MisbehaviourFile::Raw(text) => Self::Raw(text),
-            MisbehaviourFile::Oversize(bytes) => Self::Oversize(bytes),
-            MisbehaviourFile::InvalidUtf8 => Self::InvalidUtf8,
-            MisbehaviourFile::Twice => Self::Twice,
-            MisbehaviourFile::GarbageBefore(text) => Self::GarbageBefore(text),
-            MisbehaviourFile::GarbageAfter(text) => Self::GarbageAfter(text),
-            MisbehaviourFile::Flood(count) => Self::Flood(count),
-            MisbehaviourFile::PauseHalfway(time) => Self::PauseHalfway(time.0),
-            MisbehaviourFile::Drip(DripFile { bytes, every }) => Self::Drip {
+            MisbehaviorFile::WrongId => Self::WrongId,
+            MisbehaviorFile::StringId => Self::StringId,
+            MisbehaviorFile::WithoutId => Self::WithoutId,
+            MisbehaviorFile::Raw(text) => Self::Raw(text),
+            MisbehaviorFile::Oversize(bytes) => Self::Oversize(bytes),
+            MisbehaviorFile::InvalidUtf8 => Self::InvalidUtf8,
+            MisbehaviorFile::Twice => Self::Twice,
+            MisbehaviorFile::GarbageBefore(text) => Self::GarbageBefore(text),
+            MisbehaviorFile::GarbageAfter(text) => Self::GarbageAfter(text),
+            MisbehaviorFile::Flood(count) => Self::Flood(count),
+            MisbehaviorFile::PauseHalfway(time) => Self::PauseHalfway(time.0),
+            MisbehaviorFile::Drip(DripFile { bytes, every }) => Self::Drip {
                 bytes,
                 every: every.0,
             },
-            MisbehaviourFile::Cut => Self::Cut(None),
-            MisbehaviourFile::CutAfter(bytes) => Self::Cut(Some(bytes)),
-            MisbehaviourFile::Close => Self::Close,
-            MisbehaviourFile::Deaf(time) => Self::Deaf(time.0),
-            MisbehaviourFile::Status(StatusFile { code, headers, body }) => Self::Status {
+            MisbehaviorFile::Cut => Self::Cut(None),
+            MisbehaviorFile::CutAfter(bytes) => Self::Cut(Some(bytes)),
+            MisbehaviorFile::Close => Self::Close,
+            MisbehaviorFile::Deaf(time) => Self::Deaf(time.0),
+            MisbehaviorFile::Status(StatusFile { code, headers, body }) => Self::Status {
                 status: code,
                 headers: headers.0,
                 body,
             },
-            MisbehaviourFile::ContentType(kind) => Self::ContentType(kind),
-            MisbehaviourFile::EmptyStream => Self::EmptyStream,
-            MisbehaviourFile::Event(text) => Self::Event(text),
-            MisbehaviourFile::DropSession => Self::DropSession,
+            MisbehaviorFile::ContentType(kind) => Self::ContentType(kind),
+            MisbehaviorFile::EmptyStream => Self::EmptyStream,
+            MisbehaviorFile::Event(text) => Self::Event(text),
+            MisbehaviorFile::DropSession => Self::DropSession,
         }
     }
 }
@@ -287,9 +287,6 @@ mod tests {
     fn a_reply_has_one_answer() {
         let fields: Result<ReplyFile, _> = serde_json::from_value(json!({"text": "a", "failure": "b"}));
         let message = fields.unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "a reply has one answer, but here are `text` and `failure`"
-        );
+        assert_eq!(message, "a reply has one answer, not both `text` and `failure`");
     }
 }

@@ -1,4 +1,4 @@
-//! Values as they are written in scenarios.
+//! File format of values.
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
@@ -8,7 +8,7 @@ use serde::{
     de::{Error, MapAccess, Visitor},
 };
 
-/// A map whose order counts.
+/// A map that keeps its order.
 #[derive(Debug)]
 pub(super) struct Entries<T>(pub(super) Vec<(String, T)>);
 
@@ -53,7 +53,7 @@ impl From<Json> for RawJson {
     }
 }
 
-/// JSON as a text, which is kept byte for byte.
+/// JSON in a string, kept byte for byte.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct JsonText(pub(super) RawJson);
@@ -64,7 +64,7 @@ impl TryFrom<String> for JsonText {
     fn try_from(text: String) -> Result<Self, String> {
         match RawJson::parse(text) {
             Ok(json) => Ok(Self(json)),
-            Err(error) => Err(format!("the text is no JSON: {error}")),
+            Err(error) => Err(error.to_string()),
         }
     }
 }
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Time {
         let text = String::deserialize(deserializer)?;
         time(&text)
             .map(Self)
-            .ok_or_else(|| D::Error::custom(format!("`{text}` is no time: write `200ms`, `5s` or `1m`")))
+            .ok_or_else(|| D::Error::custom(format!("invalid time `{text}`: write `200ms`, `5s` or `1m`")))
     }
 }
 

@@ -136,7 +136,7 @@ async fn the_answer_misbehaves_and_the_question_does_not() {
         };
         soon(server.wait_for_calls("ask", rounds)).await;
         let result = soon(call).await.unwrap();
-        // A legacy client comes back for the rest of a stream that broke off.
+        // A legacy client resumes a stream that broke off.
         let comes_back = (transport, era) == (Transport::Http, mcp_client::EraChoice::Legacy);
         assert_eq!(result.is_ok(), comes_back, "{transport:?} {era:?} {result:?}");
     }

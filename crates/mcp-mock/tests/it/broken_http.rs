@@ -1,4 +1,4 @@
-//! Misbehaviour over HTTP.
+//! Misbehavior over HTTP.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,24 +12,24 @@ use tokio::{
 
 use crate::support::{Client, Transport, soon, speaking};
 
-fn server(misbehaviour: &Misbehavior) -> MockServer {
+fn server(misbehavior: &Misbehavior) -> MockServer {
     MockServer::builder()
         .tool(
             MockTool::new("act")
-                .reply(MockReply::text("fine").misbehave(misbehaviour.clone()))
+                .reply(MockReply::text("fine").misbehave(misbehavior.clone()))
                 .reply(MockReply::text("fine")),
         )
         .build()
 }
 
-/// What comes of a call that misbehaves; the next one works.
-async fn call(misbehaviour: &Misbehavior, era: EraChoice) -> Result<Value, ClientError> {
-    let server = server(misbehaviour);
+/// Returns the result of a call that misbehaves. The next call works.
+async fn call(misbehavior: &Misbehavior, era: EraChoice) -> Result<Value, ClientError> {
+    let server = server(misbehavior);
     let client = Client::open(&server, Transport::Http, speaking(era))
         .await
         .unwrap();
     let result = client.call("act", json!({})).await;
-    assert_eq!(client.says("act", json!({})).await, "fine", "{misbehaviour:?}");
+    assert_eq!(client.says("act", json!({})).await, "fine", "{misbehavior:?}");
     result
 }
 
@@ -54,7 +54,7 @@ async fn statuses_and_types() {
             matches!(error.kind(), ClientErrorKind::Auth { status: 401, .. }),
             "{error:?}"
         );
-        for misbehaviour in [
+        for misbehavior in [
             Misbehavior::status(202),
             Misbehavior::ContentType("text/html".into()),
             Misbehavior::EmptyStream,
@@ -62,8 +62,8 @@ async fn statuses_and_types() {
             Misbehavior::Cut(None),
             Misbehavior::Raw("<html>".into()),
         ] {
-            let error = call(&misbehaviour, era).await.unwrap_err();
-            assert!(error.was_sent(), "{misbehaviour:?} {error:?}");
+            let error = call(&misbehavior, era).await.unwrap_err();
+            assert!(error.was_sent(), "{misbehavior:?} {error:?}");
         }
     }
 }
@@ -72,7 +72,7 @@ async fn statuses_and_types() {
 async fn what_does_no_harm_to_a_client_that_holds_out() {
     let tick = Duration::from_millis(1);
     for era in [EraChoice::Legacy, EraChoice::Modern] {
-        for misbehaviour in [
+        for misbehavior in [
             Misbehavior::PauseHalfway(tick),
             Misbehavior::Drip {
                 bytes: 16,
@@ -81,8 +81,8 @@ async fn what_does_no_harm_to_a_client_that_holds_out() {
             Misbehavior::Flood(100),
             Misbehavior::Twice,
         ] {
-            let result = call(&misbehaviour, era).await;
-            assert_eq!(crate::support::text(&result.unwrap()), "fine", "{misbehaviour:?}");
+            let result = call(&misbehavior, era).await;
+            assert_eq!(crate::support::text(&result.unwrap()), "fine", "{misbehavior:?}");
         }
     }
 }
@@ -117,18 +117,18 @@ async fn a_session_that_is_forgotten_is_opened_anew() {
 
 #[tokio::test]
 async fn streams_of_old_clients_break_like_pipes() {
-    for (misbehaviour, works) in [
+    for (misbehavior, works) in [
         (Misbehavior::GarbageBefore("oops".into()), true),
         (Misbehavior::Twice, true),
         (Misbehavior::Cut(None), false),
         (Misbehavior::Close, false),
     ] {
-        let server = server(&misbehaviour);
+        let server = server(&misbehavior);
         let client = Client::open(&server, Transport::Sse, speaking(EraChoice::Legacy))
             .await
             .unwrap();
         let result = client.call("act", json!({})).await;
-        assert_eq!(result.is_ok(), works, "{misbehaviour:?} {result:?}");
+        assert_eq!(result.is_ok(), works, "{misbehavior:?} {result:?}");
     }
 }
 
@@ -178,7 +178,7 @@ async fn what_comes_before_an_answer_that_never_comes() {
     }
 }
 
-/// The answer to a call as it stands on the wire.
+/// Returns the bytes of the answer to a call.
 async fn wire(reply: MockReply) -> String {
     let server = MockServer::builder()
         .tool(MockTool::new("act").reply(reply))
@@ -193,7 +193,7 @@ async fn wire(reply: MockReply) -> String {
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A connection that is reset has said what it had to say.
+    // A connection that is reset has delivered all its bytes.
     let _ = soon(stream.read_to_end(&mut answer)).await;
     String::from_utf8(answer).unwrap()
 }
@@ -223,8 +223,8 @@ async fn one_event_of_a_stream_misbehaves() {
         "{cut}"
     );
 
-    for (misbehaviour, is_whole) in [(Misbehavior::EmptyStream, true), (Misbehavior::Close, false)] {
-        let ended = wire(MockReply::text("fine").progress(1, 2).misbehave(misbehaviour)).await;
+    for (misbehavior, is_whole) in [(Misbehavior::EmptyStream, true), (Misbehavior::Close, false)] {
+        let ended = wire(MockReply::text("fine").progress(1, 2).misbehave(misbehavior)).await;
         assert!(
             ended.contains(r#""progress":1"#) && !ended.contains("fine"),
             "{ended}"

@@ -1,4 +1,4 @@
-//! Notifications and streams that misbehave, byte for byte.
+//! Misbehaving notifications and streams, byte for byte.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const PONG: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 const CHANGED: &str = "notifications/tools/list_changed";
 const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-/// A modern subscription, and its headers over HTTP.
+/// A modern subscription with its HTTP headers.
 const LISTEN: &str = r#"{"jsonrpc":"2.0","id":8,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const LISTENING: &str = "mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\n";
-/// Another notification, which is not scripted.
+/// Another notification, without a script.
 const OTHER: &str = r#"{"jsonrpc":"2.0","method":"notifications/other"}"#;
 
 fn scripted(replies: impl IntoIterator<Item = MockReply>) -> MockServer {
@@ -33,8 +33,8 @@ fn scripted(replies: impl IntoIterator<Item = MockReply>) -> MockServer {
         .build()
 }
 
-fn misbehaving(misbehaviour: Misbehavior) -> MockReply {
-    MockReply::usual().misbehave(misbehaviour)
+fn misbehaving(misbehavior: Misbehavior) -> MockReply {
+    MockReply::usual().misbehave(misbehavior)
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn over_stdio_a_notification_that_is_held_back_holds_up_nothing() {
     assert!(start.elapsed() >= hour);
 }
 
-/// What comes over one connection, as far as it was read.
+/// The bytes that were read from one connection.
 struct Wire {
     stream: TcpStream,
     text: String,
@@ -115,16 +115,16 @@ impl Wire {
         }
     }
 
-    /// Reads on; tells whether there was more.
+    /// Reads more bytes. Returns `false` at the end.
     async fn more(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        // A connection that is reset has said what it had to say.
+        // A connection that is reset has delivered all its bytes.
         let count = soon(self.stream.read(&mut bytes)).await.unwrap_or(0);
         self.text.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
         count > 0
     }
 
-    /// Reads until this has come, and gives what came up to there.
+    /// Reads until this text arrives, and returns all up to it.
     async fn until(&mut self, what: &str) -> String {
         loop {
             if let Some(start) = self.text.find(what) {
@@ -142,7 +142,7 @@ impl Wire {
     }
 }
 
-/// Opens a legacy session, and gives the header that names it.
+/// Opens a legacy session and returns the header with its id.
 async fn session(http: &MockHttp) -> String {
     let mut wire = Wire::send(http, "POST", "", INITIALIZE).await;
     let head = wire.until("\r\n\r\n").await;
@@ -150,11 +150,11 @@ async fn session(http: &MockHttp) -> String {
     format!("mcp-session-id: {}\r\n", id.split("\r\n").next().unwrap())
 }
 
-/// The end of a stream that is not cut off.
+/// End of a complete chunked body.
 const EMPTY: &str = "0\r\n\r\n";
 
-/// Sends the scripted notification and one that is not, and gives what comes of both. One after the other: of changes that
-/// wait, a session is told the last only.
+/// Sends the scripted notification and then one without a script, and returns what arrives. Not at once: a session
+/// receives only the latest of pending changes.
 async fn told(server: &MockServer, stream: &mut Wire) -> String {
     server.notify(CHANGED, None);
     server.notify("notifications/other", None);
@@ -196,7 +196,7 @@ async fn over_http_each_event_goes_by_its_script() {
     let cut = stream.rest().await;
     assert!(cut.contains("data: {\"json"), "{cut}");
     assert!(!cut.contains("jsonrpc") && !cut.contains(EMPTY), "{cut}");
-    // Ended as it should be, and then there is one that is as it should be.
+    // The stream ends regularly, and the next one works.
     let mut stream = Wire::send(&http, "GET", &session, "").await;
     server.notify(CHANGED, None);
     let ended = stream.until(EMPTY).await;
@@ -226,7 +226,7 @@ async fn in_streams_of_calls_and_subscriptions_as_well() {
     assert!(!ended.contains(CHANGED), "{ended}");
 }
 
-/// A server that is too busy for subscriptions, ends one at once, or never says anything.
+/// A server that refuses subscriptions, ends one at once, or never answers.
 #[tokio::test]
 async fn subscriptions_are_opened_or_not_by_their_script() {
     let busy = r#""error":{"code":-32603,"message":"busy"}}"#;
@@ -273,7 +273,7 @@ async fn subscriptions_are_opened_or_not_by_their_script() {
 
 #[tokio::test]
 async fn streams_are_opened_by_their_script() {
-    let get = |misbehaviour| misbehaving(misbehaviour);
+    let get = |misbehavior| misbehaving(misbehavior);
     let server = MockServer::builder()
         .tool(MockTool::new("act"))
         .on("GET", get(Misbehavior::status(503)))
@@ -312,7 +312,7 @@ async fn streams_are_opened_by_their_script() {
     let typed = open().await.until("\r\n\r\n").await;
     assert!(typed.contains("content-type: text/html\r\n"), "{typed}");
     assert!(open().await.until("\r\n\r\n").await.starts_with("HTTP/1.1 404 "));
-    // The session is forgotten; another one is not.
+    // This session is forgotten, another one is not.
     let ping = Wire::send(&http, "POST", &session, PING)
         .await
         .until("\r\n\r\n")
@@ -347,7 +347,7 @@ on:
     assert_eq!(told(&server, &mut stream).await.matches(NOTICE).count(), 0);
     let third = told(&server, &mut stream).await;
     assert!(third.contains(&format!("id: 9\ndata: {NOTICE}\n\n")), "{third}");
-    // What was not there before can be read once it is.
+    // A resource that was added can be read.
     let read = r#"{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"mock://Riga"}}"#;
     let grow = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"grow"}}"#;
     let answer = async |body| {

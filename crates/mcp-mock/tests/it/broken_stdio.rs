@@ -1,4 +1,4 @@
-//! Misbehaviour over byte streams, byte for byte.
+//! Misbehavior over byte streams, byte for byte.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             .unwrap();
     }
 
-    /// The next line; what is left of one when the connection is closed.
+    /// Returns the next line, or an incomplete one if the connection is closed.
     pub(crate) async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Some(String::from_utf8(line).unwrap().trim_end().to_owned());
             }
-            // Under a paused clock a limit would come before an hour's delay has passed.
+            // No time limit: under a paused clock it would fire before an hour's delay.
             if self.reader.read_buf(&mut self.buffer).await.unwrap() == 0 {
                 let rest = String::from_utf8(std::mem::take(&mut self.buffer)).unwrap();
                 return (!rest.is_empty()).then_some(rest);
@@ -54,10 +54,10 @@ const ECHO: &str = r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"n
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#;
 const ECHOED: &str = r#"{"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"{}"}]}}"#;
 
-/// What comes for a call that misbehaves and another one after it.
-async fn lines(misbehaviours: &[Misbehavior]) -> Vec<String> {
+/// Returns the lines for a call that misbehaves and another one after it.
+async fn lines(misbehaviors: &[Misbehavior]) -> Vec<String> {
     let reply = MockReply::result(crate::support::raw(r#"{"content":[]}"#));
-    let reply = misbehaviours.iter().cloned().fold(reply, MockReply::misbehave);
+    let reply = misbehaviors.iter().cloned().fold(reply, MockReply::misbehave);
     let server = MockServer::builder()
         .tool(MockTool::new("act").reply(reply))
         .tool(MockTool::new("echo"))
@@ -66,7 +66,7 @@ async fn lines(misbehaviours: &[Misbehavior]) -> Vec<String> {
     let mut client = Lines::new(reader, writer);
     client.send(CALL).await;
     let mut lines = Vec::new();
-    // What is sent meanwhile must not come between the parts of an answer.
+    // The second call must not be answered between the parts of the first answer.
     server.wait_for_calls("act", 1).await;
     client.send(ECHO).await;
     client.writer.shutdown().await.unwrap();
@@ -84,7 +84,7 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
         "]}",
         &format!("],\"padding\":\"{}\"}}", "x".repeat(200 - ANSWER.len())),
     );
-    for (misbehaviours, expected) in [
+    for (misbehaviors, expected) in [
         (vec![], vec![ANSWER]),
         (
             vec![Misbehavior::GarbageBefore("npm warn\n{\"half\":".into())],
@@ -110,28 +110,28 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
             vec![Misbehavior::WrongId, Misbehavior::Twice],
             vec![&*wrong, &*wrong],
         ),
-        // What is about HTTP changes nothing here.
+        // Misbehaviors of HTTP have no effect here.
         (vec![Misbehavior::status(503)], vec![ANSWER]),
     ] {
-        let mut got = soon(lines(&misbehaviours)).await;
+        let mut got = soon(lines(&misbehaviors)).await;
         let mut expected: Vec<&str> = expected.into_iter().chain([ECHOED]).collect();
-        // Which of the two calls is answered first is not said.
+        // The order of the two answers is not specified.
         got.sort();
         expected.sort_unstable();
-        assert_eq!(got, expected, "{misbehaviours:?}");
+        assert_eq!(got, expected, "{misbehaviors:?}");
     }
-    for (misbehaviour, expected) in [
+    for (misbehavior, expected) in [
         (Misbehavior::Close, None),
         (Misbehavior::Cut(None), Some(half)),
         (Misbehavior::Cut(Some(3)), Some(&ANSWER[..3])),
     ] {
-        let got = soon(lines(std::slice::from_ref(&misbehaviour))).await;
+        let got = soon(lines(std::slice::from_ref(&misbehavior))).await;
         let got: Vec<&str> = got
             .iter()
             .map(String::as_str)
             .filter(|line| *line != ECHOED)
             .collect();
-        assert_eq!(got, Vec::from_iter(expected), "{misbehaviour:?}");
+        assert_eq!(got, Vec::from_iter(expected), "{misbehavior:?}");
     }
     let flood = soon(lines(&[Misbehavior::Flood(5000)])).await;
     assert_eq!(
@@ -179,7 +179,7 @@ async fn bytes_that_are_no_utf8() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_in_pieces_is_whole_in_the_end() {
     let second = Duration::from_secs(1);
-    for (misbehaviour, takes) in [
+    for (misbehavior, takes) in [
         (Misbehavior::PauseHalfway(second), second),
         (
             Misbehavior::Drip {
@@ -190,12 +190,12 @@ async fn an_answer_that_comes_in_pieces_is_whole_in_the_end() {
         ),
     ] {
         let start = Instant::now();
-        let got = lines(std::slice::from_ref(&misbehaviour)).await;
+        let got = lines(std::slice::from_ref(&misbehavior)).await;
         assert!(
             got.contains(&ANSWER.to_owned()) && got.contains(&ECHOED.to_owned()),
             "{got:?}"
         );
-        assert!(start.elapsed() >= takes, "{misbehaviour:?}");
+        assert!(start.elapsed() >= takes, "{misbehavior:?}");
     }
 }
 

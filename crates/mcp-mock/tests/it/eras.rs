@@ -1,4 +1,4 @@
-//! Servers of one era, and how connections are opened.
+//! Servers of one era, and the opening of connections.
 
 use mcp_client::{ClientErrorKind, EraChoice};
 use mcp_mock::{MockReply, MockServer, MockTool};

@@ -1,4 +1,4 @@
-//! What is scripted, over both transports and in both eras.
+//! Scripted features, over both transports and in both eras.
 
 use std::time::Duration;
 
@@ -165,7 +165,7 @@ async fn delays_cost_nothing_on_a_paused_clock() {
         .tool(MockTool::new("fast").reply(MockReply::text("at once")))
         .on("ping", MockReply::usual().delay(hour))
         .build();
-    // Nothing of the connection's own limits may come in between.
+    // The limits of the connection must not apply.
     let (reader, writer) = tokio::io::split(server.connect());
     let mut client = crate::broken_stdio::Lines::new(reader, writer);
     let start = Instant::now();
@@ -176,7 +176,7 @@ async fn delays_cost_nothing_on_a_paused_clock() {
     client
         .send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"fast"}}"#)
         .await;
-    // One that waits holds up nobody.
+    // A delayed answer does not delay others.
     assert!(client.line().await.unwrap().contains("at once"));
     assert!(start.elapsed() < hour);
     let mut later = [client.line().await.unwrap(), client.line().await.unwrap()];
@@ -255,7 +255,7 @@ async fn arguments_are_mirrored_in_headers_and_checked() {
     assert_eq!(server.calls("near")[0].headers["mcp-param-region"], "north");
 }
 
-/// How long a result is good for is said in 2026-07-28 alone; a scripted result stays as it is written.
+/// Only 2026-07-28 has cache members; a scripted result is sent verbatim.
 #[tokio::test]
 async fn members_of_the_modern_era_are_sent_to_its_clients_alone() {
     for (transport, era) in WAYS {

@@ -1,4 +1,4 @@
-//! The mock server as its clients meet it.
+//! The mock server from the view of its clients.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod asking;

@@ -8,7 +8,7 @@ use raw_json::RawJson;
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// No test takes this long unless it hangs.
+/// Time limit of a test, to detect a hang.
 const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
@@ -28,7 +28,7 @@ pub(crate) enum Transport {
     Sse,
 }
 
-/// Every way to talk to the mock.
+/// All transports and eras.
 pub(crate) const WAYS: [(Transport, EraChoice); 5] = [
     (Transport::Stdio, EraChoice::Legacy),
     (Transport::Stdio, EraChoice::Modern),
@@ -95,7 +95,7 @@ impl Client {
         .await
     }
 
-    /// The text of a call's result.
+    /// Returns the text of a call's result.
     pub(crate) async fn says(&self, tool: &str, arguments: Value) -> String {
         text(&self.call(tool, arguments).await.unwrap())
     }

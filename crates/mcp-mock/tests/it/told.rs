@@ -1,4 +1,4 @@
-//! What clients are told, and what the mock was told.
+//! Notifications in both directions.
 
 use std::sync::{Arc, Mutex};
 
@@ -78,7 +78,7 @@ async fn lists_change_in_the_middle_of_a_call_and_from_outside() {
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
         let mut changes = client.connection.changes();
         changes.mark_unchanged();
-        // Over HTTP it takes a moment until the client listens.
+        // Over HTTP the stream of a client opens a moment later.
         soon(async {
             while !changes.has_changed().unwrap() {
                 client.call("grow", json!({})).await.unwrap();

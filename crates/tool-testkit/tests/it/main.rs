@@ -1,4 +1,4 @@
-//! Tests of what other tests rely on.
+//! Tests of the test support.
 #![cfg(test)]
 
 mod peers;

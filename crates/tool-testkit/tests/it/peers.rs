@@ -1,4 +1,4 @@
-//! The installed peers are found, say what is missing, and answer.
+//! Tests of the installed peers: they are found, report missing parts, and answer.
 
 use std::fs;
 use std::path::Path;
@@ -134,7 +134,7 @@ fn what_is_missing_is_said() {
         "no peers are installed; `cargo xtask peers` installs them"
     );
 
-    // An installation that stopped half-way has the programs and not the mark that ends it.
+    // An interrupted installation has the programs but not the mark that ends it.
     let program = folder.path().join("python/bin/mcp-server-time");
     fs::create_dir_all(program.parent().unwrap()).unwrap();
     fs::write(&program, "").unwrap();

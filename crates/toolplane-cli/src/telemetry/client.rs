@@ -7,27 +7,27 @@ use parking_lot::Mutex;
 use reqwest::{Certificate, Client, redirect, retry};
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
-use super::encoded::RequestBody;
+use super::encoding_exporter::RequestBody;
 
-/// Maximum size of a collector's answer, in bytes: none says more than how much it has refused.
+/// Maximum size of a collector's answer, in bytes. It holds at most the number of refused items.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// The client of exports over HTTP. It follows no redirect, uses no proxy of the environment and leaves retries to the
+/// HTTP client of the exporters. It follows no redirect, uses no proxy of the environment and leaves retries to the
 /// exporter.
 #[derive(Debug)]
 pub(super) struct CollectorClient {
     has_tls: bool,
     client: OnceCell<Client>,
-    reason: Reason,
-    /// What is sent in place of the exporter's own body, while there is something.
+    reason: LastError,
+    /// Body that replaces the exporter's own, if set.
     body: RequestBody,
 }
 
-/// The cause of the last failure, which exporters do not pass on.
+/// Cause of the last failure, which exporters do not return.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reason(Arc<Mutex<Option<String>>>);
+pub(super) struct LastError(Arc<Mutex<Option<String>>>);
 
-impl Reason {
+impl LastError {
     pub(super) fn take(&self) -> Option<String> {
         self.0.lock().take()
     }
@@ -38,7 +38,7 @@ impl Reason {
 }
 
 impl CollectorClient {
-    pub(super) fn new(has_tls: bool, reason: Reason) -> Self {
+    pub(super) fn new(has_tls: bool, reason: LastError) -> Self {
         Self {
             has_tls,
             client: OnceCell::new(),
@@ -47,7 +47,7 @@ impl CollectorClient {
         }
     }
 
-    /// Sends this body in place of the exporter's own.
+    /// Replaces the bodies of the exporter by this one.
     pub(super) fn with_body(self, body: RequestBody) -> Self {
         Self { body, ..self }
     }
@@ -109,16 +109,16 @@ fn make(has_tls: bool) -> Result<Client, reqwest::Error> {
         roots.filter_map(|root| Certificate::from_der(root.as_ref()).ok())
     };
     if !has_tls {
-        // No certificates are needed, so that none are read.
+        // Without TLS no certificates are needed, so the system's are not read.
         return builder().tls_certs_only(own_roots()).build();
     }
-    // A system without certificates has none to give.
+    // The fallback is for a system without certificates.
     builder()
         .build()
         .or_else(|_| builder().tls_certs_only(own_roots()).build())
 }
 
-/// Returns an error with all its causes.
+/// Formats an error with all its causes.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -21,13 +21,13 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::{client::Reason, signal::Export};
+use super::{client::LastError, signal::Export};
 
-/// Runs the exports of one signal on the runtime of the program, each within its time.
+/// Runs the exports of one signal on the program's runtime, each with a time limit.
 ///
-/// The SDK drives exports on threads of its own by a plain `block_on`, where hyper and tonic find no reactor
-/// (open-telemetry/opentelemetry-rust#3125). Here the thread waits in the same way, and each poll happens in the context of
-/// the runtime: its reactor and its timers do the rest.
+/// The SDK drives exports on its own threads by a plain `block_on`, where hyper and tonic find no reactor
+/// (open-telemetry/opentelemetry-rust#3125). Here the thread blocks in the same way, and each poll runs in the context
+/// of the runtime with its reactor and timers.
 #[derive(Debug, Clone)]
 pub(super) struct Driver {
     runtime: Handle,
@@ -35,24 +35,24 @@ pub(super) struct Driver {
     collector: Arc<str>,
     timeout: Duration,
     ending: watch::Receiver<Option<Instant>>,
-    reason: Reason,
+    reason: LastError,
     is_failing: Arc<AtomicBool>,
 }
 
 /// An exporter whose exports a [`Driver`] runs.
 #[derive(Debug)]
-pub(super) struct Driven<E> {
+pub(super) struct DrivenExporter<E> {
     pub(super) exporter: E,
     pub(super) driver: Driver,
 }
 
 impl Driver {
-    /// Creates the driver of an export. `ending` says until when exports may run, once the program ends.
+    /// Creates the driver of an export. `ending` holds the end of the time for exports once the program ends.
     pub(super) fn new(
         runtime: Handle,
         export: &Export,
         ending: watch::Receiver<Option<Instant>>,
-        reason: Reason,
+        reason: LastError,
     ) -> Self {
         Self {
             runtime,
@@ -69,7 +69,7 @@ impl Driver {
     pub(super) async fn run(&self, export: impl Future<Output = OTelSdkResult>) -> OTelSdkResult {
         let bounded = async {
             tokio::select! {
-                // First: the timers of a runtime that has ended must not be asked.
+                // First, because the timers of an ended runtime must not be polled.
                 biased;
                 () = self.over() => Err(OTelSdkError::InternalFailure("the program ends".to_owned())),
                 result = timeout(self.timeout, export) => {
@@ -87,10 +87,10 @@ impl Driver {
         result
     }
 
-    /// Waits until the program has ended for exports.
+    /// Waits until the time for exports is over.
     async fn over(&self) {
         let mut ending = self.ending.clone();
-        // A sender that is gone is an end as well.
+        // A dropped sender is an end as well.
         let end = ending.wait_for(Option::is_some).await;
         let end = end.ok().and_then(|end| *end);
         if let Some(end) = end
@@ -100,7 +100,8 @@ impl Driver {
         }
     }
 
-    /// Logs the first failure and the recovery after it: calls go on, and their logs matter more.
+    /// Logs the first failure and the recovery after it, and nothing in between, so that the logs of calls remain
+    /// readable.
     fn report(&self, result: &OTelSdkResult) {
         let reason = self.reason.take();
         let Self {
@@ -127,7 +128,7 @@ impl Driver {
     }
 }
 
-impl<E: SpanExporter> SpanExporter for Driven<E> {
+impl<E: SpanExporter> SpanExporter for DrivenExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         self.driver.run(self.exporter.export(batch)).await
     }
@@ -141,7 +142,7 @@ impl<E: SpanExporter> SpanExporter for Driven<E> {
     }
 }
 
-impl<E: PushMetricExporter> PushMetricExporter for Driven<E> {
+impl<E: PushMetricExporter> PushMetricExporter for DrivenExporter<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         self.driver.run(self.exporter.export(metrics)).await
     }

@@ -1,13 +1,13 @@
-//! Reads which signals the environment asks to export, and finds values that the libraries would ignore in silence.
+//! Reads the signals that the environment asks to export, and reports values that the libraries would ignore silently.
 //!
-//! The libraries read the variables themselves. They warn of nothing that an operator would see, and take some numbers at
-//! their word that make no sense; both are handled here.
+//! The libraries read the variables themselves. Their warnings do not reach an operator, and they accept some senseless
+//! numbers; this module handles both.
 
 use std::{fmt, time::Duration};
 
 use super::signal::{Export, Signal, Transport, without_secrets};
 
-/// Values that replace those of the environment, which the SDK would take although they make no sense.
+/// Replacements for values of the environment that the SDK would accept although they make no sense.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Corrections {
     /// Sizes of the queues, in spans and log records.
@@ -18,21 +18,20 @@ pub(super) struct Corrections {
     pub(super) span_delay: Option<Duration>,
     pub(super) log_delay: Option<Duration>,
     pub(super) metric_interval: Option<Duration>,
-    /// Set if the argument of the sampler is no ratio, so that all traces are sampled that begin here.
+    /// Set if the argument of the sampler is no ratio: all traces that begin here are sampled.
     pub(super) sample_all: Option<FollowsCallers>,
 }
 
-/// The choice of callers: `true` if it holds for their traces.
+/// Sampling decision of callers: `true` if it applies to their traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FollowsCallers(pub(super) bool);
 
 /// The exports that the variables of OpenTelemetry ask for.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct ExportSettings {
     pub(super) exports: Vec<Export>,
     pub(super) corrections: Corrections,
-    /// Variables that are not understood or not supported, and what is done instead. Empty if nothing is exported
-    /// for other reasons.
+    /// Unknown or unsupported variables, and what is done instead. Empty if nothing is exported for other reasons.
     pub(super) problems: Vec<String>,
 }
 
@@ -41,10 +40,10 @@ const MAX_QUEUE: u64 = 1 << 20;
 const DEFAULT_QUEUE: usize = 2048;
 const DEFAULT_BATCH: usize = 512;
 
-impl Asked {
-    /// Reads the variables by this function.
+impl ExportSettings {
+    /// Reads the variables through `variable`.
     pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let mut reader = Reader {
+        let mut reader = VariableReader {
             variable: &|name| {
                 variable(name)
                     .map(|value| value.trim().to_owned())
@@ -67,12 +66,12 @@ impl Asked {
     }
 }
 
-struct Reader<'a> {
+struct VariableReader<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<String>,
 }
 
-impl Reader<'_> {
+impl VariableReader<'_> {
     fn exports(&mut self) -> Vec<Export> {
         let is_disabled = (self.variable)("OTEL_SDK_DISABLED");
         if is_disabled.is_some_and(|word| word.eq_ignore_ascii_case("true")) {
@@ -83,33 +82,33 @@ impl Reader<'_> {
     }
 
     fn export(&mut self, signal: Signal) -> Option<Export> {
-        let (name, endpoint) = self.of_signal(signal, "ENDPOINT")?;
+        let (name, endpoint) = self.signal_variable(signal, "ENDPOINT")?;
         if self.is_off(signal) {
             return None;
         }
         let transport = self.transport(signal);
         let is_insecure = self
-            .of_signal(signal, "INSECURE")
+            .signal_variable(signal, "INSECURE")
             .is_some_and(|(_, word)| word.eq_ignore_ascii_case("true"));
         let has_tls = match endpoint.split_once("://") {
             Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => false,
             Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => true,
-            // gRPC names targets without a scheme as well.
+            // gRPC also accepts targets without a scheme.
             None if transport == Transport::Grpc && !endpoint.contains('@') => !is_insecure,
             _ => {
-                // Not the value, which may hold a password.
+                // Without the value, which may hold a password.
                 self.problem(format_args!(
-                    "`{name}` is no `http` or `https` URL: nothing is exported to it"
+                    "`{name}` is not an `http` or `https` URL: nothing is exported to it"
                 ));
                 return None;
             }
         };
         let is_compressed = self.compresses(signal);
-        if let Some((name, headers)) = self.of_signal(signal, "HEADERS") {
+        if let Some((name, headers)) = self.signal_variable(signal, "HEADERS") {
             self.check_pairs(&name, &headers);
         }
         for part in ["CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"] {
-            if let Some((name, _)) = self.of_signal(signal, part) {
+            if let Some((name, _)) = self.signal_variable(signal, part) {
                 self.problem(format_args!(
                     "`{name}` is not supported: the certificates of the system count, and the client has none"
                 ));
@@ -131,7 +130,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Returns `true` if the signal's own variable turns it off: by `none`, or by exporters that are not known here.
+    /// Returns `true` if the signal's own variable disables it: by `none`, or by unknown exporters.
     fn is_off(&mut self, signal: Signal) -> bool {
         let name = format!("OTEL_{}_EXPORTER", signal.word());
         let Some(names) = (self.variable)(&name) else {
@@ -143,13 +142,13 @@ impl Reader<'_> {
         if names != "none" {
             let signal = signal.as_str();
             self.problem(format_args!(
-                "`{name}={names}` is not known here: no {signal} are exported"
+                "`{name}={names}` is not supported: no {signal} are exported"
             ));
         }
         true
     }
 
-    /// Returns the first protocol that is known, as the library does.
+    /// Returns the first known protocol, as the library does.
     fn transport(&mut self, signal: Signal) -> Transport {
         for name in signal.names("PROTOCOL") {
             match (self.variable)(&name).map(|word| (word.to_ascii_lowercase(), word)) {
@@ -157,21 +156,21 @@ impl Reader<'_> {
                 Some((known, _)) if known == "http/protobuf" => return Transport::Http,
                 Some((known, _)) if known == "grpc" => return Transport::Grpc,
                 Some((_, other)) => self.problem(format_args!(
-                    "`{name}={other}` is not known here: `http/protobuf` and `grpc` are"
+                    "`{name}={other}` is not supported: write `http/protobuf` or `grpc`"
                 )),
             }
         }
         Transport::Http
     }
 
-    /// Returns `true` if the first known word asks for compression, as the library reads it.
+    /// Returns `true` if the first known word asks for compression, as the library does.
     fn compresses(&mut self, signal: Signal) -> bool {
         for name in signal.names("COMPRESSION") {
             match (self.variable)(&name) {
                 Some(word) if word.eq_ignore_ascii_case("gzip") => return true,
                 Some(word) if word.eq_ignore_ascii_case("none") => return false,
                 Some(other) => self.problem(format_args!(
-                    "`{name}={other}` is not known here: `gzip` and `none` are"
+                    "`{name}={other}` is not supported: write `gzip` or `none`"
                 )),
                 None => {}
             }
@@ -179,7 +178,7 @@ impl Reader<'_> {
         false
     }
 
-    /// Checks the variables that are not of one signal.
+    /// Checks the variables that apply to all signals.
     fn check_shared(&mut self) {
         if let Some(text) = (self.variable)("OTEL_RESOURCE_ATTRIBUTES") {
             self.check_pairs("OTEL_RESOURCE_ATTRIBUTES", &text);
@@ -191,7 +190,7 @@ impl Reader<'_> {
         let is_ours = |name: &str| matches!(name, "tracecontext" | "baggage");
         if !known.clone().any(|name| name == "tracecontext") || !known.all(is_ours) {
             self.problem(format_args!(
-                "`OTEL_PROPAGATORS={names}` is not known here: traces go on by `tracecontext` alone"
+                "`OTEL_PROPAGATORS={names}` is not supported: traces are propagated by `tracecontext` only"
             ));
         }
     }
@@ -208,7 +207,7 @@ impl Reader<'_> {
                         .invalid(|_| DEFAULT_BATCH);
                     corrections.span_delay =
                         self.number("OTEL_BSP_SCHEDULE_DELAY").invalid(milliseconds(5000));
-                    corrections.sample_all = self.bad_sampler();
+                    corrections.sample_all = self.invalid_sampler();
                 }
                 Signal::Logs => {
                     corrections.log_queue = self.queue("OTEL_BLRP_MAX_QUEUE_SIZE");
@@ -229,16 +228,16 @@ impl Reader<'_> {
         corrections
     }
 
-    /// Returns the size of a queue if the SDK must not take the variable at its word.
+    /// Returns the size of a queue if the SDK must not use the variable's value.
     fn queue(&mut self, name: &str) -> Option<usize> {
         match self.number(name) {
-            Number::Valid(size) => (size > MAX_QUEUE).then_some(MAX_QUEUE as usize),
+            NumberVariable::Valid(size) => (size > MAX_QUEUE).then_some(MAX_QUEUE as usize),
             other => other.invalid(|_| DEFAULT_QUEUE),
         }
     }
 
     /// Checks the sampler. Returns its kind if its argument is no ratio.
-    fn bad_sampler(&mut self) -> Option<FollowsCallers> {
+    fn invalid_sampler(&mut self) -> Option<FollowsCallers> {
         let name = (self.variable)("OTEL_TRACES_SAMPLER")?;
         let root = name.strip_prefix("parentbased_");
         match root.unwrap_or(&name) {
@@ -246,7 +245,7 @@ impl Reader<'_> {
             "traceidratio" => {}
             _ => {
                 self.problem(format_args!(
-                    "`OTEL_TRACES_SAMPLER={name}` is not known here: `parentbased_always_on` is taken"
+                    "`OTEL_TRACES_SAMPLER={name}` is not supported: `parentbased_always_on` is used"
                 ));
                 return None;
             }
@@ -256,22 +255,22 @@ impl Reader<'_> {
             return None;
         }
         self.problem(format_args!(
-            "`OTEL_TRACES_SAMPLER_ARG={text}` is no number from 0 to 1: 1 is taken"
+            "`OTEL_TRACES_SAMPLER_ARG={text}` is not a number from 0 to 1: 1 is used"
         ));
         Some(FollowsCallers(root.is_some()))
     }
 
-    fn number(&mut self, name: &str) -> Number {
+    fn number(&mut self, name: &str) -> NumberVariable {
         let Some(text) = (self.variable)(name) else {
-            return Number::Unset;
+            return NumberVariable::Unset;
         };
         match text.parse() {
-            Ok(number) if number > 0 => Number::Valid(number),
+            Ok(number) if number > 0 => NumberVariable::Valid(number),
             _ => {
                 self.problem(format_args!(
-                    "`{name}={text}` is no number above 0: the default is taken"
+                    "`{name}={text}` is not a number above 0: the default is used"
                 ));
-                Number::Invalid
+                NumberVariable::Invalid
             }
         }
     }
@@ -284,15 +283,15 @@ impl Reader<'_> {
                 .is_some_and(|(key, _)| !key.trim().is_empty())
         };
         if !parts.all(has_key) {
-            // Not its text, which may be a secret.
+            // Without the text, which may be a secret.
             self.problem(format_args!(
                 "`{name}` has a part without `key=`, which is left out"
             ));
         }
     }
 
-    /// Returns the variable of a signal, or else that of all signals, with its name.
-    fn of_signal(&self, signal: Signal, part: &str) -> Option<(String, String)> {
+    /// Returns the variable of a signal, else that of all signals, with its name.
+    fn signal_variable(&self, signal: Signal, part: &str) -> Option<(String, String)> {
         signal
             .names(part)
             .into_iter()
@@ -300,7 +299,7 @@ impl Reader<'_> {
             .map(|(value, name)| (name, value))
     }
 
-    /// Adds a problem. Signals share variables, so that it may be known.
+    /// Adds a problem once: signals share variables.
     fn problem(&mut self, problem: fmt::Arguments<'_>) {
         let problem = problem.to_string();
         if !self.problems.contains(&problem) {
@@ -309,14 +308,14 @@ impl Reader<'_> {
     }
 }
 
-/// A variable that is to be a number.
-enum Number {
+/// Value of a variable that must be a positive number.
+enum NumberVariable {
     Unset,
     Valid(u64),
     Invalid,
 }
 
-impl Number {
+impl NumberVariable {
     fn valid(self) -> Option<u64> {
         match self {
             Self::Valid(number) => Some(number),
@@ -324,7 +323,7 @@ impl Number {
         }
     }
 
-    /// Returns the default for a value that is no such number.
+    /// Returns the default if the value is invalid.
     fn invalid<T>(self, default: impl Fn(()) -> T) -> Option<T> {
         matches!(self, Self::Invalid).then(|| default(()))
     }

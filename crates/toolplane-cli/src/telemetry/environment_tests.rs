@@ -3,14 +3,14 @@ use std::time::Duration;
 use super::*;
 
 /// Reads these variables.
-fn read(variables: &[(&str, &str)]) -> Asked {
-    Asked::read(|name| {
+fn read(variables: &[(&str, &str)]) -> ExportSettings {
+    ExportSettings::read(|name| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     })
 }
 
-fn signals(asked: &Asked) -> Vec<Signal> {
+fn signals(asked: &ExportSettings) -> Vec<Signal> {
     asked.exports.iter().map(|export| export.signal).collect()
 }
 
@@ -31,7 +31,7 @@ fn nothing_is_exported_unless_an_endpoint_is_set_and_nothing_turns_it_off() {
         vec![("OTEL_EXPORTER_OTLP_ENDPOINT", " ")],
     ];
     for variables in off {
-        assert_eq!(read(&variables), Asked::default(), "{variables:?}");
+        assert_eq!(read(&variables), ExportSettings::default(), "{variables:?}");
     }
     let asked = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "hunter2@host")]);
     assert!(asked.exports.is_empty());
@@ -181,9 +181,9 @@ fn values_that_are_not_understood_are_named_and_the_defaults_hold() {
     assert_eq!(corrections.span_queue, Some(2048));
     assert_eq!(corrections.log_delay, Some(Duration::from_secs(1)));
     assert_eq!(corrections.metric_interval, Some(Duration::from_secs(60)));
-    // What the SDK may take at its word is left to it.
+    // Values that the SDK handles well are left to it.
     assert_eq!((corrections.log_queue, corrections.span_delay), (None, None));
-    // The SDK allocates the queue at once.
+    // The SDK allocates the whole queue at the start.
     let huge = read(&[ENDPOINT, ("OTEL_BSP_MAX_QUEUE_SIZE", "18446744073709551615")]);
     assert_eq!(huge.corrections.span_queue, Some(1 << 20));
 }

@@ -1,4 +1,4 @@
-//! The exporters of the library, as the environment asks for them, and the providers around them.
+//! The library's exporters, configured by the environment, and their providers.
 
 use opentelemetry::{KeyValue, Value, trace::TraceId};
 use opentelemetry_otlp::{
@@ -16,11 +16,11 @@ use percent_encoding::percent_decode_str;
 use toolplane::observe::trace_id_of_call;
 
 use super::{
-    client::{CollectorClient, Reason},
-    driver::{Driven, Driver},
-    encoded::{EncodedSpans, RequestBody},
+    client::{CollectorClient, LastError},
+    driver::{DrivenExporter, Driver},
+    encoding_exporter::{EncodingExporter, RequestBody},
     environment::{Corrections, FollowsCallers},
-    logs::WithoutSecrets,
+    logs::RedactingExporter,
     signal::{Export, Transport},
 };
 use crate::config::variable;
@@ -28,16 +28,16 @@ use crate::config::variable;
 /// Maximum number of attribute sets of an instrument: a thousand tools with all outcomes. The SDK has 2,000 by default.
 const MAX_ATTRIBUTE_SETS: usize = 32_000;
 
-/// Makes providers of the exports that the environment asks for.
+/// Creates the providers of the exports that the environment asks for.
 pub(super) struct Exporters<'a> {
     pub(super) corrections: &'a Corrections,
     pub(super) resource: Resource,
-    pub(super) driver: &'a dyn Fn(&Export, Reason) -> Driver,
+    pub(super) driver: &'a dyn Fn(&Export, LastError) -> Driver,
 }
 
 impl Exporters<'_> {
     pub(super) fn tracer_provider(&self, export: &Export) -> Result<SdkTracerProvider, ExporterBuildError> {
-        let reason = Reason::default();
+        let reason = LastError::default();
         let builder = SpanExporter::builder();
         Ok(match export.transport {
             Transport::Grpc => {
@@ -52,7 +52,7 @@ impl Exporters<'_> {
                 let body = RequestBody::default();
                 let client = client(export, &reason).with_body(body.clone());
                 let exporter = http(builder.with_http(), client).build()?;
-                self.traces_by(self.driven(EncodedSpans::new(exporter, body), export, reason))
+                self.traces_by(self.driven(EncodingExporter::new(exporter, body), export, reason))
             }
         })
     }
@@ -72,7 +72,7 @@ impl Exporters<'_> {
         exporter.set_resource(&self.resource);
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(config.build());
         let mut provider = SdkTracerProvider::builder()
-            .with_id_generator(CallIds::default())
+            .with_id_generator(CallIdGenerator::default())
             .with_resource(self.resource.clone())
             .with_span_processor(processor.build());
         provider = match corrections.sample_all {
@@ -86,7 +86,7 @@ impl Exporters<'_> {
     }
 
     pub(super) fn meter_provider(&self, export: &Export) -> Result<SdkMeterProvider, ExporterBuildError> {
-        let reason = Reason::default();
+        let reason = LastError::default();
         let builder = MetricExporter::builder();
         let exporter = match export.transport {
             Transport::Http => http(builder.with_http(), client(export, &reason)).build(),
@@ -108,7 +108,7 @@ impl Exporters<'_> {
     }
 
     pub(super) fn logger_provider(&self, export: &Export) -> Result<SdkLoggerProvider, ExporterBuildError> {
-        let reason = Reason::default();
+        let reason = LastError::default();
         let builder = LogExporter::builder();
         let exporter = match export.transport {
             Transport::Http => http(builder.with_http(), client(export, &reason)).build(),
@@ -125,7 +125,7 @@ impl Exporters<'_> {
         if let Some(delay) = corrections.log_delay {
             config = config.with_scheduled_delay(delay);
         }
-        let exporter = WithoutSecrets::new(self.driven(exporter, export, reason));
+        let exporter = RedactingExporter::new(self.driven(exporter, export, reason));
         let processor = BatchLogProcessor::builder(exporter).with_batch_config(config.build());
         let provider = SdkLoggerProvider::builder()
             .with_resource(self.resource.clone())
@@ -133,15 +133,15 @@ impl Exporters<'_> {
         Ok(provider.build())
     }
 
-    fn driven<E>(&self, exporter: E, export: &Export, reason: Reason) -> Driven<E> {
-        Driven {
+    fn driven<E>(&self, exporter: E, export: &Export, reason: LastError) -> DrivenExporter<E> {
+        DrivenExporter {
             exporter,
             driver: (self.driver)(export, reason),
         }
     }
 }
 
-fn client(export: &Export, reason: &Reason) -> CollectorClient {
+fn client(export: &Export, reason: &LastError) -> CollectorClient {
     CollectorClient::new(export.has_tls, reason.clone())
 }
 
@@ -158,10 +158,10 @@ fn grpc<B: WithTonicConfig>(builder: B, export: &Export) -> B {
     builder
 }
 
-/// Describes this process: as the environment says, and as `toolplane` where it says nothing.
+/// Describes this process by the environment, with `toolplane` as the default service name.
 pub(super) fn resource() -> Resource {
     let given = EnvResourceDetector::new().detect();
-    // The specification has values percent-encoded; the SDK takes them as they stand.
+    // The specification percent-encodes values; the SDK takes them literally.
     let decoded = given.iter().filter_map(|(key, value)| {
         let Value::String(text) = value else { return None };
         let text = percent_decode_str(text.as_str()).decode_utf8().ok()?;
@@ -177,18 +177,19 @@ pub(super) fn resource() -> Resource {
     if !is_named && !has("service.name") {
         resource = resource.with_service_name("toolplane");
     }
-    // The variable of its own wins.
+    // `OTEL_SERVICE_NAME` takes precedence.
     let is_taken = |attribute: &KeyValue| !is_named || attribute.key.as_str() != "service.name";
     resource
         .with_attributes(decoded.into_iter().filter(is_taken))
         .build()
 }
 
-/// Ids of traces and spans. A trace that begins with a call has the call's correlation id, by which logs can be found.
+/// Generator of trace and span ids. A trace that begins with a call has the call's correlation id, by which logs can be
+/// found.
 #[derive(Debug, Default)]
-struct CallIds(RandomIdGenerator);
+struct CallIdGenerator(RandomIdGenerator);
 
-impl IdGenerator for CallIds {
+impl IdGenerator for CallIdGenerator {
     fn new_trace_id(&self) -> TraceId {
         trace_id_of_call().map_or_else(|| self.0.new_trace_id(), TraceId::from)
     }

@@ -1,4 +1,4 @@
-//! Logs as records of OpenTelemetry, without secrets.
+//! Export of logs as OpenTelemetry records, without secrets.
 
 use std::{borrow::Cow, sync::OnceLock, time::Duration};
 
@@ -15,15 +15,15 @@ use opentelemetry_sdk::{
 use tracing::{Event, Subscriber, span};
 use tracing_subscriber::{Layer, layer::Context, registry::LookupSpan};
 
-use super::driver::Driven;
-use crate::logging;
+use super::driver::DrivenExporter;
+use crate::process::logging;
 
 type Bridge = OpenTelemetryTracingBridge<SdkLoggerProvider, SdkLogger>;
 
-/// The bridge to the exporter, once there is one: logging begins before the environment is read.
+/// Bridge to the exporter. Set later than logging starts, because the environment is read later.
 static BRIDGE: OnceLock<Bridge> = OnceLock::new();
 
-/// Targets of the libraries that export: their lines would be exported in turn.
+/// Targets of the exporting libraries: exporting their events would cause further events.
 const EXPORTERS: [&str; 8] = [
     "opentelemetry",
     "hyper",
@@ -35,14 +35,14 @@ const EXPORTERS: [&str; 8] = [
     "mio",
 ];
 
-/// Passes events on to the exporter of logs, if there is one.
+/// Layer that passes events to the log exporter, if there is one.
 #[derive(Debug)]
 pub(crate) struct ExportLayer;
 
-/// Begins to export logs by this provider.
+/// Starts the export of logs through this provider.
 pub(super) fn start(provider: &SdkLoggerProvider) {
     let bridge = Bridge::builder(provider).with_tracing_span_attributes(TracingSpanAttributes::all());
-    // There is one environment, so that there is one exporter in a process.
+    // A process has one environment and thus one exporter.
     let _ = BRIDGE.set(bridge.build());
 }
 
@@ -71,7 +71,7 @@ where
     }
 }
 
-/// Returns `true` if lines of this target are exported.
+/// Returns `true` if events of this target are exported.
 fn is_exported(target: &str) -> bool {
     let krate = target.split("::").next().unwrap_or_default();
     let is_of = |exporter: &&str| {
@@ -81,21 +81,21 @@ fn is_exported(target: &str) -> bool {
     !EXPORTERS.iter().any(is_of)
 }
 
-/// An exporter of log records that are rid of secrets first, as the lines on stderr are.
+/// Exporter that hides secrets in log records first, as the lines on stderr do.
 #[derive(Debug)]
-pub(super) struct WithoutSecrets<E> {
-    exporter: Driven<E>,
-    /// Creates records, which nothing else can.
+pub(super) struct RedactingExporter<E> {
+    exporter: DrivenExporter<E>,
+    /// Factory of records: the SDK has no other way to create one.
     records: SdkLogger,
 }
 
-impl<E> WithoutSecrets<E> {
-    pub(super) fn new(exporter: Driven<E>) -> Self {
+impl<E> RedactingExporter<E> {
+    pub(super) fn new(exporter: DrivenExporter<E>) -> Self {
         let records = SdkLoggerProvider::builder().build().logger("");
         Self { exporter, records }
     }
 
-    /// Returns the record with the secrets hidden.
+    /// Returns a copy of the record without secrets.
     fn cleaned(&self, record: &SdkLogRecord) -> SdkLogRecord {
         let clean = |value: &AnyValue| cleaned(value, record);
         let mut copy = self.records.create_log_record();
@@ -144,12 +144,12 @@ fn cleaned(value: &AnyValue, record: &SdkLogRecord) -> AnyValue {
     }
 }
 
-impl<E: LogExporter> LogExporter for WithoutSecrets<E> {
+impl<E: LogExporter> LogExporter for RedactingExporter<E> {
     async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
         let records = batch.iter().map(|(record, scope)| (self.cleaned(record), scope));
         let records: Vec<(SdkLogRecord, &InstrumentationScope)> = records.collect();
         let batch: Vec<_> = records.iter().map(|(record, scope)| (record, *scope)).collect();
-        let Driven { exporter, driver } = &self.exporter;
+        let DrivenExporter { exporter, driver } = &self.exporter;
         driver.run(exporter.export(LogBatch::new(&batch))).await
     }
 

@@ -1,8 +1,8 @@
-//! Traces, metrics and logs for an OpenTelemetry collector, where the environment names one.
+//! Export of traces, metrics and logs to the OpenTelemetry collector that the environment names.
 
 mod client;
 mod driver;
-mod encoded;
+mod encoding_exporter;
 mod environment;
 mod exporters;
 mod logs;
@@ -30,29 +30,29 @@ use toolplane::{
 
 pub(crate) use self::logs::ExportLayer;
 use self::{
-    client::Reason,
+    client::LastError,
     driver::Driver,
-    environment::Asked,
+    environment::ExportSettings,
     exporters::{Exporters, resource},
     signal::{Export, Signal},
 };
 use crate::{config::variable, output::Console};
 
-/// The exports that run.
+/// The running exports.
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
     logs: Option<SdkLoggerProvider>,
-    /// Until when exports may run, once the program ends.
+    /// End of the time for exports, once the program ends.
     ending: watch::Sender<Option<Instant>>,
 }
 
 impl Telemetry {
-    /// Begins to export if the variables of OpenTelemetry ask for it. No connection is made before there is something to
-    /// export. Needs a runtime.
+    /// Starts the exports that the OpenTelemetry variables ask for. The first connection is made by the first export.
+    /// Needs a runtime.
     pub(crate) fn start(console: Console) -> Self {
-        let asked = Asked::read(variable);
-        asked.problems.iter().for_each(|problem| console.warn(problem));
+        let settings = ExportSettings::read(variable);
+        settings.problems.iter().for_each(|problem| console.warn(problem));
         let (ending, is_over) = watch::channel(None);
         let mut telemetry = Self {
             traces: None,
@@ -60,17 +60,18 @@ impl Telemetry {
             logs: None,
             ending,
         };
-        if asked.exports.is_empty() {
+        if settings.exports.is_empty() {
             return telemetry;
         }
-        let driver =
-            |export: &Export, reason: Reason| Driver::new(Handle::current(), export, is_over.clone(), reason);
+        let driver = |export: &Export, reason: LastError| {
+            Driver::new(Handle::current(), export, is_over.clone(), reason)
+        };
         let exporters = Exporters {
-            corrections: &asked.corrections,
+            corrections: &settings.corrections,
             resource: resource(),
             driver: &driver,
         };
-        for export in &asked.exports {
+        for export in &settings.exports {
             if let Err(error) = telemetry.add(export, &exporters) {
                 console.warn(&problem(export, &error));
             }
@@ -91,14 +92,13 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Returns `true` if metrics are exported, so that calls are to be counted.
+    /// Returns `true` if metrics are exported, so that calls must be counted.
     pub(crate) fn exports_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Traces and counts the calls of the toolplane where that is exported, and counts them in these metrics if there are
-    /// any.
-    pub(crate) fn of(&self, builder: Builder, metrics: Option<Arc<Metrics>>) -> Builder {
+    /// Adds the exported tracer and meter to the builder, and the given metrics if there are any.
+    pub(crate) fn instrument(&self, builder: Builder, metrics: Option<Arc<Metrics>>) -> Builder {
         let builder = builder.tracer(self.traces.as_ref().map(Tracer::from_provider));
         match (&self.metrics, metrics) {
             (Some(provider), metrics) => {
@@ -110,7 +110,7 @@ impl Telemetry {
         }
     }
 
-    /// Exports the rest within this time. Calls that end later are not exported.
+    /// Exports the remaining telemetry within this time. Later calls are not exported.
     pub(crate) async fn shutdown(mut self, limit: Duration) {
         let end = Instant::now() + limit;
         self.ending.send_replace(Some(end));
@@ -142,7 +142,7 @@ impl Drop for Telemetry {
     }
 }
 
-/// Says that something is not exported. The library's reason may hold the URL, and that a password.
+/// Describes an export that could not be created. The library's reason may contain the URL and thus a password.
 fn problem(export: &Export, error: &ExporterBuildError) -> String {
     let Export {
         signal, collector, ..

@@ -23,7 +23,7 @@ pub(super) struct Export {
     /// Scheme and host of the collector. The rest of its URL may hold a password or a token.
     pub(super) collector: String,
     pub(super) has_tls: bool,
-    /// Whether the exporter compresses its requests.
+    /// `true` if the exporter compresses its requests.
     pub(super) is_compressed: bool,
     /// Maximum time for one export, retries included.
     pub(super) timeout: Duration,
@@ -40,7 +40,7 @@ impl Signal {
         }
     }
 
-    /// Returns the word for the signal in names of variables.
+    /// Returns the signal's word in names of variables.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Traces => "TRACES",

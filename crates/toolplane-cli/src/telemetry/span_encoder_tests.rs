@@ -1,4 +1,4 @@
-//! Our encoder against that of the library.
+//! Compares our encoder with that of the library.
 
 use std::time::{Duration, UNIX_EPOCH};
 

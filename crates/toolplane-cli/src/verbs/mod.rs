@@ -1,21 +1,13 @@
-//! What each verb does, one file for each.
+//! The verbs of the command line.
 
-pub(crate) mod approvals;
 pub(crate) mod call;
-pub(crate) mod check;
-pub(crate) mod completions;
-pub(crate) mod docs;
-pub(crate) mod doctor;
-mod gateways;
-pub(crate) mod health;
-pub(crate) mod init;
-pub(crate) mod ledger;
+pub(crate) mod configuration;
 pub(crate) mod mock_server;
-pub(crate) mod schema;
+pub(crate) mod operator;
+pub(crate) mod reference;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod tools;
-pub(crate) mod version;
 
 use std::{path::Path, time::Duration};
 
@@ -28,29 +20,28 @@ use toolplane::{
 use crate::{
     command::Options,
     config,
+    error::CliError,
     exit::Exit,
-    failure::Failure,
     output::Console,
-    runtime::{Signals, block_on},
+    process::runtime::{Signals, block_on},
     telemetry::Telemetry,
 };
 
-/// How long the export of the last spans may take: whoever waits for a command waits for that too.
-const LAST_SPANS: Duration = Duration::from_secs(1);
+/// Time limit for the last export of spans. The user waits for it.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs a verb on the toolplane of the configuration and ends its servers afterwards, also when a signal cuts the
-/// verb short.
-fn on_plane<V>(options: &Options, console: Console, verb: V) -> Result<Exit, Failure>
+/// Runs a verb on the toolplane of the configuration and ends the servers afterwards, also after a signal.
+fn on_plane<V>(options: &Options, console: Console, verb: V) -> Result<Exit, CliError>
 where
-    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
+    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
 {
     on_plane_with(ChaosLayer::default(), options, console, verb)
 }
 
-/// The same, on one that has these faults on purpose.
-fn on_plane_with<V>(chaos: ChaosLayer, options: &Options, console: Console, verb: V) -> Result<Exit, Failure>
+/// Runs a verb as [`on_plane`] does, with injected faults.
+fn on_plane_with<V>(chaos: ChaosLayer, options: &Options, console: Console, verb: V) -> Result<Exit, CliError>
 where
-    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
+    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
 {
     block_on(async {
         let telemetry = Telemetry::start(console);
@@ -58,23 +49,23 @@ where
         let mut signals = Signals::listen()?;
         let result = tokio::select! {
             result = verb(&loaded, &plane) => result,
-            exit = signals.next() => Err(Failure::silent(exit)),
+            exit = signals.next() => Err(CliError::silent(exit)),
         };
         let ended = async {
             plane.shutdown().await;
-            telemetry.shutdown(LAST_SPANS).await;
+            telemetry.shutdown(EXPORT_TIMEOUT).await;
         };
         tokio::select! {
             () = ended => result,
-            // Someone does not want to wait for it.
-            exit = signals.next() => Err(Failure::silent(exit)),
+            // A second signal skips the shutdown.
+            exit = signals.next() => Err(CliError::silent(exit)),
         }
     })
 }
 
-/// The faults that there are to be on purpose, by this file. Whoever reads the terminal or the log must not miss that there
-/// are.
-fn chaos(file: Option<&Path>, console: Console) -> Result<ChaosLayer, Failure> {
+/// Loads the chaos file. Warns on the terminal and in the log, so that injected faults are never mistaken for real
+/// ones.
+fn chaos(file: Option<&Path>, console: Console) -> Result<ChaosLayer, CliError> {
     let Some(file) = file else {
         return Ok(ChaosLayer::default());
     };

@@ -8,20 +8,20 @@ use toolplane::{
 };
 use toolplane_gateway::OperatorClient;
 
-use super::{gateways, on_plane};
+use super::on_plane;
 use crate::{
     command::{Format, Options, Servers},
     config,
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    output::Console,
-    runtime::block_on,
-    text,
+    gateways,
+    output::{Console, text},
+    process::runtime::block_on,
 };
 
-pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Result<Exit, CliError> {
     let no_start = match servers {
-        Servers::Ls { gateway: true, .. } => return block_on(of_gateways(console)),
+        Servers::Ls { gateway: true, .. } => return block_on(list_of_gateways(console)),
         Servers::Ls { no_start, .. } => *no_start,
         Servers::Forget { name } => return block_on(forget(name.as_deref(), console)),
     };
@@ -35,15 +35,15 @@ pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Res
     })
 }
 
-/// Deletes kept lists. The server need not be configured any more.
-async fn forget(name: Option<&str>, console: Console) -> Result<Exit, Failure> {
+/// Deletes kept lists, also those of servers that are no longer configured.
+async fn forget(name: Option<&str>, console: Console) -> Result<Exit, CliError> {
     let store = config::list_store().ok_or_else(|| {
-        let failure = Failure::failed("it is not known where lists are kept");
+        let failure = CliError::failed("no directory for kept lists");
         failure.with_hint("set `$HOME` or `$XDG_CACHE_HOME`")
     })?;
     let n_forgotten = store.forget(name).await.map_err(|error| {
         let folder = store.folder().display();
-        Failure::failed(format!("kept lists in `{folder}` cannot be deleted")).with_source(&error)
+        CliError::failed(format!("kept lists in `{folder}` cannot be deleted")).with_source(&error)
     })?;
     let folder = store.folder().display().to_string();
     console.value(&json!({"forgotten": n_forgotten, "folder": folder}), || {
@@ -53,8 +53,8 @@ async fn forget(name: Option<&str>, console: Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Refuses the name of a server that is not configured.
-pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), Failure> {
+/// Returns an error if no server of this name is configured.
+pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), CliError> {
     if loaded
         .configuration
         .servers
@@ -69,7 +69,7 @@ pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), Failure> {
         .iter()
         .map(|server| format!("`{}`", server.name));
     let names: Vec<String> = names.collect();
-    let failure = Failure::new(
+    let failure = CliError::new(
         Exit::NotFound,
         "not_found",
         format!("there is no server `{name}`"),
@@ -77,14 +77,14 @@ pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), Failure> {
     Err(if names.is_empty() {
         failure.with_hint("the configuration has no servers")
     } else {
-        failure.with_hint(format!("there are {}", names.join(", ")))
+        failure.with_hint(format!("known servers: {}", names.join(", ")))
     })
 }
 
-/// A server in the list: what the toolplane that has it says of it, and where it is configured.
+/// A server in the list: its state in this process or in a gateway, and its place in the configuration.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Row {
+struct ServerRow {
     name: String,
     /// `ready`, `failed`, `disabled` …
     state: String,
@@ -98,12 +98,12 @@ struct Row {
     /// `read`, `kept` from an earlier run, or `missing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     lists: Option<String>,
-    /// Whether a health check is a part of its start.
+    /// `true` if a health check is a part of its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked_at_start: Option<bool>,
-    /// How many tries its start took so far.
+    /// Number of attempts to start it so far.
     attempts: u64,
-    /// How long it is left alone before it is tried again.
+    /// Time until the next attempt to start it.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_in_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,43 +112,43 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     start_ms: Option<u64>,
     n_restarts: u64,
-    /// Why it failed.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Why it failed last, if it is well since.
+    /// Last failure of a server that is healthy again.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// What it says of itself, or the end of its stderr.
+    /// Identity of the server, or the end of its stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// The number of warnings about what it lists, and of entries that are not offered.
+    /// Number of warnings about its lists, and of entries that are not offered.
     n_warnings: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_warning: Option<String>,
-    /// The file with its line.
+    /// File and line of its configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// The process of the gateway that has it.
+    /// Process id of its gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     gateway: Option<String>,
 }
 
-/// The servers of the configuration, as they are in this process.
-fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<Row> {
-    let mut records: Vec<Row> = plane
+/// Returns the servers of the configuration with their state in this process.
+fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<ServerRow> {
+    let mut records: Vec<ServerRow> = plane
         .server_records()
         .into_iter()
         .filter_map(|record| serde_json::from_value(record).ok())
         .collect();
     let row = |server: &ServerSpec| {
         let record = records.iter_mut().find(|record| record.name == server.name);
-        let disabled = || Row {
+        let disabled = || ServerRow {
             name: server.name.clone(),
             state: "disabled".to_owned(),
-            ..Row::default()
+            ..ServerRow::default()
         };
         let row = record.map_or_else(disabled, std::mem::take);
-        Row {
+        ServerRow {
             transport: Some(transport(server).to_owned()),
             source: Some(server.origin.place.clone()),
             ..row
@@ -172,11 +172,11 @@ fn transport(server: &ServerSpec) -> &'static str {
     }
 }
 
-/// The servers of the gateways that run here, as they are there: nothing is started for it.
-async fn of_gateways(console: Console) -> Result<Exit, Failure> {
+/// Lists the servers of running gateways; starts none.
+async fn list_of_gateways(console: Console) -> Result<Exit, CliError> {
     let answers = gateways::ask(console, OperatorClient::servers).await?;
     let rows = answers.iter().flat_map(|(gateway, records)| {
-        records.iter().map(|record: &RawJson| Row {
+        records.iter().map(|record: &RawJson| ServerRow {
             gateway: Some(gateway.process()),
             ..record.to().unwrap_or_default()
         })
@@ -184,7 +184,7 @@ async fn of_gateways(console: Console) -> Result<Exit, Failure> {
     show(&rows.collect::<Vec<_>>(), console)
 }
 
-fn show(rows: &[Row], console: Console) -> Result<Exit, Failure> {
+fn show(rows: &[ServerRow], console: Console) -> Result<Exit, CliError> {
     if rows.is_empty() && console.format == Format::Table {
         console.say("no servers");
         return Ok(Exit::Done);
@@ -214,11 +214,11 @@ fn show(rows: &[Row], console: Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn cells(row: &Row) -> [String; 7] {
+fn cells(row: &ServerRow) -> [String; 7] {
     let is_kept = row.lists.as_deref() == Some("kept");
     let kept = is_kept.then_some("its lists are kept from an earlier run");
     let detail = match (row.reason.as_deref(), row.detail.as_deref()) {
-        // The end of its stderr, of which the whole is in JSON: a table takes one line.
+        // The last line of stderr; JSON has all of it.
         (Some(reason), Some(stderr)) => match (first_line(reason), last_line(stderr)) {
             (reason, said) if reason.contains(said) => reason.to_owned(),
             (reason, said) => format!("{reason}; stderr: {said}"),
@@ -251,14 +251,14 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The last line that says anything.
+/// Returns the last line that contains a letter or digit.
 fn last_line(text: &str) -> &str {
     let says = |line: &&str| line.chars().any(char::is_alphanumeric);
     text.lines().rfind(says).unwrap_or_default().trim()
 }
 
-/// The number of warnings, and the first.
-fn warnings(row: &Row) -> String {
+/// Formats the number of warnings and the first of them.
+fn warnings(row: &ServerRow) -> String {
     match (row.n_warnings, &row.first_warning) {
         (0, _) => String::new(),
         (n, Some(first)) => format!("{n}: {first}"),
@@ -266,8 +266,8 @@ fn warnings(row: &Row) -> String {
     }
 }
 
-/// When it is started.
-fn next(row: &Row) -> String {
+/// Formats the time of the next start.
+fn next(row: &ServerRow) -> String {
     match (row.retry_in_ms, row.state.as_str()) {
         (Some(pause), _) => format!("in {}", text::time(Duration::from_millis(pause))),
         (None, "failed" | "not started") => "when needed".to_owned(),
@@ -275,14 +275,14 @@ fn next(row: &Row) -> String {
     }
 }
 
-/// How many lines of a failed server's stderr are shown.
-const SHOWN_LINES: usize = 5;
+/// Maximum number of stderr lines of a failed server that are shown.
+const MAX_STDERR_LINES: usize = 5;
 
-/// Says that a server's tools are missing, why, and what it said last.
+/// Warns that a server's tools are missing, with the reason and the end of its stderr.
 pub(super) fn warn_of_failure(name: &str, reason: &str, detail: Option<&str>, console: Console) {
     let mut text = format!("the tools of `{name}` are missing: {}", text::line(reason));
     let lines: Vec<&str> = detail.unwrap_or_default().trim_end().lines().collect();
-    for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
+    for line in lines.iter().skip(lines.len().saturating_sub(MAX_STDERR_LINES)) {
         text.push_str("\n  | ");
         text.push_str(&text::line(line));
     }

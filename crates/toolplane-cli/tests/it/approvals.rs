@@ -1,4 +1,4 @@
-//! Calls that somebody must approve, decided from another process.
+//! Approvals of calls, decided from another process.
 
 use std::{
     fs,
@@ -28,10 +28,10 @@ tools:
     executor: {kind: mock, result: {free: true}}
 ";
 
-/// The directory of the sockets of gateways, in the home of their user.
+/// Directory of gateway sockets, below the user's home.
 pub(crate) const SOCKETS: &str = ".local/state/toolplane/run";
 
-/// A gateway over pipes, with a client that can be asked nothing.
+/// A gateway over pipes, with a client that cannot be asked.
 pub(crate) struct Gateway {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
@@ -88,7 +88,7 @@ impl Gateway {
     }
 }
 
-/// A place whose sockets are where no other test looks. Their paths must be short.
+/// Returns a place with its own socket directory. Socket paths must be short.
 fn place() -> (Place, tempfile::TempDir) {
     let run = tempfile::Builder::new().prefix("tp").tempdir().unwrap();
     let place = Place::with(TOOLS).variable("XDG_RUNTIME_DIR", run.path().to_str().unwrap());

@@ -1,16 +1,16 @@
-//! Configurations that cannot be used: every problem with its line, and exit code 2.
+//! Invalid configurations: every problem with its line, and exit code 2.
 
 use std::fmt::Write;
 
 use crate::binary::Place;
 
-/// Checks a file and shows all that is said of it.
+/// Checks a file and returns the output.
 fn said_of(configuration: &str) -> String {
     let place = Place::with(configuration);
     let run = place.run(&["check"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
     assert!(run.stderr.contains("toolplane.yaml:"), "{run:?}");
-    // Whatever needs the configuration ends the same way, or works without the part that is wrong.
+    // Verbs that need the configuration fail in the same way, or work without the invalid part.
     let list = place.run(&["tools", "ls"]);
     assert!(matches!(list.code, 0 | 2), "{list:?}");
     run.stderr
@@ -200,7 +200,7 @@ tools:
             "{line}: {run:?}"
         );
         assert_eq!(run.stderr.matches("warning: ").count(), 1, "{run:?}");
-        // Whatever loads it says so as well, where it is the executor that knows.
+        // Verbs that load it report it as well, if the executor finds it.
         let listed = place.run(&["tools", "ls"]);
         assert_eq!(listed.code, 0);
         assert!(listed.stderr.contains(expected), "{listed:?}");
@@ -330,7 +330,7 @@ fn settings_that_nothing_goes_by_are_told() {
         let run = check(settings);
         assert_eq!(run.code, 2, "{run:?}");
         assert!(
-            run.stderr.contains("`pii_handling` protects nothing"),
+            run.stderr.contains("`pii_handling` has no effect"),
             "{}",
             run.stderr
         );

@@ -1,4 +1,4 @@
-//! Runs the binary in a directory of its own, with nothing of this process's environment but `PATH`.
+//! Runs the binary in its own directory, with only `PATH` of this process's environment.
 
 use std::{
     fs,
@@ -11,18 +11,18 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The binary under test.
+/// The tested binary.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_toolplane");
-/// How long anything may take before it counts as hanging.
+/// Time after which anything counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A directory to run the binary in.
+/// A directory in which the binary runs.
 pub(crate) struct Place {
     directory: TempDir,
     variables: Vec<(&'static str, String)>,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -38,7 +38,7 @@ impl Place {
         }
     }
 
-    /// A directory with this text as its `toolplane.yaml`.
+    /// Creates a directory with this text as its `toolplane.yaml`.
     pub(crate) fn with(configuration: &str) -> Self {
         let place = Self::empty();
         place.write("toolplane.yaml", configuration);
@@ -78,7 +78,7 @@ impl Place {
         Run::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs with this as stdin.
+    /// Runs with this stdin.
     pub(crate) fn run_with(&self, arguments: &[&str], stdin: &str) -> Run {
         let mut child = self
             .command(arguments)
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// What was printed, if it went well and nothing was said.
+    /// Returns stdout of a successful run without messages.
     #[track_caller]
     pub(crate) fn data(&self) -> &str {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self:?}");
@@ -113,7 +113,7 @@ impl Run {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// All of it, for snapshots.
+    /// Returns all output, for snapshots.
     pub(crate) fn transcript(&self, arguments: &[&str]) -> String {
         let Self { code, stdout, stderr } = self;
         let command = arguments.join(" ");
@@ -121,7 +121,7 @@ impl Run {
     }
 }
 
-/// Waits until something holds, or fails when it takes so long that it never will.
+/// Waits until a condition holds; fails if it takes too long.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     const STEP: Duration = Duration::from_millis(5);
@@ -134,7 +134,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("{what} did not come about");
 }
 
-/// The exit code of a process, or the negative number of the signal that ended it.
+/// Returns the exit code of a process, or the negative number of the signal that ended it.
 #[track_caller]
 pub(crate) fn end_of(child: &mut Child) -> i32 {
     use std::os::unix::process::ExitStatusExt;
@@ -148,7 +148,7 @@ pub(crate) fn end_of(child: &mut Child) -> i32 {
     status.code().unwrap_or_else(|| -status.signal().unwrap())
 }
 
-/// The processes that a process has started and not yet reaped.
+/// Returns the children of a process that were not reaped.
 pub(crate) fn children(parent: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -160,7 +160,7 @@ pub(crate) fn children(parent: u32) -> Vec<u32> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // Behind the name, which may hold anything: the state, then the parent.
+        // After the name, which may contain anything: the state, then the parent.
         let fields = stat.rsplit(')').next().unwrap_or_default();
         if fields.split_whitespace().nth(1) == Some(&parent.to_string()) {
             children.push(pid);
@@ -169,7 +169,7 @@ pub(crate) fn children(parent: u32) -> Vec<u32> {
     children
 }
 
-/// Whether a process is there and runs.
+/// Returns `true` if a process exists and runs.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -182,7 +182,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Waits until a process has taken over SIGINT and SIGTERM: before that they end it at once.
+/// Waits until a process handles SIGINT and SIGTERM: before, they end it at once.
 pub(crate) fn until_it_listens(pid: u32) {
     const INTERRUPT_AND_TERMINATE: u64 = 1 << 1 | 1 << 14;
     eventually("the handling of signals", || {

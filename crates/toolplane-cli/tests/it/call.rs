@@ -1,4 +1,4 @@
-//! Arguments on their way in, results on their way out.
+//! Arguments and results of `toolplane call`.
 
 use std::{io::ErrorKind, net::TcpListener};
 
@@ -69,7 +69,7 @@ fn json_is_taken_as_it_is() {
         (run.json()["map"]["x"][0].clone(), run.json()["text"].clone()),
         (1.into(), "a=b".into())
     );
-    // A text where a number is asked for is refused by the schema, not by the command line.
+    // The schema, not the command line, refuses a text instead of a number.
     let run = place.run(&["call", "echo", "count:=\"7\""]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("/count"), "{run:?}");
@@ -130,7 +130,7 @@ fn explain_tells_what_each_layer_decided() {
     assert_eq!(
         last,
         Some(
-            "nothing from: idempotency, allowance, approve, degrade, cache, retry, credentials, hedge, rate limit, concurrency, \
+            "no decision from: idempotency, allowance, approve, degrade, cache, retry, credentials, hedge, rate limit, concurrency, \
              breaker, redact, partial, chaos"
         )
     );
@@ -235,7 +235,7 @@ tools:
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_ask() {
+fn colors_are_for_terminals_and_for_those_who_ask() {
     let place = place();
     let has_color = |place: &Place, arguments: &[&str]| place.run(arguments).stderr.contains('\u{1b}');
     assert!(!has_color(&place, &["call", "nothing"]));

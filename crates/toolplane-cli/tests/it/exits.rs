@@ -1,8 +1,8 @@
-//! Every documented exit code, and what is said with it.
+//! Every documented exit code, and the message with it.
 
 use crate::binary::{BINARY, Place};
 
-/// Tools that fail in every way there is, one for each kind of error.
+/// A tool for each kind of error.
 const KINDS: [(&str, i32); 17] = [
     ("invalid_arguments", 2),
     ("result_invalid", 1),
@@ -70,7 +70,7 @@ policy: {{blocklist: [blocked]}}
     place.write("inner.yaml", "tools: {fails: {description: d, executor: {kind: mock, error: {kind: upstream_error, message: inner}}}}");
     let cases: [(&[&str], i32, &str); 23] = [
         (&["call", "slow", "--timeout", "20ms"], 6, "error: "),
-        // Nothing that may have had an effect looks as if it could be tried again.
+        // A call that may have had an effect must not look repeatable.
         (
             &["call", "risky", "--timeout", "20ms"],
             1,
@@ -92,9 +92,9 @@ policy: {{blocklist: [blocked]}}
         (
             &["tools", "ls", "--server", "nope"],
             3,
-            "there are `broken`, `silent`, `inner`",
+            "known servers: `broken`, `silent`, `inner`",
         ),
-        (&["call", "slow", "x"], 2, "`x` is no argument"),
+        (&["call", "slow", "x"], 2, "invalid argument `x`"),
         (&["call", "slow", "--json", "{"], 2, "error: "),
         (&["call", "slow", "--json", "[]"], 2, "must be a JSON object"),
         (&["call", "slow", "--json", r#"{"a":1,"a":2}"#], 2, "duplicate"),
@@ -111,7 +111,11 @@ policy: {{blocklist: [blocked]}}
         (&["call", "slow", "a=1", "--json", "{}"], 2, "cannot be used with"),
         (&["-c", "nowhere.yaml", "tools", "ls"], 2, "nowhere.yaml"),
         (&["frobnicate"], 2, "unrecognized subcommand"),
-        (&["--log", "=,=", "version"], 2, "is no log level"),
+        (
+            &["--log", "=,=", "version"],
+            2,
+            "invalid log level `=,=` in `--log`",
+        ),
         (&["serve", "--http", "0.0.0.0:0"], 2, "no authentication yet"),
     ];
     for (arguments, code, said) in cases {
@@ -123,7 +127,7 @@ policy: {{blocklist: [blocked]}}
         );
         assert!(run.stderr.contains(said), "{arguments:?}: {run:?}");
     }
-    // A tool's own failure is its answer: it is printed as one, and the code says that it is a failure.
+    // A tool's own failure is its answer: it is printed as one, and the exit code reports the failure.
     let failed = place.run(&["call", "inner__fails"]);
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.stdout.contains("inner"), "{failed:?}");
@@ -174,7 +178,7 @@ fn who_stops_reading_is_not_shouted_at() {
     );
 }
 
-/// A tool that is there and cannot be used now is not one that does not exist.
+/// A disabled tool is unavailable, not unknown.
 #[test]
 fn a_tool_that_cannot_be_used_is_unavailable_and_an_unknown_one_is_not_found() {
     let place = Place::with(

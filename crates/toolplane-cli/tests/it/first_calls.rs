@@ -1,4 +1,4 @@
-//! A thousand first calls at once start a server once, and share it if that fails (promise R14).
+//! A thousand concurrent first calls start a server once, and share a failure of the start (promise R14).
 
 use std::{fs, num::NonZeroUsize, time::Duration};
 
@@ -11,11 +11,11 @@ use toolplane::{
 
 use crate::binary::{BINARY, Place};
 
-/// How long anything may take before it counts as hanging.
+/// Time after which anything counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MANY: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 
-/// Makes a thousand calls at once, each the first as far as it knows.
+/// Makes a thousand concurrent first calls.
 async fn call(plane: &Toolplane) -> Vec<Result<Outcome, ToolError>> {
     let requests = (0..MANY.get()).map(|n| {
         let request = CallRequest::new("server__echo");
@@ -28,8 +28,8 @@ fn status(plane: &Toolplane) -> SourceStatus {
     plane.sources().pop().unwrap().1
 }
 
-/// A server over stdio that notes each start, and everything that it is sent. Where `if_ready` says so it ends at once
-/// until there is a file `ready`.
+/// Returns a server over stdio that records each start and each message. With `if_ready` it ends at once until a file
+/// `ready` exists.
 fn noting(if_ready: &str) -> (Place, Toolplane) {
     let place = Place::empty();
     place.write("scenario.yaml", "tools: {echo: {replies: [{text: there}]}}\n");
@@ -43,7 +43,7 @@ fn noting(if_ready: &str) -> (Place, Toolplane) {
     (place, plane.unwrap())
 }
 
-/// How often a line with this text was noted.
+/// Returns how often a line with this text was recorded.
 fn count(place: &Place, file: &str, text: &str) -> usize {
     let notes = fs::read_to_string(place.path().join(file)).unwrap_or_default();
     notes.lines().filter(|line| line.contains(text)).count()

@@ -1,4 +1,4 @@
-//! The first minutes: `init`, `check`, `tools ls`, `call`.
+//! The first steps of a user: `init`, `check`, `tools ls`, `call`.
 
 use crate::binary::Place;
 
@@ -42,7 +42,7 @@ fn what_init_leaves_as_comments_works_as_well() {
         .variable("REMOTE_TOKEN", "t");
     assert_eq!(place.run(&["init"]).code, 0);
     let text = std::fs::read_to_string(place.path().join("toolplane.yaml")).unwrap();
-    // Prose has one space behind its `#`; an example has none, or those of its own indentation.
+    // Prose has one space after its `#`; an example has none, or its indentation.
     let is_example = |line: &&str| {
         let behind = line.strip_prefix('#');
         behind.is_some_and(|behind| !behind.starts_with(' ') || behind.starts_with("  "))
@@ -68,7 +68,7 @@ fn init_replaces_nothing_unless_told() {
     let refused = place.run(&["init"]);
     assert_eq!(refused.code, 1);
     assert!(
-        refused.stderr.contains("is there already") && refused.stderr.contains("--force"),
+        refused.stderr.contains("exists already") && refused.stderr.contains("--force"),
         "{refused:?}"
     );
     let content = || std::fs::read_to_string(place.path().join("toolplane.yaml")).unwrap();

@@ -1,4 +1,4 @@
-//! A server that never opens, beside one that works.
+//! A server that never completes its start, next to a healthy one.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn list(served: &Served) -> Value {
     serde_json::from_str::<Value>(body).unwrap()["result"].take()
 }
 
-/// Only `start_timeout` ends the start of the server that hangs, which is longer than any test may take.
+/// Only `start_timeout` ends the start of the hanging server, which is longer than any test.
 #[test]
 fn a_server_that_hangs_holds_up_no_other() {
     let place = place("gateway: {list_wait: 1ms}");

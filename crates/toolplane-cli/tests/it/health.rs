@@ -1,4 +1,4 @@
-//! How a gateway is asked how it is, and faults on purpose.
+//! `toolplane health`, and fault injection.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ tools:
     executor: {kind: mock, result: hello}
 ";
 
-/// A gateway with a server that works and one that does not.
+/// Returns a gateway with a healthy and a failing server.
 fn place(required: &str) -> Place {
     let place = Place::with(&format!(
         "{TOOLS}
@@ -28,7 +28,7 @@ servers:
     place
 }
 
-/// The answer of a server at `tool`, called over HTTP.
+/// Returns the answer of a server's tool, called over HTTP.
 fn answer(served: &Served, tool: &str) -> Value {
     let answer = served.post("localhost", &call(1, tool, &json!({})));
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -91,7 +91,7 @@ fn a_gateway_is_not_ready_without_what_it_requires() {
     assert!(run.stdout.starts_with("not ready\n"), "{run:?}");
 }
 
-/// Nobody sends a call to a gateway that is not ready.
+/// A gateway that is not ready receives no calls.
 #[test]
 fn a_required_server_comes_back_without_a_call() {
     let with = |settings: &str| {

@@ -1,4 +1,4 @@
-//! What the binary says of itself.
+//! Help and reference of the binary.
 
 use crate::binary::Place;
 
@@ -65,7 +65,7 @@ fn the_reference_of_the_configuration_names_every_part_once() {
     ] {
         assert_eq!(page.data().matches(heading).count(), 1, "{heading}");
     }
-    // Every link leads somewhere.
+    // Every link leads to a section.
     let headings = page.data().lines().filter_map(|line| line.strip_prefix("## "));
     let anchors: Vec<String> = headings
         .map(|heading| heading.to_lowercase().replace(' ', "-"))

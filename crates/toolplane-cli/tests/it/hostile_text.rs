@@ -1,4 +1,4 @@
-//! What a server writes is shown, and does nothing to a terminal or a log.
+//! Texts of servers are shown without effect on a terminal or a log.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const RAW: [char; 8] = [
     '\u{feff}',
 ];
 
-/// Text with all of it, and a line that could pass for a log's.
+/// Returns a text with all kinds of hidden characters, and a line that imitates a log.
 fn hostile() -> String {
     let raw: String = RAW.into_iter().collect();
     format!("Adds.{raw}\r\n{{\"level\":\"INFO\"}}\n<!-- x -->")
@@ -37,7 +37,7 @@ fn place(settings: &str) -> Place {
             "well": {"description": "Well.", "replies": [{"text": "ok"}]},
         },
     });
-    // JSON and YAML files hold no raw controls.
+    // JSON and YAML files contain no raw control characters.
     place.write("scenario.json", &*tool_scan::escape_json(&scenario.to_string()));
     place
 }
@@ -71,7 +71,7 @@ fn no_verb_prints_foreign_text_raw() {
             assert_harmless(&run.stderr);
         }
     }
-    // The text of a result is shown with its lines.
+    // The text of a result keeps its lines.
     let run = place.run(&["call", "s__says"]);
     assert!(!run.stdout.contains(RAW), "{:?}", run.stdout);
     assert!(run.stdout.contains(r"\u{202e}"), "{}", run.stdout);
@@ -167,7 +167,7 @@ tools:
     assert_ne!(place.run(&["check", "--strict"]).code, 0);
 }
 
-/// Lists that a run kept are scanned without starting the server.
+/// Lists that an earlier run kept are scanned without starting the server.
 #[test]
 fn a_check_scans_kept_lists() {
     let place = place("prefix: \"\"");
@@ -189,7 +189,7 @@ fn a_check_scans_kept_lists() {
     assert_harmless(&place.run(&["check"]).stderr);
 }
 
-/// Pages that never end are no loss of those that were read, and are told where operators look.
+/// Endless pages do not lose the ones read so far, and are reported to operators.
 #[test]
 fn endless_lists_are_cut_and_told() {
     let place = place("list_limits: {tools: 3}");
@@ -220,7 +220,7 @@ fn endless_lists_are_cut_and_told() {
     );
 }
 
-/// With `prefix: ""` and first in the file, a server still takes no name of another one.
+/// With `prefix: ""` and first in the file, a server still cannot take the names of another one.
 #[test]
 fn names_of_other_servers_are_not_taken() {
     let place = place("prefix: \"\"");

@@ -1,4 +1,4 @@
-//! Words and members of a server that clients of the gateway get: its instructions, and errors as it wrote them.
+//! Texts of a server that reach the gateway's clients: its instructions, and its errors verbatim.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     serve::Served,
 };
 
-/// A server in a few lines of shell. Its prompt answers with an error of more members than JSON-RPC knows.
+/// A server in a few lines of shell. Its prompt answers with an error with members beyond JSON-RPC.
 const SERVER: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')

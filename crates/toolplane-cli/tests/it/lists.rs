@@ -1,4 +1,4 @@
-//! Tools and servers, shown.
+//! Lists of tools and servers.
 
 use std::net::TcpListener;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::binary::{BINARY, Place};
 
-/// A server that works, one that does not, one that is not there and one that is left alone.
+/// Returns a server that works, one that fails, one that is missing and one that is disabled.
 fn place() -> Place {
     let place = Place::with(&format!(
         r#"
@@ -67,7 +67,7 @@ fn tools() {
         "{missing:?}"
     );
 
-    // Programs read stderr too: a line is a JSON object there.
+    // Programs read stderr too: each line is a JSON object.
     let run = place.run(&["tools", "ls", "-o", "json"]);
     let warnings: Vec<Value> = run
         .stderr
@@ -163,7 +163,7 @@ fn findings(place: &Place) -> (i32, Vec<Value>) {
     (run.code, run.json().as_array().unwrap().clone())
 }
 
-/// The finding of this name; what the machine's own certificates are like is not ours to say.
+/// Returns the finding of this name. The machine's own certificates vary.
 fn of<'a>(findings: &'a [Value], name: &str) -> &'a Value {
     findings
         .iter()
@@ -235,7 +235,7 @@ fn the_doctor_goes_on_when_the_configuration_is_wrong() {
     );
 }
 
-/// What other programs wrote for themselves works as it is.
+/// A configuration of another MCP client works unchanged.
 #[test]
 fn the_file_of_an_mcp_client() {
     let place = Place::empty();
@@ -282,8 +282,8 @@ fn what_a_server_says_at_its_end_is_shown_without_its_secrets() {
     }
 }
 
-/// The last line before the end of a server is a reason of a failed start, of health and of warnings, and all lines are
-/// logged.
+/// The last line of a server's stderr appears as the reason of a failed start, in health and in warnings, and all lines
+/// are logged.
 #[test]
 fn encoded_secrets_of_a_server_are_shown_nowhere() {
     const SECRET: &str = "hunter2+/\u{e9}~hunter2";
@@ -334,7 +334,7 @@ fn encoded_secrets_of_a_server_are_shown_nowhere() {
     }
 }
 
-/// One run finds the lists that the one before has kept; `servers forget` deletes them.
+/// One run uses the lists that an earlier run kept; `servers forget` deletes them.
 #[test]
 fn lists_are_kept_and_forgotten() {
     let place = place();
@@ -355,7 +355,7 @@ fn lists_are_kept_and_forgotten() {
         assert_eq!(place.run(&arguments).json()["forgotten"], n, "{arguments:?}");
     }
     assert_eq!(n_tools(), (0, "not started".to_owned()));
-    // One tool of it is found without a list, for which it is started.
+    // A tool that is missing in the list is searched by starting its server.
     assert_eq!(place.run(&["call", "inner__one", "-o", "json"]).code, 0);
     assert_eq!(n_tools(), (2, "not started".to_owned()));
     let run = place.run(&["servers", "forget"]);
@@ -365,7 +365,7 @@ fn lists_are_kept_and_forgotten() {
     );
 }
 
-/// A server that says what it was given of the environment, and fails.
+/// Returns the output of a server that prints its environment, and fails.
 fn told(name: &str, settings: &str) -> String {
     format!(
         r#"servers: {{a: {{command: sh, args: ['-c', 'echo first >&2; echo "[$${{{name}-unset}}]" >&2; exit 3']{settings}}}}}"#
@@ -424,7 +424,7 @@ fn credentials_of_proxies_are_hidden() {
     }
 }
 
-/// The last line that a server writes may be meant for the terminal of whoever reads it.
+/// The last line of a server may contain terminal escape sequences.
 #[test]
 fn the_last_line_of_a_server_cannot_write_to_the_terminal() {
     let place = Place::with(

@@ -1,4 +1,4 @@
-//! The binary as its users meet it: what it prints, where, and how it ends.
+//! The binary from the view of its users: its output and its exit codes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod approvals;

@@ -1,4 +1,4 @@
-//! What a gateway keeps of the memory that calls took.
+//! Memory of a gateway after calls.
 #![cfg(target_os = "linux")]
 
 use std::{fs, thread, time::Duration};
@@ -10,7 +10,7 @@ use crate::{
     serve::{Served, call},
 };
 
-/// What a process has of its own, in KiB.
+/// Returns the private memory of a process, in KiB.
 fn own(id: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -28,7 +28,7 @@ fn what_large_calls_took_is_given_back_when_they_are_over() {
     ask("");
     let before = own(served.child.id());
     ask(&"x".repeat(3 << 20));
-    // A small one afterwards, so that nothing of the large one is still under way.
+    // A small call last, so that nothing of the large one is still in flight.
     ask("");
     let kept = || own(served.child.id()).saturating_sub(before);
     let is_given_back = (0..200).any(|_| {

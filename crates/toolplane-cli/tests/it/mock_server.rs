@@ -1,4 +1,4 @@
-//! The mock server as a process, with the scenario that is shipped.
+//! The mock server as a process, with the shipped scenario.
 
 use std::{
     io::{BufRead, BufReader},
@@ -67,7 +67,7 @@ fn it_listens_until_it_is_told_to_end() {
     );
     let run = place.run(&["call", "weather__forecast", "city=Riga"]);
     assert_eq!(run.data(), "Sunny in Riga (call 1)\n");
-    // What was asked is counted for all clients together.
+    // Requests of all clients are counted together.
     let run = place.run(&["call", "weather__forecast", "city=Oslo"]);
     assert_eq!(run.data(), "Rain in Oslo (call 2)\n");
     until_it_listens(child.id());

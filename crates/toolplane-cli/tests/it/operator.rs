@@ -1,4 +1,4 @@
-//! What the operator of a running gateway sees of it and does there: servers, and tools that are switched off.
+//! The operator's view of a running gateway: servers and disabled tools.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -22,7 +22,7 @@ tools:
     executor: {kind: mock, result: hello}
 ";
 
-/// A place whose sockets are where no other test looks. Their paths must be short.
+/// Returns a place with its own socket directory. Socket paths must be short.
 fn place(configuration: &str) -> (Place, tempfile::TempDir) {
     let run = tempfile::Builder::new().prefix("tp").tempdir().unwrap();
     let place = Place::with(configuration).variable("XDG_RUNTIME_DIR", run.path().to_str().unwrap());
@@ -30,7 +30,7 @@ fn place(configuration: &str) -> (Place, tempfile::TempDir) {
     (place, run)
 }
 
-/// A server that works, one that does not, and one that is left alone.
+/// Returns a healthy, a failing and a disabled server.
 fn servers(required: &str) -> String {
     format!(
         "
@@ -43,7 +43,7 @@ servers:
     )
 }
 
-/// The states in a list of servers.
+/// Returns the states in a list of servers.
 fn states(list: &Value) -> Vec<(String, String)> {
     let servers = list.as_array().unwrap().iter();
     let text = |server: &Value, key: &str| server[key].as_str().unwrap().to_owned();
@@ -84,7 +84,7 @@ fn servers_are_shown_without_starting_them_where_that_is_asked_for() {
         "{none:?}"
     );
 
-    // Those that are started for it.
+    // Servers that are started for the list.
     let list = place.run(&["servers", "ls", "-o", "yaml"]);
     let yaml = list.data();
     for line in [
@@ -101,7 +101,7 @@ fn servers_are_shown_without_starting_them_where_that_is_asked_for() {
     assert!(broken["since"].as_str().unwrap().ends_with('Z'), "{broken}");
 }
 
-/// Whoever asks in whatever way is told the same.
+/// All sources report the same states.
 #[test]
 fn probes_health_and_lists_agree_on_servers() {
     for (required, is_ready) in [("required: false", true), ("required: true", false)] {
@@ -115,7 +115,7 @@ fn probes_health_and_lists_agree_on_servers() {
             let listed = list();
             let health = place.run(&["health", "--address", &served.address, "-o", "json"]);
             let (probe, metrics) = (served.get("/readyz"), served.page("/metrics").1);
-            // One that is required is started again now and then: not in between.
+            // A required server is restarted now and then, but not in between.
             let after = list();
             let is_still = [&listed, &after].iter().all(|list| states(list) == expected)
                 && attempts(&listed) == attempts(&after);
@@ -162,7 +162,7 @@ fn probes_health_and_lists_agree_on_servers() {
     }
 }
 
-/// An API that lets nobody in.
+/// Starts an API that refuses all credentials.
 fn closed_api() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -209,12 +209,12 @@ tools:
         .lines()
         .find(|line| line.starts_with("search"))
         .unwrap();
-    assert!(row.contains("switched off"), "{table:?}");
+    assert!(row.contains("disabled"), "{table:?}");
     assert!(
-        table.stderr.contains("`search` is switched off in the gateway")
+        table.stderr.contains("`search` is disabled in the gateway")
             && table
                 .stderr
-                .contains("`toolplane tools enable search` switches it on again"),
+                .contains("`toolplane tools enable search` enables it again"),
         "{table:?}"
     );
     let list = place.run(&["tools", "ls", "-o", "json"]).json();
@@ -229,11 +229,11 @@ tools:
 
     let shown = place.run(&["tools", "show", "search"]);
     assert!(
-        shown.data().contains("switched off") && shown.data().contains("toolplane tools enable search"),
+        shown.data().contains("disabled") && shown.data().contains("toolplane tools enable search"),
         "{shown:?}"
     );
     let other = place.run(&["tools", "show", "free"]);
-    assert!(!other.data().contains("switched off"), "{other:?}");
+    assert!(!other.data().contains("disabled"), "{other:?}");
 
     let enabled = place.run(&["tools", "enable", "search"]);
     assert_eq!(enabled.code, 0, "{enabled:?}");
@@ -272,7 +272,7 @@ fn a_call_fails_on_purpose_and_says_so() {
     assert!(wrong.stderr.contains("chaos.yaml:2"), "{wrong:?}");
 }
 
-/// An API that hangs up on whoever has asked: it may have done what it was asked for.
+/// Starts an API that closes the connection after a request: it may have executed it.
 fn rude_api() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -380,7 +380,7 @@ impl Spoken {
         writeln!(self.stdin, "{message}").unwrap();
     }
 
-    /// Reads until a message holds this under that key.
+    /// Reads until a message has this value under that key.
     fn until(&mut self, key: &str, value: &Value) -> Value {
         loop {
             let mut line = String::new();
@@ -451,7 +451,7 @@ tools:
         .find(|line| line.starts_with("search"))
         .unwrap()
         .to_owned();
-    assert!(row.contains("switched off"), "{table:?}");
+    assert!(row.contains("disabled"), "{table:?}");
     assert!(table.stderr.contains("broken upstream"), "{table:?}");
     let list = place.run(&["tools", "ls", "-o", "json"]).json();
     let shown = &list
@@ -507,7 +507,7 @@ fn check_warns_of_names_that_a_clients_prefix_makes_too_long() {
         ));
         place.run(&["check"])
     };
-    // `mcp__toolplane__` has 16 characters, and most models take 64.
+    // `mcp__toolplane__` has 16 characters, and most models accept 64.
     let short = with(48);
     assert_eq!((short.code, short.stderr.as_str()), (0, ""), "{short:?}");
     let long = with(49);

@@ -1,4 +1,4 @@
-//! A configuration that changes while it is served.
+//! Changes of the configuration while it is served.
 
 use std::io::BufRead;
 
@@ -41,10 +41,10 @@ fn changed_files_count_and_bad_ones_do_not() {
     eventually("the second configuration", || tools(&served) == ["second"]);
     let mut line = String::new();
     served.stderr.read_line(&mut line).unwrap();
-    assert_eq!(line, "the configuration was loaded again\n");
+    assert_eq!(line, "the configuration was reloaded\n");
     place.write("toolplane.yaml", "tools: {bad: {descripton: d}}\n");
     let mut said = String::new();
-    while !said.contains("the configuration stays as it was") {
+    while !said.contains("the previous configuration stays in effect") {
         assert!(served.stderr.read_line(&mut said).unwrap() > 0, "{said}");
     }
     assert!(
@@ -56,10 +56,10 @@ fn changed_files_count_and_bad_ones_do_not() {
     eventually("the third configuration", || tools(&served) == ["third"]);
 }
 
-/// What it says until it has loaded the configuration again.
+/// Returns the messages up to a reload.
 fn said(served: &mut Served) -> String {
     let mut said = String::new();
-    while !said.ends_with("the configuration was loaded again\n") {
+    while !said.ends_with("the configuration was reloaded\n") {
         assert!(served.stderr.read_line(&mut said).unwrap() > 0, "{said}");
     }
     said
@@ -69,22 +69,22 @@ fn said(served: &mut Served) -> String {
 fn what_waits_for_another_start_is_named() {
     let with = |sections: &str| format!("{}{sections}", tool("one"));
     let place = Place::with(&with(""));
-    // It says itself where it listens, so that `gateway.listen` counts for nothing.
+    // The test sets the address, so `gateway.listen` has no effect.
     let mut served = Served::start_with(&place, &["--no-reload"]);
     let mut reload = |sections: &str| {
         place.write("toolplane.yaml", with(sections));
         signal(served.child.id(), Signal::HUP);
         said(&mut served)
     };
-    let quiet = "the configuration was loaded again\n";
+    let quiet = "the configuration was reloaded\n";
     assert_eq!(reload("health: {window: 1m}\nalerts: {min_calls: 1}\n"), quiet);
     assert_eq!(reload("gateway: {listen: '127.0.0.1:1'}\n"), quiet);
     let sections = "gateway: {metrics: true, sse_path: /sse}\ndefaults: {cache_bytes: 1MiB}\n";
     assert_eq!(
         reload(sections),
         format!(
-            "warning: what has changed of `gateway.sse_path`, `gateway.metrics` and `defaults.cache_bytes` takes effect when \
-             the gateway is started again\n{quiet}"
+            "warning: changes of `gateway.sse_path`, `gateway.metrics` and `defaults.cache_bytes` take effect after a \
+             restart of the gateway\n{quiet}"
         )
     );
     assert_eq!(reload(sections), quiet, "that is known");
@@ -115,7 +115,7 @@ fn hosts_and_origins_change_with_the_configuration() {
     let mut served = Served::start_with(&place, &["--no-reload"]);
     let statuses = |served: &Served| {
         let asked = |path: &str, headers: &str| served.page_with(path, headers).0;
-        // A stream of a session that is not there is refused after who asks.
+        // The origin is checked before the session, which does not exist.
         [
             asked("/mcp", "Host: before.example.com\r\n"),
             asked("/mcp", "Host: after.example.com\r\n"),
@@ -128,7 +128,7 @@ fn hosts_and_origins_change_with_the_configuration() {
     let hosts = "allowed_hosts: [after.example.com], allowed_origins: ['https://after.example.com']";
     place.write("toolplane.yaml", with(hosts));
     signal(served.child.id(), Signal::HUP);
-    assert_eq!(said(&mut served), "the configuration was loaded again\n");
+    assert_eq!(said(&mut served), "the configuration was reloaded\n");
     assert_eq!(statuses(&served), [403, 405, 405, 403, 200]);
 }
 

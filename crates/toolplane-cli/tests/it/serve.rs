@@ -21,7 +21,7 @@ tools:
     executor: {kind: mock, template: '{\"greeting\": \"Hello, {{ name }}!\"}'}
 ";
 
-/// A gateway with a tool of its own, a server that works and one that does not.
+/// Returns a gateway with its own tool, a healthy and a failing server.
 pub(crate) fn place() -> Place {
     let place = Place::with(&format!(
         "{TOOLS}
@@ -52,7 +52,7 @@ pub(crate) fn call(id: u32, name: &str, arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
 }
 
-/// What stands on stdout must be answers and nothing else.
+/// Checks that stdout contains answers only.
 #[track_caller]
 fn check_answers(run: &Run) {
     let answers: Vec<Value> = run
@@ -99,7 +99,7 @@ fn stdout_holds_answers_only_however_much_is_logged() {
     }
 }
 
-/// What node gives its children are sockets, what a shell gives them may be files.
+/// Node gives its children sockets, a shell may give them files.
 #[test]
 fn any_kind_of_stdin_and_stdout_will_do() {
     let place = place();
@@ -138,7 +138,7 @@ fn any_kind_of_stdin_and_stdout_will_do() {
     });
 }
 
-/// The mode of a pipe belongs to everyone who has it.
+/// The mode of a pipe belongs to all its users.
 #[test]
 fn pipes_are_left_as_they_were_found() {
     use rustix::fs::{OFlags, fcntl_getfl};
@@ -170,7 +170,7 @@ pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) address: String,
     pub(crate) stderr: BufReader<std::process::ChildStderr>,
-    /// What it said before it said where it is.
+    /// Messages before the address.
     pub(crate) said: String,
 }
 
@@ -208,12 +208,12 @@ impl Served {
         }
     }
 
-    /// Sends a message and returns the answer, head and all.
+    /// Sends a message and returns the answer with its head.
     pub(crate) fn post(&self, host: &str, message: &Value) -> String {
         self.send(host, "", message)
     }
 
-    /// Sends a message in the way of 2026-07-28.
+    /// Sends a message of 2026-07-28.
     pub(crate) fn post_modern(&self, message: &Value) -> String {
         let method = message["method"].as_str().unwrap();
         let headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
@@ -227,18 +227,18 @@ impl Served {
         answer
     }
 
-    /// Asks for a page; gives the status and the value of the answer.
+    /// Gets a page. Returns the status and the JSON of the answer.
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         let (status, body) = self.page(path);
         (status, serde_json::from_str(&body).unwrap())
     }
 
-    /// Asks for a page; gives the status and the text of the answer.
+    /// Gets a page. Returns the status and the text of the answer.
     pub(crate) fn page(&self, path: &str) -> (u16, String) {
         self.page_with(path, &format!("Host: {}\r\n", self.address))
     }
 
-    /// What is answered to a request for this page with these headers.
+    /// Gets a page with these headers.
     pub(crate) fn page_with(&self, path: &str, headers: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
@@ -252,7 +252,7 @@ impl Served {
         (head[9..12].parse().unwrap(), body.to_owned())
     }
 
-    /// Sends a message over a connection of its own, which brings the answer and ends.
+    /// Sends a message over its own connection, which carries the answer and ends.
     pub(crate) fn begin(&self, host: &str, headers: &str, message: &Value) -> TcpStream {
         let body = message.to_string();
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -274,7 +274,7 @@ impl Drop for Served {
     }
 }
 
-/// Also where a page calls the gateway by its own name.
+/// Pages of another origin are refused, also if they use the gateway's own name.
 #[test]
 fn pages_for_operators_are_for_no_page_of_another_origin() {
     let place = Place::with("gateway: {metrics: true, allowed_origins: ['https://app.example.com']}\n");
@@ -289,7 +289,7 @@ fn pages_for_operators_are_for_no_page_of_another_origin() {
         ] {
             let headers = format!("Host: {}\r\nOrigin: {origin}\r\n", served.address);
             assert_eq!(served.page_with(path, &headers).0, status, "{path} {origin}");
-            // Whatever is answered, no other page may read it.
+            // No other page may read any answer.
             let mut stream = TcpStream::connect(&served.address).unwrap();
             write!(
                 stream,
@@ -318,7 +318,7 @@ fn http_serves_the_same_tools() {
         answer.starts_with("HTTP/1.1 200 ") && answer.contains("Hello, them!"),
         "{answer}"
     );
-    // Another name for this machine is a web page's trick.
+    // Another name for this machine indicates DNS rebinding.
     let answer = served.post("evil.example.com", &call(3, "greet", &json!({"name": "us"})));
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
 }
@@ -399,7 +399,7 @@ fn collect(stream: &mut TcpStream) -> (String, String) {
 fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    // Traces and metrics: nothing is logged.
+    // Traces and metrics only: nothing is logged.
     let collector = std::thread::spawn(move || {
         let mut requests = [(); 2].map(|()| collect(&mut listener.accept().unwrap().0));
         requests.sort();
@@ -407,7 +407,7 @@ fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
     });
     let arguments = ["call", "greet", "name=us"];
     let place = Place::with(TOOLS).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
-    // No proxy comes between, where nothing listens anyway.
+    // The proxy of the environment, which does not listen, is not used.
     let place = place
         .variable("HTTP_PROXY", "http://127.0.0.1:1")
         .variable("http_proxy", "http://127.0.0.1:1");
@@ -432,7 +432,7 @@ fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
             assert!(body.contains(text), "{text} in {body}");
         }
     }
-    // Nobody is there any more.
+    // The collector is gone.
     let place = Place::with(TOOLS).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
     let run = place.run(&arguments);
     assert_eq!(run.code, 0, "{run:?}");
@@ -450,9 +450,10 @@ fn variables_of_traces_that_lead_nowhere_are_told_of_once() {
         assert_eq!(run.code, 0, "{run:?}");
         run.stderr
     };
-    let no_url = format!("warning: `{ENDPOINT}` is no `http` or `https` URL: nothing is exported to it\n");
+    let no_url =
+        format!("warning: `{ENDPOINT}` is not an `http` or `https` URL: nothing is exported to it\n");
     assert_eq!(run(&[(ENDPOINT, "collector:4318")]), no_url);
-    // Whoever wants no traces need not hear of them.
+    // Disabled telemetry is not reported.
     let off = ("OTEL_SDK_DISABLED", "true");
     assert_eq!(run(&[(ENDPOINT, "collector:4318"), off]), "");
     let certificate = ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem");
@@ -468,7 +469,7 @@ fn variables_of_traces_that_lead_nowhere_are_told_of_once() {
 
 #[test]
 fn spans_that_are_lost_are_told_once() {
-    // It takes connections and never answers.
+    // Accepts connections and never answers.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let place = place()

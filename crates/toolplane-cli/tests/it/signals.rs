@@ -1,4 +1,4 @@
-//! What happens when someone wants it to end.
+//! Signals and the end of the process.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -14,7 +14,7 @@ use crate::{
     serve::{Served, call, place, requests},
 };
 
-/// A tool that takes its time, here and in a server.
+/// Returns a slow tool, as a mock and in a server.
 fn slow(milliseconds: u32) -> Place {
     let tools = format!(
         "tools: {{slow: {{description: d, executor: {{kind: mock, result: done, latency_ms: {milliseconds}}}}}}}"
@@ -47,7 +47,7 @@ fn a_call_that_is_cut_short_says_by_what() {
     }
 }
 
-/// A gateway over stdio that has answered the handshake and has a slow call under way.
+/// Returns a gateway over stdio after the handshake, with a slow call in flight.
 fn under_way(place: &Place, tool: &str) -> (Child, BufReader<ChildStdout>) {
     let mut child = place
         .command(&["serve", "--stdio"])
@@ -66,10 +66,10 @@ fn under_way(place: &Place, tool: &str) -> (Child, BufReader<ChildStdout>) {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     answer(&mut stdout, &json!("list"));
     writeln!(stdin, "{}", call(7, tool, &json!({}))).unwrap();
-    // Requests are begun in their order: with the answer to the second, the first is under way.
+    // Requests begin in order: with the answer to the second, the first is in flight.
     writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": 8, "method": "ping"})).unwrap();
     answer(&mut stdout, &json!(8));
-    // The client's end stays open, as it does when a client is told to end its servers.
+    // The client's end stays open, as it does when a client ends its servers.
     child.stdin = Some(stdin);
     (child, stdout)
 }
@@ -108,7 +108,7 @@ fn a_call_that_is_under_way_is_answered_before_the_end() {
 
 #[test]
 fn a_second_signal_ends_at_once() {
-    // Nor does a server that will not go keep anyone: it goes with the gateway.
+    // A server that ignores signals does not delay the end: it is killed with the gateway.
     let place = slow(600_000);
     let stubborn = format!("trap '' TERM INT; {BINARY} -c inner.yaml serve --stdio; sleep 600");
     let configuration = json!({
@@ -162,14 +162,14 @@ fn http_ends_in_order() {
     assert!(said.contains("ending: "), "{said}");
 }
 
-/// The gateway says that it is about to end.
+/// Waits for the message that the gateway ends.
 fn until_it_ends(served: &mut Served) {
     let mut line = String::new();
     served.stderr.read_line(&mut line).unwrap();
     assert!(line.starts_with("ending: "), "{line}");
 }
 
-/// A tool that is an HTTP API of the test's own, so that its calls last as long as the test wants, beside a server.
+/// Returns a tool that calls an HTTP API of the test, so that its calls last as long as the test wants, and a server.
 fn held() -> (Place, TcpListener) {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", upstream.local_addr().unwrap());
@@ -183,7 +183,7 @@ fn held() -> (Place, TcpListener) {
     (place, upstream)
 }
 
-/// Calls that are under way: the clients' ends of them, and the API's.
+/// Begins calls. Returns the clients' ends of them, and the API's.
 fn begun(served: &Served, upstream: &TcpListener) -> (Vec<TcpStream>, Vec<TcpStream>) {
     let message = call(1, "api", &json!({}));
     let begin = |_| served.begin(&served.address, "", &message);
@@ -238,8 +238,8 @@ fn a_second_signal_cuts_off_calls_over_http() {
     }
 }
 
-/// A server of the older era asks in the middle of a call, whose modern client is to come back with the answer. When the
-/// gateway ends before that, nobody need look into the call.
+/// A legacy server asks in the middle of a call, whose modern client is to return with the answer. If the gateway ends
+/// before that, no alert is raised.
 #[test]
 fn a_call_that_waits_for_its_client_raises_no_alert_at_the_end() {
     let place = Place::with(&format!(

@@ -1,4 +1,4 @@
-//! Gateways are found by whoever is the same user, whichever variables they were started with.
+//! Discovery of gateways by the same user, whichever variables they were started with.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ tools:
   x: {description: Waits for approval, executor: {kind: mock, result: {done: true}}}
 ";
 
-/// A gateway of which another gateway is a server.
+/// Returns a gateway with another gateway as its server.
 fn outer() -> Place {
     let place = Place::with(&format!(
         "servers: {{b: {{command: {BINARY}, args: [serve, --stdio, --config, b.yaml]}}}}"
@@ -29,7 +29,7 @@ fn outer() -> Place {
     place
 }
 
-/// The command with no more of an environment than the SDK for TypeScript gives to servers over stdio.
+/// Returns the command with the environment that the TypeScript SDK gives to servers over stdio.
 fn by_an_sdk(place: &Place) -> Command {
     let mut command = place.command(&["serve", "--stdio"]);
     command
@@ -58,7 +58,7 @@ fn handles(run: &Run) -> Vec<String> {
         .collect()
 }
 
-/// The sockets of a directory.
+/// Returns the sockets of a directory.
 fn sockets(directory: &std::path::Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -110,7 +110,7 @@ fn several_gateways_are_found_also_where_earlier_versions_had_their_sockets() {
     for gateway in &mut gateways {
         gateway.call("x", &json!({}));
     }
-    // One is where versions before had it with `XDG_RUNTIME_DIR`, and one where they had it without.
+    // Earlier versions had them here with `XDG_RUNTIME_DIR`, and there without.
     let directory = place.path().join(SOCKETS);
     let of_process = |n: usize| {
         let process = format!("gateway-{}-", gateways[n].child.id());
@@ -192,7 +192,7 @@ fn no_gateway_is_told_as_no_gateway() {
         health.stderr.contains("`toolplane serve` starts one"),
         "{health:?}"
     );
-    // Lists that only add what gateways say do without one.
+    // Lists that only add the state of gateways work without one.
     assert_eq!(place.run(&["tools", "ls"]).code, 0);
 }
 

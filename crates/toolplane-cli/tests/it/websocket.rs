@@ -14,7 +14,8 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::binary::{Place, Run};
 
-/// Starts a server that wants the token `fresh-token` and returns its address. It tells `on_refusal` before it refuses another.
+/// Starts a server that requires the token `fresh-token` and returns its address. It calls `on_refusal` before it
+/// refuses another token.
 fn server(on_refusal: impl Fn() + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

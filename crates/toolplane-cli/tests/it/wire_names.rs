@@ -1,7 +1,7 @@
-//! Names that others read: they stay when our own words change.
+//! Snapshot of names that others read: they stay when our own words change.
 //!
-//! The snapshot holds names alone, not the words around them. A line that is gone or spelled in another way breaks whoever
-//! reads it: a dashboard, a script, a client. A new line is fine.
+//! The snapshot contains names only, not the texts around them. A line that is removed or respelled breaks its readers:
+//! dashboards, scripts, clients. A new line is fine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,7 @@ tools:
     executor: {kind: http, url: 'https://127.0.0.1:1/x'}
 ";
 
-/// How the names begin that are written as texts in the code: keys of `_meta`, metrics, attributes of spans.
+/// Beginnings of names in the code: keys of `_meta`, metrics, span attributes.
 const BEGINNINGS: [&str; 10] = [
     "dev.toolplane/",
     "toolplane_",
@@ -61,7 +61,7 @@ const BEGINNINGS: [&str; 10] = [
     "server.",
 ];
 
-/// Names by where they are read.
+/// Names by the place where they are read.
 #[derive(Default)]
 struct Names(BTreeMap<String, BTreeSet<String>>);
 
@@ -113,7 +113,7 @@ impl Names {
     }
 }
 
-/// The verbs and options, by the page that the program writes of itself.
+/// Adds the verbs and options, from the page that the program prints of itself.
 fn command_line(names: &mut Names, page: &str) {
     let mut verb = String::new();
     for line in page.lines() {
@@ -130,7 +130,7 @@ fn command_line(names: &mut Names, page: &str) {
     }
 }
 
-/// The keys and the words of the configuration, by its JSON Schema.
+/// Adds the keys and the words of the configuration, from its JSON Schema.
 fn configuration(names: &mut Names, schema: &Value) {
     match schema {
         Value::Object(members) => {
@@ -155,7 +155,7 @@ fn configuration(names: &mut Names, schema: &Value) {
     }
 }
 
-/// The texts in the code that are names on a wire.
+/// Adds the texts in the code that are names on a wire.
 fn sources(names: &mut Names, folder: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -182,7 +182,7 @@ fn is_name(text: &str) -> bool {
         && !is_file
 }
 
-/// The metrics with their labels, by the page of a gateway.
+/// Adds the metrics with their labels, from the page of a gateway.
 fn metrics(names: &mut Names, page: &str) {
     for line in page.lines() {
         if let Some(kind) = line.strip_prefix("# TYPE ") {
@@ -196,7 +196,7 @@ fn metrics(names: &mut Names, page: &str) {
     }
 }
 
-/// The members of the log's lines, which are JSON.
+/// Adds the members of log lines, which are JSON.
 fn log(names: &mut Names, lines: &str) {
     for line in lines.lines() {
         if let Ok(Value::Object(line)) = serde_json::from_str(line) {
@@ -205,7 +205,7 @@ fn log(names: &mut Names, lines: &str) {
     }
 }
 
-/// What a gateway answers over HTTP: results, health and metrics.
+/// Adds the answers of a gateway over HTTP: results, health and metrics.
 fn gateway(names: &mut Names, place: &Place) {
     let served = Served::start(place);
     let ask = ["health", "--address", &served.address, "-o", "json"];

@@ -1,9 +1,12 @@
-//! What CI simulates, and that the checks find what they are for.
+//! The simulations of CI, and tests of the checks.
 
 use std::time::Duration;
 
 use toolplane::core::{DegradedStep, ErrorKind};
-use toolplane_sim::{Attempt, Ending, Given, Invocation, Operation, Record, Result, Said, check, run};
+use toolplane_sim::{
+    AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness,
+    SimulationRecord, check, run,
+};
 
 #[test]
 fn two_hundred_worlds() {
@@ -48,9 +51,9 @@ fn the_same_seed_is_the_same_history() {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A call of one second that came out like this.
-fn invocation(result: Result) -> Invocation {
-    Invocation {
+/// Returns a call of one second with this result.
+fn invocation(result: CallResult) -> CallRecord {
+    CallRecord {
         began: SECOND,
         limit: 2 * SECOND,
         generation: 0,
@@ -59,61 +62,67 @@ fn invocation(result: Result) -> Invocation {
     }
 }
 
-fn record(operation: Operation) -> Record {
-    let mut record = Record::default();
+fn record(operation: OperationRecord) -> SimulationRecord {
+    let mut record = SimulationRecord::default();
     record.operations.push(operation);
     record
 }
 
 #[test]
 fn the_checks_find_what_they_are_for() {
-    let pay = |result, n_effects| Operation {
+    let pay = |result, n_effects| OperationRecord {
         tool: "pay",
         invocations: vec![invocation(result)],
         n_effects,
-        ..Operation::default()
+        ..OperationRecord::default()
     };
     let good = [
-        pay(Result::Answered, 1),
-        pay(Result::Failed(ErrorKind::Unavailable), 0),
-        pay(Result::Failed(ErrorKind::OutcomeUnknown), 1),
-        pay(Result::Failed(ErrorKind::OutcomeUnknown), 0),
-        pay(Result::Withdrawn, 1),
-        pay(Result::Degraded(DegradedStep::Fallback), 1),
-        pay(Result::Degraded(DegradedStep::Default), 0),
-        Operation {
+        pay(CallResult::Answered, 1),
+        pay(CallResult::Failed(ErrorKind::Unavailable), 0),
+        pay(CallResult::Failed(ErrorKind::OutcomeUnknown), 1),
+        pay(CallResult::Failed(ErrorKind::OutcomeUnknown), 0),
+        pay(CallResult::Withdrawn, 1),
+        pay(CallResult::Degraded(DegradedStep::Fallback), 1),
+        pay(CallResult::Degraded(DegradedStep::Default), 0),
+        OperationRecord {
             is_repeatable: true,
-            ..pay(Result::Failed(ErrorKind::Timeout), 3)
+            ..pay(CallResult::Failed(ErrorKind::Timeout), 3)
         },
     ];
     for operation in good {
         assert_eq!(check(&record(operation)), Vec::<String>::new());
     }
-    let never = Invocation {
+    let never = CallRecord {
         ended: None,
-        ..invocation(Result::Withdrawn)
+        ..invocation(CallResult::Withdrawn)
     };
-    let late = Invocation {
+    let late = CallRecord {
         limit: SECOND / 2,
-        ..invocation(Result::Answered)
+        ..invocation(CallResult::Answered)
     };
-    let with = |invocation| Operation {
+    let with = |invocation| OperationRecord {
         invocations: vec![invocation],
-        ..pay(Result::Answered, 1)
+        ..pay(CallResult::Answered, 1)
     };
     let bad = [
-        (pay(Result::Answered, 2), "done 2 times"),
-        (pay(Result::Answered, 0), "answered, and not done"),
-        (pay(Result::Failed(ErrorKind::Timeout), 1), "told that it is not"),
+        (pay(CallResult::Answered, 2), "done 2 times"),
+        (pay(CallResult::Answered, 0), "answered, and not done"),
         (
-            pay(Result::Degraded(DegradedStep::Default), 1),
+            pay(CallResult::Failed(ErrorKind::Timeout), 1),
             "told that it is not",
         ),
         (
-            pay(Result::Degraded(DegradedStep::Fallback), 0),
+            pay(CallResult::Degraded(DegradedStep::Default), 1),
+            "told that it is not",
+        ),
+        (
+            pay(CallResult::Degraded(DegradedStep::Fallback), 0),
             "answered, and not done",
         ),
-        (pay(Result::Degraded(DegradedStep::Fallback), 2), "done 2 times"),
+        (
+            pay(CallResult::Degraded(DegradedStep::Fallback), 2),
+            "done 2 times",
+        ),
         (with(never), "never ended"),
         (with(late), "took 1s, where 500ms were left"),
     ];
@@ -123,31 +132,31 @@ fn the_checks_find_what_they_are_for() {
     }
 }
 
-/// The end of an attempt at this second.
-fn ending(at: u64) -> Ending {
-    Ending {
+/// Returns the end of an attempt at this second.
+fn ending(at: u64) -> AttemptEnd {
+    AttemptEnd {
         operation: 0,
         at: Duration::from_secs(at),
         generation: 0,
     }
 }
 
-/// A question to a tool whose answers are kept: answered at the times of `answers`, and called from 10 s to 12 s, when
-/// it was given this one of them.
-fn question(answers: &[u64], result: Result, answer: usize, said: Said) -> Record {
-    let mut record = record(Operation {
+/// Returns a question to a cached tool: answered at the times of `answers`, and called from 10 s to 12 s, when it
+/// received the given one of them.
+fn question(answers: &[u64], result: CallResult, answer: usize, said: ReplyFreshness) -> SimulationRecord {
+    let mut record = record(OperationRecord {
         tool: "look",
         is_repeatable: true,
         is_kept: true,
         n_effects: answers.len(),
-        invocations: vec![Invocation {
+        invocations: vec![CallRecord {
             began: 10 * SECOND,
             limit: 20 * SECOND,
             generation: 0,
             ended: Some((12 * SECOND, result)),
-            given: Some(Given { answer, said }),
+            given: Some(ReceivedAnswer { answer, said }),
         }],
-        ..Operation::default()
+        ..OperationRecord::default()
     });
     record.answers = answers.iter().map(|at| ending(*at)).collect();
     record
@@ -155,34 +164,34 @@ fn question(answers: &[u64], result: Result, answer: usize, said: Said) -> Recor
 
 #[test]
 fn the_checks_find_answers_that_are_old() {
-    let stale = Result::Degraded(DegradedStep::Stale);
-    let old = |age, after| Said::Stale(Duration::from_secs(age), after);
+    let stale = CallResult::Degraded(DegradedStep::Stale);
+    let old = |age, after| ReplyFreshness::Stale(Duration::from_secs(age), after);
     let failed = Some(ErrorKind::Unavailable);
     let good = [
-        question(&[12], Result::Answered, 0, Said::Nothing),
-        question(&[11], Result::Answered, 0, Said::Nothing),
-        question(&[11], Result::Answered, 0, Said::Kept(SECOND)),
+        question(&[12], CallResult::Answered, 0, ReplyFreshness::Unmarked),
+        question(&[11], CallResult::Answered, 0, ReplyFreshness::Unmarked),
+        question(&[11], CallResult::Answered, 0, ReplyFreshness::Cached(SECOND)),
         question(&[3, 7], stale, 1, old(5, failed)),
         question(&[6], stale, 0, old(6, Some(ErrorKind::Timeout))),
     ];
     for record in good {
         assert_eq!(check(&record), Vec::<String>::new());
     }
-    let with = |change: fn(&mut Record)| {
+    let with = |change: fn(&mut SimulationRecord)| {
         let mut record = question(&[7, 7], stale, 0, old(5, failed));
         change(&mut record);
         record
     };
-    // Another configuration has its answer at the same time.
+    // Another configuration has an answer at the same time.
     let both = with(|record| record.answers[1].generation = 1);
     assert_eq!(check(&both), Vec::<String>::new());
     let bad = [
         (
-            question(&[8], Result::Answered, 0, Said::Nothing),
+            question(&[8], CallResult::Answered, 0, ReplyFreshness::Unmarked),
             "an old answer that does not say so",
         ),
         (
-            question(&[9], Result::Answered, 0, Said::Kept(3 * SECOND)),
+            question(&[9], CallResult::Answered, 0, ReplyFreshness::Cached(3 * SECOND)),
             "of 3s ago, where 1s are allowed",
         ),
         (
@@ -231,27 +240,27 @@ fn the_checks_find_answers_that_are_old() {
         let found = check(&record);
         assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
     }
-    // What may run twice can be lost and asked again.
+    // A repeatable call can be lost and made again.
     let lost = with(|record| record.losses.push(ending(11)));
     assert_eq!(check(&lost), Vec::<String>::new());
 }
 
 #[test]
 fn the_checks_find_attempts_that_are_too_many() {
-    let pay = Operation {
+    let pay = OperationRecord {
         tool: "pay",
-        invocations: vec![invocation(Result::Answered)],
+        invocations: vec![invocation(CallResult::Answered)],
         n_effects: 1,
-        ..Operation::default()
+        ..OperationRecord::default()
     };
     let mut hedged = record(pay.clone());
-    hedged.attempts = vec![Attempt {
+    hedged.attempts = vec![AttemptRecord {
         operation: 0,
         at: SECOND,
         number: 2,
         stands_in: false,
         is_hedge: true,
-        ..Attempt::default()
+        ..AttemptRecord::default()
     }];
     assert!(
         check(&hedged)[0].contains("must not run twice"),
@@ -260,13 +269,13 @@ fn the_checks_find_attempts_that_are_too_many() {
     );
     let mut storm = record(pay);
     storm.attempts = vec![
-        Attempt {
+        AttemptRecord {
             operation: 0,
             at: SECOND,
             number: 2,
             stands_in: false,
             is_hedge: false,
-            ..Attempt::default()
+            ..AttemptRecord::default()
         };
         50
     ];
@@ -279,56 +288,56 @@ fn the_checks_find_attempts_that_are_too_many() {
 
 #[test]
 fn what_stands_in_for_a_tool_that_may_have_run_is_found() {
-    let pay = Attempt {
+    let pay = AttemptRecord {
         at: SECOND,
         number: 1,
         sent: Some(SECOND),
         over: Some(2 * SECOND),
-        ..Attempt::default()
+        ..AttemptRecord::default()
     };
-    let stand_in = Attempt {
+    let stand_in = AttemptRecord {
         at: 2 * SECOND,
         number: 1,
         stands_in: true,
-        ..Attempt::default()
+        ..AttemptRecord::default()
     };
-    let unharmed: [fn(&mut Attempt); 4] = [
+    let unharmed: [fn(&mut AttemptRecord); 4] = [
         |attempt| attempt.sent = None,
         |attempt| attempt.is_not_taken = true,
         |attempt| attempt.is_repeatable = true,
         |attempt| attempt.call = 7,
     ];
-    let of = |attempts: &[Attempt], result| {
-        let invocation = Invocation {
+    let of = |attempts: &[AttemptRecord], result| {
+        let invocation = CallRecord {
             began: SECOND,
             limit: 60 * SECOND,
             generation: 0,
             ended: Some((3 * SECOND, result)),
             given: None,
         };
-        let operation = Operation {
+        let operation = OperationRecord {
             tool: "pay",
             is_repeatable: true,
             invocations: vec![invocation],
             n_effects: 1,
-            ..Operation::default()
+            ..OperationRecord::default()
         };
-        check(&Record {
+        check(&SimulationRecord {
             operations: vec![operation],
             attempts: attempts.to_vec(),
             elapsed: 3 * SECOND,
-            ..Record::default()
+            ..SimulationRecord::default()
         })
     };
     let (fallback, given) = (DegradedStep::Fallback, DegradedStep::Default);
-    let found = of(&[pay, stand_in], Result::Degraded(fallback));
+    let found = of(&[pay, stand_in], CallResult::Degraded(fallback));
     assert!(found[0].contains("another tool was called"), "{found:?}");
-    let found = of(&[pay], Result::Degraded(given));
+    let found = of(&[pay], CallResult::Degraded(given));
     assert!(found[0].contains("its tool may have run"), "{found:?}");
     for change in unharmed {
         let mut first = pay;
         change(&mut first);
-        let found = of(&[first, stand_in], Result::Degraded(fallback));
+        let found = of(&[first, stand_in], CallResult::Degraded(fallback));
         assert!(found.is_empty(), "{found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The ledger: what it counts, and under which ids.
+//! Tests of the execution counter.
 
 use serde_json::{Value, json};
 use tokio::{

@@ -1,4 +1,4 @@
-//! What each fault does to those who meet it, over sockets and pipes.
+//! Effects of each fault, over sockets and pipes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ledger;

@@ -1,4 +1,4 @@
-//! `tp-fault` as a program.
+//! Tests of the program `tp-fault`.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ fn tp_fault() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tp-fault"))
 }
 
-/// A program that listens; dropping it ends it.
+/// A listening program, which ends when dropped.
 struct Listening {
     child: Child,
     address: String,
@@ -58,7 +58,7 @@ fn run(arguments: &[&str], input: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // One that ends at once reads nothing.
+    // A program that ends at once reads nothing.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -168,16 +168,16 @@ fn what_cannot_be_is_refused_with_words() {
     for (arguments, part) in [
         (
             &["stdio", "--fault", "cut:response", "--", "cat"][..],
-            "`cut:response` is no fault: it has no value",
+            "invalid fault `cut:response`: missing value",
         ),
         (
             &["stdio", "--fault", "status=503", "--", "cat"],
-            "`status=503` is for connections",
+            "`status=503` applies to connections",
         ),
         (&["stdio", "--starts", "1", "--", "cat"], "--history"),
         (
             &["proxy", "--to", "127.0.0.1:1", "--fault", "exit=1"],
-            "`exit=1` is for a wrapped program",
+            "`exit=1` applies to wrapped programs",
         ),
         (
             &["ledger", "--history", "no/such/folder/file"],

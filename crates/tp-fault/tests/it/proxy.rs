@@ -1,4 +1,4 @@
-//! The proxy in front of a ledger, as a client of plain bytes sees it.
+//! The proxy in front of an execution counter, from the view of a client of plain bytes.
 
 use std::{
     io::{self, ErrorKind},
@@ -11,10 +11,10 @@ use tokio::{
     time::timeout,
 };
 use tp_fault::{
-    ExecutionCounter, ExecutionCounterOptions, Fault, FaultEvent, Plan, Proxy, ProxyOptions, Way,
+    Direction, ExecutionCounter, ExecutionCounterOptions, Fault, FaultEvent, Plan, Proxy, ProxyOptions,
 };
 
-/// How long a test may hang before it fails.
+/// Time limit of a test, to detect a hang.
 const LONG: Duration = Duration::from_secs(30);
 
 fn fault(text: &str) -> Fault {
@@ -26,7 +26,7 @@ fn request(id: &str) -> String {
     format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Sends a request on a connection of its own and reads all that comes until the end.
+/// Sends a request on its own connection and reads until the end.
 async fn ask(proxy: &Proxy, id: &str) -> (String, io::Result<()>) {
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     client.write_all(request(id).as_bytes()).await.unwrap();
@@ -61,7 +61,9 @@ async fn answered(client: &mut TcpStream, id: &str) -> String {
 #[tokio::test]
 async fn without_faults_bytes_pass_and_connections_stay() {
     let ledger = ExecutionCounter::start().await.unwrap();
-    let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
+    let proxy = Proxy::start(ledger.address(), Plan::without_faults())
+        .await
+        .unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     for n in 1..=3 {
         let answer = answered(&mut client, "a").await;
@@ -79,16 +81,18 @@ async fn without_faults_bytes_pass_and_connections_stay() {
 #[tokio::test]
 async fn a_request_that_is_cut_is_done_only_when_it_was_whole() {
     let ledger = ExecutionCounter::start().await.unwrap();
-    let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
+    let proxy = Proxy::start(ledger.address(), Plan::without_faults())
+        .await
+        .unwrap();
     for ending in ["cut", "reset"] {
         let length = request("cut-000").len();
         for after in 0..=length {
             let id = format!("{ending}-{after:03}");
             proxy
-                .set(Plan::new([fault(&format!("{ending}:request={after}"))]))
+                .set_plan(Plan::new([fault(&format!("{ending}:request={after}"))]))
                 .unwrap();
             let (answer, ended) = ask(&proxy, &id).await;
-            proxy.settled().await;
+            proxy.wait_until_settled().await;
             let is_whole = after >= request(&id).len();
             assert_eq!(answer, "", "{ending} {after}");
             assert_eq!(ledger.executions(&id), u64::from(is_whole), "{ending} {after}");
@@ -101,21 +105,23 @@ async fn a_request_that_is_cut_is_done_only_when_it_was_whole() {
 #[tokio::test]
 async fn a_response_that_is_cut_has_so_many_bytes_and_was_done() {
     let ledger = ExecutionCounter::start().await.unwrap();
-    let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
+    let proxy = Proxy::start(ledger.address(), Plan::without_faults())
+        .await
+        .unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     let whole = answered(&mut client, "000").await;
     for after in 0..=whole.len() {
         let id = format!("{after:03}x");
         proxy
-            .set(Plan::new([fault(&format!("cut:response={after}"))]))
+            .set_plan(Plan::new([fault(&format!("cut:response={after}"))]))
             .unwrap();
         let (answer, ended) = ask(&proxy, &id).await;
-        proxy.settled().await;
+        proxy.wait_until_settled().await;
         assert!(ended.is_ok(), "it ends in order");
         assert_eq!(answer.len(), after);
         assert_eq!(ledger.executions(&id), 1, "cut at {after}");
         let cut = FaultEvent::Cut {
-            way: Way::Response,
+            direction: Direction::Response,
             after: after as u64,
         };
         assert_eq!(proxy.history().count(|event| *event == cut), 1);
@@ -126,13 +132,15 @@ async fn a_response_that_is_cut_has_so_many_bytes_and_was_done() {
 async fn half_of_a_connection_can_end() {
     let ledger = ExecutionCounter::start().await.unwrap();
     let whole = request("half").len();
-    // All of the request and then its end: the answer still comes.
+    // All of the request and then its end: the answer still arrives.
     let plan = Plan::new([fault(&format!("half-close:request={whole}"))]);
     let proxy = Proxy::start(ledger.address(), plan).await.unwrap();
     let (answer, _) = ask(&proxy, "half").await;
     assert!(answer.ends_with(r#"{"id":"half","n":1}"#), "{answer}");
-    // The answer ends, and the client can go on speaking to nobody.
-    proxy.set(Plan::new([fault("half-close:response=8")])).unwrap();
+    // The answer ends, while the client can still write.
+    proxy
+        .set_plan(Plan::new([fault("half-close:response=8")]))
+        .unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     client.write_all(request("half").as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -175,7 +183,7 @@ async fn a_black_hole_takes_everything_and_says_nothing() {
         clients.push(client);
     }
     let waits = async {
-        while proxy.history().most_waiting() < 3 {
+        while proxy.history().max_concurrent_requests() < 3 {
             tokio::task::yield_now().await;
         }
     };
@@ -217,9 +225,9 @@ async fn connections_are_refused_until_the_proxy_is_opened() {
     let ledger = ExecutionCounter::start().await.unwrap();
     let options = ProxyOptions {
         is_closed: true,
-        ..ProxyOptions::to(ledger.address())
+        ..ProxyOptions::new(ledger.address())
     };
-    let proxy = Proxy::with(options).await.unwrap();
+    let proxy = Proxy::with_options(options).await.unwrap();
     for _ in 0..3 {
         let error = TcpStream::connect(proxy.address()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
@@ -235,8 +243,10 @@ async fn a_client_that_leaves_takes_its_connection_to_the_upstream_with_it() {
         is_mute: true,
         ..ExecutionCounterOptions::default()
     };
-    let ledger = ExecutionCounter::with(options).await.unwrap();
-    let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
+    let ledger = ExecutionCounter::with_options(options).await.unwrap();
+    let proxy = Proxy::start(ledger.address(), Plan::without_faults())
+        .await
+        .unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     client.write_all(request("a").as_bytes()).await.unwrap();
     let until = |event: FaultEvent| {
@@ -258,7 +268,7 @@ async fn a_client_that_leaves_takes_its_connection_to_the_upstream_with_it() {
 
 #[tokio::test]
 async fn plain_tcp_is_one_exchange_for_each_connection() {
-    // It says back what it hears, and is done when the other one is.
+    // An echo server, which closes when the client does.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let upstream = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -273,9 +283,9 @@ async fn plain_tcp_is_one_exchange_for_each_connection() {
     let options = ProxyOptions {
         is_tcp: true,
         plan,
-        ..ProxyOptions::to(upstream)
+        ..ProxyOptions::new(upstream)
     };
-    let proxy = Proxy::with(options).await.unwrap();
+    let proxy = Proxy::with_options(options).await.unwrap();
     for expected in ["hello world", "hello"] {
         let mut client = TcpStream::connect(proxy.address()).await.unwrap();
         client.write_all(b"hello ").await.unwrap();
@@ -293,12 +303,14 @@ async fn plain_tcp_is_one_exchange_for_each_connection() {
 #[tokio::test]
 async fn an_upstream_that_is_not_there_closes_the_connection() {
     let ledger = ExecutionCounter::start().await.unwrap();
-    let nobody = Proxy::with(ProxyOptions {
+    let nobody = Proxy::with_options(ProxyOptions {
         is_closed: true,
-        ..ProxyOptions::to(ledger.address())
+        ..ProxyOptions::new(ledger.address())
     });
     let nobody = nobody.await.unwrap();
-    let proxy = Proxy::start(nobody.address(), Plan::nothing()).await.unwrap();
+    let proxy = Proxy::start(nobody.address(), Plan::without_faults())
+        .await
+        .unwrap();
     assert_eq!(ask(&proxy, "a").await.0, "");
     assert_eq!(
         proxy.history().count(|event| *event == FaultEvent::Unreachable),
@@ -315,19 +327,19 @@ async fn faults_of_programs_are_refused() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("`{text}` is for a wrapped program: a connection has no such fault")
+            format!("`{text}` applies to wrapped programs, not to connections")
         );
     }
     let options = ProxyOptions {
         is_tcp: true,
         plan: Plan::new([fault("status=503")]),
-        ..ProxyOptions::to(ledger.address())
+        ..ProxyOptions::new(ledger.address())
     };
     assert!(
-        Proxy::with(options)
+        Proxy::with_options(options)
             .await
             .unwrap_err()
             .to_string()
-            .contains("plain TCP has no such fault")
+            .contains("not to plain TCP")
     );
 }

@@ -1,4 +1,4 @@
-//! How faults are written.
+//! Spellings of faults.
 
 use tp_fault::Fault;
 
@@ -34,18 +34,18 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         ("cut", "write `delay:WAY=MIN..MAX`"),
         ("cut=17", "write `delay:WAY=MIN..MAX`"),
         ("cut:answer=17", "`answer` is neither `request` nor `response`"),
-        ("cut:request", "it has no value"),
-        ("cut:request=-1", "`-1` is not a number that fits there"),
+        ("cut:request", "missing value"),
+        ("cut:request=-1", "invalid number `-1`"),
         ("rate:response=0", "a rate of 0 is a `black-hole`"),
         ("drip:response=1", "such as `drip:response=1@100ms`"),
         ("drip:response=0@1s", "a piece has at least one byte"),
         ("delay:response=2", "write it like `100ms` or `2s`"),
         ("delay:response=2s..1s", "shorter than the shortest"),
-        ("status=600", "from 200 to 599"),
+        ("status=600", "not from 200 to 599"),
         ("status=503;soon", "is not `retry-after=…`"),
     ] {
         let error = text.parse::<Fault>().expect_err(text).to_string();
-        assert!(error.starts_with(&format!("`{text}` is no fault: ")), "{error}");
+        assert!(error.starts_with(&format!("invalid fault `{text}`: ")), "{error}");
         assert!(error.contains(part), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A wrapped program, here one that says back each line, as its client sees it.
+//! A wrapped program that echoes each line, from the view of its client.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::{
 };
 use tp_fault::{Fault, FaultEvent, History, Plan, WrapOptions, wrap};
 
-/// How long a test may hang before it fails.
+/// Time limit of a test, to detect a hang.
 const LONG: Duration = Duration::from_secs(30);
 
 struct Client {
@@ -20,7 +20,7 @@ struct Client {
 }
 
 impl Client {
-    /// Wraps a shell that runs this.
+    /// Wraps a shell that runs this script.
     fn of(script: &str, plan: Plan) -> Self {
         let (input, theirs) = duplex(4096);
         let (output, ours) = duplex(4096);
@@ -48,7 +48,7 @@ impl Client {
         input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    /// The next bytes that come, as many as this text has.
+    /// Reads as many bytes as this text has.
     async fn hear(&mut self, text: &str) {
         let mut heard = vec![0; text.len()];
         timeout(LONG, self.output.read_exact(&mut heard))
@@ -58,7 +58,7 @@ impl Client {
         assert_eq!(String::from_utf8(heard).unwrap(), text);
     }
 
-    /// All that comes until the end, and the exit code.
+    /// Reads until the end. Returns the output and the exit code.
     async fn end(mut self) -> (String, u8) {
         let mut rest = String::new();
         timeout(LONG, self.output.read_to_string(&mut rest))
@@ -79,7 +79,7 @@ fn plan(faults: &[&str]) -> Plan {
 async fn without_faults_lines_pass_and_the_end_is_the_programs() {
     let mut client = Client::of(
         "while read line; do echo \"$line\"; done; exit 3",
-        Plan::nothing(),
+        Plan::without_faults(),
     );
     for line in ["one", "two"] {
         client.say(line).await;
@@ -94,7 +94,7 @@ async fn a_line_that_is_cut_reaches_the_program_so_far() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("heard");
     for after in 0..=6 {
-        // What the program has had it can act on, to its end.
+        // The program handles the input that it received, to its end.
         let script = format!("cat > '{}'; exit 3", file.display());
         let mut client = Client::of(&script, plan(&[&format!("cut:request={after}")]));
         client.say("hello").await;
@@ -156,7 +156,7 @@ async fn a_black_hole_reads_on_and_a_deaf_program_does_not() {
     let mut client = Client::echo(&["stop-reading"]);
     let history = client.history.clone();
     client.say("once").await;
-    // No more than the pipe and a buffer hold is taken from now on.
+    // From now on only the pipe and a buffer take input.
     let mut n_taken = 0;
     while n_taken < 64
         && timeout(Duration::from_millis(200), client.say(&much))
@@ -174,7 +174,7 @@ async fn a_black_hole_reads_on_and_a_deaf_program_does_not() {
 
 #[tokio::test]
 async fn a_program_that_is_killed_tells_the_signal() {
-    let client = Client::of("kill -9 $$", Plan::nothing());
+    let client = Client::of("kill -9 $$", Plan::without_faults());
     assert_eq!(client.end().await, (String::new(), 137));
 }
 
@@ -185,7 +185,7 @@ async fn faults_of_connections_are_refused() {
         let error = client.ended.await.unwrap().unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("`{text}` is for connections: a wrapped program has no such fault")
+            format!("`{text}` applies to connections, not to wrapped programs")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What the tool that misbehaves does with messages, however they are carried.
+//! Misbehavior of the tool `act`, on any transport.
 
 use std::{io, thread, time::Duration};
 
@@ -14,7 +14,7 @@ fn question(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":"{id}",{}"#, &QUESTION[1..])
 }
 
-/// Answers the call `id`, or does not.
+/// Answers the call `id` in this mode, or does not.
 pub(crate) fn act(wire: &mut impl Wire, era: Era, mode: &str, id: &str) -> io::Result<()> {
     let text = era.text(r#""fine""#);
     let fine = answer(id, &text);
@@ -108,7 +108,7 @@ pub(crate) fn act(wire: &mut impl Wire, era: Era, mode: &str, id: &str) -> io::R
             r#"{"resultType":"input_required","inputRequests":{"a":{"method":"no/such","params":{}}}}"#,
         )),
         "odd-type" => wire.say(answer(id, r#"{"resultType":"mystery","content":[]}"#)),
-        // Questions of the legacy era, whose answers nobody waits for.
+        // Questions of the legacy era, without waiting for their answers.
         "asks-at-once" => {
             for number in 0..200 {
                 wire.say(question(&number.to_string()))?;
@@ -153,7 +153,7 @@ pub(crate) fn act(wire: &mut impl Wire, era: Era, mode: &str, id: &str) -> io::R
     }
 }
 
-/// An answer that takes longer than anybody waits for it.
+/// Sends an answer that takes longer than any time limit.
 fn drip(wire: &mut impl Wire, answer: &str) -> io::Result<()> {
     wire.begin()?;
     let (most, rest) = answer.as_bytes().split_at(50);
@@ -165,7 +165,7 @@ fn drip(wire: &mut impl Wire, answer: &str) -> io::Result<()> {
     wire.end()
 }
 
-/// An answer of so many megabytes.
+/// Sends an answer of this many megabytes.
 fn huge(wire: &mut impl Wire, id: &str, megabytes: usize) -> io::Result<()> {
     wire.begin()?;
     wire.piece(

@@ -1,4 +1,4 @@
-//! A server over HTTP, as little of it as it takes to break its rules.
+//! A minimal server over HTTP that can break the rules of HTTP.
 
 use std::{
     io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write},
@@ -19,7 +19,7 @@ pub(crate) fn serve(notes: &Notes) -> io::Result<()> {
     writeln!(io::stdout(), "{}", listener.local_addr()?)?;
     for socket in listener.incoming() {
         let (socket, notes) = (socket?, notes.clone());
-        // What ends a connection is the client's business or was asked for.
+        // The end of a connection was requested, or is the client's choice.
         thread::spawn(move || connection(socket, &notes));
     }
     Ok(())
@@ -58,7 +58,7 @@ fn connection(socket: TcpStream, notes: &Notes) -> io::Result<()> {
     Ok(())
 }
 
-/// What is read of a request's head.
+/// The parsed part of a request's head.
 struct Head {
     method: String,
     path: String,
@@ -103,12 +103,12 @@ struct Answering<'a> {
     notes: &'a Notes,
 }
 
-/// Heads of answers, to which more headers may be added.
+/// Heads of answers, to which further headers may be added.
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n";
 const JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n";
 
 impl Answering<'_> {
-    /// Answers a message; false when the connection ends with that.
+    /// Answers a message. Returns `false` if the connection ends.
     fn post(
         &mut self,
         body: &[u8],
@@ -142,7 +142,7 @@ impl Answering<'_> {
         Ok(true)
     }
 
-    /// Answers with what is said, in the server's form.
+    /// Answers with the messages of `speak`, in the form of the server.
     fn streamed(&mut self, speak: impl FnOnce(&mut Chunks<'_>) -> io::Result<()>) -> io::Result<()> {
         let head = if self.is_stream { STREAM } else { JSON };
         self.out.write_all(head.as_bytes())?;
@@ -183,7 +183,7 @@ impl Answering<'_> {
             "accepts" => self.status("202 Accepted", "", "")?,
             "fails" => self.status("500 Internal Server Error", "", "<h1>out of cheese</h1>")?,
             "sends-away" => {
-                // There a healthy server would answer.
+                // The redirect leads to a healthy server.
                 let there = format!("location: /{}/json/healthy\r\n", self.era.name());
                 self.status("307 Temporary Redirect", &there, "")?;
             }
@@ -253,9 +253,9 @@ impl Answering<'_> {
         Ok(true)
     }
 
-    /// Says nothing until the client hangs up.
+    /// Sends nothing until the client closes the connection.
     fn hold(&self, reader: &mut BufReader<TcpStream>) -> io::Result<bool> {
-        // A client that resets the connection has left as well.
+        // A reset is a close as well.
         let _ = io::copy(reader, &mut io::sink());
         self.notes.note("left").map(|()| false)
     }
@@ -267,7 +267,7 @@ impl Answering<'_> {
         }
     }
 
-    /// A legacy client listens.
+    /// Opens the stream of a legacy client.
     fn listen(&mut self, reader: &mut BufReader<TcpStream>) -> io::Result<bool> {
         self.notes.note("GET")?;
         match self.mode {
@@ -278,7 +278,7 @@ impl Answering<'_> {
         }
     }
 
-    /// A modern client listens.
+    /// Opens the subscription of a modern client.
     fn subscribe(&mut self, id: &str, reader: &mut BufReader<TcpStream>) -> io::Result<bool> {
         if self.mode == "never-quiet" {
             return self.flood();
@@ -295,7 +295,7 @@ impl Answering<'_> {
         self.hold(reader)
     }
 
-    /// Tells without end that something has changed, until nobody listens.
+    /// Sends change notifications without end, until the client closes the connection.
     fn flood(&mut self) -> io::Result<bool> {
         self.raw(&format!("{STREAM}\r\n"))?;
         let mut wire = Chunks {
@@ -309,7 +309,7 @@ impl Answering<'_> {
     }
 }
 
-/// The body of an answer: one document, or a stream of events.
+/// Body of an answer: one document, or an event stream.
 struct Chunks<'a> {
     out: &'a mut BufWriter<TcpStream>,
     is_stream: bool,
@@ -326,7 +326,7 @@ impl Wire for Chunks<'_> {
 
     fn piece(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
-            // A chunk of nothing would be the end.
+            // An empty chunk would end the body.
             return Ok(());
         }
         write!(self.out, "{:x}\r\n", bytes.len())?;

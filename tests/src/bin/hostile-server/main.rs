@@ -1,13 +1,13 @@
-//! An MCP server that misbehaves as it is told. It has two tools: `act` misbehaves, `echo` answers with its arguments.
+//! An MCP server with scripted misbehavior. It has two tools: `act` misbehaves, `echo` answers with its arguments.
 //!
 //! ```text
 //! toolplane-hostile-server stdio ERA MODE [NOTES]
 //! toolplane-hostile-server http [NOTES]
 //! ```
 //!
-//! Over HTTP one process plays every server: `/ERA/FORM/MODE` is one that answers in `FORM`, `json` or `events`. What
-//! it listens at is the first line it writes. In the file `NOTES` every start, every notification, every request but
-//! `echo` and every answer of the client is noted.
+//! Over HTTP one process plays every server: `/ERA/FORM/MODE` is one that answers in `FORM`, `json` or `events`. It
+//! prints its address as the first line. The file `NOTES` records every start, every notification, every request but
+//! `echo` and every answer of the client.
 
 mod act;
 mod http;
@@ -39,7 +39,7 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// A file in which it is noted what happens; none if it has no name.
+/// File that records events; none if its name is empty.
 #[derive(Clone)]
 struct Notes(String);
 
@@ -48,7 +48,7 @@ impl Notes {
         if self.0.is_empty() {
             return Ok(());
         }
-        // One write, so that what several threads note stays apart.
+        // One write, so that lines of several threads do not mix.
         let line = format!("{what}\n");
         let mut file = OpenOptions::new().create(true).append(true).open(&self.0)?;
         file.write_all(line.as_bytes())

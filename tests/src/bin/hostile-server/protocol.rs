@@ -1,4 +1,4 @@
-//! What a server of each era says, and what it says wrong when it is asked to.
+//! Messages of a server of each era, and their scripted errors.
 
 use std::{io, iter};
 
@@ -22,7 +22,7 @@ pub(crate) struct Params {
 }
 
 impl Message {
-    /// Whether it is a call of the tool that misbehaves, or wants the prompt or the resource that does.
+    /// Returns `true` if it calls the tool that misbehaves, or gets the prompt or the resource that does.
     pub(crate) fn is_act(&self) -> bool {
         let Some(params) = &self.params else { return false };
         match self.method.as_deref() {
@@ -32,7 +32,7 @@ impl Message {
         }
     }
 
-    /// What is noted of it.
+    /// Returns the text to record.
     pub(crate) fn note(&self) -> &str {
         match &self.method {
             None => "answer",
@@ -52,7 +52,7 @@ const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"to
 const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{},"resources":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"hostile","version":"1"}},"ttlMs":0,"cacheScope":"private"}"#;
 const ACT: &str = r#"{"name":"act","inputSchema":{"type":"object"}}"#;
 const ECHO: &str = r#"{"name":"echo","inputSchema":{"type":"object"}}"#;
-/// Entries of a list of tools that are none.
+/// Invalid entries of a list of tools.
 const JUNK: &str = r#"null,7,"echo",{},{"name":7},{"name":"","inputSchema":{}},{"name":"bad","inputSchema":"no schema"},{"name":"a\u0000b","inputSchema":{"type":"object"}},{"name":"echo","description":"the first of two","inputSchema":{"type":"object"}},{"name":"loop","inputSchema":{"$ref":"http://127.0.0.1:1/schema"}}"#;
 
 impl Era {
@@ -70,7 +70,7 @@ impl Era {
         }
     }
 
-    /// The result of a method that every server knows; nothing for a method of the other era.
+    /// Returns the result of a method that every server knows; `None` for a method of the other era.
     pub(crate) fn result(self, mode: &str, message: &Message) -> Option<String> {
         match (self, message.method.as_deref()?) {
             (Self::Legacy, "initialize") => Some(opening(mode, INITIALIZED)),
@@ -92,12 +92,12 @@ impl Era {
         }
     }
 
-    /// A result of one text, which is written as JSON.
+    /// Returns a result with one text, given as JSON.
     pub(crate) fn text(self, json: &str) -> String {
         self.complete(&format!(r#""content":[{{"type":"text","text":{json}}}]"#))
     }
 
-    /// A result of these members.
+    /// Returns a result with these members.
     pub(crate) fn complete(self, members: &str) -> String {
         match self {
             Self::Legacy => format!("{{{members}}}"),
@@ -113,7 +113,7 @@ impl Era {
         self.complete(&format!(r#""{key}":{entries}{hints}{more}"#))
     }
 
-    /// A list of what there is beside tools.
+    /// Returns a list of prompts, resources or templates.
     fn beside(self, mode: &str, key: &str, entries: &str) -> String {
         match mode {
             "beside-nothing" => self.page(key, "7", ""),
@@ -133,7 +133,7 @@ impl Era {
             "lists-nothing" => page("7", ""),
             "lists-junk" => page(&format!("[{JUNK},{ACT},{ECHO}]"), ""),
             "lists-in-circles" => page(&format!("[{ACT}]"), r#","nextCursor":"again""#),
-            // Nobody here remembers which page was read, so every cursor leads to the next one.
+            // The server does not remember which pages were read, so every cursor leads to another page.
             "lists-without-end" => page("[]", &format!(r#","nextCursor":"{}""#, number())),
             "lists-too-much" => {
                 let tools: Vec<_> = iter::repeat_n(ECHO, 100_001).collect();
@@ -143,7 +143,7 @@ impl Era {
         }
     }
 
-    /// What an open subscription begins with.
+    /// Returns the first message of a subscription.
     pub(crate) fn acknowledgement(id: &str) -> String {
         format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{{"toolsListChanged":true}},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
@@ -151,7 +151,7 @@ impl Era {
     }
 }
 
-/// Whether a method lists what there is beside tools.
+/// Returns `true` for the method of a list of prompts, resources or templates.
 pub(crate) fn is_list_beside(method: &str) -> bool {
     method.ends_with("/list") && method != "tools/list"
 }
@@ -167,7 +167,7 @@ fn opening(mode: &str, fine: &str) -> String {
     }
 }
 
-/// A number that was not there before.
+/// Returns a new number on each call.
 fn number() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -182,11 +182,11 @@ pub(crate) fn unknown_method(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#)
 }
 
-/// What carries messages to the client.
+/// A transport of messages to the client.
 pub(crate) trait Wire {
     fn begin(&mut self) -> io::Result<()>;
     fn piece(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Ends a message, which is on its way then.
+    /// Flushes a message.
     fn end(&mut self) -> io::Result<()>;
 
     fn say(&mut self, message: impl AsRef<[u8]>) -> io::Result<()>

@@ -1,4 +1,4 @@
-//! A server of its own process: lines, a pipe that can fill up, children, ends.
+//! A server in its own process: lines, a pipe that can fill up, child processes, exits.
 
 use std::{
     io::{self, BufRead as _, Write as _},
@@ -58,7 +58,7 @@ fn request(
         None => return Lines.say(unknown_method(id)),
     }
     match (method, mode) {
-        // Whatever is sent from now on stays in the pipe.
+        // Later messages stay in the pipe.
         ("tools/list", "deaf") => sleep(),
         ("tools/list", "never-quiet") => {
             thread::spawn(flood);
@@ -97,7 +97,7 @@ fn misbehave(era: Era, mode: &str, id: &str, notes: &Notes) -> io::Result<()> {
     act(&mut Lines, era, mode, id)
 }
 
-/// Tells without end that something has changed, until nobody listens.
+/// Sends change notifications without end, until the client closes the pipe.
 fn flood() -> io::Result<()> {
     let block = format!("{CHANGED}\n{LOGGED}\n").repeat(100);
     loop {

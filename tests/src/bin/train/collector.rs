@@ -1,4 +1,4 @@
-//! Where a gateway sends its spans.
+//! A collector for the spans of a gateway.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Takes everything, and looks at nothing. It listens until the process ends.
+/// Accepts all requests and ignores their content. It listens until the process ends.
 pub(crate) struct Collector {
     address: SocketAddr,
     n_requests: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ impl Collector {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let counted = counted.clone();
-                // A connection that breaks is the gateway's to open again.
+                // The gateway reopens a connection that breaks.
                 thread::spawn(move || drop(take(&connection, &counted)));
             }
         });
@@ -38,7 +38,7 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// How many requests have come so far.
+    /// Returns the number of requests so far.
     pub(crate) fn n_requests(&self) -> usize {
         self.n_requests.load(Ordering::Relaxed)
     }

@@ -1,9 +1,10 @@
-//! What a profile of the program is taken from: calls of each kind of tool, over each way in, in both eras of MCP.
+//! The training load of profile-guided optimization: calls of each kind of tool, over each transport, in both eras of
+//! MCP.
 //!
-//! `toolplane-train PROGRAM [CALLS]` starts PROGRAM as a gateway, and again as the servers behind it, makes CALLS calls
-//! (2,000 if it is not given) with each combination, and some with a second gateway that exports a span of each, and ends it all in order. `cargo xtask release` has it do so with a
-//! program that counts what it executes. Which combinations there are decides what is made fast: a way that nobody goes
-//! here is laid out as one that is rarely gone.
+//! `toolplane-train PROGRAM [CALLS]` starts PROGRAM as a gateway, and again as its servers, makes CALLS calls (default:
+//! 2,000) with each combination, and some with a second gateway that exports a span of each, and ends everything
+//! regularly. `cargo xtask release` runs it with an instrumented program. The combinations decide what is optimized:
+//! code that no call reaches here is laid out as cold.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -26,11 +27,11 @@ use toolplane_tests::load::{Client, Era, Server};
 
 use crate::collector::Collector;
 
-/// How many calls each combination gets if nothing is said.
+/// Default number of calls of each combination.
 const CALLS: usize = 2_000;
-/// For so many small calls, one large one: 64 KiB take as long as some fifty of them.
+/// Number of small calls for one large call: 64 KiB take as long as some fifty of them.
 const SMALL_PER_LARGE: usize = 40;
-/// How many connections there are at once when there are many.
+/// Number of concurrent connections in the cases with many.
 const MANY: usize = 16;
 
 const SCENARIO: &str = r#"
@@ -80,10 +81,10 @@ fn run() -> Result<()> {
     site.end()
 }
 
-/// One of each kind: a server over HTTP, one over stdio, an HTTP API, a mock, and answers that are kept.
+/// One tool of each kind: a server over HTTP, one over stdio, an HTTP API, a mock, and cached results.
 const TOOLS: [&str; 5] = ["over_http__echo", "over_stdio__echo", "api", "mock", "kept"];
 
-/// A text as models and tools write them: with quotes, line breaks, and letters beyond ASCII.
+/// Returns a text as models and tools write them: with quotes, line breaks, and letters beyond ASCII.
 fn text(bytes: usize) -> String {
     let words = "He said \"two crêpes\",\nthen: наконец \\ 42 % of it. ";
     let mut text: String = words.chars().cycle().take(bytes).collect();
@@ -91,18 +92,18 @@ fn text(bytes: usize) -> String {
     text
 }
 
-/// Two gateways, a server behind them, and where their files are.
+/// Two gateways, a server behind them, and the folder of their files.
 struct Site {
     program: PathBuf,
     folder: PathBuf,
     upstream: Server,
     gateway: Gateway,
-    /// Sends spans of all its calls to the collector.
+    /// Gateway that exports spans of all its calls to the collector.
     tracing: Gateway,
     collector: Collector,
 }
 
-/// A gateway that listens.
+/// A listening gateway.
 struct Gateway(Server);
 
 impl Site {
@@ -142,7 +143,7 @@ impl Site {
         })
     }
 
-    /// The other way in: a client that starts the gateway itself.
+    /// Makes calls as a client that starts the gateway itself.
     fn over_stdio(&self, n_calls: usize) -> Result<usize> {
         let mut gateway = serving(&self.program, &self.folder)
             .arg("--stdio")
@@ -170,7 +171,7 @@ impl Site {
             say(&format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
             ))?;
-            // News of lists may come in between.
+            // Change notifications of lists may come in between.
             while !answer()?.contains("crêpes") {}
         }
         drop(stdin);
@@ -190,7 +191,7 @@ impl Site {
 }
 
 impl Gateway {
-    /// Calls a tool at least so often, over so many connections, and returns how often.
+    /// Makes at least this many calls of a tool over several connections, and returns their number.
     fn load(&self, era: Era, tool: &'static str, text: &str, n_calls: usize, width: usize) -> Result<usize> {
         let arguments = json!({"text": text, "count": 7});
         let params = format!(r#""arguments":{arguments}"#);
@@ -233,7 +234,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Arguments that do not fit: rare, and still not as rare as what never happens.
+    /// Calls with invalid arguments: rare, but not as rare as code that never runs.
     fn mistake(&self, era: Era) -> Result<()> {
         let mut client = Client::open(self.0.address(), era)?;
         let request = client.request("tools/call", Some("mock"), r#""arguments":{"count":"x"}"#);

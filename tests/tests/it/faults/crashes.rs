@@ -1,4 +1,4 @@
-//! Servers that end again and again.
+//! Servers that crash repeatedly.
 
 use std::fs;
 
@@ -10,18 +10,18 @@ use crate::support::{
     hostile_program, tp_fault,
 };
 
-/// How many files a process has open.
+/// Returns the number of open files of a process.
 fn n_files(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// A server that ends at once, one that ends instead of opening, one in the middle of listing, one at its first call: all are
-/// started again, seldom, and leave nothing behind.
+/// Servers that crash at once, during the handshake, while listing, or at the first call: all are restarted, rarely,
+/// and leave nothing behind.
 #[test]
 fn servers_that_end_again_and_again_are_started_seldom_and_leave_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let file = |n: usize, what: &str| folder.path().join(format!("{what}-{n}"));
-    // By how many messages they live: the opening is two, then there are lists.
+    // Number of messages before the crash: the handshake has two, then come lists.
     let lives: [&[&str]; 4] = [
         &["--fault", "crash=1"],
         &["--fault", "exit=1"],
@@ -51,7 +51,7 @@ fn servers_that_end_again_and_again_are_started_seldom_and_leave_nothing_behind(
     eventually("each has been started three times", || {
         for n in 0..lives.len() {
             let kind = outcome(&gateway.client.call(&format!("s{n}__echo"), "{}"), "{}");
-            // Only the last one lives to see a call, and may have done what it was asked to.
+            // Only the last server lives to see a call, and may have executed it.
             assert!(
                 kind == "unavailable" || (n == 3 && kind == "outcome_unknown"),
                 "s{n}: {kind}"
@@ -59,7 +59,7 @@ fn servers_that_end_again_and_again_are_started_seldom_and_leave_nothing_behind(
             assert_eq!(outcome(&gateway.client.call("healthy__echo", "{}"), "{}"), "fine");
         }
         if files_before.is_none() {
-            // After the first start of each: whatever more there is later was left behind.
+            // After the first start of each: any later increase is a leak.
             eventually("none of them is left", || {
                 gateway.client.process.descendants().len() == 1
             });
@@ -68,7 +68,7 @@ fn servers_that_end_again_and_again_are_started_seldom_and_leave_nothing_behind(
         (0..lives.len()).all(|n| starts(n) >= 3)
     });
     for n in 0..lives.len() {
-        // At most six starts in the first minute and one in each minute after it.
+        // At most six starts in the first minute and one in each further minute.
         let allowed = 6 + watch.elapsed().as_secs() as usize / 60;
         assert!(
             starts(n) <= allowed,
@@ -77,7 +77,7 @@ fn servers_that_end_again_and_again_are_started_seldom_and_leave_nothing_behind(
             watch.elapsed()
         );
     }
-    // One that was not waited for would still be among them.
+    // A process that was not reaped would still be counted.
     eventually("none of them is left", || {
         gateway.client.process.descendants().len() == 1
     });

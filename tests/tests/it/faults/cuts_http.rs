@@ -1,4 +1,4 @@
-//! An HTTP API whose connection breaks at every byte there is, and one that cannot be reached.
+//! An HTTP API whose connection breaks at every possible byte, and one that is unreachable.
 
 use std::process::Command;
 
@@ -10,17 +10,17 @@ use crate::support::{
     Client as _, Configuration, Gateway, Net, arrivals, base_environment, binary, is_cut, plan,
 };
 
-/// How many breaks are tried with one upstream: each costs a retry, and an upstream has ten in ten seconds.
+/// Number of breaks for one upstream: each costs a retry, and an upstream has ten in ten seconds.
 const SHARE: usize = 8;
 
-/// What came of a call whose connection was to break.
+/// Result of a call whose connection was to break.
 struct Broken {
     outcome: String,
     n_executions: u64,
     n_arrivals: usize,
 }
 
-/// Has calls break after one byte more each time until one does not break.
+/// Breaks calls after one byte more each time until one does not break.
 fn at_every_byte(
     way: &str,
     mut call: impl FnMut(usize, &str) -> Option<Broken>,
@@ -45,7 +45,7 @@ fn broken(
     proxy.history().clear();
     let mut answer = gateway.client.call(tool, &arguments(id));
     if arrivals(proxy.history()) == 0 {
-        // It went to a connection of which nobody had seen yet that the call before was its last.
+        // The call used a connection whose end was not seen yet.
         assert_eq!(outcome(&answer, id), "outcome_unknown");
         answer = gateway.client.call(tool, &arguments(id));
     }
@@ -71,16 +71,16 @@ fn a_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
     let net = Net::new();
     let ledger = net.ledger(ExecutionCounterOptions::default());
     let proxy = net.proxy(ledger.address());
-    // That it would be tried again changes nothing: nobody said that it may run twice.
+    // The retry settings must have no effect: the tool is not declared idempotent.
     let retry = json!({"retry": {"max_attempts": 3, "initial_delay": "1ms"}});
     let pay = with(http_tool(&proxy.url("/")), &retry);
     let mut gateway = Gateway::stdio(&Configuration::default().tool("pay", pay));
-    // Where the answer is whole, the end behind it does not matter; a reset may come before it is read.
+    // Once the answer is complete, the end after it does not matter; a reset may arrive before it is read.
     let mut whole_from = usize::MAX;
     for ending in ["cut", "reset"] {
         for way in ["request", "response"] {
             let call = |after: usize, id: &str| {
-                proxy.set(plan(&format!("{ending}:{way}={after}"))).unwrap();
+                proxy.set_plan(plan(&format!("{ending}:{way}={after}"))).unwrap();
                 let id = format!("{ending}-{id}");
                 broken(&mut gateway, "pay", &id, &net, &ledger, &proxy)
             };
@@ -115,7 +115,7 @@ fn a_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
                 }
             });
             if way == "request" {
-                // Only the last byte makes it whole.
+                // Only the last byte completes the request.
                 assert_eq!(n_done, 1, "{ending}");
             }
         }
@@ -140,7 +140,9 @@ fn a_repeatable_call_that_breaks_at_any_byte_is_made_again_and_succeeds() {
             let n = n_calls / SHARE;
             n_calls += 1;
             let proxy = proxies.get(n).expect("there are enough upstreams");
-            proxy.set(plan(&format!("cut:{way}={after}")).times(1)).unwrap();
+            proxy
+                .set_plan(plan(&format!("cut:{way}={after}")).times(1))
+                .unwrap();
             broken(&mut gateway, &format!("read-{n}"), id, &net, &ledger, proxy)
         };
         at_every_byte(way, call, |after, broken| {
@@ -150,7 +152,7 @@ fn a_repeatable_call_that_breaks_at_any_byte_is_made_again_and_succeeds() {
                 "cut:{way}={after}: {} attempts",
                 broken.n_arrivals
             );
-            // Both are executions where the first one was whole.
+            // Both attempts are executions if the first request was complete.
             assert!((1..=2).contains(&broken.n_executions), "cut:{way}={after}");
         });
     }
@@ -164,7 +166,7 @@ fn a_call_that_was_surely_not_sent_is_tried_again_whatever_it_does() {
     let closed = || {
         net.proxy_with(ProxyOptions {
             is_closed: true,
-            ..ProxyOptions::to(ledger.address())
+            ..ProxyOptions::new(ledger.address())
         })
     };
     let (never, soon) = (closed(), closed());
@@ -172,7 +174,7 @@ fn a_call_that_was_surely_not_sent_is_tried_again_whatever_it_does() {
     let configuration = Configuration::default()
         .tool("never", with(http_tool(&never.url("/")), &retry(3, "1ms")))
         .tool("soon", with(http_tool(&soon.url("/")), &retry(9, "100ms")));
-    // Every attempt is explained.
+    // `--explain` shows every attempt.
     let folder = tempfile::tempdir().unwrap();
     let explained = Command::new(binary())
         .env_clear()
@@ -188,7 +190,7 @@ fn a_call_that_was_surely_not_sent_is_tried_again_whatever_it_does() {
         "it is unavailable, not unknown: {told}"
     );
     assert_eq!(told.matches("again in").count(), 2, "{told}");
-    // And one of them succeeds once somebody listens.
+    // An attempt succeeds once the upstream listens.
     let mut gateway = Gateway::stdio(&configuration);
     let call = gateway.client.begin_call("soon", &arguments("soon"));
     net.open(&soon);

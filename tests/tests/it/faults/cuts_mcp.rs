@@ -1,4 +1,4 @@
-//! An MCP server over HTTP whose connection breaks at every byte of a call there is.
+//! An MCP server over HTTP whose connection breaks at every possible byte of a call.
 
 use mcp_mock::{Misbehavior, MockHttp, MockReply, MockServer, MockTool};
 use serde_json::json;
@@ -7,21 +7,21 @@ use tp_fault::{FaultEvent, Proxy};
 use super::{arguments, outcome, repeatable};
 use crate::support::{Client as _, Configuration, Era, Gateway, Net, is_cut, plan};
 
-/// How many breaks are tried with one server: each costs a retry, and a server has ten in ten seconds.
+/// Number of breaks for one server: each costs a retry, and a server has ten in ten seconds.
 const SHARE: usize = 8;
 
-/// A server whose tool `run` answers with its arguments, and a proxy before it.
+/// A server whose tool `run` answers with its arguments, behind a proxy.
 struct Stage {
     net: Net,
     server: MockServer,
     proxy: Proxy,
     era: Era,
-    /// Whether answers are streams of events.
+    /// `true` if answers are event streams.
     has_events: bool,
     _http: MockHttp,
 }
 
-/// What came of a call whose connection was to break.
+/// Result of a call whose connection was to break.
 struct Broken {
     outcome: String,
     n_executions: usize,
@@ -51,13 +51,15 @@ impl Stage {
         }
     }
 
-    /// Calls a tool whose exchange, of all that there are, breaks; nothing if it did not come to that.
+    /// Calls a tool and breaks its exchange only. Returns `None` if nothing broke.
     fn broken(&self, gateway: &mut Gateway, tool: &str, fault: &str, id: &str, times: u64) -> Option<Broken> {
         self.proxy.history().clear();
-        self.proxy.set(plan(fault).matching(id).times(times)).unwrap();
+        self.proxy
+            .set_plan(plan(fault).matching(id).times(times))
+            .unwrap();
         let mut answer = gateway.client.call(tool, &arguments(id));
         if self.n_attempts() == 0 {
-            // It went to a connection of which nobody had seen yet that the call before was its last.
+            // The call used a connection whose end was not seen yet.
             assert_eq!(outcome(&answer, id), "outcome_unknown");
             answer = gateway.client.call(tool, &arguments(id));
         }
@@ -81,14 +83,14 @@ impl Stage {
         None
     }
 
-    /// How often the call was sent of which the plan is, as far as the plan was not over.
+    /// Returns the number of attempts of the call that the plan selects, as long as the plan was active.
     fn n_attempts(&self) -> usize {
         self.proxy
             .history()
             .count(|event| matches!(event, FaultEvent::Met(_)))
     }
 
-    /// Breaks one byte later each time, until nothing breaks any more.
+    /// Breaks one byte later each time, until nothing breaks.
     fn breaks_once(&self, way: &str) {
         let retry = json!({"max_attempts": 3, "initial_delay": "1ms"});
         let server = json!({"url": self.proxy.url("/mcp"), "retry": retry});
@@ -111,7 +113,7 @@ impl Stage {
                 !is_fine || broken.n_executions == 1,
                 "{fault}: answered, and not done"
             );
-            // Once an answer is whole, what follows does not matter.
+            // Once an answer is complete, the bytes after it do not matter.
             is_whole |= is_fine;
             n_fine += usize::from(is_fine);
             let expected = if is_whole { "fine" } else { "outcome_unknown" };
@@ -120,11 +122,11 @@ impl Stage {
         }
         assert!(after > 100, "{way} broke {after} times only");
         match way {
-            // Only the last byte makes it whole, and then its client has gone.
+            // Only the last byte completes the request, and then its client has gone.
             "request" => assert!(!is_whole && n_done <= 1, "{n_done} done"),
             _ => {
                 assert_eq!((is_whole, n_done), (true, after), "all of them were done");
-                // Behind the event that is the answer comes the end of the stream; a body ends with its answer.
+                // The end of a stream follows the event with the answer; a body ends with its answer.
                 assert_eq!(n_fine > 1, self.has_events, "{n_fine} whole answers");
             }
         }
@@ -164,7 +166,7 @@ impl Stage {
     }
 }
 
-/// How many servers there are to break.
+/// Number of servers to break.
 const N_SERVERS: usize = 160;
 
 #[test]
@@ -183,7 +185,7 @@ fn a_modern_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknow
 
 #[test]
 fn a_call_answered_in_events_that_break_at_any_byte_is_done_once_and_told_as_unknown() {
-    // Another message before the answer makes a stream of events of it.
+    // A second message before the answer turns the answer into an event stream.
     let reply = MockReply::usual().misbehave(Misbehavior::Flood(1));
     let stage = Stage {
         has_events: true,

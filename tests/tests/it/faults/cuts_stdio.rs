@@ -1,5 +1,5 @@
-//! Servers over stdio whose pipes break at every byte of a call there is. What breaks is over with its server, so each byte
-//! has one of its own.
+//! Servers over stdio whose pipes break at every possible byte of a call. A break ends its server, so each byte has its
+//! own.
 
 use std::{fs, path::PathBuf};
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::{outcome, repeatable};
 use crate::support::{Configuration, Era, Gateway, hostile_arguments, hostile_program, tp_fault};
 
-/// A server for each byte at which a call is to break, wrapped by what breaks it.
+/// One wrapped server for each byte at which a call breaks.
 struct Stage {
     folder: TempDir,
     era: Era,
@@ -26,7 +26,7 @@ impl Stage {
         self.folder.path().join(format!("{what}-{after}"))
     }
 
-    /// The settings of the server that breaks there when it is started first, or whenever it is.
+    /// Returns the settings of the server that breaks after this byte, at its first start or at every start.
     fn server(&self, after: usize, is_once: bool) -> Value {
         let fault = format!("cut:{}={after}", self.way);
         let history = self.file("history", after);
@@ -41,7 +41,7 @@ impl Stage {
         json!({"command": tp_fault().to_str().unwrap(), "args": arguments})
     }
 
-    /// How often the call was made there.
+    /// Returns the number of executions of this server.
     fn n_executions(&self, after: usize) -> usize {
         count(&self.file("notes", after), |line| line == "act")
     }
@@ -58,10 +58,10 @@ fn count(file: &PathBuf, is_wanted: impl Fn(&str) -> bool) -> usize {
     text.lines().filter(|line| is_wanted(line)).count()
 }
 
-/// How many servers run at the same time.
+/// Number of servers that run at the same time.
 const AT_ONCE: usize = 24;
 
-/// Calls every server, a few at a time, until one did not break; tells how each call ended.
+/// Calls every server, a few at a time, until one does not break. Returns the result of each call.
 fn outcomes(
     stage: &Stage,
     gateway: &mut Gateway,
@@ -102,7 +102,7 @@ fn breaks_once(era: Era, way: &'static str) {
         n_cut += usize::from(is_cut);
         match outcome.as_str() {
             "outcome_unknown" => assert!(is_cut, "cut:{way}={after}: nothing broke"),
-            // Of an answer, the end of its line may be missing.
+            // The line end of an answer may be missing.
             "fine" => assert!(!is_cut || way == "response", "cut:{way}={after}"),
             other => panic!("cut:{way}={after}: {other}"),
         }
@@ -134,7 +134,7 @@ fn a_modern_call_whose_answer_breaks_at_any_byte_is_done_once_and_told_as_unknow
     breaks_once(Era::Modern, "response");
 }
 
-/// The server rests for a second before it is started again, so not every byte has its turn.
+/// A crashed server rests for a second before its restart, so only some bytes are tested.
 #[test]
 fn a_repeatable_call_whose_pipes_break_is_made_again_by_the_server_started_again() {
     for way in ["request", "response"] {

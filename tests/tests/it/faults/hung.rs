@@ -1,4 +1,4 @@
-//! Upstreams that hang next to others that do not.
+//! Upstreams that hang, next to healthy ones.
 
 use std::{fs, path::Path};
 
@@ -13,12 +13,12 @@ use crate::support::{
     hostile_arguments, hostile_program,
 };
 
-/// How many calls there may be of an upstream that hangs.
+/// Concurrency limit of a hanging upstream.
 const MOST: usize = 4;
-/// How many calls are made at once, of five upstreams.
+/// Number of concurrent calls, of five upstreams.
 const CALLERS: usize = 200;
 
-/// The process among the gateway's that has this argument.
+/// Finds the gateway's process with this argument.
 fn process_with(gateway: &Gateway, argument: &Path) -> Pid {
     let family = gateway.client.process.descendants();
     let found = family.iter().find(|process| {
@@ -28,7 +28,7 @@ fn process_with(gateway: &Gateway, argument: &Path) -> Pid {
     Pid::from_raw(found.expect("the server runs").pid).unwrap()
 }
 
-/// How many calls a server has noted.
+/// Returns the number of calls that a server has recorded.
 fn noted(notes: &Path) -> usize {
     let text = fs::read_to_string(notes).unwrap();
     text.lines().filter(|line| *line == "act").count()
@@ -40,10 +40,10 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
     let ledger = net.ledger(ExecutionCounterOptions::default());
     let server = MockServer::builder().tool(MockTool::new("act")).build();
     let http = net.serve(&server);
-    // One accepts and never answers, one does so only for calls, one is a process that is stopped.
+    // One accepts connections and never answers, one never answers calls, and one is a stopped process.
     let (silent, mute) = (net.proxy(ledger.address()), net.proxy(http.address()));
-    silent.set(Plan::new([Fault::BlackHole])).unwrap();
-    mute.set(Plan::new([Fault::BlackHole]).matching("tools/call"))
+    silent.set_plan(Plan::new([Fault::BlackHole])).unwrap();
+    mute.set_plan(Plan::new([Fault::BlackHole]).matching("tools/call"))
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let notes = folder.path().join("notes");
@@ -59,7 +59,7 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
         .server("stopped", with(stopped, &limited))
         .server("healthy", healthy_server());
     let mut gateway = Gateway::stdio(&configuration);
-    // All of them are there before one is stopped.
+    // All servers run before one is stopped.
     gateway.client.tools();
     let stopped = process_with(&gateway, &notes);
     kill_process(stopped, Signal::STOP).unwrap();
@@ -90,10 +90,10 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
         watch.elapsed()
     );
     assert_eq!(ledger.total(), (CALLERS / tools.len()) as u64);
-    // A place is free again when a limit has passed, and not before.
+    // A permit is returned when a time limit has passed, and not before.
     let allowed = MOST * (1 + (watch.elapsed().as_millis() / SHORT.as_millis()) as usize);
     for (proxy, index) in [(&silent, 0), (&mute, 2)] {
-        let most = proxy.history().most_waiting();
+        let most = proxy.history().max_concurrent_requests();
         assert!(
             (1..=MOST).contains(&most),
             "{most} calls at once of `{}`",
@@ -106,7 +106,7 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
         n_arrived <= n_sent[0],
         "{n_arrived} calls may have run, {n_sent:?} are told as unknown"
     );
-    // Whatever was sent to the one that was stopped, it finds when it goes on.
+    // The resumed process reads the messages of the meantime.
     kill_process(stopped, Signal::CONT).unwrap();
     eventually("the server has read what it was sent", || {
         noted(&notes) == n_sent[3]

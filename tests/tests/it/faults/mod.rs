@@ -1,4 +1,4 @@
-//! Faults of what is between the gateway and what it calls, on real sockets and pipes: each test is a promise.
+//! Faults between the gateway and its upstreams, on real sockets and pipes. Each test checks a promise.
 
 mod crashes;
 mod cuts_http;
@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, members};
 
-/// How long a call may take that is expected to end at its limit.
+/// Time limit of a call that is expected to end at its limit.
 const SHORT: Duration = Duration::from_secs(3);
-/// What a slow machine may add to a limit.
+/// Tolerance for slow machines.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// A tool that posts its arguments.
+/// Returns a tool that posts its arguments.
 fn http_tool(url: &str) -> Value {
     json!({
         "description": "Does what its `id` stands for.",
@@ -28,14 +28,14 @@ fn http_tool(url: &str) -> Value {
     })
 }
 
-/// The same with these settings.
+/// Adds settings to a tool.
 fn with(mut tool: Value, settings: &Value) -> Value {
     let tool_settings = tool.as_object_mut().unwrap();
     tool_settings.extend(settings.as_object().unwrap().clone());
     tool
 }
 
-/// A tool that may run twice, and is tried again so often after next to no pause.
+/// Declares a tool as idempotent, with retries almost without pauses.
 fn repeatable(tool: Value, max_attempts: u32) -> Value {
     let retry = json!({"max_attempts": max_attempts, "initial_delay": "1ms"});
     with(tool, &json!({"idempotent": true, "retry": retry}))
@@ -45,7 +45,7 @@ fn arguments(id: &str) -> String {
     json!({"id": id}).to_string()
 }
 
-/// How a call ended: `fine`, or the kind of its error. What is fine is the answer to this very call.
+/// Returns the outcome of a call: `fine`, or the kind of its error. The answer must belong to this call.
 fn outcome(answer: &Answer, id: &str) -> String {
     if let Some(kind) = answer.error_kind() {
         return kind;

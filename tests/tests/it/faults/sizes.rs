@@ -1,5 +1,5 @@
-//! APIs that answer with a gibibyte. MCP servers that do so, or send too much of anything else, are in
-//! [`floods`](crate::hostile); how much they could write is counted in the tests of `mcp-client`.
+//! APIs that answer with a gibibyte. MCP servers that send too much are tested in [`floods`](crate::hostile); the tests
+//! of `mcp-client` count how much they could write.
 
 use std::{
     io::{BufRead as _, BufReader, Write},
@@ -13,18 +13,18 @@ use serde_json::json;
 use super::outcome;
 use crate::support::{Client as _, Configuration, Gateway, healthy_server};
 
-/// How much there is to come.
+/// Size of an answer, in bytes.
 const SIZE: usize = 1 << 30;
-/// How many such calls are made at once.
+/// Number of concurrent calls.
 const AT_ONCE: usize = 8;
 
-/// A server whose answers are zeros, in the form that the path says.
+/// Starts a server whose answers are zeros, in the form that the path selects.
 fn zeros() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Whoever has enough goes away.
+            // A client that has read enough closes the connection.
             thread::spawn(move || drop(answer(&stream)));
         }
     });

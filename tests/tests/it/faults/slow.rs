@@ -1,4 +1,4 @@
-//! Upstreams that take longer than anybody waits for them.
+//! Upstreams that are slower than any time limit.
 
 use serde_json::json;
 use tp_fault::{ExecutionCounterOptions, FaultEvent};
@@ -9,7 +9,7 @@ use crate::support::{
     hostile_program, plan, tp_fault,
 };
 
-/// What is too slow for a call, either way, and what never ends.
+/// Faults that are too slow for a call, in either direction, or never end.
 const SLOW: [&str; 5] = [
     "drip:response=1@100ms",
     "drip:request=1@100ms",
@@ -37,7 +37,7 @@ fn a_call_of_an_api_that_is_too_slow_ends_at_its_limit_and_the_api_is_told() {
     let watch = Stopwatch::start();
     let mut calls = Vec::new();
     for (n, proxy) in proxies.iter().enumerate() {
-        proxy.set(plan(SLOW[n]).matching("slow")).unwrap();
+        proxy.set_plan(plan(SLOW[n]).matching("slow")).unwrap();
         for (tool, kind) in [("pay", "outcome_unknown"), ("read", "timeout")] {
             let call = gateway
                 .client
@@ -58,7 +58,7 @@ fn a_call_of_an_api_that_is_too_slow_ends_at_its_limit_and_the_api_is_told() {
         eventually("the upstream is told that nobody waits", || {
             proxy.history().count(|event| *event == FaultEvent::Left) == 2
         });
-        // Whatever is still on its way belongs to nobody: each of these has its own answer.
+        // A late answer is dropped: each of these calls has its own.
         for id in ["after-1", "after-2"] {
             let answer = gateway.client.call(&format!("pay-{n}"), &arguments(id));
             assert_eq!(outcome(&answer, id), "fine", "{}", SLOW[n]);
@@ -95,7 +95,7 @@ fn one_deadline_is_above_all_attempts() {
     let net = Net::new();
     let ledger = net.ledger(ExecutionCounterOptions::default());
     let proxy = net.proxy(ledger.address());
-    proxy.set(plan("black-hole")).unwrap();
+    proxy.set_plan(plan("black-hole")).unwrap();
     let tool = with(
         repeatable(http_tool(&proxy.url("/")), 9),
         &json!({"timeout_ms": 500}),
@@ -108,7 +108,7 @@ fn one_deadline_is_above_all_attempts() {
     let answer = gateway.client.call("api", &arguments("slow"));
     assert_eq!(outcome(&answer, "slow"), "timeout");
     assert!(watch.elapsed() < SHORT + GRACE, "{:?}", watch.elapsed());
-    // Of attempts that take half a second each, no more fit into two.
+    // Attempts of half a second each: no more fit into two seconds.
     let n_attempts = arrivals(proxy.history());
     assert!((2..=4).contains(&n_attempts), "{n_attempts} attempts");
     assert_eq!(gateway.end().code(), Some(0));
@@ -155,7 +155,7 @@ fn an_answer_over_stdio_that_comes_after_the_limit_is_nobodys() {
     }
     assert!(watch.elapsed() < SHORT + GRACE, "{:?}", watch.elapsed());
     for (n, fault) in faults.iter().enumerate() {
-        // The pipe is one: what is behind the late answer waits for it, and may be late as well.
+        // The pipe is shared: the next answers wait for the late one, and may be late as well.
         eventually("the server answers again", || {
             let answer = gateway
                 .client

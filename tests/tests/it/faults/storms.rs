@@ -1,4 +1,4 @@
-//! Upstreams that refuse everybody for a while.
+//! Upstreams that refuse all requests for a while.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tp_fault::{ExecutionCounterOptions, FaultEvent, Proxy};
 use super::{GRACE, arguments, http_tool, outcome, repeatable, with};
 use crate::support::{Client as _, Configuration, Gateway, Net, Stopwatch, arrivals, plan};
 
-/// How many calls meet a total outage.
+/// Number of calls during a total outage.
 const CALLS: usize = 1000;
 
 #[test]
@@ -26,11 +26,11 @@ fn a_total_outage_sees_a_tenth_more_attempts_than_calls_at_most() {
     let mut proxies = Vec::new();
     for (n, (fault, _)) in storms.iter().enumerate() {
         let proxy = net.proxy(ledger.address());
-        proxy.set(plan(fault)).unwrap();
+        proxy.set_plan(plan(fault)).unwrap();
         let tool = repeatable(http_tool(&proxy.url("/")), 3);
         let tool = with(
             tool,
-            // Long enough for every request to arrive on a busy machine, or there are attempts that nobody counts.
+            // Long enough for every request to arrive on a busy machine; otherwise some attempts would not be counted.
             &json!({"timeout_ms": if *fault == "black-hole" { 3000 } else { 30_000 }}),
         );
         configuration = configuration.tool(&format!("storm-{n}"), tool);
@@ -74,7 +74,7 @@ fn a_total_outage_of_an_mcp_server_sees_a_tenth_more_attempts_than_calls_at_most
         outcome(&gateway.client.call("run", &arguments("before")), "before"),
         "fine"
     );
-    proxy.set(plan("status=503").matching("tools/call")).unwrap();
+    proxy.set_plan(plan("status=503").matching("tools/call")).unwrap();
     proxy.history().clear();
     let calls: Vec<_> = (0..CALLS)
         .map(|_| gateway.client.begin_call("run", &arguments("storm")))
@@ -90,7 +90,7 @@ fn a_total_outage_of_an_mcp_server_sees_a_tenth_more_attempts_than_calls_at_most
     assert_eq!(gateway.end().code(), Some(0));
 }
 
-/// The time between the first answer and the second request.
+/// Returns the time between the first answer and the second request.
 fn pause(proxy: &Proxy) -> Duration {
     let entries = proxy.history().entries();
     let met = entries
@@ -141,7 +141,7 @@ fn who_is_told_when_to_come_again_does_not_come_earlier() {
             );
             proxy.history().clear();
             let fault = format!("status={status};retry-after=1");
-            proxy.set(plan(&fault).matching("storm").times(1)).unwrap();
+            proxy.set_plan(plan(&fault).matching("storm").times(1)).unwrap();
             (tool, proxy, gateway.client.begin_call(tool, &arguments("storm")))
         })
         .collect();
@@ -168,30 +168,30 @@ fn who_is_told_to_come_again_too_late_does_not_wait() {
         for (status, kind) in [(429, "rate_limited"), (503, "unavailable")] {
             proxy.history().clear();
             proxy
-                .set(plan(&format!("status={status};retry-after={after}")))
+                .set_plan(plan(&format!("status={status};retry-after={after}")))
                 .unwrap();
             let watch = Stopwatch::start();
             let answer = gateway.client.call("api", &arguments("late"));
             assert_eq!(outcome(&answer, "late"), kind, "{status} {after}");
             assert_eq!(arrivals(proxy.history()), 1, "{status} {after}");
-            // A call has a minute, which nobody waits for.
+            // The call has a minute, but does not wait for it.
             assert!(watch.elapsed() < GRACE, "{status} {after}: {:?}", watch.elapsed());
         }
     }
-    // What says nothing that can be understood is as if nothing was said.
+    // An invalid value is ignored.
     let calls = |after: &str, gateway: &mut Gateway| {
         proxy.history().clear();
         let fault = format!("status=503;retry-after={after}");
-        proxy.set(plan(&fault).times(1)).unwrap();
+        proxy.set_plan(plan(&fault).times(1)).unwrap();
         let answer = gateway.client.call("api", &arguments("odd"));
         (outcome(&answer, "odd"), arrivals(proxy.history()))
     };
     assert_eq!(calls("soon", &mut gateway), ("fine".to_owned(), 2));
-    // A part of a second is a whole one.
+    // Part of a second is rounded up.
     assert_eq!(calls("0.5", &mut gateway), ("fine".to_owned(), 2));
     let waited = pause(&proxy);
     assert!(waited >= Duration::from_secs(1), "again after {waited:?}");
-    // A time that no clock brings is a refusal.
+    // A negative time means that no retry is wanted.
     assert_eq!(calls("-5", &mut gateway), ("unavailable".to_owned(), 1));
     assert_eq!(gateway.end().code(), Some(0));
 }
@@ -209,7 +209,7 @@ fn a_call_that_may_not_run_twice_is_not_tried_again_in_a_storm() {
         .server("mcp", with(json!({"url": mcp.url("/mcp")}), &retry));
     let mut gateway = Gateway::stdio(&configuration);
     gateway.client.tools();
-    // Either status says that the call was not taken.
+    // Both statuses mean that the call was not accepted.
     for (tool, proxy, status, kind) in [
         ("api", &api, 429, "rate_limited"),
         ("api", &api, 503, "unavailable"),
@@ -218,7 +218,7 @@ fn a_call_that_may_not_run_twice_is_not_tried_again_in_a_storm() {
     ] {
         proxy.history().clear();
         let fault = format!("status={status};retry-after=0");
-        proxy.set(plan(&fault).matching("storm")).unwrap();
+        proxy.set_plan(plan(&fault).matching("storm")).unwrap();
         let answer = gateway.client.call(tool, &arguments("storm"));
         assert_eq!(outcome(&answer, "storm"), kind, "{tool} {status}");
         let n_attempts = proxy.history().count(|event| matches!(event, FaultEvent::Met(_)));

@@ -1,4 +1,4 @@
-//! Servers whose answer to a call is none, or is odd. Every server of a table is called at the same time, and another
+//! Servers with missing or invalid answers. Every server of a table is called at the same time, with calls of a healthy
 //! one in between.
 
 use super::{GRACE, LONG, SHORT, assert_healthy, assert_lives_on, assert_memory, healthy, large};
@@ -6,26 +6,26 @@ use crate::support::{
     Answer, Carrier, Client as _, Era, Gateway, Stage, Stopwatch, eventually, members, text,
 };
 
-/// How a call of the tool that misbehaves has to end.
+/// Expected end of a call of the tool that misbehaves.
 #[derive(Debug, Clone, Copy)]
 enum Expect {
-    /// With the server's answer as the server wrote it, which holds this.
+    /// With the server's answer, verbatim, which contains this text.
     Fine(&'static str),
-    /// With an error of ours of this kind, before the limit.
+    /// With an error of ours of this kind, before the time limit.
     Fails(&'static str),
-    /// At its limit, and nobody knows what came of it.
+    /// At its time limit, with unknown outcome.
     Limit,
-    /// Not at all: it makes no sense here.
+    /// The case does not exist for this transport, for this reason.
     Senseless(&'static str),
 }
 
 use Expect::{Fails, Fine, Limit, Senseless};
 
-/// It may have run, so its end is told as unknown, whatever went wrong.
+/// The tool may have run, so any failure has an unknown outcome.
 const UNKNOWN: Expect = Fails("outcome_unknown");
 const ONE_BODY: Expect = Senseless("one body is one message");
 
-/// What a server does with messages: over stdio, in a JSON body, in a stream of events.
+/// Misbehavior with messages: over stdio, in a JSON body, in an event stream.
 const CASES: [(&str, [Expect; 3]); 21] = [
     ("string-id", [Fine("fine"); 3]),
     ("float-id", [Fine("fine"); 3]),
@@ -44,7 +44,7 @@ const CASES: [(&str, [Expect; 3]); 21] = [
     ("both", [UNKNOWN; 3]),
     ("twice-the-key", [UNKNOWN; 3]),
     ("deep", [UNKNOWN; 3]),
-    // Over stdio it may be about any call, over HTTP it is what the call came to.
+    // Over stdio it may belong to any call, over HTTP it is the result of this call.
     ("wrong-id", [Limit, UNKNOWN, UNKNOWN]),
     ("no-id", [Limit, UNKNOWN, UNKNOWN]),
     ("batch", [Limit, UNKNOWN, UNKNOWN]),
@@ -54,7 +54,7 @@ const CASES: [(&str, [Expect; 3]); 21] = [
     ("exits-mid-answer", [UNKNOWN; 3]),
 ];
 
-/// What a server does with HTTP itself, which has no counterpart over stdio.
+/// Misbehavior with HTTP itself, which has no counterpart over stdio.
 const OF_HTTP: [(&str, Expect); 19] = [
     ("accepts", UNKNOWN),
     ("fails", UNKNOWN),
@@ -84,7 +84,7 @@ fn cases(stage: &Stage) -> Vec<(&'static str, Expect)> {
         .map(|(mode, expect)| (*mode, expect[column]))
         .collect();
     match stage.carrier {
-        // A pipe that nobody reads; over HTTP it is one connection, here it is the only one.
+        // A pipe that is never read. Over HTTP only one connection would be affected; here it is the only one.
         Carrier::Stdio => cases.push(("deaf", Limit)),
         _ => cases.extend(OF_HTTP),
     }
@@ -122,7 +122,7 @@ fn assert_ended_as(mode: &str, expect: Expect, answer: &Answer) {
         Some(kind),
         "{mode}: {answer:.2000?}"
     );
-    // Who reads only the text learns what is the matter, and with which server.
+    // The text alone names the problem and the server.
     let content = &members(&answer.clone().result())["content"];
     let told = match expect {
         Limit => "no answer within 3 s".to_owned(),
@@ -165,7 +165,7 @@ fn check(carrier: Carrier, era: Era) {
     for (mode, _) in &cases {
         match (*mode, carrier) {
             ("deaf", Carrier::Stdio) => {}
-            // They have ended and rest before they are started again, or have not ended their line yet.
+            // These servers have ended and rest before their restart, or have not ended their line yet.
             ("exits-mid-call" | "exits-mid-answer" | "drips", Carrier::Stdio) => recovers(&mut gateway, mode),
             _ => assert_lives_on(&mut gateway, &format!("x-{mode}")),
         }
@@ -175,7 +175,7 @@ fn check(carrier: Carrier, era: Era) {
     assert_eq!(gateway.end().code(), Some(0));
 }
 
-/// Calls until the server answers again; until then callers are told what is the matter.
+/// Calls until the server answers again; until then the errors name the problem.
 fn recovers(gateway: &mut Gateway, mode: &str) {
     eventually("the server answers again", || {
         let answer = gateway.client.call(&format!("x-{mode}__echo"), "{}");
@@ -250,7 +250,7 @@ fn a_call_that_is_cancelled_is_cancelled_at_the_server() {
         (Carrier::Stdio, Era::Legacy, "notifications/cancelled"),
         (Carrier::Stdio, Era::Modern, "notifications/cancelled"),
         (Carrier::Json, Era::Legacy, "notifications/cancelled"),
-        // In this era the end of the connection says it.
+        // In this era the end of the connection cancels the call.
         (Carrier::Json, Era::Modern, "left"),
     ] {
         let stage = Stage::new(carrier, era);
@@ -277,7 +277,7 @@ fn a_server_that_stops_reading_holds_nobody_up() {
         let configuration = healthy().server("deaf", stage.server("deaf", SHORT));
         let mut gateway = Gateway::stdio_in(era, &configuration);
         gateway.client.tools();
-        // The second one finds the pipe full: the first byte of it never leaves, so it has not run.
+        // The second call finds the pipe full: its first byte is never sent, so it has not run.
         for expected in [
             ["outcome_unknown"; 3],
             ["outcome_unknown", "timeout", "unavailable"],

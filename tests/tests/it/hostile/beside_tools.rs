@@ -3,8 +3,8 @@
 use super::{GRACE, LONG, SHORT, assert_healthy, assert_lives_on, healthy};
 use crate::support::{Answer, Carrier, Client as _, Era, Gateway, List, Stage, Stopwatch, members, text};
 
-/// What a server does, and what kind of error that is over stdio, in a body, and in events. Prompts and resources are
-/// only read, so nobody needs to be warned that something may have happened.
+/// Modes of a server, and the error kinds over stdio, in a body, and in events. Prompts and resources are only read, so
+/// no outcome is unknown.
 const CASES: [(&str, [&str; 3]); 8] = [
     ("null-result", ["protocol"; 3]),
     ("twice-the-key", ["protocol"; 3]),
@@ -51,7 +51,7 @@ fn check(carrier: Carrier, era: Era) {
         for (mode, expected, call) in calls {
             let answer = gateway.client.wait(call);
             let kind = kind(&answer).unwrap_or_default();
-            // Who has ended rests before it is started again.
+            // A server that has ended rests before its restart.
             let rests = mode == "exits-mid-answer" && kind == "unavailable";
             assert!(
                 kind == expected || rests,
@@ -82,7 +82,7 @@ fn prompts_and_resources_over_http() {
     check(Carrier::Events, Era::Modern);
 }
 
-/// A server whose lists beside tools are none has its tools all the same.
+/// A server with invalid lists of prompts or resources still offers its tools.
 #[test]
 fn lists_that_are_none() {
     const MODES: [&str; 4] = [
@@ -108,7 +108,7 @@ fn lists_that_are_none() {
         for list in [List::Prompts, List::Resources] {
             let listed = gateway.client.list(list);
             let names: Vec<_> = listed.iter().map(|(name, _)| name.as_str()).collect();
-            // The pages before the cursor that came twice are offered.
+            // The pages before the repeated cursor are offered.
             let expected = match list {
                 List::Prompts => [
                     "beside-in-circles__act",

@@ -1,7 +1,7 @@
-//! Clients over HTTP that send what they should not, too slowly, or in the name of others.
+//! Clients over HTTP that send invalid messages, too slowly, or on behalf of others.
 //!
-//! The gateway knows nobody by name yet, so whoever has the id of a session is its client; ids are random, and what
-//! is no session's id is told to be none. Which principal a session belongs to is tested with the transport itself.
+//! The gateway has no authentication yet, so the id of a session identifies its client; ids are random, and unknown ids
+//! are refused. The transport's own tests check which principal a session belongs to.
 
 use std::{
     io::{BufReader, Read as _, Write as _},
@@ -16,7 +16,7 @@ use crate::support::{
     Client as _, Era, Gateway, HttpGateway, Response, Stopwatch, connect, exchange, receive,
 };
 
-/// The head of a request: lines that a case may change, and a body.
+/// A request: header lines that a case may change, and a body.
 struct Post {
     line: &'static str,
     headers: Vec<(&'static str, String)>,
@@ -37,7 +37,7 @@ impl Post {
         }
     }
 
-    /// A modern call that says the same in its head and in its body.
+    /// Returns a modern call whose head and body agree.
     fn modern() -> Self {
         Self::new(modern_body("2026-07-28", "tools/call"))
             .with("MCP-Protocol-Version", "2026-07-28")
@@ -50,13 +50,13 @@ impl Post {
         self
     }
 
-    /// With another value of a header.
+    /// Replaces the value of a header.
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self = self.without(name);
         self.and(name, value)
     }
 
-    /// With one more header of this name.
+    /// Adds another header of this name.
     fn and(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -117,7 +117,7 @@ fn assert_served(gateway: &HttpGateway) {
     }
 }
 
-/// Status, and what the body says: the code of the error where there is one.
+/// Checks the status, and the error code or text in the body.
 fn refuses(gateway: &HttpGateway, cases: Vec<(&str, Post, u16, &str)>) {
     for (what, post, status, says) in cases {
         let answer = post.send(gateway.address);
@@ -286,7 +286,7 @@ fn bodies_that_are_wrong() {
             ),
         ],
     );
-    // It is refused by what it says of itself, before it is sent; or as soon as it is too much.
+    // Refused by its declared length before it is sent, or as soon as it is too long.
     let head = String::from_utf8(Post::new("").bytes()).unwrap();
     for (length, status) in [("5000000", 413), ("18446744073709551615", 431)] {
         let head = head.replace("Content-Length: 0", &format!("Content-Length: {length}"));
@@ -295,7 +295,7 @@ fn bodies_that_are_wrong() {
     let chunk = format!("400001\r\n{}", " ".repeat(0x0040_0001));
     let chunked = head.replace("Content-Length: 0", "Transfer-Encoding: chunked");
     assert_eq!(exchange(gateway.address, chunked + &chunk).status, 413);
-    // Two readers of these could see two requests.
+    // Two parsers of these could see two requests (request smuggling).
     for smuggled in [
         "Content-Length: 0\r\nContent-Length: 5",
         "Content-Length: 0\r\nTransfer-Encoding: chunked",
@@ -370,7 +370,7 @@ fn sessions_without_end_make_room_for_each_other() {
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 
-/// Every connection gets its own answers, although all use the same ids at the same time.
+/// Every connection receives its own answers, although all use the same ids at the same time.
 #[test]
 fn equal_ids_on_many_connections() {
     let gateway = Gateway::http(&healthy());
@@ -389,7 +389,7 @@ fn equal_ids_on_many_connections() {
             })
         })
         .collect();
-    // And one after the other on one connection, before any is answered.
+    // Pipelined: several requests on one connection before the first answer.
     let stream = connect(address);
     let mut writer = stream.try_clone().unwrap();
     for turn in 0..30 {
@@ -417,7 +417,7 @@ fn slow_clients_are_left() {
     let whole = Post::new(PING).bytes();
     let (head, body) = whole.split_at(whole.len() - PING.len());
     let fast_head = [head, &body[..1]].concat();
-    // What is sent at once, what follows byte by byte, and how it ends: a head without an answer, a body with one.
+    // Bytes sent at once, bytes sent slowly, and the end: a head without an answer, a body with one.
     let cases = [
         (Vec::new(), head.to_vec(), ""),
         (fast_head, body.to_vec(), "HTTP/1.1 408 "),
@@ -439,10 +439,10 @@ fn slow_clients_are_left() {
                     }
                 });
                 let watch = Stopwatch::start();
-                // Whether the connection is closed or reset does not matter.
+                // The connection may be closed or reset.
                 let _ = reader.read_to_string(&mut answer);
                 assert!(answer.starts_with(expected), "{answer}");
-                // All of a message would have taken longer.
+                // The whole message would have taken longer.
                 assert!(
                     watch.elapsed() < Duration::from_secs(PING.len() as u64),
                     "{:?}",

@@ -1,4 +1,4 @@
-//! Clients over stdio that send what they should not, or do not read.
+//! Clients over stdio that send invalid messages, or do not read.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{assert_memory, healthy};
 use crate::support::{Gateway, LIMIT, Process, eventually};
 
-/// A client that writes bytes.
+/// A client that writes raw bytes.
 struct RawClient {
     gateway: Process,
     input: ChildStdin,
@@ -73,7 +73,7 @@ fn call(id: &str, arguments: &str) -> String {
     )
 }
 
-/// What is no request is answered with one error of this code, or not at all, and the next request is served.
+/// Invalid requests are answered with one error of this code, or not at all, and the next request is served.
 #[test]
 fn what_is_no_request_is_refused_and_the_connection_lives() {
     let ping = request("1", "ping");
@@ -123,7 +123,7 @@ fn what_is_no_request_is_refused_and_the_connection_lives() {
             None,
         ),
         (br#"{"jsonrpc":"2.0","method":"no/such"}"#.into(), None),
-        // More than any message may have.
+        // Larger than the maximum size of a message.
         (
             call("1", &format!(r#"{{"a":"{}"}}"#, "x".repeat(17 << 20))).into(),
             Some(-32600),
@@ -145,7 +145,7 @@ fn what_is_no_request_is_refused_and_the_connection_lives() {
     client.end();
 }
 
-/// Whatever is text for JSON goes to the tool as it is, and so does every id that the protocol allows.
+/// Any valid JSON text reaches the tool verbatim, and every id that the protocol allows works.
 #[test]
 fn odd_but_valid_requests_are_served() {
     let mut client = RawClient::start();
@@ -188,7 +188,7 @@ fn a_client_that_does_not_read_is_not_read_from() {
     });
     assert!(before < CALLS, "everything was taken in");
     assert_memory(&gateway);
-    // Now that it reads, it gets every answer.
+    // Now that it reads, it receives every answer.
     let lines = lines(output);
     let mut ids: Vec<u64> = (0..CALLS)
         .map(|_| {

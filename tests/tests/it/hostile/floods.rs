@@ -1,4 +1,4 @@
-//! Servers that send more than anybody could want.
+//! Servers that send too much.
 
 use super::{LONG, assert_healthy, assert_lives_on, assert_memory, healthy};
 use crate::support::{Carrier, Client as _, Era, Gateway, Stage, Stopwatch, eventually};
@@ -6,7 +6,7 @@ use crate::support::{Carrier, Client as _, Era, Gateway, Stage, Stopwatch, event
 fn check(carrier: Carrier, era: Era) {
     let mut cases = vec![
         ("huge", Some("result_too_large")),
-        // More than a gibibyte. A process that writes it is ended, and another one begun.
+        // More than a gibibyte. A process that writes it is ended, and another one is started.
         ("gigantic", Some("result_too_large")),
     ];
     match carrier {
@@ -16,7 +16,7 @@ fn check(carrier: Carrier, era: Era) {
             ("floods-stderr", None),
         ]),
         Carrier::Events => cases.extend([("floods-notifications", None), ("floods-questions", None)]),
-        // A body is one message, and a server over HTTP has no stderr that anybody reads.
+        // A body is one message, and the stderr of a server over HTTP is not read.
         Carrier::Json => {}
     }
     let stage = Stage::new(carrier, era);
@@ -32,7 +32,7 @@ fn check(carrier: Carrier, era: Era) {
         assert_eq!(answer.error_kind().as_deref(), *kind, "{mode}: {answer:.2000?}");
         assert_healthy(&mut gateway);
         if *mode == "gigantic" {
-            // Its call has failed before the line is given up, and what is sent to a process in the meantime goes with it.
+            // The call fails before the line is given up; messages to this process in the meantime are lost with it.
             eventually("it is called like any other", || {
                 let answer = gateway.client.call("gigantic__echo", "{}");
                 answer.error_kind().is_none()
@@ -40,7 +40,7 @@ fn check(carrier: Carrier, era: Era) {
         }
         assert_lives_on(&mut gateway, mode);
     }
-    // A list is read up to its limit, and a log that names every entry would be a flood itself.
+    // A list is read up to its limit. A log line for every entry would be a flood itself.
     assert_lives_on(&mut gateway, "too-much");
     let log = gateway.client.process.stderr();
     assert!(log.contains("`list_limits.tools`"), "{log:.2000}");
@@ -71,7 +71,7 @@ fn in_events() {
     check(Carrier::Events, Era::Modern);
 }
 
-/// A server that always says that its list has changed is asked for it now and then, and called as any other.
+/// A server that permanently announces changes of its list is asked for it now and then, and called as any other.
 #[test]
 fn changes_without_end_are_few_changes() {
     for (carrier, era) in [

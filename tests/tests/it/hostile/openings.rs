@@ -1,9 +1,9 @@
-//! Servers that do not open the connection, or whose list of tools is none.
+//! Servers that do not complete the handshake, or whose list of tools is invalid.
 
 use super::{GRACE, LONG, SHORT, assert_healthy, healthy};
 use crate::support::{Carrier, Client as _, Era, Gateway, Stage, Stopwatch};
 
-/// Servers without a tool that can be called.
+/// Modes of servers without a usable tool.
 const UNUSABLE: [&str; 5] = [
     "never-opens",
     "opens-with-nothing",
@@ -12,13 +12,13 @@ const UNUSABLE: [&str; 5] = [
     "lists-nothing",
 ];
 
-/// Servers whose list has no end. It is read up to its limits, and what was read is offered.
+/// Modes of servers with an endless list. It is read up to its limits, and the tools read so far are offered.
 const ENDLESS: [&str; 2] = ["lists-in-circles", "lists-without-end"];
 
 fn check(carrier: Carrier, era: Era) {
     let stage = Stage::new(carrier, era);
     let usable = healthy().server("junk", stage.server("lists-junk", LONG));
-    // Nobody listens there.
+    // A server that does not listen.
     let usable = usable.server("nobody", serde_json::json!({"url": "http://127.0.0.1:1/mcp"}));
     let configuration = UNUSABLE.iter().fold(usable, |configuration, mode| {
         let mut server = stage.server(mode, LONG);
@@ -39,7 +39,7 @@ fn check(carrier: Carrier, era: Era) {
         watch.elapsed()
     );
     let names: Vec<_> = tools.iter().map(|(name, _)| name.as_str()).collect();
-    // Names are brought into the protocol's alphabet; what has none is no tool.
+    // Names are converted to the protocol's alphabet; an entry without a name is no tool.
     let expected = [
         "healthy__act",
         "healthy__echo",

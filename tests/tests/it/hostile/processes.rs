@@ -1,5 +1,4 @@
-//! Servers as processes: what they do at their start and their end, and what they leave behind. Those over HTTP are
-//! not ours to start or to end.
+//! Server processes: starts, ends and leftovers. The gateway does not start or end servers over HTTP.
 
 use super::{LONG, SHORT, assert_healthy, healthy};
 use crate::support::{Carrier, Client as _, Era, Gateway, Stage, Stopwatch, eventually};
@@ -17,7 +16,7 @@ fn a_server_that_ends_at_once_is_not_started_for_every_call() {
         assert_eq!(answer.error_kind().as_deref(), Some("unavailable"), "{answer:?}");
     }
     let n_starts = stage.noted("start") as u64;
-    // At most six starts in the first minute and one in each minute after it.
+    // At most six starts in the first minute and one in each further minute.
     let allowed = 6 + watch.elapsed().as_secs() / 60;
     assert!(n_starts <= allowed, "{n_starts} starts in {:?}", watch.elapsed());
     assert_healthy(&mut gateway);
@@ -39,7 +38,7 @@ fn what_a_server_has_started_ends_with_it() {
         eventually("the server's child runs", || stage.noted("child ") == 1);
         gateway.client.tools();
         gateway.client.call("healthy__echo", "{}").result();
-        // The healthy server, the hostile one and its child, which outlives its parent if nobody ends it.
+        // The healthy server, the hostile one and its child, which would outlive its parent if nobody ended it.
         assert_eq!(gateway.client.process.descendants().len(), 3);
         assert_eq!(gateway.end().code(), Some(0));
     }
@@ -59,7 +58,7 @@ fn servers_that_ignore_the_end_are_ended() {
                         configuration.server(mode, server)
                     });
             let mut gateway = Gateway::stdio_in(era, &configuration);
-            // All of them have been started, and some work is under way.
+            // All servers have been started, and some calls are running.
             gateway.client.tools();
             gateway.client.begin_call("ignores-the-end__echo", "{}");
             let status = if by_signal {

@@ -1,18 +1,18 @@
-//! Servers that ask the client of a call for something, in ways that make no sense.
+//! Servers with senseless questions to the client of a call.
 
 use super::{GRACE, LONG, SHORT, assert_healthy, assert_lives_on, assert_memory, healthy};
 use crate::support::{
     Answer, Carrier, Client as _, Configuration, Era, Gateway, Offer, Stage, Stopwatch, eventually,
 };
 
-/// Clients, and whether they can be asked for anything.
+/// Era of the client, and `true` if it can be asked.
 const CLIENTS: [(Era, bool); 4] = [
     (Era::Legacy, false),
     (Era::Legacy, true),
     (Era::Modern, false),
     (Era::Modern, true),
 ];
-/// Results of the modern era that ask for nothing that a client could give.
+/// Modern results with questions that no client can answer.
 const SENSELESS: [&str; 6] = [
     "asks-for-nothing",
     "asks-for-junk",
@@ -28,7 +28,7 @@ fn with_modes(stage: &Stage, modes: &[&str]) -> Configuration {
     })
 }
 
-/// Serves a client that agrees to every form, or cannot be asked.
+/// Serves a client that accepts every form, or cannot be asked.
 fn serve(era: Era, offers: bool, configuration: &Configuration) -> Gateway {
     let offer = match offers {
         true => Offer::new(r#"{"elicitation":{}}"#, |_, _| {
@@ -69,7 +69,7 @@ fn results_that_ask_for_nothing_are_the_servers_fault() {
     }
 }
 
-/// A server that asks for the same thing again and again, whatever it is given.
+/// A server that repeats its question whatever the answer.
 #[test]
 fn a_server_that_never_has_enough_is_not_asked_for_ever() {
     let stage = Stage::new(Carrier::Stdio, Era::Modern);
@@ -78,7 +78,7 @@ fn a_server_that_never_has_enough_is_not_asked_for_ever() {
         let mut gateway = serve(era, offers, &configuration);
         let answer = act(&mut gateway, "asks-for-input");
         match (era, offers) {
-            // Nobody is asked for what it does not offer.
+            // A client is not asked for anything beyond its capabilities.
             (Era::Legacy, false) => assert!(answer.error_kind().is_some(), "{answer:?}"),
             (Era::Modern, false) => assert_eq!(answer.error_code(), -32021),
             (Era::Legacy, true) => {
@@ -105,7 +105,7 @@ fn questions_in_the_middle_of_a_call() {
         let configuration =
             with_modes(&stage, &modes).server("silent", stage.server("asks-and-is-silent", SHORT));
         let mut gateway = serve(Era::Legacy, true, &configuration);
-        // The late one comes while the next call is under way, so it is taken for that one's.
+        // The late question arrives during the next call, so it is attributed to that one.
         for (mode, most) in modes.into_iter().zip([200, 2, 1]) {
             act(&mut gateway, mode).result();
             assert_lives_on(&mut gateway, mode);
@@ -113,7 +113,7 @@ fn questions_in_the_middle_of_a_call() {
             assert!(asked.len() <= most, "{mode}: {asked:?}");
         }
         eventually("every question is answered", || stage.noted("answer") >= 200);
-        // It got its answer, and the time goes on.
+        // The question was answered, and the call goes on.
         let watch = Stopwatch::start();
         let answer = act(&mut gateway, "silent");
         assert_eq!(
@@ -128,8 +128,8 @@ fn questions_in_the_middle_of_a_call() {
     }
 }
 
-/// A modern client is given the questions and never comes back with answers: its calls wait somewhere, but not so
-/// many of them that others suffer.
+/// A modern client receives questions and never returns with answers: its calls are parked, with a limit that protects
+/// others.
 #[test]
 fn clients_that_never_come_back_with_answers() {
     let stage = Stage::new(Carrier::Stdio, Era::Legacy);
@@ -147,7 +147,7 @@ fn clients_that_never_come_back_with_answers() {
                 assert!(answer.clone().result().contains("input_required"), "{answer:?}");
                 n_rounds += 1;
             }
-            // Where there was no room for a question, the server heard so, and was silent.
+            // Without room for another question, the server receives an error, and never answers.
             Some(kind) => assert_eq!(kind, "outcome_unknown", "{answer:?}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The server that has something of everything MCP offers.
+//! `server-everything`, which has a feature of every kind.
 
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn server_everything_over_http() {
     over_http(&format!("http://{address}/mcp"), &mut direct);
 }
 
-/// The server speaks the transport of 2024-11-05 only, which the gateway finds out.
+/// The server speaks the transport of 2024-11-05 only, which the gateway detects.
 #[test]
 fn server_everything_over_http_and_sse() {
     let listening = everything_at_no_time("sse");
@@ -40,7 +40,7 @@ fn server_everything_over_http_and_sse() {
         return;
     };
     let (_server, address) = listening_peer(&command);
-    // Spoken to directly over stdio, in the same environment.
+    // The direct client uses stdio, with the same environment.
     let mut direct = peer.to_command();
     let mut direct = StdioClient::start(direct.env("PORT", address.port().to_string()), Era::Legacy);
     over_http(&format!("http://{address}/sse"), &mut direct);
@@ -49,7 +49,7 @@ fn server_everything_over_http_and_sse() {
 fn over_http(url: &str, direct: &mut impl Client) {
     let mut calls = calls_of_everything();
     calls.extend([
-        // Tells the session, of which each client has its own.
+        // Names the session, which each client has its own of.
         call("toggle-simulated-logging", "{}").at_some_time(),
         call("toggle-simulated-logging", "{}").at_some_time(),
         call("toggle-subscriber-updates", "{}").at_some_time(),
@@ -59,7 +59,7 @@ fn over_http(url: &str, direct: &mut impl Client) {
     compare(&configuration, direct, &calls, || {});
 }
 
-/// What can be asked of it with the same result wherever it is.
+/// Returns the calls with reproducible results.
 fn calls_of_everything() -> Vec<Call> {
     let mut calls = tools();
     calls.extend(prompts());
@@ -75,7 +75,7 @@ fn tools() -> Vec<Call> {
             "echo",
             json!({"message": "Grüße \u{1f44b} \"quoted\" \\ and \u{7f}"}),
         ),
-        // As nobody would write it, with a number that no double holds.
+        // With odd spelling, and a number that no double represents.
         call(
             "echo",
             r#"{ "message" : "\u0041\u00e9",  "unknown": 12345678901234567890123 }"#,
@@ -102,7 +102,7 @@ fn tools() -> Vec<Call> {
             "trigger-long-running-operation",
             json!({"duration": 0.2, "steps": 2}),
         ),
-        // That the two are equal shows as well that no other variable reaches a server.
+        // Equal results also show that no other variable reaches a server.
         call("get-env", "{}"),
         task("simulate-research-query", json!({"topic": "wrens \u{1f426}"})),
     ]
@@ -128,12 +128,12 @@ fn prompts() -> [Call; 10] {
     ]
 }
 
-/// Of the templates: what is listed is read anyway.
+/// Returns reads of templates; listed resources are read anyway.
 fn resources() -> [Call; 3] {
     [
         read("demo://resource/dynamic/text/7"),
         read("demo://resource/dynamic/blob/12345678901234567890123"),
-        // The template fits, and there is no such resource.
+        // Matches the template, but does not exist.
         read("demo://resource/dynamic/text/none"),
     ]
 }

@@ -1,5 +1,5 @@
-//! What a server answers directly is what it answers through the gateway, to the letter: every tool, prompt and
-//! resource of eight servers that nobody here wrote, over both transports and in both eras.
+//! Comparison of direct answers with those through the gateway, byte for byte: every tool, prompt and resource of eight
+//! third-party servers, over both transports and in both eras.
 
 mod everything;
 mod node;
@@ -13,19 +13,19 @@ use crate::support::{
     assert_same_result, base_environment, end_both, members,
 };
 
-/// A request of a client for something that a server has, and how the two answers to it are compared.
+/// A request for a feature of a server, and the way to compare its two answers.
 struct Call {
     subject: Subject,
-    /// The members of the parameters beside what names the subject.
+    /// Parameters except those that name the subject.
     params: String,
     compare: Compare,
 }
 
-/// What is asked for, by its name at the server.
+/// Subject of a request, by its name at the server.
 #[derive(PartialEq)]
 enum Subject {
     Tool(&'static str),
-    /// A tool that runs as a task only: the gateway runs the task for a client that calls it plainly.
+    /// A tool that runs as a task only: the gateway runs the task for a client that makes a plain call.
     Task(&'static str),
     Prompt(&'static str),
     Resource(String),
@@ -37,11 +37,11 @@ enum Subject {
 enum Compare {
     /// Every member has the same text.
     Text,
-    /// The same but for digits and sessions: the result tells the time, which goes on between two calls.
+    /// Equal except for digits and session ids: the result contains the time.
     Shape,
 }
 
-/// The text of a JSON object.
+/// Text of a JSON object.
 struct Arguments(String);
 
 impl From<Value> for Arguments {
@@ -81,7 +81,7 @@ fn read(uri: impl Into<String>) -> Call {
     Call::new(Subject::Resource(uri.into()), String::new())
 }
 
-/// Asks for values that an argument can have: `params` are its name, what there is of its value, and more.
+/// Returns a completion request: `params` are the argument's name, its incomplete value, and more.
 fn complete(subject: Subject, params: &Value) -> Call {
     let params = params.to_string();
     Call::new(subject, params[1..params.len() - 1].to_owned())
@@ -96,7 +96,7 @@ impl Call {
         }
     }
 
-    /// That its result tells the time, or of what went on before.
+    /// Marks the result as dependent on the time or on earlier calls.
     fn at_some_time(self) -> Self {
         Self {
             compare: Compare::Shape,
@@ -104,7 +104,7 @@ impl Call {
         }
     }
 
-    /// The method and parameters, where this is in front of every name.
+    /// Returns the method and parameters, with this prefix in front of every name.
     fn request(&self, prefix: &str) -> (&'static str, String) {
         let (method, subject) = match &self.subject {
             Subject::Tool(name) | Subject::Task(name) => {
@@ -125,7 +125,7 @@ impl Call {
         (method, format!("{{{subject}{comma}{}}}", self.params))
     }
 
-    /// The answer of the server itself.
+    /// Makes the call and returns the server's own answer.
     fn make(&self, direct: &mut impl Client) -> Answer {
         let (method, params) = self.request("");
         match self.subject {
@@ -135,8 +135,8 @@ impl Call {
     }
 }
 
-/// Lists and calls all that a server has, directly and through the gateway, and compares. `prepare` brings what the
-/// server works on into the same state before each round.
+/// Lists and calls everything of a server, directly and through the gateway, and compares. `prepare` resets the
+/// server's data before each round.
 fn relayed(peer: &PeerCommand, calls: &[Call], prepare: impl Fn()) {
     prepare();
     let mut direct = direct(peer, Era::Legacy);
@@ -148,11 +148,12 @@ fn relayed(peer: &PeerCommand, calls: &[Call], prepare: impl Fn()) {
     );
 }
 
-/// By what the gateway finds the processes that a server has started: a random number in its environment, of so many digits.
+/// Environment variable by which the gateway finds the processes of a server, and the number of digits of its random
+/// value.
 const MARK: &str = "MCP_CLIENT_TREE";
 const MARK_DIGITS: usize = 32;
 
-/// A text with zeros in the place of the number, for a server that tells its environment.
+/// Replaces the random value by zeros, for a server that returns its environment.
 fn unmarked(text: &str) -> String {
     let is_digit = |character: char| character.is_ascii_hexdigit();
     let Some((before, after)) = text.split_once(MARK) else {
@@ -165,7 +166,7 @@ fn unmarked(text: &str) -> String {
     format!("{before}{MARK}{between}{}{rest}", "0".repeat(MARK_DIGITS))
 }
 
-/// The server without a gateway, in the environment that the gateway gives it.
+/// Connects to the server without a gateway, in the environment that the gateway would give it.
 fn direct(peer: &PeerCommand, era: Era) -> StdioClient {
     let mut command = peer.to_command();
     command
@@ -176,10 +177,9 @@ fn direct(peer: &PeerCommand, era: Era) -> StdioClient {
     StdioClient::start(&mut command, era)
 }
 
-/// Compares a server, spoken to directly, with what a gateway makes of it that has it under the name `peer`: over
-/// stdio, and over HTTP in both eras.
+/// Compares a direct server with a gateway that has it under the name `peer`: over stdio, and over HTTP in both eras.
 fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Call], prepare: impl Fn()) {
-    // Both gateways start at the same time; what the servers work on stays as it is until they have started.
+    // Both gateways start at the same time; the server's data do not change until they have started.
     let mut stdio = Gateway::stdio(configuration);
     let http = Gateway::http(configuration);
     let lists = List::ALL.map(|list| (list, direct.list(list)));
@@ -195,7 +195,7 @@ fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Cal
             assert_same_list(way, *list, items, &client.list(*list));
         }
     }
-    // First of all, while there is nothing yet that calls leave behind.
+    // Compared first, before calls leave anything behind.
     let resources = lists.iter().find(|(list, _)| *list == List::Resources);
     let reads: Vec<Call> = resources
         .into_iter()
@@ -210,14 +210,14 @@ fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Cal
     end_both(stdio, http);
 }
 
-/// Fails the test when there is something that its calls leave out; resources are read without being named.
+/// Checks that the calls cover all features; resources are always read.
 fn assert_all_are_called(lists: &[(List, Vec<(String, String)>)], calls: &[Call]) {
     for (list, items) in lists.iter().filter(|(list, _)| *list != List::Resources) {
         for (key, _) in items {
             let called = calls.iter().any(|call| match (&call.subject, list) {
                 (Subject::Tool(name) | Subject::Task(name), List::Tools) => name == key,
                 (Subject::Prompt(name), List::Prompts) => name == key,
-                // All that these templates leave open is how they end.
+                // These templates only leave their ends open.
                 (Subject::Resource(uri), List::Templates) => uri.starts_with(&key[..key.find('{').unwrap()]),
                 _ => false,
             });
@@ -226,7 +226,7 @@ fn assert_all_are_called(lists: &[(List, Vec<(String, String)>)], calls: &[Call]
     }
 }
 
-/// Resources keep their addresses; the names of all else have the server's in front.
+/// Compares lists. Resources keep their URIs; all other names have the server's prefix.
 fn assert_same_list(way: &str, list: List, direct: &[(String, String)], relayed: &[(String, String)]) {
     assert_eq!(relayed.len(), direct.len(), "{} {way}", list.method());
     for (key, definition) in direct {
@@ -238,7 +238,7 @@ fn assert_same_list(way: &str, list: List, direct: &[(String, String)], relayed:
             .iter()
             .find(|(key, _)| *key == outward)
             .unwrap_or_else(|| panic!("`{outward}` is not listed {way}"));
-        // The gateway runs the task, clients call the tool as any other.
+        // The gateway runs the task, so clients see a tool for plain calls.
         let definition = definition.replace(r#""taskSupport":"required""#, r#""taskSupport":"optional""#);
         let what = format!("`{outward}` {way}");
         assert_same_definition(&what, (key, &definition), (&outward, found));
@@ -279,7 +279,7 @@ fn assert_same_answer(what: &str, call: &Call, direct: &Answer, relayed: &Answer
     }
 }
 
-/// The text with every run of digits made one digit, every UUID one letter, and the afternoon morning.
+/// Replaces every run of digits by one digit, every UUID by one letter, and PM by AM.
 fn shape(text: &str) -> String {
     let (mut shape, mut rest) = (String::new(), text);
     while let Some(c) = rest.chars().next() {
@@ -295,7 +295,7 @@ fn shape(text: &str) -> String {
         }
         rest = &rest[c.len_utf8()..];
     }
-    // Over stdio there is no session to tell.
+    // Over stdio there is no session to name.
     shape
         .replace("PM", "AM")
         .replace("session undefined", "session U")

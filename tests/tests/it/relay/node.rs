@@ -11,13 +11,13 @@ use crate::support::installed;
 #[test]
 fn server_filesystem() {
     let folder = tempfile::tempdir().unwrap();
-    // Servers tell real paths.
+    // Servers return real paths.
     let root = folder.path().canonicalize().unwrap();
     let Some(peer) = installed(|peers| peers.filesystem(&root)) else {
         return;
     };
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
-    // Made once, so that all that is told of it stays as it is.
+    // Made once, so that its metadata does not change.
     fs::write(root.join("fixed.bin"), [0, 1, 2, 255]).unwrap();
     let prepare = || {
         for name in ["work", "new"] {
@@ -114,7 +114,7 @@ fn server_sequential_thinking() {
             "thought": thought, "thoughtNumber": number, "totalThoughts": 3, "nextThoughtNeeded": number < 3,
         })
     };
-    // It counts and collects over all clients of one process: branches are the same ones from the first call on.
+    // The server counts over all clients of one process: branches exist from the first call on.
     let mut branch = thought("It is \u{1f4a1} \"here\"", 1);
     branch["branchFromThought"] = json!(1);
     branch["branchId"] = json!("b");

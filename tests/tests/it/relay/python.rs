@@ -26,7 +26,7 @@ fn calls_of_time() -> Vec<Call> {
     vec![
         call("get_current_time", json!({"timezone": "UTC"})).at_some_time(),
         call("get_current_time", json!({"timezone": "Mars/Olympus"})),
-        // Tells today's date.
+        // The result contains today's date.
         call("convert_time", zones("16:30", "Asia/Kolkata")).at_some_time(),
         call("convert_time", zones("25:99", "UTC")),
     ]
@@ -56,7 +56,7 @@ fn server_git() {
     let Some(peer) = installed(|peers| peers.git(&root)) else {
         return;
     };
-    // Commits are named by a hash over their dates and authors.
+    // The hash of a commit depends on its dates and authors.
     let peer = git_variables()
         .into_iter()
         .fold(peer, |peer, (name, value)| peer.env(name, value));
@@ -99,7 +99,7 @@ fn git_variables() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-/// Makes a repository with a commit, a change and a new file.
+/// Creates a repository with a commit, a change and a new file.
 fn repository(root: &Path) {
     let _ = fs::remove_dir_all(root);
     fs::create_dir_all(root).unwrap();
@@ -143,11 +143,11 @@ fn calls_of_fetch(site: &Site) -> Vec<Call> {
         call("fetch", with("/page", "start_index", json!(10_000))),
         call("fetch", url("/data.json")),
         call("fetch", url("/missing")),
-        // Not for programs, as `robots.txt` says.
+        // `robots.txt` forbids it to programs.
         call("fetch", url("/private/page")),
         call("fetch", json!({"url": "not an address"})),
         prompt("fetch", url("/page")),
-        // What the user asks for may be fetched.
+        // Requests of the user are not subject to `robots.txt`.
         prompt("fetch", url("/private/page")),
         prompt("fetch", url("/missing")),
         prompt("fetch", "{}"),

@@ -17,7 +17,7 @@ use super::{
     time::{LIMIT, Stopwatch},
 };
 
-/// The end of a request: texts, as they were written.
+/// The end of a request, verbatim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     Result(String),
@@ -25,7 +25,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// The result; an error fails the test.
+    /// Returns the result; an error fails the test.
     pub(crate) fn result(self) -> String {
         match self {
             Self::Result(result) => result,
@@ -33,7 +33,7 @@ impl Answer {
         }
     }
 
-    /// The code of the error; a result fails the test.
+    /// Returns the code of the error; a result fails the test.
     pub(crate) fn error_code(&self) -> i64 {
         match self {
             Self::Result(result) => panic!("answered with the result {result}"),
@@ -41,7 +41,7 @@ impl Answer {
         }
     }
 
-    /// The kind of our own error in a result, if it is one.
+    /// Returns the kind of our own error in a result, if it is one.
     pub(crate) fn error_kind(&self) -> Option<String> {
         let Self::Result(result) = self else { return None };
         let result = members(result);
@@ -53,12 +53,12 @@ impl Answer {
     }
 }
 
-/// Which of the two ways to speak.
+/// Era of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Era {
-    /// A handshake, and a session if the server wants one: 2025-11-25.
+    /// 2025-11-25: a handshake, and a session if the server wants one.
     Legacy,
-    /// Every request says everything: 2026-07-28.
+    /// 2026-07-28: every request stands alone.
     Modern,
 }
 
@@ -70,7 +70,7 @@ impl Era {
         }
     }
 
-    /// Parameters with what the era wants in them.
+    /// Returns parameters with the members that the era requires.
     pub(crate) fn params(self, params: &str, offer: &Offer) -> String {
         if self == Self::Legacy {
             return params.to_owned();
@@ -89,7 +89,7 @@ impl Era {
     }
 }
 
-/// What servers list.
+/// A list of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum List {
     Tools,
@@ -110,7 +110,7 @@ impl List {
         }
     }
 
-    /// The member of a page that holds what is listed.
+    /// Returns the member of a page that holds the list.
     fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -120,7 +120,7 @@ impl List {
         }
     }
 
-    /// The member by which one of them is known.
+    /// Returns the member that identifies an entry.
     fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
@@ -130,7 +130,7 @@ impl List {
     }
 }
 
-/// A client of an MCP server that says no more than it must and understands nothing of what it gets.
+/// A minimal client of an MCP server that does not interpret the answers.
 pub(crate) trait Client {
     /// Makes a request and waits for its answer.
     fn request(&mut self, method: &str, params: &str) -> Answer;
@@ -138,10 +138,10 @@ pub(crate) trait Client {
     /// Sends a notification.
     fn notify(&mut self, method: &str);
 
-    /// What it can be asked, and was.
+    /// Returns the client's capabilities and the questions so far.
     fn offer(&mut self) -> &mut Offer;
 
-    /// Makes a request in as many rounds as it takes: what a modern server asks in between is answered.
+    /// Makes a request in several rounds: the questions of a modern server are answered.
     fn converse(&mut self, method: &str, params: &str) -> Answer {
         let mut answer = self.request(method, params);
         for _ in 0..16 {
@@ -169,8 +169,8 @@ pub(crate) trait Client {
         self.notify("notifications/initialized");
     }
 
-    /// The definitions of all that is listed, page by page, by their names or addresses. A server that does not
-    /// offer such a list has nothing on it.
+    /// Returns the definitions of a list, page by page, with their names or URIs. Empty for a server without such a
+    /// list.
     fn list(&mut self, list: List) -> Vec<(String, String)> {
         let (mut items, mut params) = (Vec::new(), "{}".to_owned());
         loop {
@@ -191,7 +191,7 @@ pub(crate) trait Client {
         }
     }
 
-    /// The definitions of all tools by their names.
+    /// Returns the definitions of all tools with their names.
     fn tools(&mut self) -> Vec<(String, String)> {
         self.list(List::Tools)
     }
@@ -201,8 +201,8 @@ pub(crate) trait Client {
         self.request("tools/call", &call_params(tool, arguments))
     }
 
-    /// Calls a tool as a task with these arguments and waits until it is done (2025-11-25). The result is without the
-    /// mark of its task.
+    /// Calls a tool as a task with these arguments and waits for its end (2025-11-25). The result is without the mark
+    /// of its task.
     fn call_as_task(&mut self, tool: &str, arguments: &str) -> Answer {
         let mut params = members(&call_params(tool, arguments));
         params.insert("task".to_owned(), "{}".to_owned());
@@ -223,7 +223,7 @@ pub(crate) fn call_params(tool: &str, arguments: &str) -> String {
     format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#)
 }
 
-/// The members of a message that decide what it is.
+/// The members of a message that determine its kind.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<Box<RawValue>>,
@@ -233,7 +233,7 @@ struct Envelope {
     error: Option<Box<RawValue>>,
 }
 
-/// What a message from a server is.
+/// A message from a server.
 pub(crate) enum Message {
     Answer(u64, Answer),
     Notification(String, String),
@@ -271,7 +271,7 @@ impl Message {
     }
 }
 
-/// A client of a server that it has started itself.
+/// A client that has started its server.
 pub(crate) struct StdioClient {
     pub(crate) process: Process,
     input: Option<ChildStdin>,
@@ -280,9 +280,9 @@ pub(crate) struct StdioClient {
     lines: Receiver<String>,
     next_id: u64,
     answers: HashMap<u64, Answer>,
-    /// The notifications that came, in order: method and parameters.
+    /// Received notifications, in order: method and parameters.
     pub(crate) notifications: Vec<(String, String)>,
-    /// The requests in the order in which their answers came.
+    /// Request ids in the order of their answers.
     pub(crate) order: Vec<u64>,
 }
 
@@ -292,7 +292,7 @@ impl StdioClient {
         Self::start_offering(command, era, Offer::default())
     }
 
-    /// Starts a server for a client that can be asked something.
+    /// Starts a server for a client that can be asked.
     pub(crate) fn start_offering(command: &mut Command, era: Era, offer: Offer) -> Self {
         let (process, input, output) = Process::spawn(command);
         let (sender, lines) = channel();
@@ -349,14 +349,14 @@ impl StdioClient {
         }
     }
 
-    /// Takes back a request.
+    /// Cancels a request.
     pub(crate) fn cancel(&mut self, id: u64) {
         self.write(&format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
         ));
     }
 
-    /// Takes what has come already and what comes in this time.
+    /// Reads the messages of this time.
     pub(crate) fn drain(&mut self, time: Duration) {
         let watch = Stopwatch::start();
         while let Ok(line) = self.lines.recv_timeout(watch.left(time)) {

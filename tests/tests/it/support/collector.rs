@@ -8,17 +8,17 @@ use tool_testkit::PeerCommand;
 
 use super::process::Process;
 
-/// A collector that nobody here wrote the definitions of, and what it was sent.
+/// A collector built on third-party definitions, with the requests that it received.
 pub(crate) struct Collector {
     pub(crate) http: String,
     pub(crate) grpc: String,
     lines: Lines<BufReader<ChildStdout>>,
-    /// It ends with its input.
+    /// The collector ends with its input.
     stdin: ChildStdin,
     _process: Process,
 }
 
-/// The requests that a collector was sent.
+/// Requests that a collector received.
 #[derive(Debug)]
 pub(crate) struct Received(Vec<Value>);
 
@@ -37,7 +37,7 @@ impl Collector {
         }
     }
 
-    /// Ends it and returns what it was sent. It must have understood everything.
+    /// Ends it and returns the requests, all of which it must have understood.
     pub(crate) fn end(self) -> Received {
         drop(self.stdin);
         let lines = self
@@ -62,7 +62,7 @@ impl Received {
         requests
     }
 
-    /// Returns all that requests of a signal hold: spans, metrics or log records.
+    /// Returns all spans, metrics or log records of a signal.
     pub(crate) fn items(&self, signal: &str) -> Vec<Value> {
         let (of_resource, of_scope, items) = match signal {
             "traces" => ("resourceSpans", "scopeSpans", "spans"),
@@ -75,7 +75,7 @@ impl Received {
         scopes.flat_map(|scope| list(&scope[items])).collect()
     }
 
-    /// Returns `true` if a text is anywhere in the requests.
+    /// Returns `true` if the text is anywhere in the requests.
     pub(crate) fn holds(&self, text: &str) -> bool {
         self.0
             .iter()
@@ -87,7 +87,7 @@ fn list(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the value of an attribute, as JSON: numbers of 64 bits are texts.
+/// Returns the value of an attribute, as JSON: 64-bit numbers are texts.
 pub(crate) fn attribute(of: &Value, key: &str) -> Value {
     let attributes = list(&of["attributes"]);
     let found = attributes.iter().find(|attribute| attribute["key"] == key);

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-/// The members of an object, each with its own text.
+/// Returns the members of an object, verbatim.
 pub(crate) fn members(object: &str) -> BTreeMap<String, String> {
     let members: BTreeMap<String, Box<RawValue>> =
         serde_json::from_str(object).unwrap_or_else(|error| panic!("no object ({error}): {object:.500}"));
@@ -12,7 +12,7 @@ pub(crate) fn members(object: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// An object of these members.
+/// Returns an object with these members.
 pub(crate) fn object(members: &BTreeMap<String, String>) -> String {
     let members: Vec<_> = members
         .iter()
@@ -21,13 +21,13 @@ pub(crate) fn object(members: &BTreeMap<String, String>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// The text that a JSON string stands for.
+/// Returns the text of a JSON string.
 pub(crate) fn text(string: &str) -> String {
     serde_json::from_str(string).unwrap()
 }
 
-/// Fails the test unless every member of a result has the text that it has in the direct one: `resultType` and what
-/// is ours in `_meta` aside, and what the modern era demands of every server and a legacy one does not say.
+/// Checks that every member of a result is equal to the direct one, verbatim: except for `resultType`, our own `_meta`,
+/// and members that only the modern era requires.
 pub(crate) fn assert_same_result(what: &str, direct: &str, relayed: &str) {
     let (direct, mut relayed) = (without_ours(direct), without_ours(relayed));
     for demanded in ["ttlMs", "cacheScope"] {
@@ -38,8 +38,7 @@ pub(crate) fn assert_same_result(what: &str, direct: &str, relayed: &str) {
     assert_eq!(direct, relayed, "{what}");
 }
 
-/// Fails the test unless every member of a definition has the text that the server gives it; the name may be another
-/// one, as given.
+/// Checks that every member of a definition is equal to the server's, verbatim; the name may differ.
 pub(crate) fn assert_same_definition(what: &str, direct: (&str, &str), relayed: (&str, &str)) {
     let nameless = |(name, definition): (&str, &str)| {
         let mut members = without_ours(definition);

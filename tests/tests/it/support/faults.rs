@@ -8,7 +8,8 @@ use tp_fault::{
 
 use super::gateway::built;
 
-/// What stands between a gateway and what it calls: it runs in the process of the test, on threads of its own.
+/// Runtime of the fault injection between a gateway and its upstreams: it runs in the process of the test, on its own
+/// threads.
 pub(crate) struct Net(Runtime);
 
 impl Net {
@@ -17,21 +18,21 @@ impl Net {
         Self(runtime.unwrap())
     }
 
-    /// A server that counts what it does.
+    /// Starts an execution counter.
     pub(crate) fn ledger(&self, options: ExecutionCounterOptions) -> ExecutionCounter {
-        self.0.block_on(ExecutionCounter::with(options)).unwrap()
+        self.0.block_on(ExecutionCounter::with_options(options)).unwrap()
     }
 
-    /// A proxy by which nothing goes wrong yet.
+    /// Starts a proxy without faults.
     pub(crate) fn proxy(&self, upstream: SocketAddr) -> Proxy {
-        self.proxy_with(ProxyOptions::to(upstream))
+        self.proxy_with(ProxyOptions::new(upstream))
     }
 
     pub(crate) fn proxy_with(&self, options: ProxyOptions) -> Proxy {
-        self.0.block_on(Proxy::with(options)).unwrap()
+        self.0.block_on(Proxy::with_options(options)).unwrap()
     }
 
-    /// An MCP server that listens.
+    /// Starts an MCP server over HTTP.
     pub(crate) fn serve(&self, server: &MockServer) -> MockHttp {
         self.0.block_on(server.http()).unwrap()
     }
@@ -42,29 +43,29 @@ impl Net {
         proxy.open().unwrap();
     }
 
-    /// Waits until the upstream of a proxy is done with what was cut.
+    /// Waits until the upstream of a proxy is done with the cut exchanges.
     pub(crate) fn settle(&self, proxy: &Proxy) {
-        self.0.block_on(proxy.settled());
+        self.0.block_on(proxy.wait_until_settled());
     }
 }
 
-/// The program that wraps others.
+/// Returns the program `tp-fault`.
 pub(crate) fn tp_fault() -> PathBuf {
     built("tp-fault", "tp-fault")
 }
 
-/// A plan by which every exchange meets this fault.
+/// Returns a plan by which every exchange has this fault.
 pub(crate) fn plan(fault: &str) -> Plan {
     let fault: Fault = fault.parse().unwrap_or_else(|error| panic!("{error}"));
     Plan::new([fault])
 }
 
-/// How many requests have arrived.
+/// Returns the number of requests that arrived.
 pub(crate) fn arrivals(history: &History) -> usize {
     history.count(|event| matches!(event, FaultEvent::Request { .. }))
 }
 
-/// Whether something was cut.
+/// Returns `true` if an exchange was cut.
 pub(crate) fn is_cut(history: &History) -> bool {
     history.count(|event| matches!(event, FaultEvent::Cut { .. })) > 0
 }

@@ -19,12 +19,12 @@ use super::{
     time::eventually,
 };
 
-/// The program that is tested, which cargo builds beside the tests.
+/// Returns the tested program, which cargo builds next to the tests.
 pub(crate) fn binary() -> PathBuf {
     built("toolplane", "toolplane-cli")
 }
 
-/// A program of the workspace.
+/// Returns a program of the workspace.
 pub(super) fn built(program: &str, package: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join(program);
@@ -36,19 +36,19 @@ pub(super) fn built(program: &str, package: &str) -> PathBuf {
     program
 }
 
-/// One of the files that are shipped as examples.
+/// Returns a shipped example file.
 pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../examples")
         .join(name)
 }
 
-/// The arguments of the program that make it a server that follows a scenario.
+/// Returns the arguments that turn the program into a server with a scenario.
 pub(crate) fn mock_arguments(scenario: &Path) -> [&str; 4] {
     ["mock-server", "--stdio", "--scenario", scenario.to_str().unwrap()]
 }
 
-/// The settings of a server that follows a scenario.
+/// Returns the settings of a server with a scenario.
 pub(crate) fn mock_server(scenario: &Path) -> Value {
     json!({"command": binary().to_str().unwrap(), "args": mock_arguments(scenario)})
 }
@@ -63,12 +63,12 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// With a server that nobody here wrote.
+    /// Adds a third-party server.
     pub(crate) fn peer(self, name: &str, peer: &PeerCommand) -> Self {
         self.peer_with(name, peer, &json!({}))
     }
 
-    /// With a server that nobody here wrote, and settings of it.
+    /// Adds a third-party server with settings.
     pub(crate) fn peer_with(self, name: &str, peer: &PeerCommand, settings: &Value) -> Self {
         let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
         let env: Map<String, Value> = peer
@@ -77,7 +77,7 @@ impl Configuration {
             .map(|(name, value)| (text(name), Value::from(text(value))))
             .collect();
         let args: Vec<String> = peer.args.iter().map(|arg| text(arg)).collect();
-        // A slow machine needs more than the usual time to start a Python with all it imports.
+        // A slow machine needs longer than usual to start Python with all its imports.
         let mut server = json!({
             "command": peer.program.to_str().unwrap(), "args": args, "env": env, "start_timeout_ms": 60_000,
         });
@@ -96,7 +96,7 @@ impl Configuration {
         self
     }
 
-    /// With settings of the gateway itself.
+    /// Adds settings of the gateway itself.
     pub(crate) fn gateway(self, settings: Value) -> Self {
         Self {
             gateway: settings,
@@ -104,12 +104,12 @@ impl Configuration {
         }
     }
 
-    /// With lists that wait until every server has been read, however slow the machine is.
+    /// Makes lists wait until every server was read, so that slow machines pass.
     pub(crate) fn waiting_for_lists(self) -> Self {
         self.gateway(json!({"list_wait": "90s"}))
     }
 
-    /// With what holds where a server or a tool says nothing.
+    /// Sets the defaults of servers and tools.
     pub(crate) fn defaults(self, settings: Value) -> Self {
         Self {
             defaults: settings,
@@ -117,7 +117,7 @@ impl Configuration {
         }
     }
 
-    /// Writes it as JSON, which is YAML as well.
+    /// Writes it as JSON, which is also YAML.
     pub(crate) fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("toolplane.yaml");
         let mut configuration = json!({"servers": self.servers, "tools": self.tools});
@@ -131,7 +131,7 @@ impl Configuration {
     }
 }
 
-/// `toolplane serve` with a configuration, and a client of it.
+/// `toolplane serve` with a configuration, and its client.
 pub(crate) struct Gateway {
     pub(crate) client: StdioClient,
     /// Holds the configuration file.
@@ -156,7 +156,7 @@ impl Gateway {
         Self::stdio_offering(era, configuration, Offer::default())
     }
 
-    /// Serves a client on stdio that can be asked something.
+    /// Serves a client on stdio that can be asked.
     pub(crate) fn stdio_offering(era: Era, configuration: &Configuration, offer: Offer) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = serve(&configuration.write(folder.path()), folder.path());
@@ -166,11 +166,11 @@ impl Gateway {
         }
     }
 
-    /// Serves on stdio, for a client that is none: the process, its input and its output.
+    /// Serves on stdio without a client. Returns the process, its input and its output.
     pub(crate) fn pipes(configuration: &Configuration) -> (Process, ChildStdin, ChildStdout) {
         let folder = tempfile::tempdir().unwrap();
         let pipes = Process::spawn(serve(&configuration.write(folder.path()), folder.path()).arg("--stdio"));
-        // The file is read before anything is answered, and not again.
+        // The file is read before the first answer, and not again.
         eventually("the gateway has read its configuration", || {
             !pipes.0.descendants().is_empty()
         });
@@ -184,19 +184,19 @@ impl Gateway {
         HttpGateway::start(command, folder)
     }
 
-    /// Closes the input, as a client does that is done, and sees that nothing stays behind.
+    /// Closes the input, as a client does, and checks that nothing is left behind.
     pub(crate) fn end(mut self) -> ExitStatus {
         let family = self.client.process.descendants();
         self.client.close();
         ended(&mut self.client.process, &family)
     }
 
-    /// Waits for an end that something else has caused, and sees that these have ended too.
+    /// Waits for an end with another cause, and checks that these processes have ended too.
     pub(crate) fn end_of(mut self, family: &[Identity]) -> ExitStatus {
         ended(&mut self.client.process, family)
     }
 
-    /// Ends it by a signal and sees that nothing stays behind.
+    /// Ends it by a signal and checks that nothing is left behind.
     pub(crate) fn terminate(mut self) -> ExitStatus {
         let family = self.client.process.descendants();
         self.client.process.signal(Signal::TERM);
@@ -205,7 +205,7 @@ impl Gateway {
 }
 
 impl HttpGateway {
-    /// Serves a configuration that is there already, with these variables set.
+    /// Serves an existing configuration, with these variables set.
     pub(crate) fn of_file(configuration: &Path, variables: &[(&str, String)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = serve(configuration, folder.path());
@@ -227,12 +227,12 @@ impl HttpGateway {
         }
     }
 
-    /// A client with an open connection.
+    /// Returns a client with an open connection.
     pub(crate) fn client(&self, era: Era) -> HttpClient {
         HttpClient::open_at(self.address, era)
     }
 
-    /// A client with an open connection that can be asked something.
+    /// Returns a client with an open connection that can be asked.
     pub(crate) fn client_offering(&self, era: Era, offer: Offer) -> HttpClient {
         HttpClient::open_offering(self.address, era, offer)
     }
@@ -241,7 +241,7 @@ impl HttpGateway {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Ends it by a signal and sees that nothing stays behind.
+    /// Ends it by a signal and checks that nothing is left behind.
     pub(crate) fn terminate(mut self) -> ExitStatus {
         let family = self.process.descendants();
         self.process.signal(Signal::TERM);
@@ -249,7 +249,7 @@ impl HttpGateway {
     }
 }
 
-/// Ends both at the same time, in order: some servers take their time.
+/// Ends both at the same time, regularly: some servers are slow to end.
 pub(crate) fn end_both(stdio: Gateway, http: HttpGateway) {
     thread::scope(|scope| {
         let stdio = scope.spawn(|| stdio.end());
@@ -264,12 +264,12 @@ fn ended(process: &mut Process, family: &[Identity]) -> ExitStatus {
     status
 }
 
-/// `toolplane serve`, which keeps the lists of servers in this folder.
+/// Returns the command `toolplane serve` with its cache of lists in this folder.
 fn serve(configuration: &Path, folder: &Path) -> Command {
     let mut command = Command::new(binary());
-    // A log level that is set in the environment of the tests is none of the gateway's.
+    // The log level of the test's environment must not reach the gateway.
     command.env_clear().envs(base_environment());
-    // What another test has kept of the same servers is none of its business either.
+    // Lists that another test has cached must not reach it either.
     command.env("XDG_CACHE_HOME", folder.join("cache"));
     command
         .args(["serve", "--drain", "2s", "--config"])
@@ -277,10 +277,10 @@ fn serve(configuration: &Path, folder: &Path) -> Command {
     command
 }
 
-/// The address in what the gateway says on stderr.
+/// Returns the address in the gateway's stderr.
 fn listening(stderr: &str) -> Option<SocketAddr> {
     let rest = &stderr[stderr.find("http://")? + "http://".len()..];
-    // The line may be half written.
+    // The line may be incomplete.
     let end = rest.find('/')?;
     rest[..end].parse().ok()
 }

@@ -14,22 +14,22 @@ use super::{client::Era, process::Process};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_toolplane-hostile-server");
 
-/// What carries the messages of a server.
+/// Transport of a server's messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Carrier {
-    /// The lines of a process of its own.
+    /// Lines of a process.
     Stdio,
     /// HTTP bodies.
     Json,
-    /// Streams of events over HTTP.
+    /// Event streams over HTTP.
     Events,
 }
 
-/// Where servers are played that misbehave: all in one way of speaking.
+/// A group of misbehaving servers with the same era and transport.
 pub(crate) struct Stage {
     pub(crate) carrier: Carrier,
     pub(crate) era: Era,
-    /// What plays all of them over HTTP, and what its addresses begin with.
+    /// Process that plays all of them over HTTP, and the beginning of their URLs.
     http: Option<(Process, String)>,
     folder: TempDir,
 }
@@ -63,7 +63,7 @@ impl Stage {
         }
     }
 
-    /// The settings of a server that misbehaves like this, with a time limit for each call.
+    /// Returns the settings of a server with this mode, with a time limit for each call.
     pub(crate) fn server(&self, mode: &str, timeout: Duration) -> Value {
         let mut server = match &self.http {
             Some((_, url)) => json!({"url": format!("{url}/{mode}")}),
@@ -76,24 +76,24 @@ impl Stage {
         server
     }
 
-    /// How often a server has noted this.
+    /// Returns how often servers have recorded this.
     pub(crate) fn noted(&self, what: &str) -> usize {
         let notes = fs::read_to_string(self.folder.path().join("notes")).unwrap_or_default();
         notes.lines().filter(|line| line.starts_with(what)).count()
     }
 }
 
-/// The settings of a server that does nothing wrong.
+/// Returns the settings of a healthy server.
 pub(crate) fn healthy_server() -> Value {
     json!({"command": PROGRAM, "args": ["stdio", "legacy", "healthy"]})
 }
 
-/// The program that plays servers that misbehave.
+/// Returns the hostile server program.
 pub(crate) fn hostile_program() -> &'static str {
     PROGRAM
 }
 
-/// The arguments that make it a server over stdio that does nothing wrong, and notes what it does.
+/// Returns the arguments for a healthy server over stdio that records its messages.
 pub(crate) fn hostile_arguments(era: Era, notes: &Path) -> [&str; 4] {
     ["stdio", era.name(), "healthy", notes.to_str().unwrap()]
 }

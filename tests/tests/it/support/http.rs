@@ -5,14 +5,14 @@ use std::{
 
 use super::time::LIMIT;
 
-/// A response, its body put together.
+/// A response with its complete body.
 pub(crate) struct Response {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-/// A response whose body is still to be read, by its own framing.
+/// A response whose body is still to be read, by its framing.
 pub(crate) struct Incoming<R> {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
@@ -22,7 +22,7 @@ pub(crate) struct Incoming<R> {
 
 #[derive(Clone, Copy)]
 enum Framing {
-    /// So many bytes of the body, or of the chunk that is read, are still to come.
+    /// Remaining bytes of the body, or of the current chunk.
     Length(usize),
     Chunk(usize),
     UntilTheEnd,
@@ -40,7 +40,7 @@ impl Response {
 }
 
 impl<R: BufRead> Incoming<R> {
-    /// Reads all that comes before the body.
+    /// Reads the head.
     fn begin(mut reader: R) -> Self {
         let status = line(&mut reader).split(' ').nth(1).unwrap().parse().unwrap();
         let mut headers = Vec::new();
@@ -54,7 +54,7 @@ impl<R: BufRead> Incoming<R> {
         let framing = if header(&headers, "transfer-encoding") == Some("chunked") {
             Framing::Chunk(0)
         } else if status == 204 {
-            // It has no body, so it need not say how long that is.
+            // Without a body it needs no length.
             Framing::Length(0)
         } else if let Some(length) = header(&headers, "content-length") {
             Framing::Length(length.parse().unwrap())
@@ -73,7 +73,7 @@ impl<R: BufRead> Incoming<R> {
         header(&self.headers, name)
     }
 
-    /// Whether the body is a stream of events.
+    /// Returns `true` if the body is an event stream.
     pub(crate) fn is_stream(&self) -> bool {
         self.header("content-type")
             .is_some_and(|kind| kind.starts_with("text/event-stream"))
@@ -123,7 +123,7 @@ impl<R: BufRead> Read for Incoming<R> {
     }
 }
 
-/// A connection on which nothing takes for ever.
+/// Opens a connection with timeouts.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect_timeout(&address, LIMIT).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -138,7 +138,7 @@ pub(crate) fn begin(address: SocketAddr, request: impl AsRef<[u8]>) -> Incoming<
     Incoming::begin(BufReader::new(stream))
 }
 
-/// Sends a request and reads the response by its own framing: not every server closes the connection when asked to.
+/// Sends a request and reads the response by its framing: not every server closes the connection when asked to.
 pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Response {
     begin(address, request).end()
 }

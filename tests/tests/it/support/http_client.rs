@@ -14,18 +14,18 @@ use super::{
     time::{LIMIT, Stopwatch},
 };
 
-/// A client of a Streamable HTTP endpoint: a connection for each message, and no more HTTP than that takes.
+/// A minimal client of a Streamable HTTP endpoint, with one connection for each message.
 pub(crate) struct HttpClient {
     address: SocketAddr,
     era: Era,
     offer: Offer,
     session: Option<String>,
     next_id: u64,
-    /// The notifications that came with answers, in order: method and parameters.
+    /// Notifications that came with answers, in order: method and parameters.
     pub(crate) notifications: Vec<(String, String)>,
 }
 
-/// The notifications of a stream that is open for them.
+/// Notifications of an open stream.
 pub(crate) struct Notifications(Receiver<(String, String)>);
 
 impl HttpClient {
@@ -33,7 +33,7 @@ impl HttpClient {
         Self::open_offering(address, era, Offer::default())
     }
 
-    /// Opens the connection of a client that can be asked something.
+    /// Opens the connection of a client that can be asked.
     pub(crate) fn open_offering(address: SocketAddr, era: Era, offer: Offer) -> Self {
         let mut client = Self {
             address,
@@ -47,7 +47,7 @@ impl HttpClient {
         client
     }
 
-    /// Opens a stream for notifications: in the modern era for those that `filter` says, a JSON object.
+    /// Opens a stream for notifications: in the modern era those of `filter`, a JSON object.
     pub(crate) fn listen(&mut self, filter: &str) -> Notifications {
         let response = match self.era {
             Era::Legacy => self.send("GET", "", ""),
@@ -107,7 +107,7 @@ impl HttpClient {
         (id, self.send("POST", &headers, &request))
     }
 
-    /// Sends what has no answer.
+    /// Sends a message without an answer.
     fn tell(&self, message: &str) {
         let mut response = self.send("POST", "", message);
         let mut body = String::new();
@@ -115,7 +115,7 @@ impl HttpClient {
         assert_eq!((response.status, body.as_str()), (202, ""));
     }
 
-    /// The headers that the era wants for a request.
+    /// Returns the headers that the era requires for a request.
     fn headers(&self, method: &str, params: &str) -> String {
         let mut headers = String::new();
         if self.era == Era::Modern {
@@ -162,7 +162,7 @@ impl Client for HttpClient {
 }
 
 impl Notifications {
-    /// Forgets what has come until now.
+    /// Drops the notifications so far.
     pub(crate) fn clear(&self) {
         self.0.try_iter().for_each(drop);
     }
@@ -172,7 +172,7 @@ impl Notifications {
         self.within(LIMIT, "notification")
     }
 
-    /// Waits for a notification of this method, past all others, and returns its parameters.
+    /// Waits for a notification of this method, skips all others, and returns its parameters.
     pub(crate) fn wait_for(&self, method: &str) -> String {
         let watch = Stopwatch::start();
         loop {
@@ -189,7 +189,7 @@ impl Notifications {
     }
 }
 
-/// The messages of a body, which is one or a stream of events, each as soon as it is there.
+/// Returns the messages of a body, one or an event stream, each as soon as it has arrived.
 fn messages(response: Incoming<BufReader<TcpStream>>) -> impl Iterator<Item = String> {
     let is_stream = response.is_stream();
     let mut lines = BufReader::new(response);
@@ -209,7 +209,7 @@ fn messages(response: Incoming<BufReader<TcpStream>>) -> impl Iterator<Item = St
             } else if content.is_empty() && data.iter().any(|data| !data.is_empty()) {
                 return Some(data.join("\n"));
             } else if content.is_empty() {
-                // An event without data only says where the stream can be taken up again.
+                // An event without data only carries the id for resumption.
                 data.clear();
             }
             line.clear();

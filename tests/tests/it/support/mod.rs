@@ -1,4 +1,4 @@
-//! What the tests are made with: a client of our own, processes that never stay behind, and a gateway to talk to.
+//! Support of the tests: a client of our own, processes that are always reaped, and a gateway.
 
 mod client;
 mod collector;

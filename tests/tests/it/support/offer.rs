@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 
 use super::compare::{members, object, text};
 
-/// What a client declares that it can be asked, and how it answers. By default it cannot be asked anything.
+/// Capabilities of a client, and its answers. By default it cannot be asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
-    /// The text of its capabilities.
+    /// JSON text of its capabilities.
     pub(crate) capabilities: String,
-    /// The text of the result for a method and parameters.
+    /// Returns the JSON text of the result for a method and parameters.
     pub(crate) answers: fn(&str, &str) -> Option<String>,
-    /// What it was asked, in order: method and parameters.
+    /// Questions so far, in order: method and parameters.
     pub(crate) asked: Vec<(String, String)>,
 }
 
@@ -28,7 +28,7 @@ impl Offer {
         }
     }
 
-    /// The message that answers a request.
+    /// Returns the message that answers a request.
     pub(crate) fn answer(&mut self, id: &str, method: &str, params: &str) -> String {
         let outcome = match self.result(method, params) {
             Some(result) => format!(r#""result":{result}"#),
@@ -37,8 +37,8 @@ impl Offer {
         format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#)
     }
 
-    /// What a result asks for that is not the last one, answered: the members that the next request has beside its
-    /// own. A result that asks for nothing has none.
+    /// Answers the questions of an incomplete result. Returns the additional members of the next request, or `None` for
+    /// a final result.
     pub(crate) fn next_round(&mut self, result: &str) -> Option<BTreeMap<String, String>> {
         let mut result = members(result);
         if result

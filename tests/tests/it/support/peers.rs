@@ -8,13 +8,14 @@ use tool_testkit::{PeerCommand, Peers, Skip};
 
 use super::{process::Process, time::eventually};
 
-/// What the server loads first: it always tells the same time, and a stage of its task takes a moment, not a second.
+/// Script that the server loads first: it fixes the time of day, and shortens the stages of its task from a second to a
+/// moment.
 const TIME: &str = "Date.prototype.toLocaleTimeString = () => '4:05:06 PM';
 const wait = globalThis.setTimeout;
 globalThis.setTimeout = (work, delay, ...rest) => wait(work, delay === 1000 ? 10 : delay, ...rest);
 ";
 
-/// Looks for what a test needs of the peers; what is missing is reported.
+/// Finds a peer; a missing one is reported.
 pub(crate) fn installed<T>(find: impl FnOnce(&Peers) -> Result<T, Skip>) -> Option<T> {
     match Peers::from_env().and_then(|peers| find(&peers)) {
         Ok(found) => Some(found),
@@ -25,7 +26,7 @@ pub(crate) fn installed<T>(find: impl FnOnce(&Peers) -> Result<T, Skip>) -> Opti
     }
 }
 
-/// `server-everything`, whose results are the same at any time.
+/// Returns `server-everything` with results that do not depend on the time.
 pub(crate) fn everything_at_no_time(transport: &str) -> Option<(PeerCommand, TempDir)> {
     let mut peer = installed(|peers| peers.everything(transport))?;
     let folder = tempfile::tempdir().unwrap();
@@ -35,7 +36,7 @@ pub(crate) fn everything_at_no_time(transport: &str) -> Option<(PeerCommand, Tem
     Some((peer, folder))
 }
 
-/// Starts a server that listens on `PORT`, on a port that was free a moment ago.
+/// Starts a server that listens on `PORT`, a port that was free a moment ago.
 pub(crate) fn listening_peer(command: &PeerCommand) -> (Process, SocketAddr) {
     loop {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

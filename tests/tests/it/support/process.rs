@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::time::{LIMIT, Stopwatch, eventually};
 
-/// The variables that a server sees of our environment, as the configuration's reference promises; a server that is
-/// started directly must see the same, or the two could not be compared.
+/// Variables of our environment that a server inherits, as the configuration's reference promises. A directly started
+/// server needs the same, or the two could not be compared.
 const BASE: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR"];
 
 pub(crate) fn base_environment() -> Vec<(OsString, OsString)> {
@@ -24,13 +24,13 @@ pub(crate) fn base_environment() -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// A running program. Dropping it kills it and everything that it has started.
+/// A running program. Dropping it kills it and all its descendants.
 pub(crate) struct Process {
     child: Child,
     stderr: Arc<Mutex<Vec<u8>>>,
 }
 
-/// One process for good: a number may be given to another one later.
+/// Identity of a process: its id may be reused later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub(crate) pid: i32,
@@ -38,7 +38,7 @@ pub(crate) struct Identity {
 }
 
 impl Process {
-    /// Starts a program with piped input and output; what it writes to stderr is kept.
+    /// Starts a program with piped input and output; its stderr is recorded.
     pub(crate) fn spawn(command: &mut Command) -> (Self, ChildStdin, ChildStdout) {
         let mut child = command
             .stdin(Stdio::piped())
@@ -52,7 +52,7 @@ impl Process {
         (Self { child, stderr }, stdin, stdout)
     }
 
-    /// Starts a program whose output does not matter: it is read, so that the program can go on writing.
+    /// Starts a program whose output is read and dropped, so that the program can go on writing.
     pub(crate) fn run(command: &mut Command) -> Self {
         let (process, _, mut output) = Self::spawn(command);
         thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
@@ -63,12 +63,12 @@ impl Process {
         self.child.id().try_into().unwrap()
     }
 
-    /// Whether the program has ended.
+    /// Returns `true` if the program has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// What the program has written to stderr, or the end of it.
+    /// Returns the program's stderr, or its end.
     pub(crate) fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
     }
@@ -87,12 +87,12 @@ impl Process {
         status.unwrap()
     }
 
-    /// Every process that this one has started, directly or not.
+    /// Returns all descendants.
     pub(crate) fn descendants(&self) -> Vec<Identity> {
         descendants(self.pid())
     }
 
-    /// The most memory that the program has had at one time.
+    /// Returns the peak memory of the program.
     pub(crate) fn peak_memory(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -103,7 +103,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Its children have groups of their own, so they are looked up while their parent is still there to ask.
+        // Its children have their own process groups, so they are collected before their parent is killed.
         let family = descendants(self.pid());
         let _ = self.child.kill();
         family.iter().for_each(Identity::kill);
@@ -121,13 +121,13 @@ impl Identity {
         }
     }
 
-    /// Whether the process runs: one that has ended and was not waited for yet does not.
+    /// Returns `true` if the process runs; a zombie does not.
     pub(crate) fn is_running(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.start == self.start && stat.state != "Z")
     }
 }
 
-/// Fails the test when one of these processes does not end soon.
+/// Checks that these processes end soon.
 pub(crate) fn assert_all_end(processes: &[Identity]) {
     let watch = Stopwatch::start();
     while processes.iter().any(Identity::is_running) {
@@ -152,7 +152,7 @@ struct Stat {
 
 fn stat(pid: i32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses and may hold anything.
+    // The second field is the program's name in parentheses and may contain anything.
     let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
     Some(Stat {
         state: (*fields.first()?).to_owned(),
@@ -187,7 +187,7 @@ fn descendants(root: i32) -> Vec<Identity> {
     found
 }
 
-/// Reads all of a program's stderr in a thread and keeps the end of it.
+/// Reads all of a program's stderr in a thread and keeps its end.
 fn keep(mut stderr: ChildStderr) -> Arc<Mutex<Vec<u8>>> {
     const KEPT: usize = 64 * 1024;
     let kept = Arc::new(Mutex::new(Vec::new()));

@@ -11,13 +11,13 @@ const PAGE: &str = "<!DOCTYPE html><html><head><title>Wrens</title></head><body>
 const DATA: &str = r#"{"wrens": [1e2, 12345678901234567890123]}"#;
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
-/// A web site on the loopback interface that never changes.
+/// A static web site on the loopback interface.
 pub(crate) struct Site {
     address: SocketAddr,
 }
 
 impl Site {
-    /// Opens it; it is there until the process of the test ends.
+    /// Opens it, until the process of the test ends.
     pub(crate) fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -29,13 +29,13 @@ impl Site {
         Self { address }
     }
 
-    /// The address of one of its pages.
+    /// Returns the URL of a page.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 }
 
-/// Answers one request; a client that has gone away misses it.
+/// Answers one request; a client that has gone misses it.
 fn answer(mut stream: TcpStream) {
     let _ = stream.set_read_timeout(Some(LIMIT));
     let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);

@@ -3,10 +3,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long anything may take before it counts as hung: far more than a slow machine needs.
+/// Time after which anything counts as hung: far more than a slow machine needs.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// Tells how long something took, by the real clock: these tests watch processes from the outside.
+/// Measures by the real clock, because these tests watch other processes.
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
@@ -22,13 +22,13 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
-    /// What is left of a limit, at least a moment.
+    /// Returns the rest of a limit, at least a moment.
     pub(crate) fn left(&self, limit: Duration) -> Duration {
         limit.saturating_sub(self.elapsed()).max(Duration::from_millis(1))
     }
 }
 
-/// Waits until something is so; fails the test when it is not so for too long.
+/// Waits until a condition holds; fails the test if it takes too long.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let watch = Stopwatch::start();
     while !is_so() {

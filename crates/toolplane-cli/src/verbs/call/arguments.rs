@@ -1,29 +1,29 @@
-//! From `name=value` words to the text of a JSON object.
+//! Conversion of `name=value` words into a JSON object.
 
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, value::RawValue};
 
-use super::schema::{Types, property, resolved};
-use crate::failure::Failure;
+use super::schema::{TypeSet, property, resolved};
+use crate::error::CliError;
 
-/// One argument on its way into the object.
+/// One argument of the object.
 struct Argument {
     name: String,
-    /// The value as JSON text: numbers keep the digits that were typed.
-    value: Typed,
+    /// Value as JSON text: numbers keep the digits that were typed.
+    value: TypedValue,
 }
 
-enum Typed {
+enum TypedValue {
     Json(RawJson),
-    /// A list that more words may add to.
+    /// A list, to which further words may append.
     List(Vec<RawJson>),
 }
 
-/// The object that these words stand for, typed by a tool's input schema.
-pub(super) fn object(words: &[String], schema: &Value) -> Result<String, Failure> {
+/// Converts the words into a JSON object, typed by a tool's input schema.
+pub(super) fn parse(words: &[String], schema: &Value) -> Result<String, CliError> {
     let mut arguments: Vec<Argument> = Vec::new();
     for word in words {
-        let (name, value) = read(word, schema)?;
+        let (name, value) = parse_word(word, schema)?;
         match (arguments.iter_mut().find(|argument| argument.name == name), value) {
             (None, value) => arguments.push(Argument {
                 name: name.to_owned(),
@@ -31,13 +31,13 @@ pub(super) fn object(words: &[String], schema: &Value) -> Result<String, Failure
             }),
             (
                 Some(Argument {
-                    value: Typed::List(items),
+                    value: TypedValue::List(items),
                     ..
                 }),
-                Typed::List(more),
+                TypedValue::List(more),
             ) => items.extend(more),
             (Some(_), _) => {
-                return Err(Failure::usage(format!("the argument `{name}` is given twice"))
+                return Err(CliError::usage(format!("the argument `{name}` is given twice"))
                     .with_hint("only an argument that takes a list may be repeated"));
             }
         }
@@ -45,8 +45,8 @@ pub(super) fn object(words: &[String], schema: &Value) -> Result<String, Failure
     let members = arguments.iter().map(|argument| {
         let name = RawJson::from(argument.name.as_str());
         match &argument.value {
-            Typed::Json(value) => format!("{name}:{value}"),
-            Typed::List(items) => format!("{name}:{}", list(items)),
+            TypedValue::Json(value) => format!("{name}:{value}"),
+            TypedValue::List(items) => format!("{name}:{}", list(items)),
         }
     });
     Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(",")))
@@ -57,10 +57,10 @@ fn list(items: &[RawJson]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// Takes one word apart: `name:=json` or `name=value`.
-fn read<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, Typed), Failure> {
+/// Splits one word: `name:=json` or `name=value`.
+fn parse_word<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, TypedValue), CliError> {
     let Some((name, value)) = word.split_once('=') else {
-        return Err(Failure::usage(format!("`{word}` is no argument"))
+        return Err(CliError::usage(format!("invalid argument `{word}`"))
             .with_hint("write `name=value`, `name:=json`, or all of them as `--json '{…}'`"));
     };
     let (name, is_json) = match name.strip_suffix(':') {
@@ -68,47 +68,49 @@ fn read<'a>(word: &'a str, schema: &Value) -> Result<(&'a str, Typed), Failure> 
         None => (name, false),
     };
     if name.is_empty() {
-        return Err(Failure::usage(format!("`{word}` has no name before the `=`")));
+        return Err(CliError::usage(format!("missing argument name in `{word}`")));
     }
     let value = if is_json {
         let json = RawJson::parse(value.to_owned()).map_err(|error| {
-            Failure::usage(format!("the value of `{name}` is no JSON"))
+            CliError::usage(format!("invalid JSON in the value of `{name}`"))
                 .with_source(&error)
                 .with_hint(format!("write `{name}=…` for a text"))
         })?;
-        Typed::Json(json)
+        TypedValue::Json(json)
     } else {
         typed(name, value, property(schema, name), schema)?
     };
     Ok((name, value))
 }
 
-/// A value of the type that the schema asks for. A text stays a text wherever one is allowed.
-fn typed(name: &str, text: &str, schema: Option<&Value>, root: &Value) -> Result<Typed, Failure> {
-    let types = schema.map(|schema| Types::of(schema, root)).unwrap_or_default();
+/// Converts a text to the type that the schema asks for. It stays a string wherever one is allowed.
+fn typed(name: &str, text: &str, schema: Option<&Value>, root: &Value) -> Result<TypedValue, CliError> {
+    let types = schema
+        .map(|schema| TypeSet::for_schema(schema, root))
+        .unwrap_or_default();
     if types.is_empty() || types.has("string") {
-        return Ok(Typed::Json(RawJson::from(text)));
+        return Ok(TypedValue::Json(RawJson::from(text)));
     }
     if let Some(json) = scalar(text, types) {
-        return Ok(Typed::Json(json));
+        return Ok(TypedValue::Json(json));
     }
     if types.has("array") {
         let items = schema
             .map(|schema| resolved(schema, root))
             .and_then(|schema| schema.get("items"));
-        return elements(name, text, items, root).map(Typed::List);
+        return elements(name, text, items, root).map(TypedValue::List);
     }
-    Err(Failure::usage(format!(
+    Err(CliError::usage(format!(
         "the argument `{name}` must be {}, not `{text}`",
         with_article(types)
     )))
 }
 
-/// A word as a number, truth value, null or object, if the types allow it and it is one.
-fn scalar(text: &str, types: Types) -> Option<RawJson> {
+/// Converts a word to a number, boolean, null or object, if it is one and the types allow it.
+fn scalar(text: &str, types: TypeSet) -> Option<RawJson> {
     let json = RawJson::parse(text.to_owned()).ok()?;
     let fits = match json.kind() {
-        // Whether the number is a whole one is the validator's to say: `1.0` is.
+        // The validator decides if a number is an integer: `1.0` is.
         JsonKind::Number => types.has("integer") || types.has("number"),
         JsonKind::Bool => types.has("boolean"),
         JsonKind::Null => types.has("null"),
@@ -118,11 +120,11 @@ fn scalar(text: &str, types: Types) -> Option<RawJson> {
     fits.then_some(json)
 }
 
-/// A list: as JSON, or its elements with commas between them.
-fn elements(name: &str, text: &str, items: Option<&Value>, root: &Value) -> Result<Vec<RawJson>, Failure> {
+/// Converts a list: JSON, or elements separated by commas.
+fn elements(name: &str, text: &str, items: Option<&Value>, root: &Value) -> Result<Vec<RawJson>, CliError> {
     let as_json = match text.trim_start().chars().next() {
         Some('[') => json_list(text.to_owned()),
-        // Objects hold commas of their own.
+        // Objects contain commas themselves.
         Some('{') => json_list(format!("[{text}]")),
         _ => None,
     };
@@ -135,8 +137,8 @@ fn elements(name: &str, text: &str, items: Option<&Value>, root: &Value) -> Resu
     let words = text
         .split(',')
         .map(|word| match typed(name, word.trim(), items, root)? {
-            Typed::Json(json) => Ok(json),
-            Typed::List(_) => Err(Failure::usage(format!(
+            TypedValue::Json(json) => Ok(json),
+            TypedValue::List(_) => Err(CliError::usage(format!(
                 "the argument `{name}` is a list of lists: write it as JSON"
             ))
             .with_hint(format!("write `{name}:=[[…], …]`"))),
@@ -153,7 +155,7 @@ fn json_list(text: String) -> Option<Vec<RawJson>> {
     items.collect()
 }
 
-fn with_article(types: Types) -> String {
+fn with_article(types: TypeSet) -> String {
     let text = types.to_string();
     let article = if text.starts_with(['a', 'e', 'i', 'o', 'u']) {
         "an"
@@ -183,7 +185,7 @@ mod tests {
 
     fn check(words: &[&str], expected: Result<&str, &str>) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let written = object(&words, &schema()).map_err(|failure| failure.message);
+        let written = parse(&words, &schema()).map_err(|failure| failure.message);
         assert_eq!(written.as_deref().map_err(String::as_str), expected, "{words:?}");
     }
 
@@ -236,9 +238,9 @@ mod tests {
         );
         check(&["s=1", "s=2"], Err("the argument `s` is given twice"));
         check(&["l:=[1]", "l=2"], Err("the argument `l` is given twice"));
-        check(&["s"], Err("`s` is no argument"));
-        check(&["=x"], Err("`=x` has no name before the `=`"));
-        check(&[":=1"], Err("`:=1` has no name before the `=`"));
-        check(&["any:={a}"], Err("the value of `any` is no JSON"));
+        check(&["s"], Err("invalid argument `s`"));
+        check(&["=x"], Err("missing argument name in `=x`"));
+        check(&[":=1"], Err("missing argument name in `:=1`"));
+        check(&["any:={a}"], Err("invalid JSON in the value of `any`"));
     }
 }

@@ -1,4 +1,4 @@
-//! What the layers decided about a call.
+//! Output of `--explain`: the decisions of the layers.
 
 use serde_json::{Value, json};
 use toolplane::{
@@ -9,20 +9,18 @@ use toolplane::{
 use super::elapsed;
 use crate::{
     command::Format,
-    failure::Failure,
-    output::Console,
-    text::{self, table::Table},
+    error::CliError,
+    output::{Console, table::Table, text},
 };
 
-/// The notes in the order of their times: attempts that run side by side, as those of a hedge, note theirs in turns.
+/// Sorts the decisions by time: concurrent attempts, such as hedges, interleave theirs.
 fn in_order(notes: &[LayerDecision]) -> Vec<&LayerDecision> {
     let mut notes: Vec<&LayerDecision> = notes.iter().collect();
     notes.sort_by_key(|note| note.at);
     notes
 }
 
-/// The notes as a table, in the order in which the layers decided, and the names of those that had nothing to decide or
-/// were not reached.
+/// Formats the decisions as a table in the order of time, followed by the layers without a decision.
 pub(super) fn table(notes: &[LayerDecision]) -> String {
     let sorted = in_order(notes);
     let Some(first) = sorted.first().copied() else {
@@ -41,7 +39,7 @@ pub(super) fn table(notes: &[LayerDecision]) -> String {
         return table.to_string();
     }
     format!(
-        "{}\nnothing from: {}",
+        "{}\nno decision from: {}",
         table.to_string().trim_end(),
         silent.join(", ")
     )
@@ -57,12 +55,12 @@ pub(super) fn json(notes: &[LayerDecision]) -> RawJson {
     RawJson::from(&rows.collect::<Value>())
 }
 
-/// Prints what a dry run came to: the request that would be sent, if it can be told, and the notes, which are the data here.
+/// Prints the result of a dry run: the request, if it is known, and the decisions, which are data here.
 pub(super) fn dry_run(
     notes: &[LayerDecision],
     preview: Option<&Preview>,
     console: Console,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if console.format == Format::Table {
         let table = table(notes);
         return match preview {

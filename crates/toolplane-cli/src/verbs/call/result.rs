@@ -1,4 +1,4 @@
-//! What a tool answered.
+//! Output of a tool's reply.
 
 use raw_json::{JsonKind, JsonLimits};
 use tool_scan::escape_json;
@@ -10,13 +10,16 @@ use toolplane::{
 use super::explain;
 use crate::{
     command::Format,
-    failure::Failure,
-    output::Console,
-    text::{self, json::pretty, yaml::yaml},
+    error::CliError,
+    output::{Console, json::pretty, text, yaml::yaml},
 };
 
-/// Prints a reply: for programs exactly as the tool wrote it, for people by what it contains.
-pub(super) fn print(reply: &Reply, notes: Option<&[LayerDecision]>, console: Console) -> Result<(), Failure> {
+/// Prints a reply: verbatim for programs, by its content for people.
+pub(super) fn print(
+    reply: &Reply,
+    notes: Option<&[LayerDecision]>,
+    console: Console,
+) -> Result<(), CliError> {
     let raw = reply.raw();
     match (console.format, notes) {
         (Format::Table, notes) => {
@@ -37,14 +40,14 @@ pub(super) fn print(reply: &Reply, notes: Option<&[LayerDecision]>, console: Con
     }
 }
 
-fn wrapped(text: String) -> Result<RawJson, Failure> {
-    // One level more than the result has.
+fn wrapped(text: String) -> Result<RawJson, CliError> {
+    // The wrapping adds one level of depth.
     let limits = JsonLimits {
         depth: JsonLimits::RELAY.depth + 1,
         ..JsonLimits::RELAY
     };
     RawJson::parse_within(text, limits)
-        .map_err(|error| Failure::failed("the result cannot be shown").with_source(&error))
+        .map_err(|error| CliError::failed("the result cannot be shown").with_source(&error))
 }
 
 fn for_people(reply: &Reply) -> String {
@@ -61,7 +64,7 @@ fn for_people(reply: &Reply) -> String {
             let mut parts: Vec<String> = Vec::new();
             for block in blocks.unwrap_or_default() {
                 let text = block_text(&block);
-                // The protocol asks servers to repeat structured content as text: once is enough.
+                // MCP asks servers to repeat structured content as text; it is shown once.
                 let repeated = structured
                     .as_ref()
                     .is_some_and(|structured| is_same(&text, structured));
@@ -83,7 +86,7 @@ fn items(content: &RawJson) -> Option<Vec<RawJson>> {
     (content.kind() == JsonKind::Array).then(|| content.items().collect())
 }
 
-/// A text as it is, anything else as JSON.
+/// Formats a string as text, any other value as JSON.
 fn shown(value: &RawJson) -> String {
     match value.string() {
         Some(text) => text::lines(&text).into_owned(),
@@ -91,7 +94,7 @@ fn shown(value: &RawJson) -> String {
     }
 }
 
-/// A block of content: texts as they are, the rest by what it is.
+/// Formats a content block: text verbatim, anything else by its kind.
 fn block_text(block: &RawJson) -> String {
     let text = |object: &RawJson, key: &str| object.get(key).and_then(|value| value.string());
     let of = |object: &RawJson| text(object, "mimeType").unwrap_or_else(|| "unknown type".to_owned());
@@ -121,7 +124,7 @@ fn block_text(block: &RawJson) -> String {
     text::lines(&shown).into_owned()
 }
 
-/// Whether a text is this value as JSON.
+/// Returns `true` if a text is this value as JSON.
 fn is_same(text: &str, value: &RawJson) -> bool {
     RawJson::parse(text.to_owned()).is_ok_and(|text| raw_json::canonical(&text) == raw_json::canonical(value))
 }

@@ -1,22 +1,22 @@
-//! What a schema says of its properties, as far as the command line needs to know: which types a value may have.
+//! Types of a schema's properties, as far as the command line needs them.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// How many references are followed: a schema may refer to itself.
+/// Maximum number of followed references: a schema may refer to itself.
 const MAX_REFERENCES: usize = 16;
 
-/// The types that a value may have; none of them if the schema does not say.
+/// Set of JSON types that a value may have; empty if the schema does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Types(u8);
+pub(crate) struct TypeSet(u8);
 
-/// The types, in the order in which a word on the command line is tried for them.
+/// Names of the types, in the order in which a word of the command line is tried for them.
 const NAMES: [&str; 7] = [
     "string", "integer", "number", "boolean", "null", "array", "object",
 ];
 
-impl Types {
+impl TypeSet {
     pub(crate) fn has(self, name: &str) -> bool {
         NAMES
             .iter()
@@ -34,8 +34,8 @@ impl Types {
         }
     }
 
-    /// The types that a schema allows.
-    pub(crate) fn of(schema: &Value, root: &Value) -> Self {
+    /// Returns the types that a schema allows.
+    pub(crate) fn for_schema(schema: &Value, root: &Value) -> Self {
         let mut types = Self::default();
         types.collect(schema, root, MAX_REFERENCES);
         types
@@ -75,7 +75,7 @@ impl Types {
     }
 }
 
-impl fmt::Display for Types {
+impl fmt::Display for TypeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = NAMES.into_iter().filter(|name| self.has(name)).collect();
         f.write_str(if names.is_empty() { "any" } else { "" })?;
@@ -95,13 +95,13 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// What a reference within the schema leads to.
+/// Returns the target of a reference within the schema.
 fn reference<'a>(schema: &Value, root: &'a Value) -> Option<&'a Value> {
     let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
     root.pointer(pointer)
 }
 
-/// A schema itself, or what it refers to.
+/// Returns the schema, or the target of its reference.
 pub(crate) fn resolved<'a>(mut schema: &'a Value, root: &'a Value) -> &'a Value {
     for _ in 0..MAX_REFERENCES {
         match reference(schema, root) {
@@ -116,13 +116,13 @@ pub(crate) fn resolved<'a>(mut schema: &'a Value, root: &'a Value) -> &'a Value 
 #[derive(Debug)]
 pub(crate) struct Property<'a> {
     pub(crate) name: &'a str,
-    /// The values to choose from, or the types.
+    /// Allowed values, or the types.
     pub(crate) values: String,
     pub(crate) required: bool,
     pub(crate) description: &'a str,
 }
 
-/// The properties that a schema names, required ones first.
+/// Returns the properties of a schema, required ones first.
 pub(crate) fn properties(root: &Value) -> Vec<Property<'_>> {
     let schema = resolved(root, root);
     let required = |name: &str| {
@@ -150,7 +150,7 @@ pub(crate) fn properties(root: &Value) -> Vec<Property<'_>> {
     properties
 }
 
-/// How many values are listed one by one.
+/// Maximum number of values that are listed.
 const MAX_VALUES: usize = 6;
 
 fn values(schema: &Value, root: &Value) -> String {
@@ -162,11 +162,11 @@ fn values(schema: &Value, root: &Value) -> String {
                 .map(|choice| choice.as_str().map_or(choice.to_string(), str::to_owned));
             written.collect::<Vec<_>>().join(" | ")
         }
-        None => Types::of(schema, root).to_string(),
+        None => TypeSet::for_schema(schema, root).to_string(),
     }
 }
 
-/// The schema of one property, if the object's schema says anything of it.
+/// Returns the schema of one property, if the object's schema has one.
 pub(crate) fn property<'a>(root: &'a Value, name: &str) -> Option<&'a Value> {
     let schema = resolved(root, root);
     schema
@@ -198,7 +198,11 @@ mod tests {
             (json!({}), "any"),
             (json!(true), "any"),
         ] {
-            assert_eq!(Types::of(&schema, &root).to_string(), expected, "{schema}");
+            assert_eq!(
+                TypeSet::for_schema(&schema, &root).to_string(),
+                expected,
+                "{schema}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
-//! stdin and stdout without threads in between.
+//! stdin and stdout without helper threads.
 //!
-//! tokio's own stdin and stdout hand every read and write to another thread, since they may be anything. What an MCP
-//! client gives us is a pipe or a socket, which the reactor can wait for: a call saves two changes of threads. Files
-//! and terminals still go through tokio's.
+//! tokio's own stdin and stdout pass every read and write to another thread, since they may be anything. MCP clients
+//! pass a pipe or a socket, for which the reactor can wait: a call saves two thread switches. Files and terminals still
+//! use tokio's.
 
 use std::{
     io::{self, IoSlice},
@@ -23,7 +23,7 @@ use tokio::{
     },
 };
 
-/// Requests from the client.
+/// Returns the reader of requests.
 pub(in crate::verbs) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
     match ready(&io::stdin(), Receiver::from_owned_fd) {
         Ok(Stream::Pipe(pipe)) => Box::new(pipe),
@@ -35,7 +35,7 @@ pub(in crate::verbs) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
     }
 }
 
-/// Answers to the client.
+/// Returns the writer of answers.
 pub(in crate::verbs) fn stdout() -> Box<dyn AsyncWrite + Send + Unpin> {
     match ready(&io::stdout(), Sender::from_owned_fd) {
         Ok(Stream::Pipe(pipe)) => Box::new(pipe),
@@ -48,28 +48,28 @@ pub(in crate::verbs) fn stdout() -> Box<dyn AsyncWrite + Send + Unpin> {
 }
 
 enum Stream<P> {
-    Pipe(Restored<P>),
-    Socket(Restored<UnixStream>),
+    Pipe(RestoringStream<P>),
+    Socket(RestoringStream<UnixStream>),
 }
 
-/// Makes a descriptor one that the reactor waits for, if it is a pipe or a socket.
+/// Registers a descriptor with the reactor, if it is a pipe or a socket.
 fn ready<P>(standard: &impl AsFd, pipe: impl FnOnce(OwnedFd) -> io::Result<P>) -> io::Result<Stream<P>> {
     let descriptor = standard.as_fd().try_clone_to_owned()?;
     let kept = descriptor.try_clone()?;
-    let restore = |flags| Restore {
+    let restore = |flags| RestoreMode {
         descriptor: kept,
         flags,
     };
     let flags = fcntl_getfl(&descriptor)?;
     match FileType::from_raw_mode(fstat(&descriptor)?.st_mode) {
-        FileType::Fifo => Ok(Stream::Pipe(Restored {
+        FileType::Fifo => Ok(Stream::Pipe(RestoringStream {
             inner: pipe(descriptor)?,
             _restore: restore(flags),
         })),
         FileType::Socket => {
             let socket = StdUnixStream::from(descriptor);
             socket.set_nonblocking(true)?;
-            Ok(Stream::Socket(Restored {
+            Ok(Stream::Socket(RestoringStream {
                 inner: UnixStream::from_std(socket)?,
                 _restore: restore(flags),
             }))
@@ -81,26 +81,26 @@ fn ready<P>(standard: &impl AsFd, pipe: impl FnOnce(OwnedFd) -> io::Result<P>) -
     }
 }
 
-/// A stream whose descriptor is put back into its former mode at the end.
-struct Restored<T> {
+/// A stream that restores the mode of its descriptor when dropped.
+struct RestoringStream<T> {
     inner: T,
-    _restore: Restore,
+    _restore: RestoreMode,
 }
 
-/// The mode belongs to the pipe, not to our descriptor: whoever shares it does not expect another.
-struct Restore {
+/// Guard that restores the flags of a descriptor. They belong to the pipe, which other processes share.
+struct RestoreMode {
     descriptor: OwnedFd,
     flags: OFlags,
 }
 
-impl Drop for Restore {
+impl Drop for RestoreMode {
     fn drop(&mut self) {
-        // Nobody is left to be told if this fails.
+        // A failure cannot be reported.
         let _ = fcntl_setfl(&self.descriptor, self.flags);
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Restored<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for RestoringStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -110,7 +110,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Restored<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Restored<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for RestoringStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }

@@ -1,4 +1,4 @@
-//! The configuration, loaded again while it is served: when its files change, and on SIGHUP.
+//! Reload of the configuration while it is served: when its files change, and on SIGHUP.
 
 use std::{fmt, fs, future::Future, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
 
@@ -12,24 +12,24 @@ use toolplane::{
 };
 use toolplane_gateway::SharedAllowList;
 
-use crate::{command::Serve, config, failure::Failure, output::Console};
+use crate::{command::Serve, config, error::CliError, output::Console};
 
-/// How often the files are looked at. Looking, unlike being told, also works over networks and through links that are
-/// turned to another directory.
-const PERIOD: Duration = Duration::from_secs(1);
-/// How long files must have stayed the same before they are read, so that one that is being written is not read by half.
-const QUIET: Duration = Duration::from_millis(100);
+/// Time between two looks at the files. Polling, unlike inotify, also works over network file systems and through
+/// symbolic links that are switched to another directory.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Time that files must stay unchanged before they are read (debounce), so that no half-written file is read.
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// What the files were like: which one, when it was written and how long it is; nothing of one that is not there.
-type Prints = Vec<Option<(u64, i64, i64, u64)>>;
+/// Inode, modification time and length of each file; `None` for a missing one.
+type Fingerprints = Vec<Option<(u64, i64, i64, u64)>>;
 
-/// The values that count from the start of the process, each with its key. Options of the command line that stand in
-/// the place of a key leave it out: it counts for nothing then.
+/// Settings that take effect only at the start, each with its key. A key that an option of the command line overrides
+/// is left out, since it has no effect.
 #[derive(PartialEq)]
-struct Fixed(Vec<(&'static str, String)>);
+struct StartupSettings(Vec<(&'static str, String)>);
 
-impl Fixed {
-    fn of(configuration: &Configuration, serve: &Serve) -> Self {
+impl StartupSettings {
+    fn new(configuration: &Configuration, serve: &Serve) -> Self {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults);
         let values: [(_, bool, &dyn fmt::Debug); 9] = [
             (
@@ -58,8 +58,8 @@ impl Fixed {
         )
     }
 
-    /// What is told of other values that are in a configuration now; nothing if all are the same.
-    fn differing(&self, now: &Self) -> Option<String> {
+    /// Returns a warning that names the changed settings. `None` if none has changed.
+    fn changed(&self, now: &Self) -> Option<String> {
         let pairs = self.0.iter().zip(&now.0);
         let keys = pairs.filter(|(before, now)| before != now);
         let keys: Vec<_> = keys.map(|((key, _), _)| format!("`{key}`")).collect();
@@ -69,78 +69,78 @@ impl Fixed {
             _ => format!("{} and {last}", others.join(", ")),
         };
         Some(format!(
-            "what has changed of {keys} takes effect when the gateway is started again"
+            "changes of {keys} take effect after a restart of the gateway"
         ))
     }
 }
 
-/// What is served, and who is told of changes that wait for another start.
-struct Serving {
+/// Reloads the configuration, and warns of changes that need a restart.
+struct Reloader {
     plane: Toolplane,
     serve: Serve,
-    /// Who may come over HTTP.
+    /// Hosts and origins that may connect over HTTP.
     allowed: SharedAllowList,
-    /// What counts, from the start.
-    fixed: Fixed,
-    /// What was told last.
-    told: Option<String>,
+    /// Settings of the start.
+    startup: StartupSettings,
+    /// Last printed warning.
+    last_warning: Option<String>,
     console: Console,
 }
 
-/// Loads the configuration again whenever there is reason to, for as long as this is polled. A configuration that is not
-/// usable changes nothing: the one before stays.
+/// Reloads the configuration when its files change or on SIGHUP, as long as the returned future is polled. An invalid
+/// configuration changes nothing: the previous one stays.
 ///
 /// # Errors
-/// When SIGHUP cannot be listened to.
-pub(super) fn follow(
+/// If SIGHUP cannot be handled.
+pub(super) fn watch(
     loaded: &Loaded,
     plane: &Toolplane,
     allowed: SharedAllowList,
     files: Vec<PathBuf>,
     serve: &Serve,
     console: Console,
-) -> Result<impl Future<Output = ()> + use<>, Failure> {
+) -> Result<impl Future<Output = ()> + use<>, CliError> {
     let mut hang_up = signal(SignalKind::hangup())
-        .map_err(|error| Failure::failed("signals cannot be listened to").with_source(&error))?;
+        .map_err(|error| CliError::failed("signals cannot be listened to").with_source(&error))?;
     let mut watched = loaded.files.clone();
     let watches = !serve.no_reload;
-    let mut serving = Serving {
+    let mut reloader = Reloader {
         plane: plane.clone(),
         serve: serve.clone(),
         allowed,
-        fixed: Fixed::of(&loaded.configuration, serve),
-        told: None,
+        startup: StartupSettings::new(&loaded.configuration, serve),
+        last_warning: None,
         console,
     };
-    let mut seen = prints(&watched);
+    let mut seen = fingerprints(&watched);
     Ok(async move {
-        let mut ticks = interval(PERIOD);
+        let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = hang_up.recv() => {}
                 _ = ticks.tick(), if watches => {
-                    if prints(&watched) == seen {
+                    if fingerprints(&watched) == seen {
                         continue;
                     }
                 }
             }
-            seen = settled(&watched).await;
-            if let Some(loaded) = serving.reload(&files) {
+            seen = debounce(&watched).await;
+            if let Some(loaded) = reloader.reload(&files) {
                 watched = loaded.files;
-                // Files that are read for the first time are as they were just now, or a little later.
-                seen = prints(&watched);
+                // Files that are new in the configuration are as they were a moment ago.
+                seen = fingerprints(&watched);
             }
         }
     })
 }
 
-/// Waits until the files stay as they are.
-async fn settled(files: &[PathBuf]) -> Prints {
-    let mut before = prints(files);
+/// Waits until the files stay unchanged (debounce).
+async fn debounce(files: &[PathBuf]) -> Fingerprints {
+    let mut before = fingerprints(files);
     loop {
-        sleep(QUIET).await;
-        let now = prints(files);
+        sleep(DEBOUNCE).await;
+        let now = fingerprints(files);
         if now == before {
             return now;
         }
@@ -148,7 +148,7 @@ async fn settled(files: &[PathBuf]) -> Prints {
     }
 }
 
-impl Serving {
+impl Reloader {
     fn reload(&mut self, files: &[PathBuf]) -> Option<Loaded> {
         let console = self.console;
         let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
@@ -159,27 +159,27 @@ impl Serving {
         });
         match reloaded {
             Ok(loaded) => {
-                let now = Fixed::of(&loaded.configuration, &self.serve);
-                let differing = self.fixed.differing(&now);
-                if let Some(differing) = differing.as_ref().filter(|_| differing != self.told) {
-                    console.warn(differing);
+                let now = StartupSettings::new(&loaded.configuration, &self.serve);
+                let changed = self.startup.changed(&now);
+                if let Some(changed) = changed.as_ref().filter(|_| changed != self.last_warning) {
+                    console.warn(changed);
                 }
-                self.told = differing;
-                tracing::info!("the configuration was loaded again");
-                console.say("the configuration was loaded again");
+                self.last_warning = changed;
+                tracing::info!("the configuration was reloaded");
+                console.say("the configuration was reloaded");
                 Some(loaded)
             }
             Err(failure) => {
                 console.failure(&failure);
-                console.warn("the configuration stays as it was");
+                console.warn("the previous configuration stays in effect");
                 None
             }
         }
     }
 }
 
-fn prints(files: &[PathBuf]) -> Prints {
-    let print = |file: &PathBuf| {
+fn fingerprints(files: &[PathBuf]) -> Fingerprints {
+    let fingerprint = |file: &PathBuf| {
         let metadata = fs::metadata(file).ok()?;
         Some((
             metadata.ino(),
@@ -188,5 +188,5 @@ fn prints(files: &[PathBuf]) -> Prints {
             metadata.len(),
         ))
     };
-    files.iter().map(print).collect()
+    files.iter().map(fingerprint).collect()
 }

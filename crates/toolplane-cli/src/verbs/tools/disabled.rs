@@ -1,22 +1,26 @@
-//! Tools that are switched off in gateways that run here, by operators or since their credentials were refused.
+//! Tools that are disabled in running gateways, by operators or because their credentials were refused.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolplane::core::Tool;
 use toolplane_gateway::OperatorClient;
 
-use super::super::gateways::{self, Running};
-use crate::{exit::Exit, failure::Failure, output::Console, text};
+use crate::{
+    error::CliError,
+    exit::Exit,
+    gateways::{self, RunningGateway},
+    output::{Console, text},
+};
 
-/// That a tool is switched off in a gateway.
+/// Record of a tool that a gateway has disabled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Disabled {
-    /// The gateway's process.
+pub(super) struct DisabledTool {
+    /// Process id of the gateway.
     #[serde(default)]
     pub(super) gateway: String,
     #[serde(skip_serializing)]
     tool: String,
-    /// The SHA-256 of its definition there.
+    /// SHA-256 of its definition in the gateway.
     #[serde(default, skip_serializing)]
     digest: Option<String>,
     pub(super) reason: String,
@@ -24,47 +28,50 @@ pub(super) struct Disabled {
     /// `operator` or `credentials`.
     #[serde(default)]
     by: String,
-    /// In how long a call is let through to try it out; `None` if an operator switched it off.
+    /// Time until a probe call is let through; `None` if an operator disabled the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_in_ms: Option<u64>,
 }
 
-/// All that there are. Whoever lists tools wants those, and goes without this if it is not to be had.
-pub(super) async fn all(console: Console) -> Vec<Disabled> {
+/// Returns all disabled tools of running gateways. Empty if no gateway was reached, because a list of tools is useful
+/// without them.
+pub(super) async fn all(console: Console) -> Vec<DisabledTool> {
     let answers = gateways::ask(console, OperatorClient::disabled).await;
     let answers = answers.unwrap_or_default().into_iter();
     let all = answers.flat_map(|(gateway, records)| {
         records.into_iter().filter_map(move |record| {
-            let disabled: Disabled = record.to().ok()?;
+            let disabled: DisabledTool = record.to().ok()?;
             let gateway = gateway.process();
-            Some(Disabled { gateway, ..disabled })
+            Some(DisabledTool { gateway, ..disabled })
         })
     });
     all.collect()
 }
 
-/// Those of this tool: a tool of another configuration may have the same name.
-pub(super) fn of(all: &[Disabled], tool: &Tool) -> Vec<Disabled> {
+/// Selects the records of this tool. The digest is compared too: a tool of another configuration may have the same
+/// name.
+pub(super) fn for_tool(all: &[DisabledTool], tool: &Tool) -> Vec<DisabledTool> {
     let digest = raw_json::hex(tool.digest());
-    let is_it =
-        |one: &&Disabled| *one.tool == **tool.name() && one.digest.as_ref().is_none_or(|one| *one == digest);
+    let is_it = |one: &&DisabledTool| {
+        *one.tool == **tool.name() && one.digest.as_ref().is_none_or(|one| *one == digest)
+    };
     all.iter().filter(is_it).cloned().collect()
 }
 
-/// Says that a tool is switched off, why, and how it is switched on again.
-pub(super) fn warn(name: &str, disabled: &[Disabled], console: Console) {
+/// Warns that a tool is disabled, with the reason and how to enable it.
+pub(super) fn warn(name: &str, disabled: &[DisabledTool], console: Console) {
     for one in disabled {
         let (reason, gateway) = (text::line(&one.reason), &one.gateway);
         console.warn(&format!(
-            "`{name}` is switched off in the gateway {gateway} since {}: {reason}; `toolplane tools enable {name}` \
-             switches it on again",
+            "`{name}` is disabled in the gateway {gateway} since {}: {reason}; `toolplane tools enable {name}` \
+             enables it again",
             one.since
         ));
     }
 }
 
-/// Switches a tool off, in each gateway that has it.
-pub(super) async fn disable(name: &str, reason: Option<&str>, console: Console) -> Result<Exit, Failure> {
+/// Disables a tool in each gateway that has it.
+pub(super) async fn disable(name: &str, reason: Option<&str>, console: Console) -> Result<Exit, CliError> {
     let answers = gateways::ask(console, async |client: OperatorClient| {
         client.disable(name, reason).await
     });
@@ -72,23 +79,28 @@ pub(super) async fn disable(name: &str, reason: Option<&str>, console: Console) 
         return Ok(Exit::Done);
     }
     let message = format!("no gateway of this user that runs here has a tool `{name}`");
-    let failure = Failure::new(Exit::NotFound, "not_found", message);
+    let failure = CliError::new(Exit::NotFound, "not_found", message);
     Err(failure.with_hint("`toolplane tools ls` lists the names"))
 }
 
-/// Switches a tool on again, wherever it is off.
-pub(super) async fn enable(name: &str, console: Console) -> Result<Exit, Failure> {
+/// Enables a tool in each gateway that has disabled it.
+pub(super) async fn enable(name: &str, console: Console) -> Result<Exit, CliError> {
     let answers = gateways::ask(console, async |client: OperatorClient| client.enable(name).await);
     if report("enabled", name, &answers.await?, console)? {
         return Ok(Exit::Done);
     }
-    let message = format!("no gateway of this user that runs here has `{name}` switched off");
-    let failure = Failure::new(Exit::NotFound, "not_found", message);
-    Err(failure.with_hint("`toolplane tools ls` says which tools are"))
+    let message = format!("no gateway of this user that runs here has disabled `{name}`");
+    let failure = CliError::new(Exit::NotFound, "not_found", message);
+    Err(failure.with_hint("`toolplane tools ls` shows disabled tools"))
 }
 
-/// Prints the gateways that switched a tool. Returns `false` if there are none.
-fn report(verb: &str, name: &str, answers: &[(Running, ())], console: Console) -> Result<bool, Failure> {
+/// Prints the gateways that changed the tool. Returns `false` if there are none.
+fn report(
+    verb: &str,
+    name: &str,
+    answers: &[(RunningGateway, ())],
+    console: Console,
+) -> Result<bool, CliError> {
     if answers.is_empty() {
         return Ok(false);
     }

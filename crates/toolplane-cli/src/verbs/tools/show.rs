@@ -7,37 +7,36 @@ use toolplane::{
     core::{DataClassification, FailureStep, LatencyClass, Metadata, PiiHandling, Tool, Trust},
 };
 
-use super::disabled::Disabled;
+use super::disabled::DisabledTool;
 use crate::{
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    output::Console,
-    text::{self, table::Table},
+    output::{Console, table::Table, text},
     verbs::call::schema::{Property, properties},
 };
 
-/// Everything about a tool.
+/// All data of a tool.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ToolDetails<'a> {
     name: &'a str,
-    /// What agents are shown.
+    /// Definition as agents see it.
     definition: &'a RawJson,
-    /// The SHA-256 of the definition.
+    /// SHA-256 of the definition.
     digest: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'a str>,
     source: &'a str,
-    /// How its server is.
+    /// State of its server.
     #[serde(skip_serializing_if = "Option::is_none")]
     server_state: Option<Value>,
     trust: &'static str,
     kind: &'a str,
     timeout_ms: u64,
     call_timeout_ms: u64,
-    /// The gateways in which it is switched off.
+    /// Gateways that have disabled it.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    disabled: &'a [Disabled],
-    /// What is done when a call fails, step by step.
+    disabled: &'a [DisabledTool],
+    /// Steps of `on_failure`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     on_failure: Vec<String>,
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
@@ -47,13 +46,13 @@ struct Shown<'a> {
 pub(super) fn show(
     tool: &Tool,
     server_state: Option<Value>,
-    disabled: &[Disabled],
+    disabled: &[DisabledTool],
     console: Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let descriptor = tool.descriptor();
     let settings = tool.settings();
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let shown = Shown {
+    let shown = ToolDetails {
         name: tool.name(),
         definition: tool.definition(),
         digest: raw_json::hex(tool.digest()),
@@ -80,8 +79,8 @@ pub(super) fn show(
     Ok(Exit::Done)
 }
 
-/// The tool as people read it.
-fn page(tool: &Tool, shown: &Shown<'_>) -> String {
+/// Formats the tool for people.
+fn page(tool: &Tool, shown: &ToolDetails<'_>) -> String {
     let descriptor = tool.descriptor();
     let settings = tool.settings();
     let mut page = text::line(shown.name).into_owned();
@@ -121,10 +120,10 @@ fn page(tool: &Tool, shown: &Shown<'_>) -> String {
     for one in shown.disabled {
         let reason = text::line(&one.reason);
         let state = format!("in the gateway {} since {}: {reason}", one.gateway, one.since);
-        fact("switched off", &state);
+        fact("disabled", &state);
         fact(
             "",
-            &format!("`toolplane tools enable {}` switches it on again", shown.name),
+            &format!("`toolplane tools enable {}` enables it again", shown.name),
         );
     }
     arguments(&mut page, tool);
@@ -158,7 +157,7 @@ fn arguments(page: &mut String, tool: &Tool) {
     page.push('\n');
 }
 
-/// A step as a configuration writes it.
+/// Formats a step as a configuration writes it.
 fn step(step: &FailureStep) -> String {
     match step {
         FailureStep::Fallback(tool) => format!("fallback: {tool}"),
@@ -168,7 +167,7 @@ fn step(step: &FailureStep) -> String {
     }
 }
 
-/// A value of the metadata in words.
+/// Formats a value of the metadata in words.
 fn words(value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".to_owned(),
@@ -179,7 +178,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// What is known of a tool, by the keys that a configuration uses.
+/// Returns the metadata of a tool under the keys of a configuration.
 fn metadata(metadata: &Metadata) -> serde_json::Map<String, Value> {
     let texts = |list: &[String]| (!list.is_empty()).then(|| Value::from(list));
     let rate_limit = metadata.rate_limit.map(|limit| {

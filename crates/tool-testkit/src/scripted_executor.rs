@@ -1,0 +1,170 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use raw_json::RawJson;
+use tool_core::{
+    CallContext, Descriptor, DynBackend, Executor, InProcess, Invoke, Outcome, PrepareError, Reply, ToolError,
+};
+
+/// An executor that follows a script, one step per call; the last step is repeated. Clones share the script.
+#[derive(Clone)]
+pub struct ScriptedExecutor(Arc<Inner>);
+
+struct Inner {
+    steps: Mutex<Vec<ScriptStep>>,
+    n_calls: AtomicUsize,
+    n_running: AtomicUsize,
+}
+
+/// Behavior of a scripted executor for one call.
+#[derive(Debug, Clone)]
+pub enum ScriptStep {
+    /// Answers with this value.
+    Value(serde_json::Value),
+    /// Answers with this reply.
+    Reply(Reply),
+    /// Returns this outcome.
+    Outcome(Outcome),
+    /// Fails before anything was sent.
+    Fail(ToolError),
+    /// Fails after the call was sent.
+    FailSent(ToolError),
+    /// Fails with an answer.
+    FailAnswered(ToolError),
+    /// Fails with the answer that the call was not accepted.
+    FailNotTaken(ToolError),
+    /// Sends the call, waits on the runtime's clock, and answers with this value.
+    After(Duration, serde_json::Value),
+    /// Never answers; `true` if the call was sent.
+    Hang(bool),
+    /// Answers with the arguments.
+    Echo,
+}
+
+impl ScriptedExecutor {
+    /// Creates an executor with these steps. Without steps it echoes.
+    #[must_use]
+    pub fn new(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
+        let mut steps: Vec<_> = steps.into_iter().collect();
+        steps.reverse();
+        Self(Arc::new(Inner {
+            steps: Mutex::new(steps),
+            n_calls: AtomicUsize::new(0),
+            n_running: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Returns the number of calls so far.
+    #[must_use]
+    pub fn n_calls(&self) -> usize {
+        self.0.n_calls.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of running calls.
+    #[must_use]
+    pub fn n_running(&self) -> usize {
+        self.0.n_running.load(Ordering::SeqCst)
+    }
+
+    fn next(&self) -> ScriptStep {
+        let mut steps = self.0.steps.lock();
+        if steps.len() > 1 {
+            steps.pop()
+        } else {
+            steps.last().cloned()
+        }
+        .unwrap_or(ScriptStep::Echo)
+    }
+}
+
+impl Invoke for ScriptedExecutor {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        self.0.n_calls.fetch_add(1, Ordering::SeqCst);
+        let _running = RunningCall::begin(&self.0.n_running);
+        let answered = |value: RawJson| {
+            cx.dispatch().sent();
+            cx.dispatch().answered();
+            Ok(Reply::value(value).into())
+        };
+        match self.next() {
+            ScriptStep::Value(value) => answered(RawJson::from(value)),
+            ScriptStep::Echo => answered(cx.arguments.raw().clone()),
+            ScriptStep::Reply(reply) => {
+                cx.dispatch().sent();
+                cx.dispatch().answered();
+                Ok(reply.into())
+            }
+            ScriptStep::Outcome(outcome) => Ok(outcome),
+            ScriptStep::Fail(error) => Err(error),
+            ScriptStep::FailSent(error) => {
+                cx.dispatch().sent();
+                Err(error)
+            }
+            ScriptStep::FailAnswered(error) => {
+                cx.dispatch().answered();
+                Err(error)
+            }
+            ScriptStep::FailNotTaken(error) => {
+                cx.dispatch().not_taken();
+                Err(error)
+            }
+            ScriptStep::After(delay, value) => {
+                cx.dispatch().sent();
+                tokio::time::sleep(delay).await;
+                answered(RawJson::from(value))
+            }
+            ScriptStep::Hang(sent) => {
+                if sent {
+                    cx.dispatch().sent();
+                }
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+/// Guard that counts a running call, also if its future is dropped.
+struct RunningCall<'a>(&'a AtomicUsize);
+
+impl<'a> RunningCall<'a> {
+    fn begin(counter: &'a AtomicUsize) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Self(counter)
+    }
+}
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The kind is `scripted`; settings are ignored.
+impl Executor for ScriptedExecutor {
+    fn kind(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn prepare(&self, _descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
+        Ok(Arc::new(InProcess(self.clone())))
+    }
+
+    fn config_schema(&self) -> RawJson {
+        RawJson::object()
+    }
+}
+
+impl fmt::Debug for ScriptedExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedExecutor")
+            .field("n_calls", &self.n_calls())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+use std::{sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{
+    Arguments, Backend, CallContext, Caller, Clock, Descriptor, ExecutorSpec, Feature, InProcess, Invoke,
+    Metadata, Origin, Overrides, Provenance, Settings, Target, Tool, ToolParts, ToolState, Trust,
+    UpstreamState,
+};
+use tool_schema::LazySchema;
+
+/// A tool for a test, with defaults for everything.
+#[derive(Debug, Clone)]
+pub struct TestTool {
+    /// Descriptor of the tool.
+    pub descriptor: Descriptor,
+    /// Settings of the tool.
+    pub settings: Settings,
+    /// Source of the tool, beyond its descriptor.
+    pub provenance: Provenance,
+    /// State shared with other tools of the upstream.
+    pub upstream: Option<Arc<UpstreamState>>,
+    /// State from earlier calls; a new one if absent.
+    pub state: Option<Arc<ToolState>>,
+}
+
+impl TestTool {
+    /// Creates a tool that the operator wrote, that takes any object and that the executor `scripted` runs.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let descriptor = Descriptor {
+            feature: Feature::Tool,
+            name: name.into(),
+            uri: None,
+            title: None,
+            description: format!("The tool {name}."),
+            version: None,
+            input_schema: RawJson::from(json!({"type": "object"})),
+            output_schema: None,
+            executor: ExecutorSpec {
+                kind: "scripted".to_owned(),
+                config: json!({}),
+            },
+            timeout: None,
+            metadata: Metadata::default(),
+            overrides: Overrides::default(),
+            definition: None,
+            origin: Origin {
+                place: "test".to_owned(),
+                trust: Trust::Operator,
+            },
+        };
+        Self {
+            descriptor,
+            settings: Settings::default(),
+            provenance: Provenance::default(),
+            upstream: None,
+            state: None,
+        }
+    }
+
+    /// Sets the input schema.
+    #[must_use]
+    pub fn input(mut self, schema: Value) -> Self {
+        self.descriptor.input_schema = RawJson::from(schema);
+        self
+    }
+
+    /// Sets the output schema.
+    #[must_use]
+    pub fn output(mut self, schema: Value) -> Self {
+        self.descriptor.output_schema = Some(RawJson::from(schema));
+        self
+    }
+
+    /// Sets the limits of a whole call and of one attempt.
+    #[must_use]
+    pub fn limits(mut self, call: Duration, attempt: Duration) -> Self {
+        self.settings.call_timeout = call;
+        self.settings.attempt_timeout = attempt;
+        self
+    }
+
+    /// Sets the upstream.
+    #[must_use]
+    pub fn upstream(mut self, upstream: &Arc<UpstreamState>) -> Self {
+        self.upstream = Some(upstream.clone());
+        self
+    }
+
+    /// Sets the metadata.
+    #[must_use]
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.descriptor.metadata = metadata;
+        self
+    }
+
+    /// Builds the tool with a backend in this process.
+    #[must_use]
+    pub fn build(self, runs: impl Invoke + 'static) -> Arc<Tool> {
+        self.build_on(InProcess(runs))
+    }
+
+    /// Builds the tool with this backend.
+    #[must_use]
+    pub fn build_on(self, backend: impl Backend + 'static) -> Arc<Tool> {
+        Arc::new(Tool::new(ToolParts {
+            input: Arc::new(LazySchema::new(self.descriptor.input_schema.clone())),
+            output: self
+                .descriptor
+                .output_schema
+                .clone()
+                .map(|schema| Arc::new(LazySchema::new(schema)) as _),
+            descriptor: Arc::new(self.descriptor),
+            executor: Arc::new(backend),
+            provenance: self.provenance,
+            state: self
+                .state
+                .unwrap_or_else(|| Arc::new(ToolState::new(self.upstream))),
+            settings: self.settings,
+        }))
+    }
+}
+
+/// Returns the context of a call by the local caller.
+///
+/// # Panics
+/// If the arguments are no object.
+#[must_use]
+pub fn call(tool: Arc<Tool>, arguments: Value, clock: Arc<dyn Clock>) -> CallContext {
+    let arguments = Arguments::from_value(arguments).expect("a test gives usable arguments");
+    CallContext::new(
+        Target::Tool(tool),
+        Arc::new(arguments),
+        Arc::new(Caller::local()),
+        clock,
+    )
+}

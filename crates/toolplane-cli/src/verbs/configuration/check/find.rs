@@ -1,0 +1,235 @@
+//! Checks of a configuration whose files were read.
+
+use raw_json::RawJson;
+use tool_schema::Schema;
+use toolplane::{
+    IdleRule, Toolplane,
+    core::{PiiHandling, Secrets, Template},
+    manifest::{ConfigPart, Diagnostic, Loaded, ServerSpec, ServerTransport},
+};
+
+use crate::output::text;
+
+/// Reports tools that are not offered: invalid executor settings, or names that two tools have.
+pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    for refused in plane.refused() {
+        let is_server = |server: &ServerSpec| server.name == refused.source;
+        if loaded.configuration.servers.iter().any(is_server) {
+            // Known from the last run of the server; the rest of the configuration can be used.
+            let (kind, name, source) = (refused.feature.as_str(), &refused.name, &refused.source);
+            let message = format!(
+                "the {kind} `{name}` of `{source}` is not offered: {}",
+                refused.reason
+            );
+            let place = loaded.locate_server(source, "");
+            problems.push(Diagnostic::warning(text::line(&message)).with_location(place));
+            continue;
+        }
+        if refused.problems.is_empty() {
+            let place = loaded.locate(&refused.name, ConfigPart::Tool, "");
+            let message = format!("the tool `{}` is not usable: {}", refused.name, refused.reason);
+            problems.push(Diagnostic::error(message).with_location(place));
+        }
+        let found = refused
+            .problems
+            .iter()
+            .map(|problem| loaded.diagnose(&refused.name, problem));
+        problems.extend(found);
+    }
+}
+
+/// Reports settings of tools that have no effect. A setting that promises a protection is an error.
+pub(super) fn settings_without_effect(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
+    for tool in &loaded.configuration.tools {
+        let metadata = &tool.metadata;
+        let place = |keys: [&str; 2]| {
+            let whole = loaded.locate(&tool.name, ConfigPart::Tool, "")?;
+            let places = keys.map(|key| loaded.locate(&tool.name, ConfigPart::Tool, &format!("/{key}")));
+            places
+                .into_iter()
+                .flatten()
+                .find(|place| *place != whole)
+                .or(Some(whole))
+        };
+        if matches!(
+            metadata.pii_handling,
+            Some(PiiHandling::Anonymize | PiiHandling::Encrypt)
+        ) {
+            let message = "`pii_handling` has no effect: personal data in arguments would pass unchanged";
+            let hint = "remove it or write `none`; `redact` hides fields in results and logs";
+            let place = place(["pii_handling", "piiHandling"]);
+            problems.push(Diagnostic::error(message).with_hint(hint).with_location(place));
+        }
+        for (is_set, keys) in [
+            (
+                metadata.data_classification.is_some(),
+                ["data_classification", "dataClassification"],
+            ),
+            (metadata.sla.is_some(), ["sla", "sla"]),
+        ] {
+            if is_set {
+                let message = format!("`{}` has no effect: it is only shown to operators", keys[0]);
+                problems.push(Diagnostic::warning(message).with_location(place(keys)));
+            }
+        }
+    }
+}
+
+/// Reports rules that match no known name.
+pub(super) fn idle_rules(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    for rule in plane.idle_rules() {
+        let place = match &rule.server {
+            None => loaded.locate_rule(rule.setting, &rule.pattern),
+            Some(name) => {
+                let servers = &loaded.configuration.servers;
+                let pointer = servers
+                    .iter()
+                    .find(|server| server.name == *name)
+                    .and_then(|server| pointer_of(server, &rule))
+                    .unwrap_or_default();
+                loaded.locate_server(name, &pointer)
+            }
+        };
+        let problem = Diagnostic::warning(rule.to_string()).with_location(place);
+        problems.push(match &rule.suggestion {
+            Some(suggestion) => problem.with_hint(format!("did you mean `{suggestion}`?")),
+            None => problem.with_hint("`toolplane tools ls` lists the names"),
+        });
+    }
+}
+
+/// Returns the JSON Pointer to a rule in the settings of its server.
+fn pointer_of(server: &ServerSpec, rule: &IdleRule) -> Option<String> {
+    let patterns = match rule.setting {
+        "include" => server.include.as_deref()?,
+        "exclude" => &server.exclude,
+        setting => return Some(format!("/{setting}/{}", escaped(&rule.pattern))),
+    };
+    let index = patterns
+        .iter()
+        .position(|pattern| pattern.as_str() == rule.pattern)?;
+    Some(format!("/{}/{index}", rule.setting))
+}
+
+/// Escapes a key for a JSON Pointer (RFC 6901, section 3).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Reports schemas that do not compile. At run time the first call would report them.
+pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
+    for tool in &loaded.configuration.tools {
+        let mut check = |schema: &RawJson, part: ConfigPart, name: &str| match Schema::compile(schema) {
+            Ok(schema) => problems.extend(schema.warnings().iter().map(|warning| {
+                let place = loaded.locate(&tool.name, part, "");
+                Diagnostic::warning(format!("the {name} of `{}`: {warning}", tool.name)).with_location(place)
+            })),
+            Err(error) => {
+                let place = loaded.locate(&tool.name, part, error.pointer());
+                let message = format!("the {name} of `{}` is not usable: {error}", tool.name);
+                problems.push(Diagnostic::error(message).with_location(place));
+            }
+        };
+        check(&tool.input_schema, ConfigPart::InputSchema, "input schema");
+        if let Some(schema) = &tool.output_schema {
+            check(schema, ConfigPart::OutputSchema, "output schema");
+        }
+        let input = Schema::compile(&tool.input_schema);
+        for default in input.iter().flat_map(Schema::unusable_defaults) {
+            let place = loaded.locate(&tool.name, ConfigPart::InputSchema, &default.pointer);
+            let message = format!("the input schema of `{}`: {default}", tool.name);
+            problems.push(Diagnostic::warning(message).with_location(place));
+        }
+    }
+}
+
+/// Reports unusable defaults in the schemas of servers, for tools whose defaults are filled in.
+pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    for tool in plane.cached_view(&plane.local_caller()).tools() {
+        let server = tool.descriptor().executor.config.get("server");
+        let (Some(server), true) = (
+            server.and_then(|name| name.as_str()),
+            tool.settings().fills_defaults(),
+        ) else {
+            continue;
+        };
+        // Tools of the configuration are reported with their lines.
+        if loaded
+            .configuration
+            .tools
+            .iter()
+            .any(|own| own.name == *tool.name())
+        {
+            continue;
+        }
+        let input = Schema::compile(&tool.descriptor().input_schema);
+        for default in input.iter().flat_map(Schema::unusable_defaults) {
+            let message = format!("the input schema of `{}`: {default}", tool.name());
+            let place = loaded.locate_server(server, "");
+            problems.push(Diagnostic::warning(text::line(&message)).with_location(place));
+        }
+    }
+}
+
+/// Reports references without a value in servers and named secrets. Executors check those of their settings.
+pub(super) fn references(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
+    let secrets = loaded.secrets();
+    for server in loaded
+        .configuration
+        .servers
+        .iter()
+        .filter(|server| !server.disabled)
+    {
+        for (pointer, template) in templates(server) {
+            for missing in missing(template, &secrets) {
+                let place = loaded.locate_server(&server.name, &pointer);
+                problems.push(Diagnostic::error(missing).with_location(place));
+            }
+        }
+    }
+    for (name, template) in &loaded.configuration.secrets {
+        let found = missing(template, &secrets);
+        problems.extend(found.map(|missing| Diagnostic::error(format!("the secret `{name}`: {missing}"))));
+    }
+}
+
+fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterator<Item = String> + 'a {
+    let failed = template
+        .references()
+        .filter_map(|reference| reference.check(secrets).err());
+    failed.map(|error| error.to_string())
+}
+
+/// Returns the texts of a server that may contain references, with their JSON Pointers.
+fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
+    match &server.transport {
+        ServerTransport::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+            ..
+        } => {
+            let args = args
+                .iter()
+                .enumerate()
+                .map(|(index, argument)| (format!("/args/{index}"), argument));
+            let env = env
+                .iter()
+                .map(|(name, value)| (format!("/env/{}", escaped(name)), value));
+            let cwd = cwd.iter().map(|cwd| ("/cwd".to_owned(), cwd));
+            [("/command".to_owned(), command)]
+                .into_iter()
+                .chain(args)
+                .chain(env)
+                .chain(cwd)
+                .collect()
+        }
+        ServerTransport::Http { url, headers, .. } => {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (format!("/headers/{}", escaped(name)), value));
+            [("/url".to_owned(), url)].into_iter().chain(headers).collect()
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Verbs that ask running gateways.
+
+pub(crate) mod approvals;
+pub(crate) mod health;
+pub(crate) mod ledger;

@@ -1,0 +1,6 @@
+//! Verbs that describe the program itself.
+
+pub(crate) mod completions;
+pub(crate) mod docs;
+pub(crate) mod schema;
+pub(crate) mod version;

@@ -1,0 +1,293 @@
+pub(super) mod pipes;
+mod reload;
+
+use std::{
+    future::{Future, pending},
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
+use toolplane::{
+    Toolplane,
+    core::SourceState,
+    manifest::{GatewaySpec, Loaded},
+    observe::Metrics,
+};
+use toolplane_gateway::{
+    AllowList, AllowedHosts, Gateway, GatewayOptions, HttpServerOptions, ServeOptions, StdioOptions,
+    serve_metrics,
+};
+
+use crate::{
+    command::{Format, Options, Serve},
+    config,
+    error::CliError,
+    exit::Exit,
+    gateways::sockets::{self, GatewaySocket},
+    output::Console,
+    process::{
+        memory,
+        runtime::{Signals, block_on_all_cores},
+    },
+    telemetry::Telemetry,
+};
+
+/// Time limit for the last export of spans.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, CliError> {
+    block_on_all_cores(async {
+        let mut signals = Signals::listen()?;
+        let chaos = super::chaos(serve.chaos.as_deref(), console)?;
+        let files = config::files(options)?;
+        let loaded = config::read(files.clone(), console)?;
+        let telemetry = Telemetry::start(console);
+        let metrics = MetricsEndpoint::new(serve, &loaded.configuration.gateway, &telemetry);
+        let builder = config::builder(&loaded).chaos(chaos);
+        let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
+        config::warn(&loaded, &plane, console);
+        let http = http_options(&loaded.configuration.gateway);
+        let reloads = reload::watch(&loaded, &plane, http.allowed.clone(), files, serve, console)?;
+        let reloads = AbortOnDrop(tokio::spawn(reloads));
+        let stop = Arc::new(Notify::new());
+        let served = async {
+            tokio::select! {
+                served = serve_until(&loaded, &plane, serve, http, metrics, console, stop.clone()) => served,
+                // These futures never end.
+                () = plane.watch_health() => Ok(()),
+                () = plane.watch_rules() => Ok(()),
+                () = memory::return_free_memory() => Ok(()),
+            }
+        };
+        let mut served = std::pin::pin!(served);
+        let result = tokio::select! {
+            result = &mut served => result,
+            _ = signals.next() => {
+                drop(reloads);
+                console.say("ending: waiting for calls that are running; another signal ends at once");
+                stop.notify_one();
+                tokio::select! {
+                    result = &mut served => result,
+                    exit = signals.next() => return Err(CliError::silent(exit)),
+                }
+            }
+        };
+        let ended = async {
+            plane.shutdown().await;
+            telemetry.shutdown(EXPORT_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = ended => result.map(|()| Exit::Done),
+            exit = signals.next() => Err(CliError::silent(exit)),
+        }
+    })
+}
+
+/// Metrics of the gateway, and where they are served.
+struct MetricsEndpoint {
+    registry: Option<Arc<Metrics>>,
+    /// `true` if they are served at the gateway's own address.
+    at_gateway: bool,
+    /// Separate address of the metrics.
+    listen: Option<SocketAddr>,
+}
+
+impl MetricsEndpoint {
+    fn new(serve: &Serve, spec: &GatewaySpec, telemetry: &Telemetry) -> Self {
+        let listen = serve.metrics.or(spec.metrics_listen);
+        let at_gateway = spec.metrics && !serve.stdio;
+        let is_read = at_gateway || listen.is_some() || telemetry.exports_metrics();
+        Self {
+            registry: is_read.then(Arc::default),
+            at_gateway,
+            listen,
+        }
+    }
+
+    /// Serves the metrics at their separate address, if they have one, until the returned task is dropped.
+    async fn serve(&self, console: Console) -> Result<Option<AbortOnDrop>, CliError> {
+        let (Some(metrics), Some(address)) = (&self.registry, self.listen) else {
+            return Ok(None);
+        };
+        let listener = listen(address).await?;
+        if let Ok(address) = listener.local_addr() {
+            console.say(&format!("metrics at http://{address}/metrics"));
+        }
+        let served = serve_metrics(listener, metrics.clone(), std::future::pending());
+        let task = tokio::spawn(async move {
+            if let Err(error) = served.await {
+                tracing::warn!(%error, "metrics are not served any more");
+            }
+        });
+        Ok(Some(AbortOnDrop(task)))
+    }
+}
+
+/// Task that is aborted when this is dropped.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Time limit for reading the lists of an earlier run before serving.
+const RECALL_LIMIT: Duration = Duration::from_secs(1);
+
+async fn serve_until(
+    loaded: &Loaded,
+    plane: &Toolplane,
+    serve: &Serve,
+    http: HttpServerOptions,
+    metrics: MetricsEndpoint,
+    console: Console,
+    stop: Arc<Notify>,
+) -> Result<(), CliError> {
+    let mut gateway_options = GatewayOptions::default();
+    gateway_options.serves_metrics = metrics.at_gateway;
+    gateway_options.info.instructions = loaded.configuration.gateway.instructions.clone();
+    let _metrics = metrics.serve(console).await?;
+    gateway_options.metrics = metrics.registry;
+    gateway_options.list_wait = loaded.configuration.gateway.list_wait;
+    let gateway = Gateway::new(plane.clone(), gateway_options);
+    let _operator = serve_operator(loaded, &gateway, console);
+    let stopped = async move { stop.notified().await };
+    // The first answer contains the instructions of all servers, those of kept lists included.
+    if timeout(RECALL_LIMIT, plane.recall()).await.is_err() {
+        tracing::warn!("the lists of an earlier run take long to read: clients are served without them");
+    }
+    if serve.stdio {
+        tokio::spawn(start_servers(plane.clone(), console));
+        let served = serve_stdio(&gateway, serve, stopped).await;
+        gateway.cancel_parked().await;
+        return served;
+    }
+    // Bound before the servers start: an address in use must not cost their start.
+    let address = serve.http.unwrap_or(loaded.configuration.gateway.listen);
+    let listener = listen(address).await?;
+    announce(&listener, console)?;
+    tokio::spawn(start_servers(plane.clone(), console));
+    let served = serve_http(&gateway, listener, http, serve, stopped).await;
+    gateway.cancel_parked().await;
+    served
+}
+
+/// Serves operators, who approve calls and look at servers. The socket exists as long as the returned value. It is
+/// needed even if no call needs approval yet, because a reload may change that.
+fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Option<GatewaySocket> {
+    match sockets::bind() {
+        Ok(mut socket) => {
+            let listener = socket.listener.take()?;
+            let gateway = gateway.clone();
+            tokio::spawn(async move { gateway.serve_operator(listener, pending()).await });
+            Some(socket)
+        }
+        // Approval by the client works without the socket; all other calls stay unapproved.
+        Err(error) if loaded.configuration.may_need_approval() => {
+            console.warn(&format!(
+                "`toolplane approvals` cannot reach this gateway: {error}"
+            ));
+            None
+        }
+        Err(error) => {
+            tracing::info!(%error, "`toolplane approvals` cannot reach this gateway");
+            None
+        }
+    }
+}
+
+/// Starts the servers in the background, so that the first list does not wait for them.
+async fn start_servers(plane: Toolplane, console: Console) {
+    plane.start_servers().await;
+    for (name, status) in plane.sources() {
+        if let SourceState::Failed(reason) = &status.state {
+            super::servers::warn_of_failure(&name, reason, status.detail.as_deref(), console);
+        }
+    }
+    let n_tools = plane.known(&plane.local_caller()).tools().len();
+    tracing::info!(n_tools, "servers have been started");
+}
+
+async fn serve_stdio(
+    gateway: &Gateway,
+    serve: &Serve,
+    stopped: impl Future<Output = ()>,
+) -> Result<(), CliError> {
+    let options = StdioOptions {
+        drain: serve.drain,
+        ..StdioOptions::default()
+    };
+    let (reader, writer) = (pipes::stdin(), pipes::stdout());
+    let served = gateway.serve_stdio(reader, writer, options, stopped).await;
+    served.map_err(|error| CliError::failed("the connection over stdin and stdout broke").with_source(&error))
+}
+
+async fn serve_http(
+    gateway: &Gateway,
+    listener: TcpListener,
+    options: HttpServerOptions,
+    serve: &Serve,
+    stopped: impl Future<Output = ()>,
+) -> Result<(), CliError> {
+    let connections = ServeOptions {
+        drain: serve.drain,
+        ..ServeOptions::default()
+    };
+    let served = gateway.serve_http(listener, options, connections, stopped).await;
+    served.map_err(|error| CliError::failed("serving over HTTP failed").with_source(&error))
+}
+
+fn http_options(spec: &GatewaySpec) -> HttpServerOptions {
+    HttpServerOptions {
+        allowed: allowed(spec).into(),
+        sse_path: spec.sse_path.clone(),
+        ..HttpServerOptions::default()
+    }
+}
+
+/// Returns the hosts and origins that may connect over HTTP.
+fn allowed(spec: &GatewaySpec) -> AllowList {
+    AllowList {
+        hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
+        origins: spec.allowed_origins.clone(),
+    }
+}
+
+/// Binds a loopback address. Others are refused: there is no authentication yet.
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
+    if !is_loopback(address.ip()) {
+        return Err(CliError::configuration(format!(
+            "refusing to listen at `{address}`: others could call every tool, since there is no authentication yet"
+        ))
+        .with_hint("listen at `127.0.0.1` or `[::1]`, behind a proxy that authenticates if others are to use it"));
+    }
+    TcpListener::bind(address).await.map_err(|error| {
+        CliError::failed(format!("cannot listen at `{address}`"))
+            .with_source(&error)
+            .with_hint("another gateway may be running; `--http 127.0.0.1:0` takes any free port")
+    })
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// Announces the URL: on stderr for people, as data for programs.
+pub(super) fn announce(listener: &TcpListener, console: Console) -> Result<(), CliError> {
+    let address = listener
+        .local_addr()
+        .map_err(|error| CliError::failed("the address is not known").with_source(&error))?;
+    let url = format!("http://{address}/mcp");
+    if console.format == Format::Table {
+        console.say(&format!("serving at {url}"));
+        return Ok(());
+    }
+    match console.format {
+        Format::Json => console.data(&json!({ "url": url }).to_string()),
+        _ => console.data(&format!("url: {url}")),
+    }
+}
