@@ -5,7 +5,7 @@ use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, CheckReport, HealthReport, Instant, format_duration,
 };
 
-use crate::HealthBook;
+use crate::HealthTracker;
 
 /// When an operator is told that something is not well.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +32,7 @@ impl Default for AlertSettings {
     }
 }
 
-/// Decides when alerts fire and when they are over, by the figures of a [`HealthBook`].
+/// Decides when alerts fire and when they are over, by the figures of a [`HealthTracker`].
 ///
 /// # Hysteresis
 /// An alert fires once, when its threshold is passed, and is over once, when the figures are well on the other side: the
@@ -105,7 +105,7 @@ impl AlertMonitor {
 
     /// Looks at everything that the book knows of, and returns what an operator is to be told now. To be called every
     /// few seconds.
-    pub fn check(&self, book: &HealthBook) -> Vec<Alert> {
+    pub fn check(&self, book: &HealthTracker) -> Vec<Alert> {
         let now = book.clock().now();
         let settings = *self.settings.lock();
         let reports = book.reports();
@@ -200,7 +200,7 @@ impl AlertSettings {
 fn resolve_what_is_gone(
     states: &mut HashMap<(AlertSubject, AlertKind), State>,
     reports: &[(AlertSubject, Option<Arc<str>>, HealthReport)],
-    book: &HealthBook,
+    book: &HealthTracker,
 ) -> Vec<Alert> {
     let is_gone = |subject: &AlertSubject| !reports.iter().any(|(known, ..)| known == subject);
     let mut gone: Vec<_> = states

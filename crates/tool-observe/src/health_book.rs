@@ -34,7 +34,7 @@ use crate::vitals::{Mark, Vitals, nanoseconds};
 /// # Memory
 /// That of one tool lies with what its layers know of it, and is gone when the tool is: some 2 KiB for one that
 /// behaves, 40 KiB at most.
-pub struct HealthBook {
+pub struct HealthTracker {
     id: u64,
     clock: Arc<dyn Clock>,
     /// In nanoseconds.
@@ -52,7 +52,7 @@ struct Entry {
 /// Tells books apart.
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
-impl HealthBook {
+impl HealthTracker {
     /// How far back attempts count where nothing else is said.
     pub const WINDOW: Duration = Duration::from_secs(300);
 
@@ -75,7 +75,7 @@ impl HealthBook {
 
     /// Has attempts count as far back as this from now on. What is known stays as far as it is within it; what was forgotten
     /// before does not come back.
-    pub fn look_back(&self, window: Duration) {
+    pub fn set_window(&self, window: Duration) {
         self.window.store(nanoseconds(window), Ordering::Relaxed);
     }
 
@@ -113,12 +113,12 @@ impl HealthBook {
     }
 
     /// Takes note of what a check of a tool found.
-    pub fn checked_tool(&self, tool: &tool_core::Tool, succeeded: bool, took: Duration) {
+    pub fn record_tool_check(&self, tool: &tool_core::Tool, succeeded: bool, took: Duration) {
         self.tool_vitals(tool).checked(succeeded, took);
     }
 
     /// Takes note of what a check of an upstream found.
-    pub fn checked_upstream(&self, upstream: &Arc<UpstreamState>, succeeded: bool, took: Duration) {
+    pub fn record_upstream_check(&self, upstream: &Arc<UpstreamState>, succeeded: bool, took: Duration) {
         self.upstream_vitals(upstream).checked(succeeded, took);
     }
 
@@ -197,7 +197,7 @@ fn mark(sign: HealthSignal) -> Option<Mark> {
     }
 }
 
-impl Observe for HealthBook {
+impl Observe for HealthTracker {
     fn observe(&self, event: &Event<'_>) {
         if let Event::AttemptFinished {
             cx,
@@ -211,7 +211,7 @@ impl Observe for HealthBook {
     }
 }
 
-impl Health for HealthBook {
+impl Health for HealthTracker {
     fn tool(&self, name: &str) -> HealthReport {
         let report = self.report(&AlertSubject::Tool(name.into()));
         report.unwrap_or(HealthReport::UNKNOWN)
@@ -223,7 +223,7 @@ impl Health for HealthBook {
     }
 }
 
-impl fmt::Debug for HealthBook {
+impl fmt::Debug for HealthTracker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HealthBook")
             .field("window", &self.window())

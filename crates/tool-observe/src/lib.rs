@@ -1,6 +1,6 @@
 //! What was called and how it went. [`WatchLayer`] stands outermost and tells of whole calls, [`WatchAttemptLayer`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
-//! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
+//! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthTracker`] is such an observer: it keeps
 //! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`BreakerLog`] tells of circuit breakers, [`SwitchLog`] of tools that are switched off by hand, [`SourceLog`] tells the
 //! log how servers fare. [`Metrics`] is another, for Prometheus.
 //!
@@ -47,13 +47,13 @@ pub use self::{
     call::{Watch, WatchLayer},
     conventions::SEMANTIC_CONVENTIONS,
     described::AttributeValue,
-    health_book::HealthBook,
+    health_book::HealthTracker,
     journal::SpanEvent,
     metrics::{Gauge, Metrics},
     record::health_record,
-    signature::BadWebhookSecret,
+    signature::InvalidWebhookSecret,
     source_log::SourceLog,
     switch_log::SwitchLog,
-    tracer::{EndedSpan, Sampler, SpanKind, Spans, Tracer},
-    webhook::{Post, PostError, Webhook, WebhookMessage, webhook},
+    tracer::{EndedSpan, Sampler, SpanKind, SpanProcessor, Tracer},
+    webhook::{WebhookTransport, WebhookError, Webhook, WebhookMessage, webhook},
 };

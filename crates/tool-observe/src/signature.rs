@@ -19,7 +19,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 #[error(
     "its secret begins with `whsec_`, and what follows is no base64; copy it again, or leave the prefix out to sign with the text itself"
 )]
-pub struct BadWebhookSecret;
+pub struct InvalidWebhookSecret;
 
 /// The `webhook-signature` of a message as Standard Webhooks say: HMAC with SHA-256 over id, time and body.
 ///
@@ -29,9 +29,9 @@ pub(crate) fn signature(
     id: &str,
     timestamp: u64,
     body: &str,
-) -> Result<String, BadWebhookSecret> {
+) -> Result<String, InvalidWebhookSecret> {
     let key = match secret.strip_prefix(PREFIX) {
-        Some(text) => LENIENT.decode(text.trim_end()).map_err(|_| BadWebhookSecret)?,
+        Some(text) => LENIENT.decode(text.trim_end()).map_err(|_| InvalidWebhookSecret)?,
         None => secret.as_bytes().to_vec(),
     };
     let signed = format!("{id}.{timestamp}.{body}");
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(signed("whsec_dGVzdA=="), signed("whsec_dGVzdA"));
         assert_eq!(signed("whsec_dGVzdA=="), signed("test"));
         for odd in ["whsec_not base64", "whsec_a"] {
-            assert_eq!(signed(odd), Err(BadWebhookSecret), "{odd}");
+            assert_eq!(signed(odd), Err(InvalidWebhookSecret), "{odd}");
         }
     }
 }

@@ -28,17 +28,17 @@ pub struct Tracer(Source);
 #[derive(Clone)]
 enum Source {
     /// Spans that are ids until they end.
-    Own { sampler: Sampler, spans: Arc<dyn Spans> },
+    Own { sampler: Sampler, spans: Arc<dyn SpanProcessor> },
     /// Spans of the host's SDK, which samples and exports them.
     #[cfg(feature = "otel")]
     Api(ApiTracer),
 }
 
 /// Where spans go.
-pub trait Spans: Send + Sync {
+pub trait SpanProcessor: Send + Sync {
     /// Takes a span that has ended. It is called on the path of every call: return at once and never block. What the span
     /// says can be asked of it later, when no call waits.
-    fn ended(&self, span: EndedSpan);
+    fn on_end(&self, span: EndedSpan);
 }
 
 /// A span that has ended, with what it says of its call.
@@ -126,7 +126,7 @@ impl Begun {
 impl Tracer {
     /// A tracer of the traces that this chooses.
     #[must_use]
-    pub fn new(sampler: Sampler, spans: Arc<dyn Spans>) -> Self {
+    pub fn new(sampler: Sampler, spans: Arc<dyn SpanProcessor>) -> Self {
         Self(Source::Own { sampler, spans })
     }
 

@@ -114,7 +114,7 @@ impl Vitals {
         report.p50 = times.percentile(50);
         report.p95 = times.percentile(95);
         report.p99 = times.percentile(99);
-        report.judged()
+        report.with_status()
     }
 
     fn lock<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {

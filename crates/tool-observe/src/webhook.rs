@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     record::alert_record,
-    signature::{BadWebhookSecret, signature},
+    signature::{InvalidWebhookSecret, signature},
 };
 
 /// How many messages may wait to be sent.
@@ -35,22 +35,22 @@ struct Notice {
 }
 
 /// How a [`WebhookMessage`] gets to its receiver.
-pub trait Post: Send + Sync {
+pub trait WebhookTransport: Send + Sync {
     /// Sends it, once.
     ///
     /// # Errors
     /// When the receiver did not take it.
-    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), PostError>>;
+    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), WebhookError>>;
 }
 
 /// Why a receiver did not take a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct PostError {
+pub struct WebhookError {
     /// What went wrong: a lower-case fragment without the URL, which may be a secret.
     pub message: String,
     /// Whether another attempt may help.
-    pub may_pass: bool,
+    pub is_transient: bool,
 }
 
 /// A message for a webhook. Attempts to send it are the same message.
@@ -81,7 +81,7 @@ impl WebhookMessage {
     ///
     /// # Errors
     /// When the secret cannot be what it says it is.
-    pub fn headers(&self, secret: Option<&Secret>) -> Result<Vec<(&'static str, String)>, BadWebhookSecret> {
+    pub fn headers(&self, secret: Option<&Secret>) -> Result<Vec<(&'static str, String)>, InvalidWebhookSecret> {
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
             ("webhook-id", self.id.clone()),
@@ -99,12 +99,12 @@ impl WebhookMessage {
 /// everything that waited is sent or given up.
 ///
 /// What fails in a way that may pass is sent again, three times at most, after longer and longer pauses.
-pub fn webhook(post: Arc<dyn Post>, clock: Arc<dyn Clock>) -> (Webhook, impl Future<Output = ()> + Send) {
+pub fn webhook(post: Arc<dyn WebhookTransport>, clock: Arc<dyn Clock>) -> (Webhook, impl Future<Output = ()> + Send) {
     let (sender, receiver) = channel(QUEUE);
     (Webhook(sender), send_all(receiver, post, clock))
 }
 
-async fn send_all(mut notices: Receiver<Notice>, post: Arc<dyn Post>, clock: Arc<dyn Clock>) {
+async fn send_all(mut notices: Receiver<Notice>, post: Arc<dyn WebhookTransport>, clock: Arc<dyn Clock>) {
     let jitter = Jitter::default();
     while let Some(Notice { body, what }) = notices.recv().await {
         let message = WebhookMessage::new(body, &*clock);
@@ -114,10 +114,10 @@ async fn send_all(mut notices: Receiver<Notice>, post: Arc<dyn Post>, clock: Arc
     }
 }
 
-async fn send(message: &WebhookMessage, post: &dyn Post, jitter: &Jitter) -> Result<(), PostError> {
+async fn send(message: &WebhookMessage, post: &dyn WebhookTransport, jitter: &Jitter) -> Result<(), WebhookError> {
     for pause in PAUSES {
         match post.post(message).await {
-            Err(error) if error.may_pass => {
+            Err(error) if error.is_transient => {
                 tracing::debug!(%error, "a webhook is tried again");
                 sleep(pause / 2 + jitter.up_to(pause / 2)).await;
             }

@@ -16,7 +16,7 @@ use crate::hidden::class_of;
 /// assert_ne!(look_alike_key("read_file"), look_alike_key("read_files"));
 /// ```
 #[must_use]
-pub fn look_alike_key(name: &str) -> String {
+pub fn name_skeleton(name: &str) -> String {
     let mut key = String::with_capacity(name.len());
     if name.is_ascii() {
         name.bytes().for_each(|byte| put(char::from(byte), &mut key));

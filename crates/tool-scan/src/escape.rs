@@ -80,7 +80,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
 /// A foreign message as a model may read it: one line, with hidden characters written out as `\u{202e}`, line breaks
 /// and tabs as spaces, and `<` as `&lt;` where it begins a comment or markup that acts or hides.
 #[must_use]
-pub fn for_model(text: &str) -> Cow<'_, str> {
+pub fn escape_for_model(text: &str) -> Cow<'_, str> {
     let line = escaped(text, |c, line| {
         if matches!(c, '\n' | '\t' | '\r') {
             if !line.ends_with(' ') {

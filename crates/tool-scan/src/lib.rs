@@ -23,8 +23,8 @@ mod phrases;
 mod scan;
 
 pub use self::{
-    confusable::{has_mixed_scripts, look_alike_key},
-    escape::{escape_json, escape_line, escape_lines, for_model},
+    confusable::{has_mixed_scripts, name_skeleton},
+    escape::{escape_json, escape_line, escape_lines, escape_for_model},
     hidden::{CharClass, HiddenChar, hidden_chars, is_hidden},
     scan::{Finding, FindingKind, MAX_FINDINGS, scan, scan_text},
 };

@@ -44,6 +44,6 @@ pub use self::{
     defaults::UnusableDefault,
     error::{SchemaError, SchemaErrorKind},
     lazy::{LazySchema, any_object},
-    schema::{Schema, Warning},
+    schema::{Schema, SchemaWarning},
     survey::{MAX_DEPTH, MAX_EXPANSION, MAX_SUBSCHEMAS, MAX_TEXT},
 };

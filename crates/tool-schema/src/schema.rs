@@ -33,7 +33,7 @@ pub struct Schema {
     draft: Draft,
     backtracks: bool,
     survey: Survey,
-    warnings: Vec<Warning>,
+    warnings: Vec<SchemaWarning>,
     fast: Validator,
     /// What can be told without a tree, if that is all that the schema asks for.
     shape: Option<Shape>,
@@ -46,7 +46,7 @@ pub struct Schema {
 /// Something about a schema that its author should know, though it can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum SchemaWarning {
     /// The schema names a draft that is not known here; it is read as 2020-12.
     #[error("unknown `$schema` `{0}`, read as draft 2020-12")]
     UnknownDialect(String),
@@ -90,7 +90,7 @@ impl Schema {
         let mut value = read(raw, &mut warnings)?;
         let survey = survey(&value)?;
         let draft = draft_of(&value).unwrap_or_else(|| {
-            warnings.push(Warning::UnknownDialect(match &value["$schema"] {
+            warnings.push(SchemaWarning::UnknownDialect(match &value["$schema"] {
                 Value::String(uri) => uri.chars().take(200).collect(),
                 other => other.to_string().chars().take(200).collect(),
             }));
@@ -110,7 +110,7 @@ impl Schema {
                 let validator = options(draft, backtracks, jsonschema::options())
                     .build(&value)
                     .map_err(|error| invalid(&error))?;
-                warnings.push(Warning::Backtracking);
+                warnings.push(SchemaWarning::Backtracking);
                 validator
             }
         };
@@ -136,7 +136,7 @@ impl Schema {
 
     /// What its author should know about it.
     #[must_use]
-    pub fn warnings(&self) -> &[Warning] {
+    pub fn warnings(&self) -> &[SchemaWarning] {
         &self.warnings
     }
 
@@ -292,7 +292,7 @@ impl fmt::Debug for Schema {
 }
 
 /// Reads a schema's text within the budgets for texts.
-fn read(raw: &RawJson, warnings: &mut Vec<Warning>) -> Result<Value, SchemaError> {
+fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<Value, SchemaError> {
     if raw.len() > MAX_TEXT {
         return Err(SchemaError::new(
             SchemaErrorKind::TooLarge,
@@ -309,7 +309,7 @@ fn read(raw: &RawJson, warnings: &mut Vec<Warning>) -> Result<Value, SchemaError
     if let Err(error) = raw_json::validate(raw.as_str(), limits) {
         match error.kind() {
             JsonErrorKind::DuplicateKey(_) => {
-                warnings.push(Warning::DuplicateKey(error.to_string()));
+                warnings.push(SchemaWarning::DuplicateKey(error.to_string()));
                 // The check stopped there; the depth of the rest is still to be looked at.
                 let limits = JsonLimits {
                     depth: MAX_DEPTH,

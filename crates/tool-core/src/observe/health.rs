@@ -123,7 +123,7 @@ impl HealthReport {
 
     /// Sets the status that follows from the figures: the worse of the statuses of attempts and checks.
     #[must_use]
-    pub fn judged(mut self) -> Self {
+    pub fn with_status(mut self) -> Self {
         let by_rate = self.success_rate().map(HealthStatus::from_rate);
         let by_check = self.check.as_ref().map(CheckReport::status);
         let badness = |status: &HealthStatus| *status as u8;

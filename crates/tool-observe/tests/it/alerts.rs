@@ -156,7 +156,7 @@ async fn checks_that_fail_again_and_again_raise_one() {
     let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
     let mut phases = Vec::new();
     for succeeded in [false, false, true, false, false, false, false, true] {
-        ward.book.checked_tool(&tool, succeeded, Duration::ZERO);
+        ward.book.record_tool_check(&tool, succeeded, Duration::ZERO);
         phases.extend(monitor.check(&ward.book).into_iter().map(|alert| {
             assert_eq!(alert.kind, AlertKind::HealthCheck);
             alert.phase.as_str()

@@ -6,13 +6,13 @@ use tool_core::{
     AlertSubject, Clock, ErrorKind, Health, HealthReport, HealthStatus, Invoke, Layers, Observe, Observers,
     Reply, Tool, ToolError, ToolState, UpstreamState,
 };
-use tool_observe::{HealthBook, WatchAttemptLayer};
+use tool_observe::{HealthTracker, WatchAttemptLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// A book and a tool whose attempts it hears of.
 pub(crate) struct Ward {
-    pub(crate) book: Arc<HealthBook>,
+    pub(crate) book: Arc<HealthTracker>,
     pub(crate) clock: Arc<dyn Clock>,
     observers: Observers,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Ward {
 impl Ward {
     pub(crate) fn new() -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
-        let book = Arc::new(HealthBook::new(clock.clone(), HealthBook::WINDOW));
+        let book = Arc::new(HealthTracker::new(clock.clone(), HealthTracker::DEFAULT_WINDOW));
         let observers = [book.clone() as Arc<dyn Observe>].into_iter().collect();
         Self {
             book,
@@ -155,7 +155,7 @@ async fn another_window_keeps_what_is_within_it() {
     ward.calls(&tool, 5, &takes(1)).await;
     let before = ward.report(&tool);
     assert_eq!((before.n_calls, before.n_failures), (8, 3));
-    ward.book.look_back(Duration::from_secs(3600));
+    ward.book.set_window(Duration::from_secs(3600));
     assert_eq!(ward.book.window(), Duration::from_secs(3600));
     assert_eq!(ward.report(&tool), before, "all of it is within an hour");
     advance(Duration::from_secs(400)).await;
@@ -165,7 +165,7 @@ async fn another_window_keeps_what_is_within_it() {
         9,
         "five minutes would have been forgotten"
     );
-    ward.book.look_back(Duration::from_secs(60));
+    ward.book.set_window(Duration::from_secs(60));
     assert_eq!(ward.report(&tool).n_calls, 1);
     advance(Duration::from_secs(60)).await;
     assert_eq!(ward.report(&tool), HealthReport::UNKNOWN);
@@ -177,7 +177,7 @@ async fn a_shorter_window_forgets_what_is_older() {
     ward.calls(&tool, 3, &fails(ErrorKind::Unavailable)).await;
     advance(Duration::from_secs(200)).await;
     ward.calls(&tool, 5, &takes(1)).await;
-    ward.book.look_back(Duration::from_secs(60));
+    ward.book.set_window(Duration::from_secs(60));
     let report = ward.report(&tool);
     assert_eq!((report.n_calls, report.n_failures), (5, 0));
     assert_eq!(report.mean, Duration::from_secs(1));
@@ -229,16 +229,16 @@ async fn a_reload_keeps_the_figures_and_a_tool_that_goes_takes_them_with_it() {
 async fn checks_are_part_of_it() {
     let (ward, tool) = (Ward::new(), tool("weather"));
     let took = Duration::from_millis(3);
-    ward.book.checked_tool(&tool, true, took);
+    ward.book.record_tool_check(&tool, true, took);
     assert_eq!(ward.report(&tool).status, HealthStatus::Healthy);
     for expected in [
         HealthStatus::Degraded,
         HealthStatus::Degraded,
         HealthStatus::Unhealthy,
     ] {
-        ward.book.checked_tool(&tool, false, took);
+        ward.book.record_tool_check(&tool, false, took);
         assert_eq!(ward.report(&tool).status, expected);
     }
-    ward.book.checked_tool(&tool, true, took);
+    ward.book.record_tool_check(&tool, true, took);
     assert_eq!(ward.report(&tool).status, HealthStatus::Healthy);
 }

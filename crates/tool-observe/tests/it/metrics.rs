@@ -142,13 +142,13 @@ async fn what_layers_tell_is_counted() {
     ] {
         metrics.observe(&event);
     }
-    metrics.gauge(Gauge {
+    metrics.add_gauge(Gauge {
         name: "toolplane_source_up",
         help: "Whether a source answers.",
         label: Some("source"),
         read: Box::new(|| vec![("a\"\\\n".to_owned(), 1.0), ("b".to_owned(), 0.25)]),
     });
-    metrics.gauge(Gauge {
+    metrics.add_gauge(Gauge {
         name: "toolplane_http_connections_total",
         help: "Connections.",
         label: None,
@@ -309,7 +309,7 @@ async fn no_name_makes_more_series_than_there_is_room_for() {
 #[test]
 fn figures_of_others_are_read_when_somebody_looks() {
     let metrics = Metrics::new();
-    metrics.gauge(Gauge {
+    metrics.add_gauge(Gauge {
         name: "toolplane_server_up",
         help: "Whether a server answers.",
         label: Some("server"),

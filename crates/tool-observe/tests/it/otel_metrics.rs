@@ -131,7 +131,7 @@ async fn a_figure_that_is_added_later_is_exported_too() {
     let metrics = Arc::new(Metrics::new());
     let observer = Arc::new(OtelMetrics::from_provider(metrics.clone(), &host.provider));
     run(&observer, &clock, ScriptStep::Echo).await;
-    metrics.gauge(Gauge {
+    metrics.add_gauge(Gauge {
         name: "toolplane_seats",
         help: "Seats.",
         label: Some("room"),

@@ -12,7 +12,7 @@ use tool_core::{
     ToolError, TraceContext,
 };
 use tool_observe::{
-    AttributeValue, EndedSpan, Sampler, SpanEvent, Spans, Tracer, WatchAttemptLayer, WatchLayer,
+    AttributeValue, EndedSpan, Sampler, SpanEvent, SpanProcessor, Tracer, WatchAttemptLayer, WatchLayer,
 };
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
@@ -50,8 +50,8 @@ fn event(event: &SpanEvent) -> String {
     line
 }
 
-impl Spans for Kept {
-    fn ended(&self, span: EndedSpan) {
+impl SpanProcessor for Kept {
+    fn on_end(&self, span: EndedSpan) {
         let mut attributes = Vec::new();
         span.attributes(|key, value| {
             attributes.push((key, text(value)));

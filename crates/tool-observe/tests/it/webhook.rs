@@ -8,21 +8,21 @@ use tokio::time::{Instant, advance, sleep};
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, BoxFuture, Event, HealthReport, Observe, Secret,
 };
-use tool_observe::{Post, PostError, Webhook, WebhookMessage, webhook};
+use tool_observe::{WebhookTransport, WebhookError, Webhook, WebhookMessage, webhook};
 use tool_runtime::TokioClock;
 
 /// A receiver that answers as it is told, and takes everything after that.
 #[derive(Default)]
 struct Receiver {
-    answers: Mutex<Vec<Result<(), PostError>>>,
+    answers: Mutex<Vec<Result<(), WebhookError>>>,
     got: Mutex<Vec<(Instant, WebhookMessage)>>,
     takes: Duration,
 }
 
 const SOUND: &str = "no test panics with it";
 
-impl Post for Receiver {
-    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), PostError>> {
+impl WebhookTransport for Receiver {
+    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), WebhookError>> {
         Box::pin(async {
             self.got
                 .lock()
@@ -40,7 +40,7 @@ impl Post for Receiver {
 }
 
 impl Receiver {
-    fn answering(answers: impl IntoIterator<Item = Result<(), PostError>>) -> Self {
+    fn answering(answers: impl IntoIterator<Item = Result<(), WebhookError>>) -> Self {
         Self {
             answers: Mutex::new(answers.into_iter().collect()),
             ..Self::default()
@@ -52,10 +52,10 @@ impl Receiver {
     }
 }
 
-fn failure(may_pass: bool) -> PostError {
-    PostError {
+fn failure(is_transient: bool) -> WebhookError {
+    WebhookError {
         message: "it answered 500".to_owned(),
-        may_pass,
+        is_transient,
     }
 }
 
@@ -87,7 +87,7 @@ async fn an_alert_is_sent_as_documented() {
     let webhook = started(&receiver);
     let mut report = HealthReport::UNKNOWN;
     (report.n_calls, report.n_failures, report.mean) = (40, 12, Duration::from_micros(1234));
-    tell(&webhook, &alert("weather").with_health(report.judged()));
+    tell(&webhook, &alert("weather").with_health(report.with_status()));
     sleep(Duration::from_secs(1)).await;
     let got = receiver.got.lock().unwrap();
     let [(_, message)] = &got[..] else {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, net::IpAddr};
 
 use tool_core::hide_credentials;
-use tool_scan::for_model;
+use tool_scan::escape_for_model;
 
 /// Replaces an internal address.
 const ADDRESS: &str = "[internal address]";
@@ -55,8 +55,8 @@ const PATH_ROOTS: [&str; 24] = [
 #[must_use]
 pub fn text_for_caller(text: &str) -> Cow<'_, str> {
     let mut shown = match mask(text) {
-        Cow::Borrowed(text) => for_model(text),
-        Cow::Owned(text) => Cow::Owned(for_model(&text).into_owned()),
+        Cow::Borrowed(text) => escape_for_model(text),
+        Cow::Owned(text) => Cow::Owned(escape_for_model(&text).into_owned()),
     };
     if shown.len() > MAX_LENGTH {
         let cut = (0..=MAX_LENGTH)

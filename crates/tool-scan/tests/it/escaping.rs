@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use tool_scan::{CharClass, escape_json, escape_line, escape_lines, for_model, hidden_chars};
+use tool_scan::{CharClass, escape_json, escape_line, escape_lines, escape_for_model, hidden_chars};
 
 use crate::spellings::{ascii, hidden_char};
 
@@ -96,7 +96,7 @@ fn what_a_model_reads_is_one_line_without_markup_that_acts() {
         ),
         ("\u{202e}", "\\u{202e}"),
     ] {
-        assert_eq!(for_model(text), expected, "{text}");
+        assert_eq!(escape_for_model(text), expected, "{text}");
     }
 }
 
@@ -110,7 +110,7 @@ proptest! {
         prop_assert!(line.chars().all(is_shown), "{line:?}");
         let lines = escape_lines(&text);
         prop_assert!(lines.chars().all(|c| is_shown(c) || c == '\n' || c == '\t'), "{lines:?}");
-        prop_assert!(for_model(&text).chars().all(is_shown));
+        prop_assert!(escape_for_model(&text).chars().all(is_shown));
         for (_, hidden, _) in &parts {
             let code = format!("\\u{{{:x}}}", u32::from(*hidden));
             prop_assert!(line.contains(&code), "{line} has {code}");

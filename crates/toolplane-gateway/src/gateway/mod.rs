@@ -135,7 +135,7 @@ impl Gateway {
         };
         // Weak, since the service owns the gateway, and the gateway owns the metrics.
         let service = Arc::downgrade(service);
-        metrics.gauge(Gauge {
+        metrics.add_gauge(Gauge {
             name: "toolplane_sessions",
             help: "Legacy sessions of clients over HTTP.",
             label: None,

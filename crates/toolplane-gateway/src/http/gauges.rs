@@ -93,7 +93,7 @@ const MAX_DISABLED: usize = 1000;
 
 /// Adds the gauges to the metrics.
 pub(crate) fn add_gauges(metrics: &Metrics, plane: &Toolplane, parked: Weak<ParkedCalls>) {
-    metrics.gauge(Gauge {
+    metrics.add_gauge(Gauge {
         name: "toolplane_parked_calls",
         help: "Parked calls: they wait for an answer of their clients.",
         label: None,
@@ -162,7 +162,7 @@ impl PlaneGauges<'_> {
         // Weak, since the metrics may be an observer that the toolplane owns.
         let weak = self.plane.downgrade();
         let read = move || weak.upgrade().map(|plane| read(&plane)).unwrap_or_default();
-        self.metrics.gauge(Gauge {
+        self.metrics.add_gauge(Gauge {
             name,
             help,
             label,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tool_core::{Event, SourceState, SourceStatus};
 use tool_manifest::Configuration;
-use tool_observe::{AlertMonitor, HealthBook};
+use tool_observe::{AlertMonitor, HealthTracker};
 
 use crate::{
     CheckOutcome, Toolplane, build::builder::alert_settings, build::executors::left_out,
@@ -17,7 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Monitor of the health of a toolplane.
 pub(crate) struct HealthMonitor {
-    pub(crate) book: Arc<HealthBook>,
+    pub(crate) book: Arc<HealthTracker>,
     pub(crate) monitor: AlertMonitor,
     pub(crate) checks: Checks,
     pub(crate) required: Required,
@@ -39,7 +39,7 @@ impl HealthMonitor {
     /// Applies a new configuration. Figures and firing alerts stay.
     pub(crate) fn reconfigure(&self, configuration: &Configuration) {
         self.required.reconfigure(configuration);
-        self.book.look_back(configuration.health.window);
+        self.book.set_window(configuration.health.window);
         self.monitor.reconfigure(alert_settings(configuration));
         self.checks.reconfigure(&configuration.health);
     }
@@ -49,7 +49,7 @@ impl Toolplane {
     /// Returns the figures of recent attempts, for each tool and each server. The book also implements the port
     /// [`tool_core::Health`].
     #[must_use]
-    pub fn health(&self) -> &Arc<HealthBook> {
+    pub fn health(&self) -> &Arc<HealthTracker> {
         &self.0.watch.book
     }
 
