@@ -181,7 +181,7 @@ impl Gateway {
         if let Some(metrics) = &self.0.options.metrics {
             // Weak, since the service has the gateway, and the gateway the metrics.
             let sessions = Arc::downgrade(&service);
-            metrics.gauge(Gauge {
+            metrics.add_gauge(Gauge {
                 name: "toolplane_sessions",
                 help: "Legacy sessions of clients over HTTP.",
                 label: None,

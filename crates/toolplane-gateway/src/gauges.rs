@@ -95,7 +95,7 @@ const MAX_NAMES: usize = 1000;
 
 /// Shows what the gateway and its servers know of themselves.
 pub(crate) fn add(metrics: &Metrics, plane: &Toolplane, parked: Weak<Parked>) {
-    metrics.gauge(Gauge {
+    metrics.add_gauge(Gauge {
         name: "toolplane_parked_calls",
         help: "Calls that wait for their clients to come back with what they were asked for.",
         label: None,
@@ -105,27 +105,27 @@ pub(crate) fn add(metrics: &Metrics, plane: &Toolplane, parked: Weak<Parked>) {
         }),
     });
     for (name, help, figure) in OF_SOURCES {
-        metrics.gauge(gauge(plane, (name, help, Some("source")), move |plane| {
+        metrics.add_gauge(gauge(plane, (name, help, Some("source")), move |plane| {
             shown(plane.sources(), figure)
         }));
     }
     for (name, help, figure) in OF_CONNECTIONS {
-        metrics.gauge(gauge(plane, (name, help, Some("server")), move |plane| {
+        metrics.add_gauge(gauge(plane, (name, help, Some("server")), move |plane| {
             shown(plane.connection_use(), figure)
         }));
     }
     for (name, help, figure) in OF_CACHE {
-        metrics.gauge(gauge(plane, (name, help, None), move |plane| {
+        metrics.add_gauge(gauge(plane, (name, help, None), move |plane| {
             vec![(String::new(), figure(&plane.cache_use()))]
         }));
     }
     for (name, help, figure) in OF_HTTP {
-        metrics.gauge(gauge(plane, (name, help, None), move |plane| {
+        metrics.add_gauge(gauge(plane, (name, help, None), move |plane| {
             vec![(String::new(), figure(&plane.http_use()))]
         }));
     }
     let help = "Requests to HTTP APIs that run now.";
-    metrics.gauge(gauge(
+    metrics.add_gauge(gauge(
         plane,
         ("toolplane_http_requests_running", help, Some("upstream")),
         |plane| {
@@ -135,7 +135,7 @@ pub(crate) fn add(metrics: &Metrics, plane: &Toolplane, parked: Weak<Parked>) {
     ));
     let help =
         "Tools that are switched off, by an operator or since their credentials were refused: 1 for each.";
-    metrics.gauge(gauge(
+    metrics.add_gauge(gauge(
         plane,
         ("toolplane_tool_disabled", help, Some("tool")),
         |plane| {

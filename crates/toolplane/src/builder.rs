@@ -14,7 +14,7 @@ use tool_core::{
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
 use tool_observe::{
-    AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog, WatchAttemptLayer,
+    AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthTracker, SourceLog, SwitchLog, WatchAttemptLayer,
 };
 use tool_policy::{
     AdmissionLayer, ApprovalDesk, ApprovalLayer, BreakerLayer, ErrorPolicyLayer, MemoryApprovals, QuotaLayer,
@@ -204,7 +204,7 @@ impl Builder {
         let health = watch.book.clone();
         let layers = StackLayers {
             surface: surface.clone(),
-            watch: tool_observe::WatchLayer::new(observers.clone()).tracer(tracer.clone()),
+            watch: tool_observe::WatchLayer::new(observers.clone()).with_tracer(tracer.clone()),
             admit: AdmissionLayer::new(rules.clone()),
             idempotency: IdempotencyLayer::new(ledger.clone()),
             allowance: QuotaLayer::new(rules.clone()),
@@ -218,7 +218,7 @@ impl Builder {
             rate_limit: RateLimitLayer::new(),
             concurrency: ConcurrencyLimitLayer::new(),
             breaker,
-            watch_attempt: WatchAttemptLayer::new(observers.clone()).tracer(tracer),
+            watch_attempt: WatchAttemptLayer::new(observers.clone()).with_tracer(tracer),
             redact: RedactionLayer::new(self.redactor.clone()),
             chaos: self.chaos.clone(),
         };
@@ -285,7 +285,7 @@ fn watch(
     redactor: &Redactor,
     clock: &Arc<dyn Clock>,
 ) -> HealthMonitor {
-    let book = Arc::new(HealthBook::new(clock.clone(), configuration.health.window));
+    let book = Arc::new(HealthTracker::new(clock.clone(), configuration.health.window));
     HealthMonitor {
         book: book.clone(),
         monitor: AlertMonitor::new(alert_settings(configuration)),

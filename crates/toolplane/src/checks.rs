@@ -16,7 +16,7 @@ use tool_core::{
     AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust, format_duration,
 };
 use tool_manifest::HealthSpec;
-use tool_observe::HealthBook;
+use tool_observe::HealthTracker;
 use tool_policy::Redactor;
 use tool_registry::Registry;
 
@@ -40,7 +40,7 @@ pub struct Checked {
 /// Checks what is to be checked.
 pub(crate) struct Checks {
     pub(crate) registry: Registry,
-    pub(crate) book: Arc<HealthBook>,
+    pub(crate) book: Arc<HealthTracker>,
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) spec: Sender<HealthSpec>,
     pub(crate) redactor: Redactor,
@@ -89,7 +89,7 @@ impl Checks {
             due.retain(|subject, _| {
                 let stays = known.contains(subject);
                 if !stays {
-                    self.book.unchecked(subject);
+                    self.book.forget_checks(subject);
                 }
                 stays
             });
@@ -188,7 +188,7 @@ impl Checks {
             Some(Err(ToolError::new(ErrorKind::Timeout, message)))
         });
         let Some(result) = result else {
-            self.book.unchecked(&target.subject);
+            self.book.forget_checks(&target.subject);
             return None;
         };
         let took = start.elapsed();
@@ -218,10 +218,10 @@ impl Checks {
             }
         }
         match &target.what {
-            What::Endpoint(tool, _) => self.book.checked_tool(tool, result.is_ok(), took),
+            What::Endpoint(tool, _) => self.book.record_tool_check(tool, result.is_ok(), took),
             What::Source(source) => {
                 let upstream = self.registry.upstream(source.name());
-                self.book.checked_upstream(&upstream, result.is_ok(), took);
+                self.book.record_upstream_check(&upstream, result.is_ok(), took);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tool_core::{Event, SourceState, SourceStatus};
 use tool_manifest::Configuration;
-use tool_observe::{AlertMonitor, HealthBook};
+use tool_observe::{AlertMonitor, HealthTracker};
 
 use crate::{
     Checked, Toolplane, builder::alert_settings, checks::Checks, executors::left_out, required::Required,
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// What watches over the health of a toolplane.
 pub(crate) struct HealthMonitor {
-    pub(crate) book: Arc<HealthBook>,
+    pub(crate) book: Arc<HealthTracker>,
     pub(crate) monitor: AlertMonitor,
     pub(crate) checks: Checks,
     pub(crate) required: Required,
@@ -38,8 +38,8 @@ impl HealthMonitor {
     /// Goes by this configuration from now on. The figures, and the alerts that fire, stay.
     pub(crate) fn adopt(&self, configuration: &Configuration) {
         self.required.adopt(configuration);
-        self.book.look_back(configuration.health.window);
-        self.monitor.adopt(alert_settings(configuration));
+        self.book.set_window(configuration.health.window);
+        self.monitor.reconfigure(alert_settings(configuration));
         self.checks.adopt(&configuration.health);
     }
 }
@@ -48,7 +48,7 @@ impl Toolplane {
     /// How the attempts of the last minutes went, for each tool and each server: an observer's book, which implements
     /// the port [`tool_core::Health`] as well.
     #[must_use]
-    pub fn health(&self) -> &Arc<HealthBook> {
+    pub fn health(&self) -> &Arc<HealthTracker> {
         &self.0.watch.book
     }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tool_core::{Secrets, Template, ToolError};
 use tool_manifest::WebhookSpec;
-use tool_observe::Post;
+use tool_observe::WebhookTransport;
 
 use crate::BuildError;
 
@@ -21,6 +21,6 @@ impl Outbound {
     }
 }
 
-pub(crate) fn hook(_: Arc<Outbound>, _: &WebhookSpec) -> Result<Arc<dyn Post>, BuildError> {
+pub(crate) fn hook(_: Arc<Outbound>, _: &WebhookSpec) -> Result<Arc<dyn WebhookTransport>, BuildError> {
     Err(BuildError::LeftOut("webhooks (feature `outbound`)"))
 }

@@ -7,7 +7,7 @@ use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, StatusCode, re
 use tokio::sync::OnceCell;
 use tool_core::{BoxFuture, ErrorKind, Secrets, Template, ToolError};
 use tool_manifest::WebhookSpec;
-use tool_observe::{Post, PostError, WebhookMessage};
+use tool_observe::{WebhookError, WebhookMessage, WebhookTransport};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use crate::BuildError;
@@ -97,7 +97,10 @@ fn words(error: &reqwest::Error) -> String {
 }
 
 /// The webhook of a configuration.
-pub(crate) fn hook(outbound: Arc<Outbound>, spec: &WebhookSpec) -> Result<Arc<dyn Post>, BuildError> {
+pub(crate) fn hook(
+    outbound: Arc<Outbound>,
+    spec: &WebhookSpec,
+) -> Result<Arc<dyn WebhookTransport>, BuildError> {
     Ok(Arc::new(Hook {
         outbound,
         url: spec.url.clone(),
@@ -114,26 +117,26 @@ struct Hook {
 }
 
 impl Hook {
-    async fn send(&self, message: &WebhookMessage) -> Result<(), PostError> {
+    async fn send(&self, message: &WebhookMessage) -> Result<(), WebhookError> {
         // A secret that cannot be read may be about to be replaced.
-        let request = self.request(message).await.map_err(|message| PostError {
+        let request = self.request(message).await.map_err(|message| WebhookError {
             message,
-            may_pass: true,
+            is_transient: true,
         })?;
         let status = request.send().await.map(|answer| answer.status());
         match status {
             Ok(status) if status.is_success() => Ok(()),
-            Ok(status) => Err(PostError {
+            Ok(status) => Err(WebhookError {
                 message: format!("it answered {status}"),
-                may_pass: status.is_server_error()
+                is_transient: status.is_server_error()
                     || matches!(
                         status,
                         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
                     ),
             }),
-            Err(error) => Err(PostError {
+            Err(error) => Err(WebhookError {
                 message: words(&error),
-                may_pass: !error.is_builder(),
+                is_transient: !error.is_builder(),
             }),
         }
     }
@@ -163,8 +166,8 @@ impl Hook {
     }
 }
 
-impl Post for Hook {
-    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), PostError>> {
+impl WebhookTransport for Hook {
+    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), WebhookError>> {
         Box::pin(self.send(message))
     }
 }

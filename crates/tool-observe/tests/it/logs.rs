@@ -1,4 +1,4 @@
-//! What is logged of calls, as JSON.
+//! Log lines of calls, as JSON.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ impl io::Write for Buffer {
     }
 }
 
-/// What a call of these arguments logs at a level.
+/// Runs a call with these arguments and returns its log lines at a level.
 async fn logged(level: Level, arguments: Value, step: Step) -> Vec<Value> {
     let buffer = Buffer::default();
     let to = buffer.clone();
@@ -194,11 +194,11 @@ fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
     let message = |line: usize| lines[line]["message"].as_str().unwrap_or_default().to_owned();
     assert_eq!(
         message(0),
-        "the tool `t` is held back for 2.0s: 5 failures in a row"
+        "the breaker of the tool `t` is open for 2.0s: 5 failures in a row"
     );
     assert_eq!(
         message(1),
-        "the upstream `files` is held back for 2.0s: 5 failures in a row"
+        "the breaker of the upstream `files` is open for 2.0s: 5 failures in a row"
     );
     assert_eq!(
         message(2),

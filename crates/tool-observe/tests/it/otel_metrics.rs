@@ -1,4 +1,4 @@
-//! Metrics by the SDK of the host program.
+//! Metrics through the OpenTelemetry SDK of the host program.
 
 use std::{sync::Arc, time::Duration};
 
@@ -126,7 +126,7 @@ async fn a_figure_that_is_added_later_is_exported_too() {
     let metrics = Arc::new(Metrics::new());
     let observer = Arc::new(OtelMetrics::from_provider(metrics.clone(), &host.provider));
     run(&observer, &clock, Step::Echo).await;
-    metrics.gauge(Gauge {
+    metrics.add_gauge(Gauge {
         name: "toolplane_seats",
         help: "Seats.",
         label: Some("room"),

@@ -1,4 +1,4 @@
-//! What of a call's arguments is logged.
+//! Sanitised arguments, as they are logged.
 
 use raw_json::RawJson;
 use serde_json::{Value, json};

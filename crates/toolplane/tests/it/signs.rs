@@ -12,7 +12,7 @@ use toolplane::{
         BreakerScope, BreakerSettings, Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe,
         Observers, Outcome, PendingCall, Reply, ToolError, UpstreamState,
     },
-    observe::{HealthBook, WatchAttemptLayer},
+    observe::{HealthTracker, WatchAttemptLayer},
     policy::{BreakerLayer, Circuit},
 };
 
@@ -40,7 +40,7 @@ impl Taken {
 /// One failure is enough for the breakers.
 async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
     let clock = TokioClock::new();
-    let book = Arc::new(HealthBook::new(Arc::new(clock), HealthBook::WINDOW));
+    let book = Arc::new(HealthTracker::new(Arc::new(clock), HealthTracker::DEFAULT_WINDOW));
     let observers: Observers = [book.clone() as Arc<dyn Observe>].into_iter().collect();
     let upstream = Arc::new(UpstreamState::new("office"));
     let mut tool = TestTool::new("weather");

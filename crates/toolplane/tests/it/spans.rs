@@ -13,7 +13,7 @@ use toolplane::{
         ArgumentHandling, Arguments, BreakerSettings, CacheSettings, ConcurrencySettings, ErrorKind,
         Metadata, Overrides, RateLimitSettings, RedactionMode, RetrySettings, ToolError,
     },
-    observe::{AttributeValue, EndedSpan, Sampler, SpanKind, Spans, Tracer},
+    observe::{AttributeValue, EndedSpan, Sampler, SpanKind, SpanProcessor, Tracer},
     policy::Redactor,
 };
 
@@ -23,8 +23,8 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct Kept(Mutex<Vec<Vec<String>>>);
 
-impl Spans for Kept {
-    fn ended(&self, span: EndedSpan) {
+impl SpanProcessor for Kept {
+    fn on_end(&self, span: EndedSpan) {
         if span.kind() == SpanKind::Attempt {
             assert!(span.events.is_empty());
             return;
@@ -195,8 +195,8 @@ async fn it_says_that_a_call_came_to_what_another_has_come_to() {
 #[derive(Default)]
 struct Failures(Mutex<Vec<String>>);
 
-impl Spans for Failures {
-    fn ended(&self, span: EndedSpan) {
+impl SpanProcessor for Failures {
+    fn on_end(&self, span: EndedSpan) {
         let failure = span.failure().expect("it failed").to_owned();
         self.0.lock().expect("no test panics with it").push(failure);
     }

@@ -7,7 +7,7 @@ use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::Outcome,
     manifest::{LoadOptions, Syntax, load},
-    observe::{AttributeValue, EndedSpan, Sampler, SpanKind, Spans, Tracer},
+    observe::{AttributeValue, EndedSpan, Sampler, SpanKind, SpanProcessor, Tracer},
     policy::ApprovalVerdict,
 };
 
@@ -15,8 +15,8 @@ use toolplane::{
 #[derive(Default)]
 struct Kept(Mutex<Vec<String>>);
 
-impl Spans for Kept {
-    fn ended(&self, span: EndedSpan) {
+impl SpanProcessor for Kept {
+    fn on_end(&self, span: EndedSpan) {
         assert!(span.kind() == SpanKind::Call || span.events.is_empty());
         for event in span.events {
             assert_eq!(event.name, "toolplane.refused");

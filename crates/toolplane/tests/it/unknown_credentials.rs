@@ -10,7 +10,7 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{ErrorKind, Event, Observe, ToolError},
-    observe::{EndedSpan, Sampler, Spans, Tracer},
+    observe::{EndedSpan, Sampler, SpanProcessor, Tracer},
 };
 use tracing::{Level, instrument::WithSubscriber};
 
@@ -35,8 +35,8 @@ impl Observe for Told {
     }
 }
 
-impl Spans for Told {
-    fn ended(&self, span: EndedSpan) {
+impl SpanProcessor for Told {
+    fn on_end(&self, span: EndedSpan) {
         self.add(&format!("span: {}", span.failure().expect("it failed")));
     }
 }

@@ -2,23 +2,19 @@
 use opentelemetry::trace::FutureExt;
 use tool_core::{CallContext, Event, Instant, Invoke, Observers, Outcome, ToolError};
 
-use crate::{
-    log,
-    tracer::{Begun, SpanKind, Tracer},
-};
+use crate::{SpanKind, Tracer, logs::call_log, spans::StartedSpan};
 
-/// Tells how a call or an attempt ended, also when nobody waits for the end: dropping it without [`Watched::end`] tells
-/// of one that was cancelled.
-pub(crate) struct Watched<'a> {
+/// Guard that reports the end of a call or an attempt. Dropping it without [`WatchGuard::end`] reports a cancellation.
+pub(crate) struct WatchGuard<'a> {
     pub(crate) cx: &'a mut CallContext,
     observers: &'a Observers,
-    span: Option<(&'a Tracer, Begun)>,
+    span: Option<(&'a Tracer, StartedSpan)>,
     kind: SpanKind,
     start: Instant,
-    over: bool,
+    is_reported: bool,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WatchGuard<'a> {
     pub(crate) fn begin(
         cx: &'a mut CallContext,
         observers: &'a Observers,
@@ -33,14 +29,14 @@ impl<'a> Watched<'a> {
             span,
             kind,
             start,
-            over: false,
+            is_reported: false,
         }
     }
 
-    /// Runs the call or the attempt, with its span as the active one where the host's SDK made it.
+    /// Runs the call or the attempt. A span of the host's SDK is the active span meanwhile.
     pub(crate) async fn run<S: Invoke>(&mut self, inner: &S) -> Result<Outcome, ToolError> {
         #[cfg(feature = "otel")]
-        if let Some(context) = self.span.as_ref().and_then(|(_, begun)| begun.api_context()) {
+        if let Some(context) = self.span.as_ref().and_then(|(_, span)| span.api_context()) {
             let context = context.clone();
             return inner.invoke(self.cx).with_context(context).await;
         }
@@ -51,10 +47,10 @@ impl<'a> Watched<'a> {
     pub(crate) fn log_start(&self) {
         #[cfg(feature = "otel")]
         let _active = self.attach();
-        log::start(self.cx);
+        call_log::start(self.cx);
     }
 
-    /// Makes the span of the host's SDK the active one on this thread, so that log records have its ids.
+    /// Makes the span of the host's SDK the active span of this thread, so that log records carry its ids.
     #[cfg(feature = "otel")]
     fn attach(&self) -> Option<opentelemetry::ContextGuard> {
         let context = self.span.as_ref()?.1.api_context()?;
@@ -62,14 +58,14 @@ impl<'a> Watched<'a> {
     }
 
     pub(crate) fn end(mut self, result: &Result<Outcome, ToolError>) {
-        self.over = true;
-        self.tell(Some(result));
+        self.is_reported = true;
+        self.report(Some(result));
     }
 
-    fn tell(&mut self, result: Option<&Result<Outcome, ToolError>>) {
-        let is_logged = log::has_end(self.kind, result);
-        let is_recorded = self.span.as_ref().is_some_and(|(_, begun)| begun.is_recorded());
-        // Looking at the clock is a good part of what watching costs: not for an end that nobody asks about.
+    fn report(&mut self, result: Option<&Result<Outcome, ToolError>>) {
+        let is_logged = call_log::has_end(self.kind, result);
+        let is_recorded = self.span.as_ref().is_some_and(|(_, span)| span.is_recorded());
+        // Reading the clock is a large part of the cost of watching, so it is skipped if no one uses the end time.
         let at = if is_logged || is_recorded || !self.observers.is_empty() {
             self.cx.clock.now()
         } else {
@@ -79,7 +75,7 @@ impl<'a> Watched<'a> {
         if is_logged {
             #[cfg(feature = "otel")]
             let _active = self.attach();
-            log::end(self.cx, self.kind, result, elapsed);
+            call_log::end(self.cx, self.kind, result, elapsed);
         }
         if !self.observers.is_empty() {
             let cx = &*self.cx;
@@ -93,16 +89,16 @@ impl<'a> Watched<'a> {
                 },
             });
         }
-        if let Some((tracer, begun)) = &mut self.span {
-            tracer.end(self.cx, begun, self.kind, elapsed, result);
+        if let Some((tracer, span)) = &mut self.span {
+            tracer.end(self.cx, span, self.kind, elapsed, result);
         }
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for WatchGuard<'_> {
     fn drop(&mut self) {
-        if !self.over {
-            self.tell(None);
+        if !self.is_reported {
+            self.report(None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The page of metrics in the text format of Prometheus, version 0.0.4.
+//! Text format of Prometheus, version 0.0.4.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use prometheus::{
     proto::{self, Bucket, Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType},
 };
 
-use crate::{
-    exposition::{Family, FamilyKind, PREFIX, Page, Sample, SampleValue},
-    histogram::Shown,
+use super::{
+    exposition::{Family, FamilyKind, MetricsPage, PREFIX, Sample, SampleValue},
+    histogram::HistogramSnapshot,
 };
 
 /// Returns the page as text.
-pub(crate) fn render(page: Page) -> String {
+pub(super) fn render(page: MetricsPage) -> String {
     let mut text = String::new();
     for family in page.families() {
         let kind = match family.kind {
@@ -22,18 +22,18 @@ pub(crate) fn render(page: Page) -> String {
             FamilyKind::Histogram => "histogram",
         };
         if family.samples.is_empty() {
-            // The library writes no metric without samples. The page names it, so that dashboards can be built on it.
+            // The library omits metrics without samples. The page names them, so that dashboards can be built on them.
             let Family { name, help, .. } = family;
             let _ = writeln!(text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}");
             continue;
         }
-        // It fails for metrics without a name and without samples.
-        let _ = TextEncoder::new().encode_utf8(&[encoded(family)], &mut text);
+        // Fails only for metrics without a name or without samples.
+        let _ = TextEncoder::new().encode_utf8(&[encode(family)], &mut text);
     }
     text
 }
 
-fn encoded(family: Family) -> MetricFamily {
+fn encode(family: Family) -> MetricFamily {
     let mut encoded = MetricFamily::default();
     encoded.set_name(format!("{PREFIX}{}", family.name));
     encoded.set_help(family.help);
@@ -57,7 +57,7 @@ fn metric(kind: FamilyKind, sample: Sample) -> Metric {
     });
     let mut metric = Metric::from_label(labels.collect());
     match (sample.value, kind) {
-        (SampleValue::Histogram(shown), _) => metric.set_histogram(histogram(&shown)),
+        (SampleValue::Histogram(snapshot), _) => metric.set_histogram(histogram(&snapshot)),
         (SampleValue::Number(value), FamilyKind::Counter) => {
             let mut counter = Counter::default();
             counter.set_value(value);
@@ -72,8 +72,8 @@ fn metric(kind: FamilyKind, sample: Sample) -> Metric {
     metric
 }
 
-fn histogram(shown: &Shown) -> proto::Histogram {
-    let buckets = shown.up_to.iter().map(|(bound, count)| {
+fn histogram(snapshot: &HistogramSnapshot) -> proto::Histogram {
+    let buckets = snapshot.cumulative.iter().map(|(bound, count)| {
         let mut bucket = Bucket::default();
         bucket.set_upper_bound(*bound);
         bucket.set_cumulative_count(*count);
@@ -81,7 +81,7 @@ fn histogram(shown: &Shown) -> proto::Histogram {
     });
     let mut histogram = proto::Histogram::default();
     histogram.set_bucket(buckets.collect());
-    histogram.set_sample_count(shown.count);
-    histogram.set_sample_sum(shown.sum);
+    histogram.set_sample_count(snapshot.count);
+    histogram.set_sample_sum(snapshot.sum);
     histogram
 }

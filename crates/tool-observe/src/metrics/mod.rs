@@ -1,5 +1,15 @@
+//! Metrics of tools, upstreams, sources and alerts, for Prometheus and OpenTelemetry.
+
+mod bounded_map;
+mod breaker_metrics;
+mod exposition;
+mod firing_alerts;
+mod histogram;
+mod source_metrics;
+mod text_format;
+mod tool_metrics;
+
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{
         Arc, Weak,
@@ -7,124 +17,107 @@ use std::{
     },
 };
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tool_core::{
     AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Observe, Scope, Target, UpstreamState,
 };
 
-use crate::{
-    conventions,
-    exposition::Page,
-    series::{Breaker, Firing, Series, Starts},
-    text_format,
+pub(crate) use self::exposition::MetricsPage;
+use self::{
+    bounded_map::BoundedMap, breaker_metrics::BreakerMetrics, firing_alerts::FiringAlerts,
+    source_metrics::SourceMetrics, tool_metrics::ToolMetrics,
 };
+#[cfg(feature = "otel")]
+pub(crate) use self::{
+    exposition::{Family, FamilyKind, SampleValue},
+    histogram::{BYTES, BucketBounds, SECONDS},
+};
+use crate::conventions;
 
-/// Counts what happens to calls, for Prometheus: [`Metrics::render`] gives the text that it reads.
+/// Counts calls and their events, for Prometheus: [`Metrics::render`] returns its text format.
 ///
-/// # Bounds
-/// What is counted of one tool is a fixed amount, and only tools that exist are counted by name: so what callers send
-/// makes no series. A server may offer other tools all the time, though: beyond the first 1,000 names all others are
-/// counted together, as the tool `other`. Resources are counted together as well, since there may be any number.
+/// # Cardinality
+/// The metrics of one tool take a fixed amount of memory, and only tools that exist are counted by name, so callers cannot
+/// create series. A server can offer new tools at any time, though: all names after the first 1,000 are counted together,
+/// as the tool `other`. Resources are counted together as well, since their number is unlimited.
+///
+/// # Examples
+///
+/// ```
+/// use tool_observe::{Gauge, Metrics};
+///
+/// let metrics = Metrics::new();
+/// metrics.add_gauge(Gauge {
+///     name: "toolplane_connections",
+///     help: "Open connections.",
+///     label: None,
+///     read: Box::new(|| vec![(String::new(), 3.0)]),
+/// });
+/// assert!(metrics.render().contains("toolplane_connections 3"));
+/// ```
 #[derive(Default)]
 pub struct Metrics {
-    tools: Named<Series>,
-    upstreams: Named<Breaker>,
-    sources: Named<Starts>,
+    tools: BoundedMap<ToolMetrics>,
+    upstreams: BoundedMap<BreakerMetrics>,
+    sources: BoundedMap<SourceMetrics>,
     unresolved: [AtomicU64; ErrorKind::ALL.len()],
     alerts: [[AtomicU64; AlertPhase::ALL.len()]; AlertKind::ALL.len()],
-    /// What fires now, of tools and of upstreams.
-    firing: [Named<Firing>; 2],
+    /// Firing alerts of tools, and of upstreams.
+    firing: [BoundedMap<FiringAlerts>; 2],
     gauges: Mutex<Vec<Gauge>>,
 }
 
-/// A figure that is not counted but read when somebody looks.
+/// Metric that is read when it is rendered, instead of counted.
 pub struct Gauge {
-    /// Its name, which begins with `toolplane_`. One that ends in `_total` is a counter, which only grows.
+    /// Name, which begins with `toolplane_`. A name that ends in `_total` is a counter, which only grows.
     pub name: &'static str,
-    /// What it is.
+    /// Help text.
     pub help: &'static str,
-    /// The name of its label, if it has one.
+    /// Name of the label, if the metric has one.
     pub label: Option<&'static str>,
-    /// Reads it: the label's value, and the figure.
+    /// Reads the samples: the label's value, and the number.
     pub read: Box<dyn Fn() -> Vec<(String, f64)> + Send + Sync>,
 }
 
-/// How many names are told apart.
-const MAX_NAMES: usize = 1000;
-/// The name of all others.
-const OTHER: &str = "other";
-
-/// Something for each name, up to a number of them.
-pub(crate) struct Named<T>(RwLock<BTreeMap<Arc<str>, Arc<T>>>);
-
-impl<T> Default for Named<T> {
-    fn default() -> Self {
-        Self(RwLock::default())
-    }
-}
-
-impl<T: Default> Named<T> {
-    fn with(&self, name: &str, act: impl FnOnce(&T)) {
-        if let Some(known) = self.0.read().get(name) {
-            return act(known);
-        }
-        let mut all = self.0.write();
-        let name = if all.len() < MAX_NAMES || all.contains_key(name) {
-            name
-        } else {
-            OTHER
-        };
-        act(all.entry(name.into()).or_default());
-    }
-
-    /// All of them, in the order of their names.
-    pub(crate) fn all(&self) -> Vec<(Arc<str>, Arc<T>)> {
-        let all = self.0.read();
-        all.iter()
-            .map(|(name, one)| (name.clone(), one.clone()))
-            .collect()
-    }
-}
-
 impl Metrics {
-    /// Nothing counted yet.
+    /// Creates metrics with all counters at zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Shows a figure as well, which is read whenever somebody looks.
-    pub fn gauge(&self, gauge: Gauge) {
+    /// Registers a gauge or counter that is read on every export.
+    pub fn add_gauge(&self, gauge: Gauge) {
         self.gauges.lock().push(gauge);
     }
 
-    /// Everything as Prometheus reads it: the text format, version 0.0.4.
+    /// Returns all metrics in the text format of Prometheus, version 0.0.4.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         self.read(&mut page);
         text_format::render(page)
     }
 
-    /// Reads all figures onto a page.
-    pub(crate) fn read(&self, page: &mut Page) {
-        page.series(&self.tools.all());
-        page.upstreams(&self.upstreams.all());
-        page.sources(&self.sources.all());
+    /// Reads all metrics onto a page.
+    pub(crate) fn read(&self, page: &mut MetricsPage) {
+        page.add_tools(&self.tools.all());
+        page.add_upstreams(&self.upstreams.all());
+        page.add_sources(&self.sources.all());
         let unresolved = self.unresolved.iter().map(|count| count.load(Ordering::Relaxed));
         let kinds = ErrorKind::ALL.iter().map(|kind| kind.as_str());
-        page.unresolved(kinds.zip(unresolved).filter(|(_, count)| *count > 0));
-        page.alerts(&self.alerts);
+        page.add_unresolved(kinds.zip(unresolved).filter(|(_, count)| *count > 0));
+        page.add_alerts(&self.alerts);
         let [tools, upstreams] = &self.firing;
-        page.firing(&[("tool", tools.all()), ("upstream", upstreams.all())]);
+        page.add_firing(&[("tool", tools.all()), ("upstream", upstreams.all())]);
         self.read_gauges(page, 0);
     }
 
-    /// Reads the figures of others, without the first `n_known`.
-    pub(crate) fn read_gauges(&self, page: &mut Page, n_known: usize) {
+    /// Reads the registered gauges, without the first `n_known`.
+    pub(crate) fn read_gauges(&self, page: &mut MetricsPage, n_known: usize) {
         let gauges = self.gauges.lock();
         for gauge in gauges.iter().skip(n_known) {
-            page.gauge(gauge);
+            page.add_gauge(gauge);
         }
     }
 
@@ -135,12 +128,12 @@ impl Metrics {
 
     fn count(&self, cx: &CallContext, event: &Event<'_>) {
         match &cx.target {
-            Target::Tool(tool) => self.tools.with(tool.name(), |series| series.count(event)),
-            // Prompts and tools may have the same names, tasks are no calls, and of resources there may be any number.
-            // None of these is the name of a tool.
+            Target::Tool(tool) => self.tools.with(tool.name(), |metrics| metrics.count(event)),
+            // Prompts and tools may have the same names, tasks are not calls, and the number of resources is unlimited.
+            // They are counted by method, which is never the name of a tool.
             target => self
                 .tools
-                .with(conventions::method(target), |series| series.count(event)),
+                .with(conventions::method(target), |metrics| metrics.count(event)),
         }
     }
 }
@@ -152,7 +145,7 @@ impl Observe for Metrics {
                 self.unresolved[error.kind() as usize].fetch_add(1, Ordering::Relaxed);
             }
             Event::SourceChanged { change } => {
-                self.sources.with(&change.source, |starts| starts.count(change));
+                self.sources.with(&change.source, |source| source.count(change));
             }
             Event::Alert { alert } => {
                 self.alerts[alert.kind as usize][alert.phase as usize].fetch_add(1, Ordering::Relaxed);
@@ -161,7 +154,7 @@ impl Observe for Metrics {
                     AlertSubject::Tool(_) => tools,
                     AlertSubject::Upstream(_) => upstreams,
                 };
-                if Firing::is_of(alert.kind) {
+                if FiringAlerts::has_kind(alert.kind) {
                     subjects.with(alert.subject.name(), |firing| firing.count(alert));
                 }
             }

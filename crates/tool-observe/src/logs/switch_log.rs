@@ -1,7 +1,10 @@
 use tool_core::{Event, Observe};
 use tracing::warn;
 
-/// Writes to the log which tools operators switch off and on by hand.
+/// Target of log lines, which operators filter by.
+const TARGET: &str = "tool_observe::switch_log";
+
+/// Logs the tools that operators switch on and off.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SwitchLog;
 
@@ -9,7 +12,7 @@ impl Observe for SwitchLog {
     fn observe(&self, event: &Event<'_>) {
         if let Event::Switched { tool, is_on, reason } = *event {
             let action = if is_on { "enabled" } else { "disabled" };
-            warn!(tool, action, reason, "an operator {action} `{tool}`");
+            warn!(target: TARGET, tool, action, reason, "an operator {action} `{tool}`");
         }
     }
 }

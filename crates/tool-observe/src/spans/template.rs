@@ -1,26 +1,26 @@
-//! What a span says, in the words of the conventions.
+//! Attributes of spans, named by the semantic conventions.
 
 use std::sync::Arc;
 
 use tool_core::{CallContext, Caller, Descriptor, FallbackOf, Outcome, Target, ToolError};
 
-use crate::{EndedSpan, SpanKind, conventions, log};
+use crate::{EndedSpan, SpanKind, conventions, logs::call_log};
 
-/// The value of an attribute.
+/// Value of a span attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttributeValue<'a> {
-    /// A text.
+    /// Borrowed text.
     Text(&'a str),
-    /// A text of the code: it needs no copy to be kept.
+    /// Text from the source code, kept without a copy.
     Static(&'static str),
-    /// A text that others hold as well: it needs no copy to be kept.
+    /// Reference-counted text, kept without a copy.
     Shared(&'a Arc<str>),
-    /// A number.
+    /// Integer.
     Number(i64),
 }
 
 impl<'a> AttributeValue<'a> {
-    /// Returns the text; `None` for a number.
+    /// Returns the text, or `None` for a number.
     #[must_use]
     pub fn as_str(self) -> Option<&'a str> {
         match self {
@@ -31,19 +31,19 @@ impl<'a> AttributeValue<'a> {
     }
 }
 
-/// How much is said of an error.
+/// Maximum length of the description of an error, in characters.
 const MAX_REASON: usize = 256;
 
-/// What is the same of all spans that are of the same tool and ended alike.
+/// Attributes shared by all spans of one tool with the same outcome.
 #[derive(Debug, Clone)]
-pub(crate) struct Form {
+pub(crate) struct SpanTemplate {
     pub(crate) kind: SpanKind,
     tool: Arc<Descriptor>,
     method: &'static str,
     names_subject: bool,
-    /// The protocol that is spoken with what runs the tool, or works on the task; nothing if that is in this process.
+    /// Protocol of the backend that runs the tool or the task; `None` if it runs in this process.
     pub(crate) protocol: Option<&'static str>,
-    /// Whether the call came over a connection.
+    /// `true` if the call came over a connection.
     #[cfg(feature = "otel")]
     pub(crate) has_client: bool,
     dispatch: &'static str,
@@ -51,21 +51,21 @@ pub(crate) struct Form {
     error_type: Option<&'static str>,
 }
 
-/// What may be another for each span.
+/// Per-span attributes.
 #[derive(Debug, Clone)]
-pub(crate) struct Details {
+pub(crate) struct SpanFields {
     caller: Arc<Caller>,
     attempt: u32,
     n_bytes: Option<i64>,
     degraded: Option<&'static str>,
     fallback_of: Option<FallbackOf>,
     may_have_run: bool,
-    /// What is said of an error.
+    /// Description of an error.
     reason: Option<Box<str>>,
 }
 
-impl Form {
-    pub(crate) fn of(cx: &CallContext, kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> Self {
+impl SpanTemplate {
+    pub(crate) fn new(cx: &CallContext, kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> Self {
         Self {
             kind,
             tool: cx.tool().descriptor().clone(),
@@ -83,40 +83,40 @@ impl Form {
         }
     }
 
-    /// The words of the span's name: what is done, and to which tool or prompt.
+    /// Returns the parts of the span's name: the operation, and the tool or prompt.
     pub(crate) fn name(&self) -> [&str; 3] {
-        let what = match self.kind {
+        let operation = match self.kind {
             SpanKind::Attempt if self.method == conventions::TOOLS_CALL => conventions::EXECUTE_TOOL,
             _ => self.method,
         };
         match self.subject() {
-            Some(subject) => [what, " ", subject],
-            None => [what, "", ""],
+            Some(subject) => [operation, " ", subject],
+            None => [operation, "", ""],
         }
     }
 
-    pub(crate) fn attributes<'a>(&'a self, tell: &mut impl FnMut(&'static str, AttributeValue<'a>)) {
+    pub(crate) fn for_each_attribute<'a>(&'a self, set: &mut impl FnMut(&'static str, AttributeValue<'a>)) {
         use AttributeValue::{Shared, Static, Text};
-        if self.is_of_mcp() {
-            tell(conventions::MCP_METHOD, Static(self.method));
+        if self.is_mcp() {
+            set(conventions::MCP_METHOD, Static(self.method));
         }
         match (self.method, self.subject()) {
             (conventions::TOOLS_CALL, Some(name)) => {
-                tell(conventions::OPERATION, Static(conventions::EXECUTE_TOOL));
-                tell(conventions::TOOL, Shared(name));
+                set(conventions::OPERATION, Static(conventions::EXECUTE_TOOL));
+                set(conventions::TOOL, Shared(name));
             }
-            (conventions::PROMPTS_GET, Some(name)) => tell(conventions::PROMPT, Shared(name)),
-            (_, Some(name)) => tell(conventions::TOOL, Shared(name)),
+            (conventions::PROMPTS_GET, Some(name)) => set(conventions::PROMPT, Shared(name)),
+            (_, Some(name)) => set(conventions::TOOL, Shared(name)),
             (_, None) => {}
         }
         if let Some(kind) = self.error_type {
-            tell(conventions::ERROR_TYPE, Static(kind));
+            set(conventions::ERROR_TYPE, Static(kind));
         }
         match self.kind {
-            SpanKind::Call => tell(conventions::OUTCOME, Static(self.outcome)),
+            SpanKind::Call => set(conventions::OUTCOME, Static(self.outcome)),
             SpanKind::Attempt => {
-                tell(conventions::EXECUTOR, Text(&self.tool.executor.kind));
-                tell(conventions::DISPATCH, Static(self.dispatch));
+                set(conventions::EXECUTOR, Text(&self.tool.executor.kind));
+                set(conventions::DISPATCH, Static(self.dispatch));
             }
         }
     }
@@ -125,15 +125,15 @@ impl Form {
         self.names_subject.then_some(&self.tool.name)
     }
 
-    /// Whether MCP is spoken: with whoever calls, since all calls are put in its words, and in an attempt with what runs the tool.
-    /// All but tools is MCP's own.
-    fn is_of_mcp(&self) -> bool {
+    /// Returns `true` if the span is about MCP. A call is, since MCP's terms describe every call. An attempt is if the
+    /// backend speaks MCP. Prompts, resources, completions and tasks exist in MCP only.
+    fn is_mcp(&self) -> bool {
         self.kind == SpanKind::Call || self.method != conventions::TOOLS_CALL || self.protocol == Some("mcp")
     }
 }
 
-impl Details {
-    pub(crate) fn of(cx: &CallContext, kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> Self {
+impl SpanFields {
+    pub(crate) fn new(cx: &CallContext, kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> Self {
         let n_bytes = match result {
             Some(Ok(Outcome::Reply(reply))) => Some(i64::try_from(reply.raw().len()).unwrap_or(i64::MAX)),
             _ => None,
@@ -155,43 +155,43 @@ impl Details {
     }
 
     /// Returns the description of a failure: its reason, or else its kind.
-    pub(crate) fn failure<'a>(&'a self, form: &Form) -> Option<&'a str> {
-        let kind = form.error_type?;
+    pub(crate) fn failure<'a>(&'a self, template: &SpanTemplate) -> Option<&'a str> {
+        let kind = template.error_type?;
         Some(self.reason.as_deref().unwrap_or(kind))
     }
 
-    pub(crate) fn attributes<'a>(
+    pub(crate) fn for_each_attribute<'a>(
         &'a self,
         kind: SpanKind,
-        tell: &mut impl FnMut(&'static str, AttributeValue<'a>),
+        set: &mut impl FnMut(&'static str, AttributeValue<'a>),
     ) {
         use AttributeValue::{Number, Shared, Static};
         match kind {
             SpanKind::Call => {
-                tell(conventions::PRINCIPAL, Shared(&self.caller.principal));
-                tell(conventions::TENANT, Shared(&self.caller.tenant));
-                tell(conventions::ATTEMPTS, Number(self.attempt.into()));
+                set(conventions::PRINCIPAL, Shared(&self.caller.principal));
+                set(conventions::TENANT, Shared(&self.caller.tenant));
+                set(conventions::ATTEMPTS, Number(self.attempt.into()));
             }
-            SpanKind::Attempt => tell(conventions::ATTEMPT, Number(self.attempt.into())),
+            SpanKind::Attempt => set(conventions::ATTEMPT, Number(self.attempt.into())),
         }
         if let Some(step) = self.degraded {
-            tell(conventions::DEGRADED, Static(step));
+            set(conventions::DEGRADED, Static(step));
         }
         if let Some(fallback_of) = &self.fallback_of {
-            tell(conventions::INSTEAD_OF, Shared(fallback_of.first()));
+            set(conventions::INSTEAD_OF, Shared(fallback_of.first()));
         }
         if self.may_have_run {
-            tell(conventions::MAY_HAVE_RUN, Static("true"));
+            set(conventions::MAY_HAVE_RUN, Static("true"));
         }
         if let Some(n_bytes) = self.n_bytes {
-            tell(conventions::RESULT_BYTES, Number(n_bytes));
+            set(conventions::RESULT_BYTES, Number(n_bytes));
         }
     }
 }
 
-/// What is said of an error.
+/// Returns the description of an error, cut to [`MAX_REASON`].
 fn reason(error: &ToolError) -> Box<str> {
-    let text = log::loggable(error);
+    let text = call_log::loggable(error);
     match text.char_indices().nth(MAX_REASON) {
         Some((end, _)) => text[..end].into(),
         None => text.into(),
@@ -199,27 +199,27 @@ fn reason(error: &ToolError) -> Box<str> {
 }
 
 impl EndedSpan {
-    /// What it is of.
+    /// Returns the kind of the span: a call or an attempt.
     #[must_use]
     pub fn kind(&self) -> SpanKind {
-        self.form.kind
+        self.template.kind
     }
 
-    /// The span's name. There are few: none has anything of a caller's in it.
+    /// Returns the span's name. Names are few, since no text of a caller is part of them.
     #[must_use]
     pub fn name(&self) -> String {
-        self.form.name().concat()
+        self.template.name().concat()
     }
 
-    /// Whether it failed, and what is said of it then: nothing that a caller sent.
+    /// Returns the description of the failure, or `None` if the span did not fail. It has no text that a caller sent.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
-        self.details.failure(&self.form)
+        self.fields.failure(&self.template)
     }
 
-    /// Tells each attribute: neither arguments nor results are among them.
-    pub fn attributes<'a>(&'a self, mut tell: impl FnMut(&'static str, AttributeValue<'a>)) {
-        self.form.attributes(&mut tell);
-        self.details.attributes(self.form.kind, &mut tell);
+    /// Calls `set` for each attribute. Neither arguments nor results are among them.
+    pub fn for_each_attribute<'a>(&'a self, mut set: impl FnMut(&'static str, AttributeValue<'a>)) {
+        self.template.for_each_attribute(&mut set);
+        self.fields.for_each_attribute(self.template.kind, &mut set);
     }
 }

@@ -1,8 +1,11 @@
 use tool_core::{Alert, AlertPhase, Event, Observe};
 use tracing::{info, warn};
 
-/// Writes alerts to the log: what begins as a warning, which a process that stays shows, and its end as information.
-/// A command that ends says itself what went wrong.
+/// Target of log lines, which operators filter by.
+const TARGET: &str = "tool_observe::alert_log";
+
+/// Logs alerts: the start at level `warn`, the end at level `info`. It is for processes that keep running; a command that
+/// ends reports errors itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlertLog;
 
@@ -19,10 +22,10 @@ fn log(alert: &Alert) {
     let subject = alert.subject.name();
     match alert.phase {
         AlertPhase::Firing => {
-            warn!(alert = kind, phase, subject = %subject, "{}: {}", alert.subject, alert.message);
+            warn!(target: TARGET, alert = kind, phase, subject = %subject, "{}: {}", alert.subject, alert.message);
         }
         AlertPhase::Resolved => {
-            info!(alert = kind, phase, subject = %subject, "{}: {}", alert.subject, alert.message);
+            info!(target: TARGET, alert = kind, phase, subject = %subject, "{}: {}", alert.subject, alert.message);
         }
     }
 }

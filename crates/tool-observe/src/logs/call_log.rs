@@ -1,6 +1,6 @@
-//! What is logged of a call: its start, its end, and each failed attempt, one line of fields each.
+//! Log lines of calls: start, end, and each failed attempt, one line of fields each.
 //!
-//! Arguments are logged at the level `debug` alone, sanitised; results and secrets never are.
+//! Arguments are logged at level `debug` only, sanitised. Results and secrets are never logged.
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
@@ -8,11 +8,15 @@ use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, h
 use tool_scan::escape_line;
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
-use crate::{conventions, milliseconds::milliseconds, tracer::SpanKind};
+use crate::{SpanKind, conventions, milliseconds::milliseconds};
 
-/// The span of a call, for whatever else is logged while it runs.
+/// Target of log lines and their spans, which operators filter by.
+const TARGET: &str = "tool_observe::log";
+
+/// Returns the `tracing` span of a call, which adds its fields to all lines that are logged during the call.
 pub(crate) fn call_span(cx: &CallContext) -> Span {
     span!(
+        target: TARGET,
         Level::INFO,
         "call",
         tool = %cx.target.name(),
@@ -23,15 +27,16 @@ pub(crate) fn call_span(cx: &CallContext) -> Span {
     )
 }
 
-/// The span of an attempt.
+/// Returns the `tracing` span of an attempt.
 pub(crate) fn attempt_span(cx: &CallContext) -> Span {
-    span!(Level::DEBUG, "attempt", number = cx.attempt)
+    span!(target: TARGET, Level::DEBUG, "attempt", number = cx.attempt)
 }
 
-/// Logs that a call begins.
+/// Logs the start of a call.
 pub(crate) fn start(cx: &CallContext) {
-    if enabled!(Level::DEBUG) {
+    if enabled!(target: TARGET, Level::DEBUG) {
         debug!(
+            target: TARGET,
             method = conventions::method(&cx.target),
             n_bytes = cx.arguments.raw().len(),
             input = %sanitised(&hide_fields(cx.arguments.raw(), &cx.tool().settings().redact)),
@@ -39,6 +44,7 @@ pub(crate) fn start(cx: &CallContext) {
         );
     } else {
         info!(
+            target: TARGET,
             method = conventions::method(&cx.target),
             n_bytes = cx.arguments.raw().len(),
             "started"
@@ -46,18 +52,18 @@ pub(crate) fn start(cx: &CallContext) {
     }
 }
 
-/// Whether [`end`] has anything to say of such an end.
+/// Returns `true` if [`end`] writes a line for this result.
 pub(crate) fn has_end(kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> bool {
     match (kind, result) {
-        (SpanKind::Call, Some(Err(_))) => enabled!(Level::WARN),
-        (SpanKind::Call, _) => enabled!(Level::INFO),
-        (SpanKind::Attempt, Some(Err(_))) => enabled!(Level::DEBUG),
+        (SpanKind::Call, Some(Err(_))) => enabled!(target: TARGET, Level::WARN),
+        (SpanKind::Call, _) => enabled!(target: TARGET, Level::INFO),
+        (SpanKind::Attempt, Some(Err(_))) => enabled!(target: TARGET, Level::DEBUG),
         (SpanKind::Attempt, _) => false,
     }
 }
 
-/// Logs an end: of a call the successes for those who want to see everything and the failures for whoever runs it, of
-/// an attempt the failures, by which it is not known yet whether the call fails.
+/// Logs the end of a call or an attempt. Failed calls are logged at level `warn`, other calls at `info`, and failed
+/// attempts at `debug`, since the call may still succeed.
 pub(crate) fn end(
     cx: &CallContext,
     kind: SpanKind,
@@ -83,11 +89,12 @@ fn call_end(cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elaps
             } else {
                 "answered"
             };
-            info!(duration_ms, attempts, outcome, n_bytes, "{message}");
+            info!(target: TARGET, duration_ms, attempts, outcome, n_bytes, "{message}");
         }
-        Some(Ok(_)) => info!(duration_ms, attempts, outcome, "not finished yet"),
+        Some(Ok(_)) => info!(target: TARGET, duration_ms, attempts, outcome, "not finished yet"),
         Some(Err(error)) => warn!(
-            // The span has these as well, but it is not there at the level at which failures are usually read.
+            target: TARGET,
+            // The span has these fields as well, but it is disabled at the level at which failures are usually read.
             tool = %cx.target.name(),
             correlation_id = %cx.correlation_id,
             duration_ms,
@@ -97,12 +104,16 @@ fn call_end(cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elaps
             "failed: {}",
             loggable(error)
         ),
-        None => info!(duration_ms, attempts, outcome, dispatch = ?cx.dispatch().state(), "cancelled"),
+        None => {
+            let dispatch = cx.dispatch().state();
+            info!(target: TARGET, duration_ms, attempts, outcome, ?dispatch, "cancelled");
+        }
     }
 }
 
 fn failed_attempt(cx: &CallContext, error: &ToolError, elapsed: Duration) {
     debug!(
+        target: TARGET,
         attempt = cx.attempt,
         duration_ms = milliseconds(elapsed),
         kind = %error.kind(),
@@ -113,8 +124,8 @@ fn failed_attempt(cx: &CallContext, error: &ToolError, elapsed: Duration) {
     );
 }
 
-/// An error's text without the values that a caller sent and without credentials, on one line: it may hold words of an
-/// upstream.
+/// Returns an error's text on one line, without values that a caller sent and without credentials. It may contain text of
+/// an upstream.
 pub(crate) fn loggable(error: &ToolError) -> Cow<'_, str> {
     let text = match error.source().and_then(|source| source.downcast_ref()) {
         Some(CheckError::Mismatch(mismatch)) => Cow::Owned(mismatch.masked()),
@@ -126,7 +137,7 @@ pub(crate) fn loggable(error: &ToolError) -> Cow<'_, str> {
     }
 }
 
-/// An id in the digits that traces are written in.
+/// Trace id, displayed as 32 hexadecimal digits.
 struct Hex(u128);
 
 impl std::fmt::Display for Hex {

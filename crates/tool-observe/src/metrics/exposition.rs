@@ -5,32 +5,35 @@ use std::sync::{
 
 use tool_core::{AlertKind, AlertPhase};
 
-use crate::{
+use super::{
     Gauge,
-    histogram::{BYTES, Bounds, Histogram, SECONDS, Shown},
-    series::{Breaker, Firing, Series, Starts, cache, scopes, steps},
+    breaker_metrics::BreakerMetrics,
+    firing_alerts::FiringAlerts,
+    histogram::{BYTES, BucketBounds, Histogram, HistogramSnapshot, SECONDS},
+    source_metrics::SourceMetrics,
+    tool_metrics::{ToolMetrics, by_cache_outcome, by_scope, by_step},
 };
 
-/// The figures that are shown, by name: on the page of Prometheus, and to the meters of a host program. The names are a
-/// promise: dashboards are built on them.
+/// All metrics with their samples, for Prometheus and for the meters of a host program. The names are stable, since
+/// dashboards are built on them.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct MetricsPage {
     families: Vec<Family>,
-    /// The only family whose samples are read, if not all are.
+    /// Name of the only family whose samples are read; `None` for all.
     only: Option<String>,
 }
 
-/// A metric: all samples of one name.
+/// Metric: all samples of one name.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// Its name without [`PREFIX`].
+    /// Name without [`PREFIX`].
     pub(crate) name: String,
     pub(crate) kind: FamilyKind,
     pub(crate) help: String,
     pub(crate) samples: Vec<Sample>,
 }
 
-/// The kinds of metrics, in the words of Prometheus.
+/// Metric types of Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FamilyKind {
     Counter,
@@ -38,32 +41,32 @@ pub(crate) enum FamilyKind {
     Histogram,
 }
 
-/// One figure of a metric.
+/// One sample of a metric.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) labels: Vec<(String, String)>,
     pub(crate) value: SampleValue,
 }
 
-/// The value of a [`Sample`].
+/// Value of a [`Sample`].
 #[derive(Debug)]
 pub(crate) enum SampleValue {
     Number(f64),
-    Histogram(Shown),
+    Histogram(HistogramSnapshot),
 }
 
-type Tools = [(Arc<str>, Arc<Series>)];
-type Subjects = Vec<(Arc<str>, Arc<Firing>)>;
+type Tools = [(Arc<str>, Arc<ToolMetrics>)];
+type Subjects = Vec<(Arc<str>, Arc<FiringAlerts>)>;
 
-impl Page {
-    /// Everything about tools.
-    pub(crate) fn series(&mut self, tools: &Tools) {
+impl MetricsPage {
+    /// Adds the metrics of tools.
+    pub(super) fn add_tools(&mut self, tools: &Tools) {
         self.each(
             tools,
             "calls_total",
             "Calls that have ended, by outcome.",
             "outcome",
-            |one| one.calls.shown(),
+            |one| one.calls.counts(),
         );
         let help = "How long calls took, queueing and retries included.";
         self.histogram(tools, "call_duration_seconds", help, &SECONDS, |one| {
@@ -76,7 +79,7 @@ impl Page {
         }
         let help = "Attempts that have ended, by outcome.";
         self.each(tools, "attempts_total", help, "outcome", |one| {
-            one.attempts.shown()
+            one.attempts.counts()
         });
         let help = "How long attempts took.";
         self.histogram(tools, "attempt_duration_seconds", help, &SECONDS, |one| {
@@ -99,26 +102,30 @@ impl Page {
         );
         for (tool, one) in tools {
             let waiting = one.queueing.load(Ordering::Relaxed);
-            if waiting != 0 || one.queue_seconds.shown(&SECONDS).is_some() {
+            if waiting != 0 || one.queue_seconds.snapshot(&SECONDS).is_some() {
                 self.line(&[("tool", tool)], waiting as f64);
             }
         }
         let help = "Calls of tools with a cache, by where their answers came from.";
-        self.each(tools, "cache_total", help, "outcome", |one| cache(&one.cache));
+        self.each(tools, "cache_total", help, "outcome", |one| {
+            by_cache_outcome(&one.cache)
+        });
         let help = "Calls that came to what an earlier one with their idempotency key has come to.";
         self.counter(tools, "replays_total", help, |one| &one.replays);
         let help = "Attempts that a rate limit refused, by whose it is.";
         self.each(tools, "rate_limited_total", help, "scope", |one| {
-            scopes(&one.rate_limited)
+            by_scope(&one.rate_limited)
         });
         let help = "Attempts that were refused since too many others run and wait, by whose limit it is.";
-        self.each(tools, "shed_total", help, "scope", |one| scopes(&one.shed));
+        self.each(tools, "shed_total", help, "scope", |one| by_scope(&one.shed));
         let help = "Attempts that a circuit breaker refused, by whose it is.";
         self.each(tools, "held_back_total", help, "scope", |one| {
-            scopes(&one.held_back)
+            by_scope(&one.held_back)
         });
         let help = "Calls that failed and were answered in another way, by the step of the tool's ladder.";
-        self.each(tools, "degraded_total", help, "step", |one| steps(&one.degraded));
+        self.each(tools, "degraded_total", help, "step", |one| {
+            by_step(&one.degraded)
+        });
         let help = "Calls that were answered in part.";
         self.counter(tools, "partial_total", help, |one| &one.partial);
         let breakers: Vec<_> = tools.iter().map(|(tool, one)| (tool, &one.breaker)).collect();
@@ -129,14 +136,14 @@ impl Page {
         self.histogram(tools, "result_bytes", help, &BYTES, |one| &one.result_bytes);
     }
 
-    /// The circuit breakers of upstreams.
-    pub(crate) fn upstreams(&mut self, upstreams: &[(Arc<str>, Arc<Breaker>)]) {
+    /// Adds the circuit breakers of upstreams.
+    pub(super) fn add_upstreams(&mut self, upstreams: &[(Arc<str>, Arc<BreakerMetrics>)]) {
         let breakers: Vec<_> = upstreams.iter().map(|(name, one)| (name, &**one)).collect();
         self.breakers("upstream_breaker", "upstream", "what runs tools", &breakers);
     }
 
-    /// How sources of tools fare.
-    pub(crate) fn sources(&mut self, sources: &[(Arc<str>, Arc<Starts>)]) {
+    /// Adds the starts and state changes of sources.
+    pub(super) fn add_sources(&mut self, sources: &[(Arc<str>, Arc<SourceMetrics>)]) {
         let changes = "source_changes_total";
         self.head(
             changes,
@@ -152,14 +159,14 @@ impl Page {
         let help = "How long starts of a source of tools took, those that failed included.";
         self.head(name, FamilyKind::Histogram, help);
         for (source, one) in sources {
-            if let Some(shown) = one.seconds.shown(&SECONDS) {
-                self.sample(&[("source", source)], SampleValue::Histogram(shown));
+            if let Some(snapshot) = one.start_seconds.snapshot(&SECONDS) {
+                self.sample(&[("source", source)], SampleValue::Histogram(snapshot));
             }
         }
     }
 
-    /// The calls that found nothing to call.
-    pub(crate) fn unresolved(&mut self, kinds: impl Iterator<Item = (&'static str, u64)>) {
+    /// Adds the calls whose target does not exist.
+    pub(crate) fn add_unresolved(&mut self, kinds: impl Iterator<Item = (&'static str, u64)>) {
         self.head(
             "unresolved_calls_total",
             FamilyKind::Counter,
@@ -170,8 +177,8 @@ impl Page {
         }
     }
 
-    /// How often operators were told of something.
-    pub(crate) fn alerts(&mut self, counts: &[[AtomicU64; AlertPhase::ALL.len()]; AlertKind::ALL.len()]) {
+    /// Adds the numbers of alerts.
+    pub(crate) fn add_alerts(&mut self, counts: &[[AtomicU64; AlertPhase::ALL.len()]; AlertKind::ALL.len()]) {
         let name = "alerts_total";
         let help = "Alerts, by what they are about and whether they begin or are over.";
         self.head(name, FamilyKind::Counter, help);
@@ -186,22 +193,22 @@ impl Page {
         }
     }
 
-    /// Of what alerts fire, by the label that says what it is.
-    pub(crate) fn firing(&mut self, subjects: &[(&str, Subjects)]) {
+    /// Adds the alerts that fire now. Each list of subjects has the label that names them.
+    pub(super) fn add_firing(&mut self, subjects: &[(&str, Subjects)]) {
         let name = "alert_firing";
         let help = "Whether an alert fires that ends by itself; absent if it never did.";
         self.head(name, FamilyKind::Gauge, help);
         for (label, subjects) in subjects {
             for (subject, one) in subjects {
-                for (kind, count) in one.shown() {
+                for (kind, count) in one.counts() {
                     self.line(&[("kind", kind), (label, subject)], count as f64);
                 }
             }
         }
     }
 
-    /// A figure that somebody else knows.
-    pub(crate) fn gauge(&mut self, gauge: &Gauge) {
+    /// Adds a registered gauge or counter.
+    pub(crate) fn add_gauge(&mut self, gauge: &Gauge) {
         let name = gauge.name.strip_prefix(PREFIX).unwrap_or(gauge.name);
         let is_counter = name.ends_with("_total");
         self.head(
@@ -213,15 +220,15 @@ impl Page {
             },
             gauge.help,
         );
-        for (value, figure) in (gauge.read)() {
+        for (label_value, number) in (gauge.read)() {
             match gauge.label {
-                Some(label) => self.line(&[(label, &value)], figure),
-                None => self.line(&[], figure),
+                Some(label) => self.line(&[(label, &label_value)], number),
+                None => self.line(&[], number),
             }
         }
     }
 
-    /// Reads the samples of one family alone.
+    /// Creates a page that reads the samples of one family only.
     #[cfg(feature = "otel")]
     pub(crate) fn only(name: &str) -> Self {
         Self {
@@ -234,7 +241,13 @@ impl Page {
         self.families
     }
 
-    fn breakers(&mut self, prefix: &str, label: &str, whose: &str, breakers: &[(&Arc<str>, &Breaker)]) {
+    fn breakers(
+        &mut self,
+        prefix: &str,
+        label: &str,
+        owner: &str,
+        breakers: &[(&Arc<str>, &BreakerMetrics)],
+    ) {
         let moved = || {
             breakers
                 .iter()
@@ -242,7 +255,7 @@ impl Page {
         };
         let state = format!("{prefix}_state");
         let help = format!(
-            "The circuit breaker of {whose}: 0 closed, 1 half open, 2 open; absent if it never moved, or if there is no such tool or server any more."
+            "The circuit breaker of {owner}: 0 closed, 1 half open, 2 open; absent if it never moved, or if there is no such tool or server any more."
         );
         self.head(&state, FamilyKind::Gauge, &help);
         for (name, _, number) in moved() {
@@ -252,19 +265,19 @@ impl Page {
         self.head(
             &changes,
             FamilyKind::Counter,
-            &format!("How often the circuit breaker of {whose} went into a state."),
+            &format!("How often the circuit breaker of {owner} went into a state."),
         );
-        for (name, one) in breakers.iter().filter(|(_, one)| one.has_moved()) {
-            for (word, count) in one.changes() {
-                self.line(&[(label, name), ("state", word)], count as f64);
+        for (name, one) in breakers.iter().filter(|(_, one)| one.has_changed()) {
+            for (state, count) in one.changes() {
+                self.line(&[(label, name), ("state", state)], count as f64);
             }
         }
     }
 
-    fn counter(&mut self, tools: &Tools, name: &str, help: &str, of: impl Fn(&Series) -> &AtomicU64) {
+    fn counter(&mut self, tools: &Tools, name: &str, help: &str, read: impl Fn(&ToolMetrics) -> &AtomicU64) {
         self.head(name, FamilyKind::Counter, help);
         for (tool, one) in tools {
-            let count = of(one).load(Ordering::Relaxed);
+            let count = read(one).load(Ordering::Relaxed);
             if count > 0 {
                 self.line(&[("tool", tool)], count as f64);
             }
@@ -277,11 +290,11 @@ impl Page {
         name: &str,
         help: &str,
         label: &str,
-        of: impl Fn(&'a Series) -> I,
+        read: impl Fn(&'a ToolMetrics) -> I,
     ) {
         self.head(name, FamilyKind::Counter, help);
         for (tool, one) in tools {
-            for (value, count) in of(one) {
+            for (value, count) in read(one) {
                 self.line(&[("tool", tool), (label, value)], count as f64);
             }
         }
@@ -292,13 +305,13 @@ impl Page {
         tools: &Tools,
         name: &str,
         help: &str,
-        bounds: &Bounds,
-        of: impl Fn(&Series) -> &Histogram,
+        bounds: &BucketBounds,
+        read: impl Fn(&ToolMetrics) -> &Histogram,
     ) {
         self.head(name, FamilyKind::Histogram, help);
         for (tool, one) in tools {
-            if let Some(shown) = of(one).shown(bounds) {
-                self.sample(&[("tool", tool)], SampleValue::Histogram(shown));
+            if let Some(snapshot) = read(one).snapshot(bounds) {
+                self.sample(&[("tool", tool)], SampleValue::Histogram(snapshot));
             }
         }
     }
@@ -334,5 +347,5 @@ impl Page {
     }
 }
 
-/// What all names begin with.
+/// Prefix of all names.
 pub(crate) const PREFIX: &str = "toolplane_";

@@ -5,33 +5,36 @@ use base64::{
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// What a secret begins with whose rest is its bytes in base64.
+/// Prefix of a secret that is written in base64.
 const PREFIX: &str = "whsec_";
 
-/// With or without padding: services give secrets out in both ways.
+/// Base64 with optional padding, since services issue secrets in both forms.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A secret that cannot be what it says it is: nothing is signed with it.
+/// Error for a webhook secret that begins with `whsec_` and is not base64. No message is signed with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its secret begins with `whsec_`, and what follows is no base64; copy it again, or leave the prefix out to sign with the text itself"
+    "invalid base64 after `whsec_` in its secret; copy the secret again, or remove the prefix to sign with the text itself"
 )]
-pub struct BadWebhookSecret;
+pub struct InvalidWebhookSecret;
 
-/// The `webhook-signature` of a message as Standard Webhooks say: HMAC with SHA-256 over id, time and body.
+/// Returns the header `webhook-signature` of a message: HMAC-SHA-256 over id, time and body, as the Standard Webhooks
+/// specification defines it.
 ///
-/// A secret that begins with `whsec_` stands for the bytes that follow in base64; any other for its own.
-pub(crate) fn signature(
+/// The key of a secret that begins with `whsec_` is the rest, decoded as base64. The key of any other secret is its text.
+pub(super) fn signature(
     secret: &str,
     id: &str,
     timestamp: u64,
     body: &str,
-) -> Result<String, BadWebhookSecret> {
+) -> Result<String, InvalidWebhookSecret> {
     let key = match secret.strip_prefix(PREFIX) {
-        Some(text) => LENIENT.decode(text.trim_end()).map_err(|_| BadWebhookSecret)?,
+        Some(text) => LENIENT
+            .decode(text.trim_end())
+            .map_err(|_| InvalidWebhookSecret)?,
         None => secret.as_bytes().to_vec(),
     };
     let signed = format!("{id}.{timestamp}.{body}");
@@ -52,7 +55,7 @@ fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// RFC 4231, test cases 1, 2 and 6.
+    /// Test cases 1, 2 and 6 of RFC 4231.
     #[test]
     fn codes_are_those_of_the_standard() {
         let long = "Test Using Larger Than Block-Size Key - Hash Key First";
@@ -77,7 +80,7 @@ mod tests {
         }
     }
 
-    /// The example of the Standard Webhooks specification.
+    /// Example of the Standard Webhooks specification.
     #[test]
     fn messages_are_signed_as_receivers_expect() {
         let signed = |secret| {
@@ -87,11 +90,11 @@ mod tests {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
         let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
         assert_eq!(signed(secret).as_deref(), Ok(expected));
-        // Four bytes, padded and not.
+        // Four bytes, with and without padding.
         assert_eq!(signed("whsec_dGVzdA=="), signed("whsec_dGVzdA"));
         assert_eq!(signed("whsec_dGVzdA=="), signed("test"));
         for odd in ["whsec_not base64", "whsec_a"] {
-            assert_eq!(signed(odd), Err(BadWebhookSecret), "{odd}");
+            assert_eq!(signed(odd), Err(InvalidWebhookSecret), "{odd}");
         }
     }
 }

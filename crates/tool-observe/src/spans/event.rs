@@ -8,84 +8,85 @@ use crate::{
     conventions::{ERROR_TYPE, events},
 };
 
-/// Something that a layer did while a call ran.
+/// Event of a span: something that a layer did while a call ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpanEvent {
-    /// What: one of few names.
+    /// Name of the event, one of a fixed set.
     pub name: &'static str,
-    /// How long after the span's start.
+    /// Time since the span's start.
     pub after: Duration,
     attributes: [Option<Attribute>; 2],
 }
 
-/// The name of an attribute, and its value: a word of ours or a number, nothing of a caller's or a tool's.
+/// Name and value of an attribute. The value is a word from the source code or a number, never text of a caller or tool.
 type Attribute = (&'static str, AttributeValue<'static>);
 
-/// How many events of a call are kept; the others are counted.
+/// Maximum number of events recorded for one call; further events are counted.
 const MAX_EVENTS: usize = 32;
 
-/// What happens to one call, until it ends. There is one only for a call whose span is recorded, and it takes no room
-/// before there is something to keep.
+/// Records the events of one call until the call ends. Exists only for a call whose span is recorded, and allocates
+/// nothing before the first event.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(super) struct SpanEventRecorder {
     start: Instant,
-    /// Nothing once the call has ended: work that is shared may go on.
-    kept: Mutex<Option<Kept>>,
+    /// `None` once the call has ended, since shared work may continue after it.
+    recorded: Mutex<Option<RecordedEvents>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RecordedEvents {
     events: Vec<SpanEvent>,
     n_more: u32,
 }
 
 impl SpanEvent {
-    /// What is said of it.
+    /// Returns the attributes of the event.
     pub fn attributes(&self) -> impl Iterator<Item = (&'static str, AttributeValue<'static>)> {
         self.attributes.into_iter().flatten()
     }
 }
 
-impl Journal {
-    /// The journal of a call that begins now.
-    pub(crate) fn new(start: Instant) -> Self {
+impl SpanEventRecorder {
+    /// Creates a recorder for a call that begins at `start`.
+    pub(super) fn new(start: Instant) -> Self {
         Self {
             start,
-            kept: Mutex::new(Some(Kept::default())),
+            recorded: Mutex::new(Some(RecordedEvents::default())),
         }
     }
 
-    /// What has happened, and how much of it was not kept; nothing is kept any more from now on.
-    pub(crate) fn close(&self) -> (Vec<SpanEvent>, u32) {
-        let kept = self.kept.lock().take();
-        let Kept { events, n_more } = kept.unwrap_or_default();
+    /// Returns the recorded events and the number of dropped ones. Later events are ignored.
+    pub(super) fn close(&self) -> (Vec<SpanEvent>, u32) {
+        let recorded = self.recorded.lock().take();
+        let RecordedEvents { events, n_more } = recorded.unwrap_or_default();
         (events, n_more)
     }
 }
 
-impl Observe for Journal {
+impl Observe for SpanEventRecorder {
     fn observe(&self, event: &Event<'_>) {
-        let Some((cx, name, attributes)) = described(event) else {
+        let Some((cx, name, attributes)) = to_span_event(event) else {
             return;
         };
-        let mut kept = self.kept.lock();
-        let Some(kept) = kept.as_mut() else { return };
-        if kept.events.len() < MAX_EVENTS {
+        let mut recorded = self.recorded.lock();
+        let Some(recorded) = recorded.as_mut() else { return };
+        if recorded.events.len() < MAX_EVENTS {
             let after = cx.clock.now().since(self.start);
-            kept.events.push(SpanEvent {
+            recorded.events.push(SpanEvent {
                 name,
                 after,
                 attributes,
             });
         } else {
-            kept.n_more = kept.n_more.saturating_add(1);
+            recorded.n_more = recorded.n_more.saturating_add(1);
         }
     }
 }
 
-/// What is kept of an event; nothing if the span says it anyway, or it is of no call.
-fn described<'a>(event: &Event<'a>) -> Option<(&'a CallContext, &'static str, [Option<Attribute>; 2])> {
+/// Returns the call, name and attributes of an event. Returns `None` if the span's own attributes tell the same, or if
+/// the event is not about a call.
+fn to_span_event<'a>(event: &Event<'a>) -> Option<(&'a CallContext, &'static str, [Option<Attribute>; 2])> {
     let text = |key, value| Some((key, AttributeValue::Static(value)));
     let of = |scope: tool_core::Scope| text(events::SCOPE, scope.as_str());
     let time = |key, time: Duration| {

@@ -1,7 +1,10 @@
 use tool_core::{BreakerState, CallContext, Event, Observe, Scope};
 use tracing::{info, warn};
 
-/// Writes to the log when a circuit breaker changes its state: the opening of one as a warning, the rest as information.
+/// Target of log lines, which operators filter by.
+const TARGET: &str = "tool_observe::breaker_log";
+
+/// Logs state changes of circuit breakers: the opening at level `warn`, others at level `info`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BreakerLog;
 
@@ -22,15 +25,15 @@ impl Observe for BreakerLog {
         let reason = &change.reason;
         match (change.to, change.pause) {
             (BreakerState::Open, Some(pause)) => warn!(
-                of, %tool, upstream, from, to, reason, pause_ms,
-                "{what} `{name}` is held back for {pause:.1?}: {reason}"
+                target: TARGET, of, %tool, upstream, from, to, reason, pause_ms,
+                "the breaker of {what} `{name}` is open for {pause:.1?}: {reason}"
             ),
             (BreakerState::Open, None) => warn!(
-                of, %tool, upstream, from, to, reason,
-                "{what} `{name}` is held back: {reason}"
+                target: TARGET, of, %tool, upstream, from, to, reason,
+                "the breaker of {what} `{name}` is open: {reason}"
             ),
             _ => info!(
-                of, %tool, upstream, from, to, reason,
+                target: TARGET, of, %tool, upstream, from, to, reason,
                 "the breaker of {what} `{name}` is {}: {reason}",
                 to.replace('_', " ")
             ),
