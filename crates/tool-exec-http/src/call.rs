@@ -27,20 +27,16 @@ use tracing::debug;
 use url::Url;
 
 use crate::{
-    address::check_parsed,
-    client::Clients,
-    dispatch::MarkingBody,
-    failure::{Failure, broken, error_answer, left_open, not_connected},
-    json_path::PathError,
+    client::{Clients, MarkingBody, UpstreamTraffic},
+    compile::{Plan, Redirects, ResultSelection, is_allowed_url},
     mapping::MappingError,
-    plan::{Plan, Selection, may_lead_to},
-    redact::LastMasks,
+    redaction::MaskCache,
     request::Request,
-    response::{MediaType, result_of},
-    settings::Redirects,
-    status::{is_of_gateway, refuses_credentials},
-    text::Scope,
-    traffic::Flow,
+    response::{
+        Failure, MediaType, PathError, broken, decode_body, error_response, is_gateway_error, not_connected,
+        refuses_credentials, with_unknown_outcome,
+    },
+    template::{Scope, check_parsed},
 };
 
 /// A prepared HTTP tool.
@@ -48,19 +44,19 @@ pub(crate) struct HttpTool {
     pub plan: Arc<Plan>,
     pub clients: Arc<Clients>,
     /// The requests to its upstream.
-    pub flow: Arc<Flow>,
+    pub flow: Arc<UpstreamTraffic>,
     pub secrets: Arc<dyn Secrets>,
     /// The values that the upstream refused last, told apart by a digest.
     pub refused: Mutex<Option<u64>>,
     /// Held while others are got, so that many calls share that.
     pub renewing: AsyncMutex<()>,
-    pub masks: LastMasks,
+    pub masks: MaskCache,
 }
 
 /// How many redirects a call follows.
 const MAX_REDIRECTS: usize = 3;
 /// A response larger than this is searched off the thread, so that a deadline still ends the call.
-const SEARCHED_HERE: usize = 256 << 10;
+const MAX_INLINE_SEARCH: usize = 256 << 10;
 
 impl Invoke for HttpTool {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
@@ -117,7 +113,7 @@ impl Backend for HttpTool {
     }
 
     async fn preview(&self, cx: &CallContext) -> Result<Option<Preview>, ToolError> {
-        self.previewed(cx).await.map(Some)
+        self.build_preview(cx).await.map(Some)
     }
 }
 
@@ -125,7 +121,7 @@ impl HttpTool {
     async fn exchange(&self, cx: &CallContext) -> Result<Reply, Failure> {
         let plan = &*self.plan;
         let values = self.values().await?;
-        let masks = self.masks.of(&values, &plan.secrets);
+        let masks = self.masks.for_values(&values, &plan.secrets);
         let hidden = plan.hidden_fields(&cx.tool().settings().redact);
         let request = self.request(cx, &values)?;
         let method = request.method.clone();
@@ -139,21 +135,25 @@ impl HttpTool {
             arguments = %masks.message(&sanitised(&hide_fields(cx.arguments.raw(), &hidden))),
             "http call answered"
         );
-        if !plan.expected.holds(status) {
+        if !plan.expected.contains(status) {
             if refuses_credentials(status) {
                 *self.refused() = Some(self.digest(&values));
             }
-            let is_own = !was_taken && !is_of_gateway(status);
+            let is_own = !was_taken && !is_gateway_error(status);
             if is_own && is_status_not_taken(status.as_u16()) {
                 cx.dispatch().not_taken();
             } else if is_own {
                 cx.dispatch().answered();
             }
-            let error = error_answer(response, &hidden, &masks, cx.clock.wall()).await;
-            let error = if is_own { error } else { left_open(error, cx) };
+            let error = error_response(response, &hidden, &masks, cx.clock.wall()).await;
+            let error = if is_own {
+                error
+            } else {
+                with_unknown_outcome(error, cx)
+            };
             return Err(error.into());
         }
-        let media = MediaType::of(response.headers());
+        let media = MediaType::from_headers(response.headers());
         let body = match method {
             Method::HEAD => Bytes::new(),
             _ => self.body(response, cx).await?,
@@ -162,7 +162,7 @@ impl HttpTool {
         // Whoever gives up from here on leaves an answer behind that nobody has read.
         let result = async {
             // Hides secrets that the upstream says back.
-            let whole = result_of(body, &media)?;
+            let whole = decode_body(body, &media)?;
             let whole = masks.result(&whole).unwrap_or(whole);
             // Hidden before anything is selected: a selection may leave a field's name behind.
             self.select(hide_fields(&whole, &hidden)).await
@@ -190,7 +190,7 @@ impl HttpTool {
             values,
         })?;
         if let Some(trace) = &cx.trace {
-            request.belongs_to(trace);
+            request.set_trace(trace);
         }
         if let (Some(header), Some(key)) = (&plan.key_header, cx.upstream_idempotency_key())
             && let Ok(key) = HeaderValue::from_str(&key)
@@ -239,12 +239,12 @@ impl HttpTool {
         let (mut n_followed, mut was_taken) = (0, false);
         loop {
             let response = match self.send(&request, cx).await {
-                Err(Failure::Known(error)) if was_taken => return Err(left_open(error, cx).into()),
+                Err(Failure::Known(error)) if was_taken => return Err(with_unknown_outcome(error, cx).into()),
                 sent => sent?,
             };
             let status = response.status();
             let redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
-            if !redirect || self.plan.expected.holds(status) {
+            if !redirect || self.plan.expected.contains(status) {
                 return Ok((response, was_taken));
             }
             let Some(next) = redirect_target(&request.url, response.headers()) else {
@@ -280,7 +280,7 @@ impl HttpTool {
     /// Sends one request and waits for the head of its response.
     async fn send(&self, request: &Request, cx: &CallContext) -> Result<Response, Failure> {
         let plan = &*self.plan;
-        if !may_lead_to(&request.url, self.clients.reach(plan.client)) {
+        if !is_allowed_url(&request.url, self.clients.reach(plan.client)) {
             return Err(not_allowed().into());
         }
         let client = self.client().await?;
@@ -361,7 +361,7 @@ impl HttpTool {
         let Some(selection) = &self.plan.selection else {
             return Ok(response);
         };
-        if response.len() <= SEARCHED_HERE {
+        if response.len() <= MAX_INLINE_SEARCH {
             return selection.apply(&response, limit);
         }
         let plan = self.plan.clone();
@@ -375,7 +375,7 @@ impl HttpTool {
     }
 }
 
-impl Selection {
+impl ResultSelection {
     fn apply(&self, response: &RawJson, limit: usize) -> Result<RawJson, ToolError> {
         let value = response.to().map_err(|error| {
             ToolError::new(

@@ -7,8 +7,11 @@ use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{Descriptor, DynBackend, Executor, PrepareError, Secrets, Settings, Trust, format_duration};
 
 use crate::{
-    HttpExecutorOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema,
-    redact::LastMasks,
+    HttpExecutorOptions, Traffic,
+    call::HttpTool,
+    client::Clients,
+    compile::{Plan, settings_schema},
+    redaction::MaskCache,
 };
 
 /// Runs tools that are HTTP APIs: the executor of kind `http`.
@@ -99,7 +102,7 @@ impl Executor for HttpExecutor {
             secrets: self.secrets.clone(),
             refused: Mutex::default(),
             renewing: AsyncMutex::default(),
-            masks: LastMasks::default(),
+            masks: MaskCache::default(),
         }))
     }
 

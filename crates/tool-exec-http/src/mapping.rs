@@ -39,7 +39,7 @@ impl Mapping {
     pub(crate) fn apply(&self, value: &Value, limit: usize) -> Result<RawJson, MappingError> {
         let failed = |message: String| MappingError::Failed(message);
         let found = self.0.search(value).map_err(|error| failed(reason(&error)))?;
-        let mut out = Bounded {
+        let mut out = LimitedWriter {
             text: Vec::new(),
             left: limit,
         };
@@ -100,12 +100,12 @@ fn nesting(text: &str) -> usize {
 }
 
 /// A writer that takes so much and no more: an expression can make much from little.
-struct Bounded {
+struct LimitedWriter {
     text: Vec<u8>,
     left: usize,
 }
 
-impl Write for Bounded {
+impl Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.left = self
             .left

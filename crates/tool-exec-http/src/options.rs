@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Network, Resolve, resolve::SystemResolver};
+use crate::{Network, Resolve, SystemResolver};
 
 /// What an operator decides for all HTTP tools.
 ///

@@ -10,13 +10,11 @@ use reqwest::Response;
 use tokio::time::timeout;
 use tool_core::{CallContext, ErrorKind, ToolError, hide_fields, retry_after};
 
-use crate::{
-    call::not_allowed,
-    redact::Masks,
-    resolve::is_refused,
-    response::{MediaType, decode},
-    status::{kind_of, refuses_credentials},
+use super::{
+    decode::{MediaType, decode},
+    status::{error_kind, refuses_credentials},
 };
+use crate::{call::not_allowed, client::is_refused, redaction::SecretMasks};
 
 /// Why an exchange gave no result.
 pub(crate) enum Failure {
@@ -115,14 +113,14 @@ fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)>
 }
 
 /// The error for an answer whose status is not expected, with a short part of what it says.
-pub(crate) async fn error_answer(
+pub(crate) async fn error_response(
     mut response: Response,
     hidden: &[String],
-    masks: &Masks,
+    masks: &SecretMasks,
     now: SystemTime,
 ) -> ToolError {
     let status = response.status();
-    let media = MediaType::of(response.headers());
+    let media = MediaType::from_headers(response.headers());
     let told = response.headers().get(RETRY_AFTER);
     let wait = told.and_then(|told| retry_after(told.to_str().ok()?, now));
     let (body, whole) = read_some(&mut response).await;
@@ -143,7 +141,7 @@ pub(crate) async fn error_answer(
         message.push_str(": ");
         message.push_str(&shown);
     }
-    let mut error = ToolError::new(kind_of(status), message);
+    let mut error = ToolError::new(error_kind(status), message);
     if error.kind() == ErrorKind::Auth && !refuses_credentials(status) {
         error = error.with_no_retry();
     }
@@ -161,7 +159,7 @@ pub(crate) async fn error_answer(
 }
 
 /// The error of an answer that may leave open whether the tool has run, such as a gateway's.
-pub(crate) fn left_open(error: ToolError, cx: &CallContext) -> ToolError {
+pub(crate) fn with_unknown_outcome(error: ToolError, cx: &CallContext) -> ToolError {
     let told = cx.unanswered(error.kind(), error.message());
     if told.kind() != ErrorKind::OutcomeUnknown {
         return error;

@@ -8,14 +8,9 @@ use tool_core::{ErrorKind, ToolError, TraceContext};
 use url::Url;
 
 use crate::{
-    address::AddressError,
-    encode,
-    fixed::FixedNames,
-    header::HeaderError,
+    compile::{Plan, RequestContent},
     mapping::MappingError,
-    plan::{Content, Plan},
-    query::Pair,
-    text::{Scope, Unusable},
+    template::{HeaderError, QueryParam, ReservedNames, Scope, TemplateError, UrlError, push_value},
 };
 
 /// The request of one call.
@@ -33,7 +28,7 @@ const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 impl Request {
     /// Says which trace it belongs to, unless the tool's own headers do.
-    pub(crate) fn belongs_to(&mut self, trace: &TraceContext) {
+    pub(crate) fn set_trace(&mut self, trace: &TraceContext) {
         if self.headers.contains_key(TRACE_PARENT) {
             return;
         }
@@ -65,18 +60,18 @@ impl Plan {
     /// Makes the request of one call. Messages name arguments and settings, never a value.
     pub(crate) fn request(&self, scope: &Scope<'_>) -> Result<Request, ToolError> {
         let mut url = self.address.render(scope).map_err(|error| match error {
-            AddressError::Arguments(unusable) => refused(&unusable),
-            AddressError::Values(reason) => operator(format!("the tool's address {reason}")),
+            UrlError::Arguments(unusable) => refused(&unusable),
+            UrlError::Values(reason) => operator(format!("the tool's address {reason}")),
         })?;
-        let mut fixed = FixedNames::default();
+        let mut fixed = ReservedNames::default();
         // An address from a `${…}` value may bring parameters of its own.
         url.query_pairs().for_each(|(name, _)| fixed.add(&name));
         let pairs = self.address.query.iter().chain(&self.query);
         pairs
-            .filter_map(Pair::fixed_name)
+            .filter_map(QueryParam::fixed_name)
             .for_each(|name| fixed.add(name));
         let mut query = String::new();
-        for (name, argument) in self.query.iter().filter_map(Pair::of_caller) {
+        for (name, argument) in self.query.iter().filter_map(QueryParam::sole_argument) {
             if scope.argument(argument).is_some() {
                 fixed.refuse(argument, name)?;
             }
@@ -84,10 +79,10 @@ impl Plan {
         for pair in self.address.query.iter().chain(&self.query) {
             pair.push_to(&mut query, scope).map_err(|error| refused(&error))?;
         }
-        if let Content::RestAsQuery { used } = &self.content {
+        if let RequestContent::RestAsQuery { used } = &self.content {
             for (name, _) in scope.arguments.iter().filter(|(name, _)| !used.contains(&**name)) {
                 fixed.refuse(name, name)?;
-                let pair = Pair::of_argument(name);
+                let pair = QueryParam::for_argument(name);
                 pair.push_to(&mut query, scope).map_err(|error| refused(&error))?;
             }
         }
@@ -125,8 +120,8 @@ impl Plan {
 
     fn body(&self, scope: &Scope<'_>) -> Result<Option<Bytes>, ToolError> {
         let raw = match &self.content {
-            Content::None | Content::RestAsQuery { .. } => None,
-            Content::Template(body) => {
+            RequestContent::None | RequestContent::RestAsQuery { .. } => None,
+            RequestContent::Template(body) => {
                 let mut text = String::new();
                 let written = body.write(&mut text, scope).map_err(|error| refused(&error))?;
                 written
@@ -139,10 +134,10 @@ impl Plan {
                         )
                     })?
             }
-            Content::Rest { used, fixed, mapping } => {
+            RequestContent::Rest { used, fixed, mapping } => {
                 let mut rest = rest(scope, used)?;
                 if !fixed.is_empty() {
-                    let mut names = FixedNames::default();
+                    let mut names = ReservedNames::default();
                     fixed.iter().for_each(|(name, _)| names.add(name));
                     // One of the very name is replaced below.
                     let is_fixed = |name: &str| fixed.iter().any(|(key, _)| key == name);
@@ -227,16 +222,16 @@ fn push_fields(form: &mut String, name: &str, value: &RawJson) {
     if !form.is_empty() {
         form.push('&');
     }
-    encode::push_value(form, name);
+    push_value(form, name);
     form.push('=');
     let text = value.string().unwrap_or_else(|| value.as_str().to_owned());
-    encode::push_value(form, &text);
+    push_value(form, &text);
 }
 
-fn refused(unusable: &Unusable) -> ToolError {
+fn refused(unusable: &TemplateError) -> ToolError {
     let message = match unusable {
-        Unusable::Absent(name) => format!("the argument `{name}` is missing: the address needs it"),
-        Unusable::Argument(name, reason) => format!("the argument `{name}` {reason}"),
+        TemplateError::Absent(name) => format!("the argument `{name}` is missing: the address needs it"),
+        TemplateError::Argument(name, reason) => format!("the argument `{name}` {reason}"),
     };
     ToolError::new(ErrorKind::InvalidArguments, message)
 }

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tool_core::PrepareError;
 
-use crate::settings::{KeySettings, RequestMapping, ResponseMapping, Settings};
+use super::settings::{KeySettings, RequestMapping, ResponseMapping, Settings};
 
 /// The problems of one tool's settings, collected so that a reader sees all of them at once.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub(crate) fn pointer(parent: &str, key: &str) -> String {
 }
 
 /// Where in the settings the first text stands that `is_it` holds for; the settings' root if there is none.
-pub(crate) fn place_of(config: &Value, is_it: &dyn Fn(&str) -> bool) -> String {
+pub(crate) fn pointer_of(config: &Value, is_it: &dyn Fn(&str) -> bool) -> String {
     fn find(value: &Value, place: &str, is_it: &dyn Fn(&str) -> bool) -> Option<String> {
         match value {
             Value::String(text) => is_it(text).then(|| place.to_owned()),

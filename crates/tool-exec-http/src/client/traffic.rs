@@ -23,27 +23,27 @@ struct Inner {
     n_opened: AtomicU64,
     n_failed: AtomicU64,
     n_requests: Arc<AtomicU64>,
-    flows: Mutex<BTreeMap<Arc<str>, Arc<Flow>>>,
+    flows: Mutex<BTreeMap<Arc<str>, Arc<UpstreamTraffic>>>,
 }
 
 /// The requests to one upstream.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct UpstreamTraffic {
     n_running: AtomicU64,
     /// Number of requests to all upstreams.
     n_requests: Arc<AtomicU64>,
 }
 
 /// A request, as long as it runs.
-pub(crate) struct Running(Arc<Flow>);
+pub(crate) struct RequestGuard(Arc<UpstreamTraffic>);
 
 /// Counts the connections that a client makes.
 #[derive(Clone)]
-pub(crate) struct Counting(Traffic);
+pub(crate) struct CountConnectionsLayer(Traffic);
 
-/// The service of [`Counting`].
+/// The service of [`CountConnectionsLayer`].
 #[derive(Clone)]
-pub(crate) struct Counted<S> {
+pub(crate) struct CountConnections<S> {
     traffic: Traffic,
     inner: S,
 }
@@ -86,7 +86,7 @@ impl Traffic {
     }
 
     /// The requests to this upstream, or to one that only a call says.
-    pub(crate) fn flow(&self, upstream: Option<Arc<str>>) -> Arc<Flow> {
+    pub(crate) fn flow(&self, upstream: Option<Arc<str>>) -> Arc<UpstreamTraffic> {
         let mut flows = self.0.flows.lock();
         let name = upstream.unwrap_or_else(|| OTHER.into());
         if let Some(known) = flows.get(&name) {
@@ -99,7 +99,7 @@ impl Traffic {
             OTHER.into()
         };
         let flow = || {
-            Arc::new(Flow {
+            Arc::new(UpstreamTraffic {
                 n_running: AtomicU64::new(0),
                 n_requests: self.0.n_requests.clone(),
             })
@@ -107,38 +107,38 @@ impl Traffic {
         flows.entry(name).or_insert_with(flow).clone()
     }
 
-    pub(crate) fn counting(&self) -> Counting {
-        Counting(self.clone())
+    pub(crate) fn counting(&self) -> CountConnectionsLayer {
+        CountConnectionsLayer(self.clone())
     }
 }
 
-impl Flow {
+impl UpstreamTraffic {
     /// Counts a request until what is returned is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Running {
+    pub(crate) fn begin(self: &Arc<Self>) -> RequestGuard {
         self.n_running.fetch_add(1, Ordering::Relaxed);
         self.n_requests.fetch_add(1, Ordering::Relaxed);
-        Running(self.clone())
+        RequestGuard(self.clone())
     }
 }
 
-impl Drop for Running {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.n_running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl<S> Layer<S> for Counting {
-    type Service = Counted<S>;
+impl<S> Layer<S> for CountConnectionsLayer {
+    type Service = CountConnections<S>;
 
-    fn layer(&self, inner: S) -> Counted<S> {
-        Counted {
+    fn layer(&self, inner: S) -> CountConnections<S> {
+        CountConnections {
             traffic: self.0.clone(),
             inner,
         }
     }
 }
 
-impl<S, R> Service<R> for Counted<S>
+impl<S, R> Service<R> for CountConnections<S>
 where
     S: Service<R>,
     S::Future: Send + 'static,

@@ -37,7 +37,7 @@ impl ExpectedStatus {
         Self(Vec::new())
     }
 
-    pub(crate) fn holds(&self, status: StatusCode) -> bool {
+    pub(crate) fn contains(&self, status: StatusCode) -> bool {
         self.0
             .iter()
             .any(|(first, last)| (*first..=*last).contains(&status.as_u16()))
@@ -45,7 +45,7 @@ impl ExpectedStatus {
 }
 
 /// What kind of failure an unexpected status is: the table stands at [`HttpExecutor`](crate::HttpExecutor).
-pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
+pub(crate) fn error_kind(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         401 | 403 | 407 => ErrorKind::Auth,
         408 | 421 | 425 | 502..=504 => ErrorKind::Unavailable,
@@ -58,7 +58,7 @@ pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
 
 /// Whether a status is that of a gateway to which nothing good came from the server behind it, which may have done what was
 /// asked for or be at it (RFC 9110, sections 15.6.3 and 15.6.5).
-pub(crate) fn is_of_gateway(status: StatusCode) -> bool {
+pub(crate) fn is_gateway_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502 | 504)
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use http::StatusCode;
     use serde_json::json;
 
-    use super::{ExpectedStatus, kind_of};
+    use super::{ExpectedStatus, error_kind};
 
     #[test]
     fn expected() {
@@ -81,7 +81,7 @@ mod tests {
         for value in [json!(201), json!("204"), json!("3XX")] {
             expected.add(&value).unwrap();
         }
-        for (status, holds) in [
+        for (status, contains) in [
             (200, false),
             (201, true),
             (204, true),
@@ -90,8 +90,8 @@ mod tests {
             (404, false),
         ] {
             assert_eq!(
-                expected.holds(StatusCode::from_u16(status).unwrap()),
-                holds,
+                expected.contains(StatusCode::from_u16(status).unwrap()),
+                contains,
                 "{status}"
             );
         }
@@ -127,7 +127,7 @@ mod tests {
             (204, "protocol"),
         ] {
             assert_eq!(
-                kind_of(StatusCode::from_u16(status).unwrap()).as_str(),
+                error_kind(StatusCode::from_u16(status).unwrap()).as_str(),
                 kind,
                 "{status}"
             );

@@ -7,20 +7,19 @@ use http::{HeaderName, Method};
 use raw_json::RawJson;
 use tool_core::{Descriptor, Reference, names_secret};
 
+use super::{
+    plan::{Plan, RequestContent, ResultSelection},
+    problems::{Problems, nearest, pointer},
+    settings::{RequestMapping, Settings},
+};
 use crate::{
     HttpExecutorOptions,
-    address::Address,
-    body::Body,
     client::ClientKey,
-    header::{EnvironmentHeader, Header, check_name},
-    json_path::ResponsePath,
     mapping::Mapping,
-    plan::{Content, Plan, Selection},
-    problems::{Problems, nearest, pointer},
-    query::Pair,
-    settings::{RequestMapping, Settings},
-    status::ExpectedStatus,
-    text::Text,
+    response::{ExpectedStatus, ResponsePath},
+    template::{
+        BodyTemplate, EnvironmentHeader, HeaderTemplate, QueryParam, TextTemplate, UrlTemplate, check_name,
+    },
 };
 
 /// Makes a plan from settings, collecting problems on the way.
@@ -44,8 +43,11 @@ impl Compiler<'_> {
         let (address, method) = (address?, method?);
 
         let texts = address.texts().chain(headers.iter().map(|header| &header.value));
-        let texts = texts.chain(query.iter().flat_map(Pair::texts));
-        let used = texts.flat_map(Text::arguments).map(str::to_owned).collect();
+        let texts = texts.chain(query.iter().flat_map(QueryParam::texts));
+        let used = texts
+            .flat_map(TextTemplate::arguments)
+            .map(str::to_owned)
+            .collect();
         let content = self.content(&method, body, used);
         let (references, secrets) = self.references(&address, &query, &mut headers, &content);
         let milliseconds = |value: Option<u64>| value.filter(|value| *value > 0).map(Duration::from_millis);
@@ -80,7 +82,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn address(&mut self) -> Option<Address> {
+    fn address(&mut self) -> Option<UrlTemplate> {
         let (place, text) = match (&self.settings.url, &self.settings.url_template) {
             (Some(url), None) => ("/url", url),
             (None, Some(url)) => ("/url_template", url),
@@ -98,10 +100,10 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.problems.keep(place, Address::parse(text))
+        self.problems.keep(place, UrlTemplate::parse(text))
     }
 
-    fn body(&mut self) -> Option<Body> {
+    fn body(&mut self) -> Option<BodyTemplate> {
         let (place, value) = match (&self.settings.body, &self.settings.body_template) {
             (Some(body), None) => ("/body", body),
             (None, Some(body)) => ("/body_template", body),
@@ -112,7 +114,7 @@ impl Compiler<'_> {
             }
             (None, None) => return None,
         };
-        let body = Body::parse(value);
+        let body = BodyTemplate::parse(value);
         body.map_err(|(below, message)| self.problems.add(format!("{place}{below}"), message))
             .ok()
     }
@@ -152,39 +154,48 @@ impl Compiler<'_> {
         method.parse().ok()
     }
 
-    fn query(&mut self) -> Vec<Pair> {
+    fn query(&mut self) -> Vec<QueryParam> {
         let mut pairs = Vec::new();
         for (name, value) in &self.settings.query {
             pairs.extend(
                 self.problems
-                    .keep(&pointer("/query", name), Pair::from_setting(name, value)),
+                    .keep(&pointer("/query", name), QueryParam::from_setting(name, value)),
             );
         }
         if let Some(request) = &self.settings.request {
-            pairs.extend(request.query_params.iter().map(|name| Pair::of_argument(name)));
+            pairs.extend(
+                request
+                    .query_params
+                    .iter()
+                    .map(|name| QueryParam::for_argument(name)),
+            );
             for (name, value) in &request.static_query {
                 let place = pointer("/request/static_query", name);
-                let text = self.problems.keep(&place, Text::fixed(value));
-                pairs.extend(text.map(|text| Pair::new(name, vec![text])));
+                let text = self.problems.keep(&place, TextTemplate::fixed(value));
+                pairs.extend(text.map(|text| QueryParam::new(name, vec![text])));
             }
         }
         pairs
     }
 
     /// The headers in the order in which a later one replaces an earlier one of the same name.
-    fn headers(&mut self) -> Vec<Header> {
+    fn headers(&mut self) -> Vec<HeaderTemplate> {
         let mut headers = Vec::new();
         let empty = RequestMapping::default();
         let request = self.settings.request.as_ref().unwrap_or(&empty);
-        type Read = fn(&str, &str) -> Result<Header, String>;
+        type Read = fn(&str, &str) -> Result<HeaderTemplate, String>;
         for (parent, list, read) in [
             (
                 "/request/header_params",
                 &request.header_params,
-                Header::parse as Read,
+                HeaderTemplate::parse as Read,
             ),
-            ("/request/static_headers", &request.static_headers, Header::fixed),
-            ("/headers", &self.settings.headers, Header::parse),
+            (
+                "/request/static_headers",
+                &request.static_headers,
+                HeaderTemplate::fixed,
+            ),
+            ("/headers", &self.settings.headers, HeaderTemplate::parse),
         ] {
             for (name, value) in list {
                 headers.extend(self.problems.keep(&pointer(parent, name), read(name, value)));
@@ -193,7 +204,7 @@ impl Compiler<'_> {
         headers
     }
 
-    fn key_header(&mut self, headers: &[Header]) -> Option<HeaderName> {
+    fn key_header(&mut self, headers: &[HeaderTemplate]) -> Option<HeaderName> {
         let settings = self.settings.idempotency.as_ref()?;
         let place = "/idempotency/header";
         if settings.header.is_empty() {
@@ -213,17 +224,21 @@ impl Compiler<'_> {
     /// here: what a bare name means depends on the other references.
     fn references(
         &mut self,
-        address: &Address,
-        query: &[Pair],
-        headers: &mut Vec<Header>,
-        content: &Content,
+        address: &UrlTemplate,
+        query: &[QueryParam],
+        headers: &mut Vec<HeaderTemplate>,
+        content: &RequestContent,
     ) -> (Vec<Reference>, HashSet<Reference>) {
-        let mut texts: Vec<&Text> = address.texts().collect();
-        texts.extend(query.iter().flat_map(Pair::texts));
-        if let Content::Template(body) = content {
+        let mut texts: Vec<&TextTemplate> = address.texts().collect();
+        texts.extend(query.iter().flat_map(QueryParam::texts));
+        if let RequestContent::Template(body) = content {
             body.texts(&mut texts);
         }
-        let mut references: Vec<Reference> = texts.into_iter().flat_map(Text::references).cloned().collect();
+        let mut references: Vec<Reference> = texts
+            .into_iter()
+            .flat_map(TextTemplate::references)
+            .cloned()
+            .collect();
         self.environment_headers(headers, &mut references);
         let mut secrets = HashSet::new();
         for header in headers.iter() {
@@ -240,7 +255,7 @@ impl Compiler<'_> {
     }
 
     /// Adds the headers from the environment, and the variables that are only needed.
-    fn environment_headers(&mut self, headers: &mut Vec<Header>, references: &mut Vec<Reference>) {
+    fn environment_headers(&mut self, headers: &mut Vec<HeaderTemplate>, references: &mut Vec<Reference>) {
         let mut named: HashSet<String> = references
             .iter()
             .map(|reference| reference.name.clone())
@@ -261,7 +276,12 @@ impl Compiler<'_> {
         }
     }
 
-    fn content(&mut self, method: &Method, body: Option<Body>, mut used: BTreeSet<String>) -> Content {
+    fn content(
+        &mut self,
+        method: &Method,
+        body: Option<BodyTemplate>,
+        mut used: BTreeSet<String>,
+    ) -> RequestContent {
         let with_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
         let request = self.settings.request.as_ref();
         let shaped =
@@ -273,7 +293,7 @@ impl Compiler<'_> {
                     "a body is given already: `body_mapping` and `static_body` have no use",
                 );
             }
-            return Content::Template(body);
+            return RequestContent::Template(body);
         }
         used.extend(request.iter().flat_map(|request| request.exclude.iter().cloned()));
         if !with_body {
@@ -284,13 +304,13 @@ impl Compiler<'_> {
                 );
             }
             return if request.is_none() && self.settings.query.is_empty() {
-                Content::RestAsQuery { used }
+                RequestContent::RestAsQuery { used }
             } else {
-                Content::None
+                RequestContent::None
             };
         }
         let mapping = request.and_then(|request| request.body_mapping.as_deref());
-        Content::Rest {
+        RequestContent::Rest {
             used,
             fixed: request
                 .iter()
@@ -303,7 +323,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn selection(&mut self) -> Option<Selection> {
+    fn selection(&mut self) -> Option<ResultSelection> {
         let mapping = self
             .settings
             .response
@@ -320,13 +340,13 @@ impl Compiler<'_> {
             }
             (Some(path), None) => {
                 let path = self.problems.keep("/response_path", ResponsePath::parse(path));
-                path.map(Selection::Path)
+                path.map(ResultSelection::Path)
             }
             (None, Some(mapping)) => {
                 let mapping = self
                     .problems
                     .keep("/response/body_mapping", Mapping::parse(mapping));
-                mapping.map(Selection::Mapping)
+                mapping.map(ResultSelection::Mapping)
             }
             (None, None) => None,
         }

@@ -9,31 +9,27 @@ use raw_json::RawJson;
 use serde_json::Value;
 use tool_core::{Descriptor, Provider, Reference, Secrets, Trust};
 
+use super::{
+    compiler::Compiler,
+    problems::{Problems, nearest, pointer_of, read_settings},
+    settings::Redirects,
+};
 use crate::{
     HttpExecutorOptions,
-    address::Address,
-    body::Body,
-    client::ClientKey,
-    compile::Compiler,
-    header::Header,
-    json_path::ResponsePath,
+    client::{AddressPolicy, ClientKey},
     mapping::Mapping,
-    network::Reach,
-    problems::{Problems, nearest, place_of, read_settings},
-    query::Pair,
-    settings::Redirects,
-    status::ExpectedStatus,
-    text::Text,
+    response::{ExpectedStatus, ResponsePath},
+    template::{BodyTemplate, HeaderTemplate, QueryParam, TextTemplate, UrlTemplate},
 };
 
 /// A tool's settings, read and judged: all that a call needs.
 pub(crate) struct Plan {
     pub tool: std::sync::Arc<str>,
     pub method: Method,
-    pub address: Address,
-    pub query: Vec<Pair>,
-    pub headers: Vec<Header>,
-    pub content: Content,
+    pub address: UrlTemplate,
+    pub query: Vec<QueryParam>,
+    pub headers: Vec<HeaderTemplate>,
+    pub content: RequestContent,
     /// The header by which the upstream is told the idempotency key.
     pub key_header: Option<HeaderName>,
     /// Every reference once: they are resolved before anything is rendered.
@@ -41,7 +37,7 @@ pub(crate) struct Plan {
     /// Those whose values are hidden in results as well.
     pub secrets: HashSet<Reference>,
     pub expected: ExpectedStatus,
-    pub selection: Option<Selection>,
+    pub selection: Option<ResultSelection>,
     pub redact: Vec<String>,
     pub timeout: Duration,
     pub read_timeout: Option<Duration>,
@@ -54,9 +50,9 @@ pub(crate) struct Plan {
 }
 
 /// What the body is, or where the arguments go that nothing else uses.
-pub(crate) enum Content {
+pub(crate) enum RequestContent {
     None,
-    Template(Body),
+    Template(BodyTemplate),
     /// The arguments that nothing else uses are the body.
     Rest {
         used: BTreeSet<String>,
@@ -70,7 +66,7 @@ pub(crate) enum Content {
 }
 
 /// The part of the response that is the result.
-pub(crate) enum Selection {
+pub(crate) enum ResultSelection {
     Path(ResponsePath),
     Mapping(Mapping),
 }
@@ -99,7 +95,7 @@ impl Plan {
         }
         .plan(descriptor, options);
         let Some(plan) = plan else { return Err(problems) };
-        plan.judge(descriptor, options, secrets, &mut problems);
+        plan.validate(descriptor, options, secrets, &mut problems);
         if problems.0.is_empty() {
             Ok(plan)
         } else {
@@ -114,18 +110,18 @@ impl Plan {
             .iter()
             .filter_map(|header| Some((header.name.as_str(), header.value.literal()?)));
         let pairs = self.query.iter().chain(&self.address.query);
-        headers.chain(pairs.filter_map(Pair::written))
+        headers.chain(pairs.filter_map(QueryParam::written))
     }
 
     /// Judges what only the whole shows: names of arguments, references, where the address leads.
-    fn judge(
+    fn validate(
         &self,
         descriptor: &Descriptor,
         options: &HttpExecutorOptions,
         secrets: &dyn Secrets,
         problems: &mut Problems,
     ) {
-        self.judge_arguments(descriptor, problems);
+        self.validate_arguments(descriptor, problems);
         let config = &descriptor.executor.config;
         let url = if config.get("url").is_some() {
             "/url"
@@ -136,9 +132,9 @@ impl Plan {
         for reference in &self.references {
             if !trusted && reference.provider != Provider::Secret {
                 let message = format!("`{reference}` may only be named in an operator's own files");
-                problems.add(place_of_reference(config, reference), message);
+                problems.add(pointer_of_reference(config, reference), message);
             } else if let Err(error) = reference.check(secrets) {
-                problems.add(place_of_reference(config, reference), error.to_string());
+                problems.add(pointer_of_reference(config, reference), error.to_string());
             }
         }
         if trusted {
@@ -158,12 +154,12 @@ impl Plan {
                 "write the host out, with one tool for each",
             );
         }
-        let reach = Reach {
+        let reach = AddressPolicy {
             networks: options.allow_private_networks.clone(),
             private: self.client.allow_private,
         };
         if let Some(constant) = self.address.constant()
-            && !may_lead_to(&constant, &reach)
+            && !is_allowed_url(&constant, &reach)
         {
             problems.hint(
                 url,
@@ -174,7 +170,7 @@ impl Plan {
     }
 
     /// An argument that the tool does not declare is a misspelt one, or braces that were meant as they are.
-    fn judge_arguments(&self, descriptor: &Descriptor, problems: &mut Problems) {
+    fn validate_arguments(&self, descriptor: &Descriptor, problems: &mut Problems) {
         let schema = &descriptor.input_schema;
         let open = [
             "$ref",
@@ -195,7 +191,11 @@ impl Plan {
         };
         let declared: Vec<String> = properties.members().map(|(key, _)| key.into_owned()).collect();
         let declared: Vec<&str> = declared.iter().map(String::as_str).collect();
-        let named: BTreeSet<&str> = self.texts().into_iter().flat_map(Text::arguments).collect();
+        let named: BTreeSet<&str> = self
+            .texts()
+            .into_iter()
+            .flat_map(TextTemplate::arguments)
+            .collect();
         for name in named {
             if !declared.contains(&name) {
                 let hint = nearest(name, &declared).map_or_else(
@@ -203,19 +203,19 @@ impl Plan {
                     |meant| format!("did you mean `{{{meant}}}`?"),
                 );
                 let names = |text: &str| {
-                    Text::parse(text).is_ok_and(|text| text.arguments().any(|other| other == name))
+                    TextTemplate::parse(text).is_ok_and(|text| text.arguments().any(|other| other == name))
                 };
-                let place = place_of(&descriptor.executor.config, &names);
+                let place = pointer_of(&descriptor.executor.config, &names);
                 problems.hint(place, format!("`{{{name}}}` is no argument of the tool"), hint);
             }
         }
     }
 
-    fn texts(&self) -> Vec<&Text> {
-        let mut texts: Vec<&Text> = self.address.texts().collect();
-        texts.extend(self.query.iter().flat_map(Pair::texts));
+    fn texts(&self) -> Vec<&TextTemplate> {
+        let mut texts: Vec<&TextTemplate> = self.address.texts().collect();
+        texts.extend(self.query.iter().flat_map(QueryParam::texts));
         texts.extend(self.headers.iter().map(|header| &header.value));
-        if let Content::Template(body) = &self.content {
+        if let RequestContent::Template(body) = &self.content {
             body.texts(&mut texts);
         }
         texts
@@ -223,15 +223,15 @@ impl Plan {
 }
 
 /// Where a reference stands: in a text, or as the variable of a header from the environment.
-fn place_of_reference(config: &Value, reference: &Reference) -> String {
-    place_of(config, &|text| {
-        Text::fixed(text).is_ok_and(|text| text.references().any(|other| other == reference))
+fn pointer_of_reference(config: &Value, reference: &Reference) -> String {
+    pointer_of(config, &|text| {
+        TextTemplate::fixed(text).is_ok_and(|text| text.references().any(|other| other == reference))
             || text.rsplit(['=', ':', ' ']).next() == Some(&reference.name)
     })
 }
 
 /// Whether a URL may lead where requests may go, as far as it shows without a look-up.
-pub(crate) fn may_lead_to(url: &url::Url, reach: &Reach) -> bool {
+pub(crate) fn is_allowed_url(url: &url::Url, reach: &AddressPolicy) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => reach.allows(&address.to_string(), address.into()),
         Some(url::Host::Ipv6(address)) => reach.allows(&address.to_string(), address.into()),

@@ -37,7 +37,7 @@ const MAX_VALUES_COSTLY: usize = 10_000;
 impl ResponsePath {
     /// Reads a path. One that could take longer than in proportion to the response is refused.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let shape = Shape::of(text);
+        let shape = PathCost::estimate(text);
         if text.len() > MAX_LENGTH || shape.nesting > MAX_NESTING {
             return Err(format!(
                 "must not be longer than {MAX_LENGTH} bytes or nested deeper than {MAX_NESTING} levels"
@@ -82,7 +82,7 @@ impl ResponsePath {
             return Err(PathError::TooLarge);
         }
         let found = self.path.query_located(value);
-        let mut wanted = Wanted::default();
+        let mut wanted = LocationTree::default();
         for (index, node) in found.iter().enumerate() {
             wanted.add(node.location().iter(), index);
         }
@@ -97,7 +97,7 @@ impl ResponsePath {
 
 /// What a path costs, read off its text: whatever stands in quotes does not count.
 #[derive(Debug, PartialEq, Eq)]
-struct Shape {
+struct PathCost {
     singular: bool,
     nesting: usize,
     descents: usize,
@@ -105,8 +105,8 @@ struct Shape {
     costly: bool,
 }
 
-impl Shape {
-    fn of(text: &str) -> Self {
+impl PathCost {
+    fn estimate(text: &str) -> Self {
         let bare = without_quotes(text);
         let (mut open, mut nesting) = (0_usize, 0);
         for byte in bare.bytes() {
@@ -170,14 +170,14 @@ fn count(value: &Value, limit: usize) -> usize {
 
 /// The places that a path has found, as a tree, so that one pass over the text cuts all of them out.
 #[derive(Default)]
-struct Wanted<'a> {
+struct LocationTree<'a> {
     /// Which of the found parts this place itself is.
     here: Vec<usize>,
     members: HashMap<&'a str, Self>,
     elements: HashMap<usize, Self>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> LocationTree<'a> {
     fn add(&mut self, location: impl Iterator<Item = &'a PathElement<'a>>, index: usize) {
         let mut place = self;
         for element in location {
@@ -191,7 +191,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// Cuts what is wanted out of a value. The depth is bounded by the depth of the text, which was checked.
-fn cut(value: &RawJson, wanted: &Wanted<'_>, parts: &mut [RawJson]) {
+fn cut(value: &RawJson, wanted: &LocationTree<'_>, parts: &mut [RawJson]) {
     for index in &wanted.here {
         parts[*index] = value.clone();
     }
@@ -217,7 +217,7 @@ fn cut(value: &RawJson, wanted: &Wanted<'_>, parts: &mut [RawJson]) {
 mod tests {
     use raw_json::RawJson;
 
-    use super::{ResponsePath, Shape};
+    use super::{PathCost, ResponsePath};
 
     #[test]
     fn cuts_text() {
@@ -264,8 +264,8 @@ mod tests {
         ] {
             assert!(ResponsePath::parse(path).is_err(), "{path}");
         }
-        assert!(Shape::of("$[?match(@.a, 'x')]").costly);
-        assert!(Shape::of("$.a[?@.b == $.c]").costly);
-        assert!(!Shape::of("$.a[?@.b == '$match']").costly);
+        assert!(PathCost::estimate("$[?match(@.a, 'x')]").costly);
+        assert!(PathCost::estimate("$.a[?@.b == $.c]").costly);
+        assert!(!PathCost::estimate("$.a[?@.b == '$match']").costly);
     }
 }

@@ -5,9 +5,9 @@ use tool_core::{Reference, Secret, Template};
 
 /// A text with `${…}` references and `{argument}` places.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Text(pub Vec<Piece>);
+pub(crate) struct TextTemplate(pub Vec<Piece>);
 
-/// A part of a [`Text`].
+/// A part of a [`TextTemplate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Literal(String),
@@ -23,14 +23,14 @@ pub(crate) struct Scope<'a> {
 
 /// Why a text has no form in one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unusable {
+pub(crate) enum TemplateError {
     /// An argument that it names is absent or null.
     Absent(String),
     /// An argument that it names cannot stand here; the text says why.
     Argument(String, String),
 }
 
-impl Text {
+impl TextTemplate {
     /// Reads a text with references and arguments.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         Self::read(text, true)
@@ -89,8 +89,8 @@ impl Text {
     pub(crate) fn render(
         &self,
         scope: &Scope<'_>,
-        mut encode: impl FnMut(&mut String, Inserted<'_>) -> Result<(), Unusable>,
-    ) -> Result<String, Unusable> {
+        mut encode: impl FnMut(&mut String, Inserted<'_>) -> Result<(), TemplateError>,
+    ) -> Result<String, TemplateError> {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
@@ -108,7 +108,7 @@ impl Text {
     }
 
     /// The text of this call with everything inserted as it is.
-    pub(crate) fn plain(&self, scope: &Scope<'_>) -> Result<String, Unusable> {
+    pub(crate) fn plain(&self, scope: &Scope<'_>) -> Result<String, TemplateError> {
         self.render(scope, |out, inserted| {
             out.push_str(inserted.text());
             Ok(())
@@ -148,12 +148,12 @@ impl Scope<'_> {
     }
 
     /// An argument as text.
-    pub(crate) fn text(&self, name: &str) -> Result<String, Unusable> {
+    pub(crate) fn text(&self, name: &str) -> Result<String, TemplateError> {
         let value = self
             .argument(name)
-            .ok_or_else(|| Unusable::Absent(name.to_owned()))?;
+            .ok_or_else(|| TemplateError::Absent(name.to_owned()))?;
         text_of(value).ok_or_else(|| {
-            Unusable::Argument(
+            TemplateError::Argument(
                 name.to_owned(),
                 "is a text that Unicode does not allow".to_owned(),
             )
@@ -225,10 +225,10 @@ fn push_literal(pieces: &mut Vec<Piece>, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, Text};
+    use super::{Piece, TextTemplate};
 
     fn shape(text: &str) -> String {
-        let pieces = Text::parse(text).unwrap().0;
+        let pieces = TextTemplate::parse(text).unwrap().0;
         let shown = pieces.iter().map(|piece| match piece {
             Piece::Literal(text) => format!("'{text}'"),
             Piece::Reference(reference) => reference.to_string(),

@@ -1,43 +1,43 @@
 use raw_json::{JsonKind, RawJson};
 use url::{Host, Url};
 
-use crate::{
+use super::{
     encode,
-    query::Pair,
-    text::{Inserted, Piece, Scope, Text, Unusable},
+    query_param::QueryParam,
+    text::{Inserted, Piece, Scope, TemplateError, TextTemplate},
 };
 
 /// A URL with references and arguments, taken apart so that each is encoded for the place where it stands.
 #[derive(Debug, Clone)]
-pub(crate) struct Address {
+pub(crate) struct UrlTemplate {
     /// Scheme, host and port: whatever stands before the first `/` or `?` of the path.
-    origin: Text,
-    path: Text,
-    pub query: Vec<Pair>,
+    origin: TextTemplate,
+    path: TextTemplate,
+    pub query: Vec<QueryParam>,
 }
 
 /// Why a call has no address.
 #[derive(Debug)]
-pub(crate) enum AddressError {
+pub(crate) enum UrlError {
     /// The arguments do not fit.
-    Arguments(Unusable),
+    Arguments(TemplateError),
     /// The operator's values do not make an address; the text names none of them.
     Values(&'static str),
 }
 
-impl From<Unusable> for AddressError {
-    fn from(unusable: Unusable) -> Self {
+impl From<TemplateError> for UrlError {
+    fn from(unusable: TemplateError) -> Self {
         Self::Arguments(unusable)
     }
 }
 
-impl Address {
+impl UrlTemplate {
     /// Reads a URL template.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.chars().any(char::is_control) {
             return Err("must not hold control characters".to_owned());
         }
-        let (origin, path, query) = split(&Text::parse(text)?)?;
+        let (origin, path, query) = split(&TextTemplate::parse(text)?)?;
         check_origin(&origin)?;
         let mut shape = String::new();
         for piece in &path.0 {
@@ -52,7 +52,7 @@ impl Address {
         let address = Self {
             origin,
             path,
-            query: Pair::parse_all(&query)?,
+            query: QueryParam::parse_all(&query)?,
         };
         // What needs no value can be judged now; what needs one is judged in every call.
         if let Some(origin) = address.origin.literal() {
@@ -71,38 +71,38 @@ impl Address {
         self.origin.literal().and_then(|origin| Url::parse(origin).ok())
     }
 
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
-        let query = self.query.iter().flat_map(Pair::texts);
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &TextTemplate> {
+        let query = self.query.iter().flat_map(QueryParam::texts);
         [&self.origin, &self.path].into_iter().chain(query)
     }
 
     /// The URL of one call, without the query.
-    pub(crate) fn render(&self, scope: &Scope<'_>) -> Result<Url, AddressError> {
+    pub(crate) fn render(&self, scope: &Scope<'_>) -> Result<Url, UrlError> {
         let origin = self.origin.render(scope, |out, inserted| {
             if let Inserted::Argument(name, text) = inserted
                 && !is_label(text)
             {
                 let reason = "must be one label of a host name: letters, digits and hyphens";
-                return Err(Unusable::Argument(name.to_owned(), reason.to_owned()));
+                return Err(TemplateError::Argument(name.to_owned(), reason.to_owned()));
             }
             out.push_str(inserted.text());
             Ok(())
         })?;
         // Judged by itself: with an empty host, the URL standard would take the path's first segment for it.
-        let base = check_url(&origin).map_err(AddressError::Values)?;
+        let base = check_url(&origin).map_err(UrlError::Values)?;
         let mut last = String::new();
         let path = self.path.render(scope, |out, inserted| match inserted {
             Inserted::Value(text) => {
                 encode::push_path(out, text);
                 Ok(())
             }
-            Inserted::Argument(name, "") => Err(Unusable::Argument(
+            Inserted::Argument(name, "") => Err(TemplateError::Argument(
                 name.to_owned(),
                 "must not be empty".to_owned(),
             )),
             Inserted::Argument(name, _) if scope.argument(name).is_some_and(is_container) => {
                 let reason = "must be a single value, since it is part of the path";
-                Err(Unusable::Argument(name.to_owned(), reason.to_owned()))
+                Err(TemplateError::Argument(name.to_owned(), reason.to_owned()))
             }
             Inserted::Argument(name, text) => {
                 name.clone_into(&mut last);
@@ -113,23 +113,23 @@ impl Address {
         // Judged when the path is whole: two arguments side by side could make a dot segment that neither is.
         if !last.is_empty() && path.split('/').any(is_dots) {
             let reason = "must not make a segment `.` or `..` of the path";
-            return Err(Unusable::Argument(last, reason.to_owned()).into());
+            return Err(TemplateError::Argument(last, reason.to_owned()).into());
         }
         let whole = if origin.ends_with('/') && path.starts_with('/') {
             format!("{}{path}", origin.trim_end_matches('/'))
         } else {
             format!("{origin}{path}")
         };
-        let url = check_url(&whole).map_err(AddressError::Values)?;
+        let url = check_url(&whole).map_err(UrlError::Values)?;
         if url.origin() != base.origin() {
-            return Err(AddressError::Values("does not keep its host"));
+            return Err(UrlError::Values("does not keep its host"));
         }
         Ok(url)
     }
 }
 
 /// Cuts a template into origin, path and query.
-fn split(text: &Text) -> Result<(Text, Text, Text), String> {
+fn split(text: &TextTemplate) -> Result<(TextTemplate, TextTemplate, TextTemplate), String> {
     let mut parts = [Vec::new(), Vec::new(), Vec::new()];
     let mut place = 0;
     let mut schemed = false;
@@ -164,7 +164,7 @@ fn split(text: &Text) -> Result<(Text, Text, Text), String> {
         }
         push(&mut parts[place], rest);
     }
-    let [origin, path, query] = parts.map(Text);
+    let [origin, path, query] = parts.map(TextTemplate);
     Ok((origin, path, query))
 }
 
@@ -175,7 +175,7 @@ fn push(pieces: &mut Vec<Piece>, text: &str) {
 }
 
 /// An argument may be part of a host's name, never of the scheme, the user or the port.
-fn check_origin(origin: &Text) -> Result<(), String> {
+fn check_origin(origin: &TextTemplate) -> Result<(), String> {
     let mut before = String::new();
     for piece in &origin.0 {
         match piece {
@@ -248,8 +248,8 @@ mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_assert_eq, proptest};
     use raw_json::RawJson;
 
-    use super::Address;
-    use crate::text::Scope;
+    use super::UrlTemplate;
+    use crate::template::Scope;
 
     /// Text in which every character that means something in a URL is likely.
     fn hostile() -> impl Strategy<Value = String> {
@@ -263,7 +263,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_argument_stays_where_it_stands(text in hostile()) {
-            let address = Address::parse("https://host.example:8443/a/{x}/b?q={x}&z=1").unwrap();
+            let address = UrlTemplate::parse("https://host.example:8443/a/{x}/b?q={x}&z=1").unwrap();
             let arguments = [("x".into(), RawJson::from(text.as_str()))];
             let scope = Scope { arguments: &arguments, values: &HashMap::new() };
             let Ok(mut url) = address.render(&scope) else {

@@ -15,7 +15,7 @@ pub(crate) struct MediaType {
 }
 
 impl MediaType {
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let text = headers
             .get(CONTENT_TYPE)
             .map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -60,7 +60,7 @@ impl MediaType {
 /// JSON stays as it was written. Text that is a JSON object or array counts as JSON whatever it is called; other text
 /// becomes a JSON string, nothing becomes null. Anything else becomes `{"mime_type": …, "data": …}` with the bytes in
 /// base64.
-pub(crate) fn result_of(body: Bytes, media: &MediaType) -> Result<RawJson, ToolError> {
+pub(crate) fn decode_body(body: Bytes, media: &MediaType) -> Result<RawJson, ToolError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(RawJson::null());
     }
@@ -122,14 +122,14 @@ mod tests {
     use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
     use tool_core::ErrorKind;
 
-    use super::{MediaType, result_of};
+    use super::{MediaType, decode_body};
 
     fn result(content_type: &'static str, body: &[u8]) -> Result<String, ErrorKind> {
         let mut headers = HeaderMap::new();
         if !content_type.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        result_of(Bytes::copy_from_slice(body), &MediaType::of(&headers))
+        decode_body(Bytes::copy_from_slice(body), &MediaType::from_headers(&headers))
             .map(|raw| raw.to_string())
             .map_err(|error| error.kind())
     }

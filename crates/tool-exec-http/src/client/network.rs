@@ -31,7 +31,7 @@ enum Inner {
 pub struct NetworkError(String);
 
 impl Network {
-    fn holds(&self, host: &str, address: IpAddr) -> bool {
+    fn contains(&self, host: &str, address: IpAddr) -> bool {
         match &self.0 {
             Inner::Block { address: of, length } => in_block(address, *of, *length),
             Inner::Host(name) => name == host,
@@ -89,14 +89,14 @@ impl fmt::Display for Network {
 
 /// What may be reached.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reach {
+pub(crate) struct AddressPolicy {
     /// Networks that are open whatever they are.
     pub networks: Vec<Network>,
     /// Whether loopback and private networks are open.
     pub private: bool,
 }
 
-impl Reach {
+impl AddressPolicy {
     /// Whether a request to `host` may connect to `address`.
     pub(crate) fn allows(&self, host: &str, address: IpAddr) -> bool {
         let address = embedded(address);
@@ -104,7 +104,10 @@ impl Reach {
         match class(address) {
             Class::Public => true,
             Class::Private if self.private => true,
-            Class::Private | Class::Never => self.networks.iter().any(|network| network.holds(host, address)),
+            Class::Private | Class::Never => self
+                .networks
+                .iter()
+                .any(|network| network.contains(host, address)),
         }
     }
 }
@@ -218,7 +221,7 @@ fn in_block(address: IpAddr, block: IpAddr, length: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCKS, Reach, blocks};
+    use super::{AddressPolicy, BLOCKS, blocks};
 
     #[test]
     fn every_block_is_read() {
@@ -227,10 +230,10 @@ mod tests {
 
     #[test]
     fn reach() {
-        let public = Reach::default();
-        let private = Reach {
+        let public = AddressPolicy::default();
+        let private = AddressPolicy {
             private: true,
-            ..Reach::default()
+            ..AddressPolicy::default()
         };
         // Written, open to all, open with `allow_private`.
         for (address, open, private_open) in [
@@ -282,7 +285,7 @@ mod tests {
 
     #[test]
     fn networks() {
-        let reach = Reach {
+        let reach = AddressPolicy {
             networks: ["10.1.0.0/16", "localhost", "*.corp.example", "::1"]
                 .map(|text| text.parse().unwrap())
                 .into(),

@@ -10,11 +10,11 @@ use tool_core::{
     names_secret,
 };
 
+use super::Request;
 use crate::{
     call::{HttpTool, not_allowed},
     client::AGENT,
-    plan::may_lead_to,
-    request::Request,
+    compile::is_allowed_url,
 };
 
 /// A value shorter than this is searched for only where it may stand in a text that was made with it.
@@ -27,11 +27,11 @@ impl HttpTool {
     ///
     /// Secrets are never put in where the request can be made with a marker in their place. Where it cannot, for example since
     /// one is a part of the host, they are searched for in it.
-    pub(crate) async fn previewed(&self, cx: &CallContext) -> Result<Preview, ToolError> {
+    pub(crate) async fn build_preview(&self, cx: &CallContext) -> Result<Preview, ToolError> {
         let plan = &*self.plan;
         let values = self.values().await?;
         let request = self.request(cx, &values)?;
-        if !may_lead_to(&request.url, self.clients.reach(plan.client)) {
+        if !is_allowed_url(&request.url, self.clients.reach(plan.client)) {
             return Err(not_allowed());
         }
         let is_secret = |reference: &Reference| plan.secrets.contains(reference);

@@ -1,20 +1,20 @@
 use http::{HeaderName, HeaderValue, header::COOKIE};
 use tool_core::{IfUnset, Provider, Reference};
 
-use crate::text::{Piece, Scope, Text, Unusable};
+use super::text::{Piece, Scope, TemplateError, TextTemplate};
 
 /// A request header.
 #[derive(Debug, Clone)]
-pub(crate) struct Header {
+pub(crate) struct HeaderTemplate {
     pub name: HeaderName,
-    pub value: Text,
+    pub value: TextTemplate,
 }
 
 /// Why a call does not have one of its headers.
 #[derive(Debug)]
 pub(crate) enum HeaderError {
     /// An argument does not fit.
-    Argument(Unusable),
+    Argument(TemplateError),
     /// An operator's value does not fit the header of this name.
     Value(HeaderName),
 }
@@ -37,12 +37,12 @@ const FORBIDDEN: [&str; 14] = [
     "x-http-method-override",
 ];
 
-impl Header {
+impl HeaderTemplate {
     /// Takes a header of the settings.
     pub(crate) fn parse(name: &str, value: &str) -> Result<Self, String> {
         Ok(Self {
             name: check_name(name)?,
-            value: check_value(Text::parse(value)?)?,
+            value: check_value(TextTemplate::parse(value)?)?,
         })
     }
 
@@ -50,18 +50,18 @@ impl Header {
     pub(crate) fn fixed(name: &str, value: &str) -> Result<Self, String> {
         Ok(Self {
             name: check_name(name)?,
-            value: check_value(Text::fixed(value)?)?,
+            value: check_value(TextTemplate::fixed(value)?)?,
         })
     }
 
     /// Refuses an argument that would add a cookie beside those that the operator has set (RFC 6265, section 4.2.1).
-    fn check_cookies(&self, scope: &Scope<'_>) -> Result<(), Unusable> {
+    fn check_cookies(&self, scope: &Scope<'_>) -> Result<(), TemplateError> {
         if self.name != COOKIE || self.value.sole_argument().is_some() {
             return Ok(());
         }
         let adds_one = |name: &&str| scope.text(name).is_ok_and(|text| text.contains([';', ',']));
         match self.value.arguments().find(adds_one) {
-            Some(name) => Err(Unusable::Argument(
+            Some(name) => Err(TemplateError::Argument(
                 name.to_owned(),
                 "must not hold `;` or `,`: they would add another cookie".to_owned(),
             )),
@@ -74,7 +74,7 @@ impl Header {
         self.check_cookies(scope).map_err(HeaderError::Argument)?;
         let text = match self.value.plain(scope) {
             Ok(text) => text,
-            Err(Unusable::Absent(_)) => return Ok(None),
+            Err(TemplateError::Absent(_)) => return Ok(None),
             Err(unusable) => return Err(HeaderError::Argument(unusable)),
         };
         // A value that was read from a file or a shell often ends in a line break.
@@ -85,7 +85,7 @@ impl Header {
                 || HeaderError::Value(self.name.clone()),
                 |name| {
                     let reason = "holds characters that a header cannot".to_owned();
-                    HeaderError::Argument(Unusable::Argument(name.to_owned(), reason))
+                    HeaderError::Argument(TemplateError::Argument(name.to_owned(), reason))
                 },
             ));
         };
@@ -97,13 +97,13 @@ impl Header {
 /// A header from the environment.
 pub(crate) enum EnvironmentHeader {
     /// The variable's value is this header.
-    Header(Header),
+    Header(HeaderTemplate),
     /// The variable is needed; if nothing else uses it, its value is this header.
-    Needed(Reference, Header),
+    Needed(Reference, HeaderTemplate),
 }
 
 impl EnvironmentHeader {
-    /// Reads `Header=NAME`, `Header: NAME` or `NAME`.
+    /// Reads `HeaderTemplate=NAME`, `HeaderTemplate: NAME` or `NAME`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (header, variable) = match text.split_once(['=', ':']) {
             Some((header, variable)) => (Some(header.trim()), variable.trim()),
@@ -123,15 +123,15 @@ impl EnvironmentHeader {
             name: variable.to_owned(),
             fallback: IfUnset::None,
         };
-        let value = Text(vec![Piece::Reference(reference.clone())]);
+        let value = TextTemplate(vec![Piece::Reference(reference.clone())]);
         Ok(match header {
-            Some(header) => Self::Header(Header {
+            Some(header) => Self::Header(HeaderTemplate {
                 name: check_name(header)?,
                 value,
             }),
             None => Self::Needed(
                 reference,
-                Header {
+                HeaderTemplate {
                     name: check_name(&variable.replace('_', "-"))?,
                     value,
                 },
@@ -155,7 +155,7 @@ fn header_value(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(text).ok().filter(|_| plain)
 }
 
-fn check_value(value: Text) -> Result<Text, String> {
+fn check_value(value: TextTemplate) -> Result<TextTemplate, String> {
     let plain = value.0.iter().all(|piece| match piece {
         Piece::Literal(text) => header_value(text).is_some(),
         _ => true,

@@ -8,9 +8,9 @@ const MAX_LAYERS: usize = 4;
 
 /// The names of what the operator has set, as the most lenient upstream reads them.
 #[derive(Debug, Default)]
-pub(crate) struct FixedNames(Vec<String>);
+pub(crate) struct ReservedNames(Vec<String>);
 
-impl FixedNames {
+impl ReservedNames {
     pub(crate) fn add(&mut self, name: &str) {
         self.0.extend(readings(name));
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn is_refused(argument: &str) -> bool {
-        let mut fixed = FixedNames::default();
+        let mut fixed = ReservedNames::default();
         fixed.add("ro%6Ce");
         fixed.refuse(argument, argument).is_err()
     }

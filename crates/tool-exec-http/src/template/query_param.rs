@@ -1,24 +1,24 @@
 use raw_json::{JsonKind, RawJson};
 use serde_json::Value;
 
-use crate::{
+use super::{
     encode,
-    text::{Piece, Scope, Text, Unusable, text_of},
+    text::{Piece, Scope, TemplateError, TextTemplate, text_of},
 };
 
 /// A query parameter.
 #[derive(Debug, Clone)]
-pub(crate) struct Pair {
+pub(crate) struct QueryParam {
     /// The name, encoded.
     name: String,
-    values: Vec<Text>,
+    values: Vec<TextTemplate>,
     /// Whether plain text is encoded already, as in a URL, or not yet.
     encoded: bool,
     /// Whether the name stands alone, without `=`.
     bare: bool,
 }
 
-impl Pair {
+impl QueryParam {
     /// The name and the value, if that is written out and one alone.
     pub(crate) fn written(&self) -> Option<(&str, &str)> {
         match self.values.as_slice() {
@@ -28,7 +28,7 @@ impl Pair {
     }
 
     /// Reads the part of a URL template after `?`.
-    pub(crate) fn parse_all(query: &Text) -> Result<Vec<Self>, String> {
+    pub(crate) fn parse_all(query: &TextTemplate) -> Result<Vec<Self>, String> {
         let mut pairs = vec![(String::new(), None::<Vec<Piece>>)];
         for piece in &query.0 {
             let Piece::Literal(literal) = piece else {
@@ -69,7 +69,7 @@ impl Pair {
             .map(|(name, value)| Self {
                 name,
                 bare: value.is_none(),
-                values: vec![Text(value.unwrap_or_default())],
+                values: vec![TextTemplate(value.unwrap_or_default())],
                 encoded: true,
             })
             .collect())
@@ -85,11 +85,11 @@ impl Pair {
     }
 
     /// The parameter that has an argument's name and value.
-    pub(crate) fn of_argument(name: &str) -> Self {
-        Self::new(name, vec![Text(vec![Piece::Argument(name.to_owned())])])
+    pub(crate) fn for_argument(name: &str) -> Self {
+        Self::new(name, vec![TextTemplate(vec![Piece::Argument(name.to_owned())])])
     }
 
-    pub(crate) fn new(name: &str, values: Vec<Text>) -> Self {
+    pub(crate) fn new(name: &str, values: Vec<TextTemplate>) -> Self {
         let mut encoded = String::new();
         encode::push_value(&mut encoded, name);
         Self {
@@ -108,22 +108,22 @@ impl Pair {
     }
 
     /// The name, and the argument that alone is its value.
-    pub(crate) fn of_caller(&self) -> Option<(&str, &str)> {
-        let argument = self.values.iter().find_map(Text::sole_argument)?;
+    pub(crate) fn sole_argument(&self) -> Option<(&str, &str)> {
+        let argument = self.values.iter().find_map(TextTemplate::sole_argument)?;
         Some((&self.name, argument))
     }
 
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &TextTemplate> {
         self.values.iter()
     }
 
     /// Appends the parameter to a query, once for every value that is there.
-    pub(crate) fn push_to(&self, query: &mut String, scope: &Scope<'_>) -> Result<(), Unusable> {
+    pub(crate) fn push_to(&self, query: &mut String, scope: &Scope<'_>) -> Result<(), TemplateError> {
         for text in &self.values {
             if let Some(name) = text.sole_argument() {
                 for value in scope.argument(name).map(elements).unwrap_or_default() {
                     let text = text_of(&value).ok_or_else(|| {
-                        Unusable::Argument(
+                        TemplateError::Argument(
                             name.to_owned(),
                             "is a text that Unicode does not allow".to_owned(),
                         )
@@ -134,14 +134,14 @@ impl Pair {
             }
             match self.render(text, scope) {
                 Ok(value) => self.push(query, |out| out.push_str(&value)),
-                Err(Unusable::Absent(_)) => {}
+                Err(TemplateError::Absent(_)) => {}
                 Err(unusable) => return Err(unusable),
             }
         }
         Ok(())
     }
 
-    fn render(&self, text: &Text, scope: &Scope<'_>) -> Result<String, Unusable> {
+    fn render(&self, text: &TextTemplate, scope: &Scope<'_>) -> Result<String, TemplateError> {
         let encode = |out: &mut String, inserted: &str| encode::push_value(out, inserted);
         if self.encoded {
             return text.render(scope, |out, inserted| {
@@ -166,10 +166,10 @@ impl Pair {
     }
 }
 
-fn setting_text(value: &Value) -> Result<Text, String> {
+fn setting_text(value: &Value) -> Result<TextTemplate, String> {
     match value {
-        Value::String(text) => Text::parse(text),
-        Value::Number(_) | Value::Bool(_) => Ok(Text(vec![Piece::Literal(value.to_string())])),
+        Value::String(text) => TextTemplate::parse(text),
+        Value::Number(_) | Value::Bool(_) => Ok(TextTemplate(vec![Piece::Literal(value.to_string())])),
         _ => Err("must be a text, a number, a boolean or a list of them".to_owned()),
     }
 }

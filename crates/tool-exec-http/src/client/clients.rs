@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use reqwest::{Certificate, Client, ClientBuilder, redirect, retry};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
-use crate::{Network, Resolve, Traffic, network::Reach, resolve::Guard};
+use super::{Network, Resolve, Traffic, network::AddressPolicy, resolver::GuardedResolver};
 
 /// Name and version by which APIs know this client.
 pub(crate) const AGENT: &str = concat!("toolplane/", env!("CARGO_PKG_VERSION"));
@@ -12,8 +12,8 @@ pub(crate) const AGENT: &str = concat!("toolplane/", env!("CARGO_PKG_VERSION"));
 /// The clients of one executor, each made when first used. Tools share a client, and so its connections, unless they
 /// may reach other networks: a connection made for one tool must not serve another that may not have made it.
 pub(crate) struct Clients {
-    public: Arc<Reach>,
-    private: Arc<Reach>,
+    public: Arc<AddressPolicy>,
+    private: Arc<AddressPolicy>,
     resolver: Arc<dyn Resolve>,
     pub(crate) traffic: Traffic,
     made: Mutex<HashMap<ClientKey, Client>>,
@@ -29,7 +29,7 @@ pub(crate) struct ClientKey {
 impl Clients {
     pub(crate) fn new(networks: &[Network], resolver: Arc<dyn Resolve>, traffic: Traffic) -> Self {
         let reach = |private: bool| {
-            Arc::new(Reach {
+            Arc::new(AddressPolicy {
                 networks: networks.to_vec(),
                 private,
             })
@@ -44,7 +44,7 @@ impl Clients {
     }
 
     /// What a tool with this key may reach.
-    pub(crate) fn reach(&self, key: ClientKey) -> &Arc<Reach> {
+    pub(crate) fn reach(&self, key: ClientKey) -> &Arc<AddressPolicy> {
         if key.allow_private {
             &self.private
         } else {
@@ -76,7 +76,7 @@ impl Clients {
     }
 
     fn builder(&self, key: ClientKey) -> ClientBuilder {
-        let guard = Guard {
+        let guard = GuardedResolver {
             inner: self.resolver.clone(),
             reach: self.reach(key).clone(),
         };

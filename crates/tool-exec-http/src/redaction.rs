@@ -10,7 +10,7 @@ use tool_core::{Reference, Secret, SecretSearch};
 
 /// The values that must not be shown in one call, in every encoding in which an upstream may give them back, see
 /// [`SecretSearch`].
-pub(crate) struct Masks {
+pub(crate) struct SecretMasks {
     /// Finds every value that was put in: hidden in messages.
     all: SecretSearch,
     /// Finds the values that are secrets by their name or their use: hidden in results as well. A region or a
@@ -20,17 +20,17 @@ pub(crate) struct Masks {
 
 /// The masks of the values that were used last, which are nearly always those of the next call.
 #[derive(Default)]
-pub(crate) struct LastMasks(Mutex<Option<Last>>);
+pub(crate) struct MaskCache(Mutex<Option<Last>>);
 
 /// Values and their masks.
-type Last = (HashMap<Reference, Secret>, Arc<Masks>);
+type Last = (HashMap<Reference, Secret>, Arc<SecretMasks>);
 
 /// A value shorter than this is hidden nowhere: it would be found by chance.
 const MIN_LENGTH: usize = 4;
 /// The same for results, where finding one by chance spoils data.
 const MIN_LENGTH_IN_RESULTS: usize = 8;
 
-impl Masks {
+impl SecretMasks {
     pub(crate) fn new(values: &HashMap<Reference, Secret>, secret: &HashSet<Reference>) -> Self {
         let (mut all, mut secrets) = (Vec::new(), Vec::new());
         for (reference, value) in values {
@@ -64,9 +64,13 @@ impl Masks {
     }
 }
 
-impl LastMasks {
+impl MaskCache {
     /// The masks of these values.
-    pub(crate) fn of(&self, values: &HashMap<Reference, Secret>, secret: &HashSet<Reference>) -> Arc<Masks> {
+    pub(crate) fn for_values(
+        &self,
+        values: &HashMap<Reference, Secret>,
+        secret: &HashSet<Reference>,
+    ) -> Arc<SecretMasks> {
         let mut last = self.0.lock();
         let is_same = |before: &HashMap<Reference, Secret>| {
             let same = |(reference, value): (&Reference, &Secret)| {
@@ -81,7 +85,7 @@ impl LastMasks {
         {
             return Arc::clone(masks);
         }
-        let masks = Arc::new(Masks::new(values, secret));
+        let masks = Arc::new(SecretMasks::new(values, secret));
         *last = Some((values.clone(), Arc::clone(&masks)));
         masks
     }
@@ -95,9 +99,9 @@ mod tests {
     use raw_json::RawJson;
     use tool_core::{Secret, Template};
 
-    use super::Masks;
+    use super::SecretMasks;
 
-    fn masks(value: &str, secret: bool) -> Masks {
+    fn masks(value: &str, secret: bool) -> SecretMasks {
         let reference = Template::parse("${NAME}")
             .unwrap()
             .references()
@@ -110,7 +114,7 @@ mod tests {
         } else {
             HashSet::new()
         };
-        Masks::new(&values, &secrets)
+        SecretMasks::new(&values, &secrets)
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     /// Request headers. One whose argument is absent is left out.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// Headers from environment variables: `Header=NAME` or `Header: NAME`. A bare `NAME` that `${NAME}` uses
+    /// Headers from environment variables: `HeaderTemplate=NAME` or `HeaderTemplate: NAME`. A bare `NAME` that `${NAME}` uses
     /// elsewhere only says that it is needed; any other becomes a header with `-` for `_`.
     #[serde(default)]
     pub headers_from_env: Vec<String>,

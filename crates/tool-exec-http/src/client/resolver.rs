@@ -9,7 +9,7 @@ use reqwest::dns::{Addrs, Name, Resolving};
 use tokio::net::lookup_host;
 use tool_core::BoxFuture;
 
-use crate::network::Reach;
+use super::network::AddressPolicy;
 
 /// The port through which host names become addresses.
 pub trait Resolve: Send + Sync {
@@ -38,16 +38,16 @@ impl Resolve for SystemResolver {
 /// Why a name may not be connected to: none of its addresses may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the address is not public")]
-pub(crate) struct Refused;
+pub(crate) struct AddressRefused;
 
 /// A resolver that gives the client only addresses that may be reached. The client connects to what it is given, so
 /// nothing can change between the check and the connection.
-pub(crate) struct Guard {
+pub(crate) struct GuardedResolver {
     pub inner: Arc<dyn Resolve>,
-    pub reach: Arc<Reach>,
+    pub reach: Arc<AddressPolicy>,
 }
 
-impl reqwest::dns::Resolve for Guard {
+impl reqwest::dns::Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (inner, reach) = (self.inner.clone(), self.reach.clone());
         Box::pin(async move {
@@ -59,7 +59,7 @@ impl reqwest::dns::Resolve for Guard {
                 .map(|address| SocketAddr::new(address, 0))
                 .collect();
             if open.is_empty() && n_found > 0 {
-                return Err(Refused.into());
+                return Err(AddressRefused.into());
             }
             Ok(Box::new(open.into_iter()) as Addrs)
         })
@@ -70,7 +70,7 @@ impl reqwest::dns::Resolve for Guard {
 pub(crate) fn is_refused(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if error.is::<Refused>() {
+        if error.is::<AddressRefused>() {
             return true;
         }
         next = error.source();

@@ -1,25 +1,25 @@
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::text::{Scope, Text, Unusable};
+use super::text::{Scope, TemplateError, TextTemplate};
 
 /// A JSON body with arguments in it.
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+pub(crate) enum BodyTemplate {
     /// The same in every call.
     Literal(RawJson),
     /// A text: one that is exactly an argument becomes the argument as it was written.
-    Text(Text),
+    Text(TextTemplate),
     Array(Vec<Self>),
     Object(Vec<(String, Self)>),
 }
 
-impl Body {
+impl BodyTemplate {
     /// Reads a body of the settings; problems come with the pointer below the body.
     pub(crate) fn parse(value: &Value) -> Result<Self, (String, String)> {
         if let Value::String(text) = value
             && text.trim_start().starts_with(['{', '['])
-            && Text::parse(text).is_ok_and(|text| text.sole_argument().is_none())
+            && TextTemplate::parse(text).is_ok_and(|text| text.sole_argument().is_none())
         {
             let inner: Value = serde_json::from_str(text).map_err(|error| {
                 let message =
@@ -34,7 +34,7 @@ impl Body {
     fn parse_at(value: &Value, place: &str) -> Result<Self, (String, String)> {
         match value {
             Value::String(text) => {
-                let text = Text::parse(text).map_err(|message| (place.to_owned(), message))?;
+                let text = TextTemplate::parse(text).map_err(|message| (place.to_owned(), message))?;
                 Ok(match text.literal() {
                     Some(literal) => Self::Literal(RawJson::from(literal)),
                     None => Self::Text(text),
@@ -49,7 +49,7 @@ impl Body {
             Value::Object(members) => members
                 .iter()
                 .map(|(key, item)| {
-                    let place = crate::problems::pointer(place, key);
+                    let place = crate::compile::pointer(place, key);
                     Ok((key.clone(), Self::parse_at(item, &place)?))
                 })
                 .collect::<Result<_, _>>()
@@ -58,7 +58,7 @@ impl Body {
         }
     }
 
-    pub(crate) fn texts<'a>(&'a self, out: &mut Vec<&'a Text>) {
+    pub(crate) fn texts<'a>(&'a self, out: &mut Vec<&'a TextTemplate>) {
         match self {
             Self::Literal(_) => {}
             Self::Text(text) => out.push(text),
@@ -68,7 +68,7 @@ impl Body {
     }
 
     /// Writes the JSON of one call; false, with nothing written, if it is an argument that is absent.
-    pub(crate) fn write(&self, out: &mut String, scope: &Scope<'_>) -> Result<bool, Unusable> {
+    pub(crate) fn write(&self, out: &mut String, scope: &Scope<'_>) -> Result<bool, TemplateError> {
         match self {
             Self::Literal(raw) => out.push_str(raw.as_str()),
             Self::Text(text) => return write_text(text, out, scope),
@@ -108,7 +108,7 @@ fn separate(out: &mut String, open: char) {
     }
 }
 
-fn write_text(text: &Text, out: &mut String, scope: &Scope<'_>) -> Result<bool, Unusable> {
+fn write_text(text: &TextTemplate, out: &mut String, scope: &Scope<'_>) -> Result<bool, TemplateError> {
     if let Some(name) = text.sole_argument() {
         let argument = scope.argument(name);
         out.push_str(argument.map_or("", RawJson::as_str));
@@ -116,7 +116,7 @@ fn write_text(text: &Text, out: &mut String, scope: &Scope<'_>) -> Result<bool, 
     }
     match text.plain(scope) {
         Ok(text) => out.push_str(RawJson::from(text.as_str()).as_str()),
-        Err(Unusable::Absent(_)) => return Ok(false),
+        Err(TemplateError::Absent(_)) => return Ok(false),
         Err(unusable) => return Err(unusable),
     }
     Ok(true)
