@@ -39,23 +39,24 @@ use crate::{
     template::{Scope, check_parsed},
 };
 
-/// A prepared HTTP tool.
+/// HTTP tool, ready to be called.
 pub(crate) struct HttpTool {
     pub plan: Arc<Plan>,
     pub clients: Arc<Clients>,
-    /// The requests to its upstream.
-    pub flow: Arc<UpstreamTraffic>,
+    /// Counters of the requests to its upstream.
+    pub traffic: Arc<UpstreamTraffic>,
     pub secrets: Arc<dyn Secrets>,
-    /// The values that the upstream refused last, told apart by a digest.
+    /// Digest of the credentials that the upstream refused last.
     pub refused: Mutex<Option<u64>>,
-    /// Held while others are got, so that many calls share that.
-    pub renewing: AsyncMutex<()>,
+    /// Held during a refresh, so that concurrent calls share one refresh.
+    pub refreshing: AsyncMutex<()>,
     pub masks: MaskCache,
 }
 
-/// How many redirects a call follows.
+/// Maximum number of redirects that a call follows.
 const MAX_REDIRECTS: usize = 3;
-/// A response larger than this is searched off the thread, so that a deadline still ends the call.
+/// Maximum size of a response that is searched on the thread of the call, in bytes. Larger ones are searched on a blocking
+/// thread, so that a deadline can still end the call.
 const MAX_INLINE_SEARCH: usize = 256 << 10;
 
 impl Invoke for HttpTool {
@@ -86,7 +87,7 @@ impl Invoke for HttpTool {
 
 impl Backend for HttpTool {
     async fn refresh_credentials(&self, refresh: Refresh) -> bool {
-        let _turn = self.renewing.lock().await;
+        let _guard = self.refreshing.lock().await;
         let refused = *self.refused();
         if self.is_changed(refused).await {
             return true;
@@ -106,7 +107,8 @@ impl Backend for HttpTool {
         Some("http")
     }
 
-    /// The clients, unless values come in that may be others under another configuration.
+    /// Returns the address of the shared clients. Returns `None` for tools with references, whose values may depend on the
+    /// configuration.
     fn backend_id(&self) -> Option<usize> {
         let is_fixed = self.plan.references.is_empty();
         is_fixed.then(|| Arc::as_ptr(&self.clients).addr())
@@ -125,7 +127,7 @@ impl HttpTool {
         let hidden = plan.hidden_fields(&cx.tool().settings().redact);
         let request = self.request(cx, &values)?;
         let method = request.method.clone();
-        let running = self.flow.begin();
+        let running = self.traffic.begin();
         let (response, was_taken) = self.follow(request, cx).await?;
         let status = response.status();
         debug!(
@@ -159,12 +161,12 @@ impl HttpTool {
             _ => self.body(response, cx).await?,
         };
         drop(running);
-        // Whoever gives up from here on leaves an answer behind that nobody has read.
+        // A cancellation from here on drops a complete answer unread.
         let result = async {
-            // Hides secrets that the upstream says back.
+            // Hides secrets that the upstream echoes.
             let whole = decode_body(body, &media)?;
             let whole = masks.result(&whole).unwrap_or(whole);
-            // Hidden before anything is selected: a selection may leave a field's name behind.
+            // Hide fields before the selection, since a selection may drop a field's name.
             self.select(hide_fields(&whole, &hidden)).await
         }
         .await;
@@ -177,7 +179,7 @@ impl HttpTool {
         Ok(reply)
     }
 
-    /// Makes the request of a call with these values.
+    /// Builds the request of a call with these values of references.
     pub(crate) fn request(
         &self,
         cx: &CallContext,
@@ -204,13 +206,13 @@ impl HttpTool {
         self.refused.lock()
     }
 
-    /// Whether the present values are others than those of this digest.
+    /// Returns `true` if the current values differ from those of this digest.
     async fn is_changed(&self, refused: Option<u64>) -> bool {
         let values = self.values().await;
         refused.is_some_and(|refused| values.is_ok_and(|values| self.digest(&values) != refused))
     }
 
-    /// Tells values apart, within this process.
+    /// Returns a digest of the values, comparable within this process.
     fn digest(&self, values: &HashMap<Reference, Secret>) -> u64 {
         let mut hasher = DefaultHasher::new();
         for reference in &self.plan.references {
@@ -219,7 +221,7 @@ impl HttpTool {
         hasher.finish()
     }
 
-    /// The present value of every reference.
+    /// Resolves every reference to its current value.
     pub(crate) async fn values(&self) -> Result<HashMap<Reference, Secret>, ToolError> {
         let mut values = HashMap::new();
         for reference in &self.plan.references {
@@ -233,8 +235,10 @@ impl HttpTool {
         Ok(values)
     }
 
-    /// Sends a request and follows the redirects that may be followed. Says also whether one of them took the request and led
-    /// to a place to look at: what is answered there is not about the request (RFC 9110, section 15.4.4).
+    /// Sends a request and follows the allowed redirects.
+    ///
+    /// Also returns `true` if a redirect turned the request into a `GET`: the upstream then processed the original request,
+    /// and the response is about another resource (RFC 9110, section 15.4.4).
     async fn follow(&self, mut request: Request, cx: &CallContext) -> Result<(Response, bool), Failure> {
         let (mut n_followed, mut was_taken) = (0, false);
         loop {
@@ -250,7 +254,8 @@ impl HttpTool {
             let Some(next) = redirect_target(&request.url, response.headers()) else {
                 return Ok((response, was_taken));
             };
-            // Only a redirect that ends here is an answer: the next place may do what was asked for and stay silent.
+            // Only a redirect that is not followed is an answer: the target of a followed one may process the request and
+            // never respond.
             if self.plan.redirects == Redirects::None || next.origin() != request.url.origin() {
                 cx.dispatch().answered();
                 return Err(redirected(status, "to another place, which is not followed"));
@@ -266,12 +271,12 @@ impl HttpTool {
 
     async fn client(&self) -> Result<Client, ToolError> {
         let key = self.plan.client;
-        if let Some(client) = self.clients.made(key) {
+        if let Some(client) = self.clients.existing(key) {
             return Ok(client);
         }
         let clients = self.clients.clone();
-        let failed = || ToolError::new(ErrorKind::Internal, "no HTTP client can be made");
-        match spawn_blocking(move || clients.make(key)).await {
+        let failed = || ToolError::new(ErrorKind::Internal, "the HTTP client could not be created");
+        match spawn_blocking(move || clients.get_or_create(key)).await {
             Ok(made) => made.map_err(|error| failed().with_source(error.without_url())),
             Err(error) => Err(failed().with_source(error)),
         }
@@ -280,7 +285,7 @@ impl HttpTool {
     /// Sends one request and waits for the head of its response.
     async fn send(&self, request: &Request, cx: &CallContext) -> Result<Response, Failure> {
         let plan = &*self.plan;
-        if !is_allowed_url(&request.url, self.clients.reach(plan.client)) {
+        if !is_allowed_url(&request.url, self.clients.address_policy(plan.client)) {
             return Err(not_allowed().into());
         }
         let client = self.client().await?;
@@ -304,7 +309,7 @@ impl HttpTool {
         }
     }
 
-    /// Reads a body, counting what comes out of its decompression.
+    /// Reads a body, and limits its size after decompression.
     async fn body(&self, mut response: Response, cx: &CallContext) -> Result<Bytes, Failure> {
         let limit = self.plan.max_response_bytes;
         let too_large = || {
@@ -317,7 +322,7 @@ impl HttpTool {
         if let Some(coding) = response.headers().get(CONTENT_ENCODING)
             && coding != "identity"
         {
-            let message = "the upstream's answer is compressed in a way that was not asked for";
+            let message = "the upstream's answer has a content encoding that was not requested";
             return Err(ToolError::new(ErrorKind::Protocol, message).into());
         }
         let announced = response.content_length().unwrap_or(0);
@@ -337,7 +342,7 @@ impl HttpTool {
             if chunk.len() > limit - so_far {
                 return Err(too_large());
             }
-            // Most answers come in one piece, which then needs no copy.
+            // Most answers come in one chunk, which then needs no copy.
             if so_far == 0 {
                 first = Some(chunk);
                 continue;
@@ -355,7 +360,7 @@ impl HttpTool {
         Ok(first.unwrap_or_else(|| body.into()))
     }
 
-    /// The part of the response that is the result.
+    /// Selects the result from the response.
     async fn select(&self, response: RawJson) -> Result<RawJson, ToolError> {
         let limit = self.plan.max_response_bytes;
         let Some(selection) = &self.plan.selection else {
@@ -380,7 +385,7 @@ impl ResultSelection {
         let value = response.to().map_err(|error| {
             ToolError::new(
                 ErrorKind::Protocol,
-                format!("the upstream's answer is no usable JSON: {error}"),
+                format!("the upstream's answer is not usable JSON: {error}"),
             )
         })?;
         let too_large = |message: &str| ToolError::new(ErrorKind::ResultTooLarge, message);
@@ -399,7 +404,7 @@ impl ResultSelection {
     }
 }
 
-/// Waits no longer than a limit, if there is one.
+/// Awaits a future, with a timeout if there is one.
 async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Elapsed> {
     match limit {
         Some(limit) => timeout(limit, future).await,
@@ -407,7 +412,7 @@ async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Outp
     }
 }
 
-/// Where a redirect leads; nothing if it names no place that a request could go to.
+/// Returns the target of a redirect, or `None` if its location is missing or invalid.
 fn redirect_target(from: &Url, headers: &HeaderMap) -> Option<Url> {
     let location = headers.get(LOCATION)?.to_str().ok()?;
     let mut next = from.join(location).ok()?;
@@ -422,14 +427,14 @@ fn redirected(status: StatusCode, how: &str) -> Failure {
 }
 
 fn silent() -> Failure {
-    let message = "the upstream fell silent".to_owned();
+    let message = "the upstream sent no data within `read_timeout_ms`".to_owned();
     Failure::Unanswered(ErrorKind::Timeout, message, None)
 }
 
-/// The address is none that the tool may reach.
+/// Error for an address that the tool may not reach.
 pub(crate) fn not_allowed() -> ToolError {
     ToolError::new(
         ErrorKind::Denied,
-        "the upstream's address is not public, and the tool may not reach others",
+        "the upstream's address is not public, and the tool may reach public addresses only",
     )
 }

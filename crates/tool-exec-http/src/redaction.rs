@@ -8,26 +8,26 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{Reference, Secret, SecretSearch};
 
-/// The values that must not be shown in one call, in every encoding in which an upstream may give them back, see
+/// Searches for the values of one call that must not be shown, in every encoding in which an upstream may echo them: see
 /// [`SecretSearch`].
 pub(crate) struct SecretMasks {
-    /// Finds every value that was put in: hidden in messages.
+    /// Search for every value that was inserted. They are hidden in messages.
     all: SecretSearch,
-    /// Finds the values that are secrets by their name or their use: hidden in results as well. A region or a
-    /// base address is none, and hiding it would spoil the result.
+    /// Search for the values that are secrets by their name or use. They are hidden in results as well. A region or a base
+    /// URL is not a secret, and hiding it would spoil the result.
     secret: SecretSearch,
 }
 
-/// The masks of the values that were used last, which are nearly always those of the next call.
+/// Cache of the masks that were used last. The next call nearly always has the same values.
 #[derive(Default)]
 pub(crate) struct MaskCache(Mutex<Option<Last>>);
 
 /// Values and their masks.
 type Last = (HashMap<Reference, Secret>, Arc<SecretMasks>);
 
-/// A value shorter than this is hidden nowhere: it would be found by chance.
+/// Minimum length of a value that is hidden, in bytes. Shorter values occur by chance.
 const MIN_LENGTH: usize = 4;
-/// The same for results, where finding one by chance spoils data.
+/// Minimum length in results, in bytes. It is higher since a match by chance spoils data.
 const MIN_LENGTH_IN_RESULTS: usize = 8;
 
 impl SecretMasks {
@@ -48,24 +48,24 @@ impl SecretMasks {
         }
     }
 
-    /// A text for a message.
+    /// Hides values in a text for a message.
     pub(crate) fn message<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.all.hide_in_text(text)
     }
 
-    /// JSON for a message, if there is anything to hide in it.
+    /// Hides values in JSON for a message. Returns `None` if it contains none.
     pub(crate) fn detail(&self, value: &RawJson) -> Option<RawJson> {
         self.all.hide_in_json(value)
     }
 
-    /// A result, if there is anything to hide in it.
+    /// Hides secrets in a result. Returns `None` if it contains none.
     pub(crate) fn result(&self, result: &RawJson) -> Option<RawJson> {
         self.secret.hide_in_json(result)
     }
 }
 
 impl MaskCache {
-    /// The masks of these values.
+    /// Returns the masks of these values.
     pub(crate) fn for_values(
         &self,
         values: &HashMap<Reference, Secret>,

@@ -309,7 +309,7 @@ fn add_http(
             let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
             // What is counted goes on.
             Arc::new(match &before.http {
-                Some((_, before)) => executor.counting(before.traffic().clone()),
+                Some((_, before)) => executor.with_traffic(before.traffic().clone()),
                 None => executor,
             })
         },

@@ -6,20 +6,20 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use super::{Network, Resolve, Traffic, network::AddressPolicy, resolver::GuardedResolver};
 
-/// Name and version by which APIs know this client.
+/// Value of the `User-Agent` header.
 pub(crate) const AGENT: &str = concat!("toolplane/", env!("CARGO_PKG_VERSION"));
 
-/// The clients of one executor, each made when first used. Tools share a client, and so its connections, unless they
-/// may reach other networks: a connection made for one tool must not serve another that may not have made it.
+/// HTTP clients of one executor, created on first use. Tools share a client and its connections, unless they may reach
+/// different networks: a tool must not use a connection that it may not open itself.
 pub(crate) struct Clients {
     public: Arc<AddressPolicy>,
     private: Arc<AddressPolicy>,
     resolver: Arc<dyn Resolve>,
     pub(crate) traffic: Traffic,
-    made: Mutex<HashMap<ClientKey, Client>>,
+    created: Mutex<HashMap<ClientKey, Client>>,
 }
 
-/// What sets clients apart.
+/// Properties in which clients differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ClientKey {
     pub allow_private: bool,
@@ -28,23 +28,23 @@ pub(crate) struct ClientKey {
 
 impl Clients {
     pub(crate) fn new(networks: &[Network], resolver: Arc<dyn Resolve>, traffic: Traffic) -> Self {
-        let reach = |private: bool| {
+        let policy = |private: bool| {
             Arc::new(AddressPolicy {
                 networks: networks.to_vec(),
                 private,
             })
         };
         Self {
-            public: reach(false),
-            private: reach(true),
+            public: policy(false),
+            private: policy(true),
             resolver,
             traffic,
-            made: Mutex::default(),
+            created: Mutex::default(),
         }
     }
 
-    /// What a tool with this key may reach.
-    pub(crate) fn reach(&self, key: ClientKey) -> &Arc<AddressPolicy> {
+    /// Returns the addresses that tools with this key may reach.
+    pub(crate) fn address_policy(&self, key: ClientKey) -> &Arc<AddressPolicy> {
         if key.allow_private {
             &self.private
         } else {
@@ -52,38 +52,38 @@ impl Clients {
         }
     }
 
-    /// The client for a key, if it is made already.
-    pub(crate) fn made(&self, key: ClientKey) -> Option<Client> {
-        let made = self.made.lock();
-        made.get(&key).cloned()
+    /// Returns the client for a key, or `None` if it was not created yet.
+    pub(crate) fn existing(&self, key: ClientKey) -> Option<Client> {
+        let created = self.created.lock();
+        created.get(&key).cloned()
     }
 
-    /// The client for a key. Making one reads the CA store, which blocks.
-    pub(crate) fn make(&self, key: ClientKey) -> Result<Client, reqwest::Error> {
-        let mut made = self.made.lock();
-        if let Some(client) = made.get(&key) {
+    /// Returns the client for a key, which is created if needed. Creating one reads the CA store, which blocks.
+    pub(crate) fn get_or_create(&self, key: ClientKey) -> Result<Client, reqwest::Error> {
+        let mut created = self.created.lock();
+        if let Some(client) = created.get(&key) {
             return Ok(client.clone());
         }
-        // Without a CA store the platform's verifier cannot be made; the roots that were built in can.
+        // Without a CA store the platform verifier fails; then the built-in roots of Mozilla are used.
         let client = self.builder(key).build().or_else(|_| {
             let roots = TLS_SERVER_ROOT_CERTS
                 .iter()
                 .filter_map(|root| Certificate::from_der(root).ok());
             self.builder(key).tls_certs_only(roots).build()
         })?;
-        made.insert(key, client.clone());
+        created.insert(key, client.clone());
         Ok(client)
     }
 
     fn builder(&self, key: ClientKey) -> ClientBuilder {
         let guard = GuardedResolver {
             inner: self.resolver.clone(),
-            reach: self.reach(key).clone(),
+            policy: self.address_policy(key).clone(),
         };
-        // Redirects and retries are decided elsewhere, and a proxy would resolve names past the guard.
+        // Redirects and retries are handled elsewhere, and a proxy would resolve names without the address check.
         Client::builder()
             .dns_resolver(guard)
-            .connector_layer(self.traffic.counting())
+            .connector_layer(self.traffic.layer())
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .no_proxy()

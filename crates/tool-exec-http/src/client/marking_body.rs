@@ -1,12 +1,11 @@
-//! When a request counts as sent.
+//! Detection of the moment at which a request is sent.
 //!
-//! The client tells of a connection only through what it does with a request: once it has a connection, and right
-//! before it writes the head to it, it asks the body whether there is one, over HTTP/1 as over HTTP/2. So every request
-//! has a body that marks the request as sent when it is asked.
+//! The client does not report when it has a connection. But once it has one, and right before it writes the head, it polls
+//! the body, over HTTP/1 and over HTTP/2. So every request has a body that marks the request as sent when it is polled.
 //!
-//! A refused connection, a failed TLS handshake, an unknown or refused host, a connection that takes too long and a
-//! pooled connection that turns out to be closed all come before that and leave the mark as it was. Should another
-//! version of the client ask earlier, requests count as sent too early, never too late.
+//! A refused connection, a failed TLS handshake, an unknown or refused host, a connect timeout and a pooled connection that
+//! turns out to be closed all come before that and leave the request unsent. If another version of the client polls earlier,
+//! requests count as sent too early, never too late.
 
 use std::{
     convert::Infallible,
@@ -20,7 +19,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use tool_core::Dispatch;
 
-/// Body of a request, which may be empty. Marks the request as sent when it is first asked.
+/// Body of a request, which may be empty. Marks the request as sent when it is first polled.
 pub(crate) struct MarkingBody {
     body: Full<Bytes>,
     dispatch: Arc<Dispatch>,

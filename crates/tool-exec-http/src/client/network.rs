@@ -4,7 +4,10 @@ use std::{
     str::FromStr,
 };
 
-/// Where a request may go although it is no public address: one address, a block of them, or a host by name.
+/// Network that requests may reach although it is not public: an address, a block of addresses (CIDR, RFC 4632), or a host
+/// name.
+///
+/// # Examples
 ///
 /// ```
 /// use tool_exec_http::Network;
@@ -25,9 +28,9 @@ enum Inner {
     Below(String),
 }
 
-/// Why a text is no [`Network`].
+/// Error for a text that is not a [`Network`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address, no block such as `10.0.0.0/8` and no host name")]
+#[error("invalid network `{0}`: expected an address, a block such as `10.0.0.0/8` or a host name")]
 pub struct NetworkError(String);
 
 impl Network {
@@ -87,17 +90,17 @@ impl fmt::Display for Network {
     }
 }
 
-/// What may be reached.
+/// Decides which addresses requests may reach, to prevent server-side request forgery (OWASP, "SSRF Prevention").
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressPolicy {
-    /// Networks that are open whatever they are.
+    /// Networks that are allowed in any case.
     pub networks: Vec<Network>,
-    /// Whether loopback and private networks are open.
+    /// `true` if loopback and private networks are allowed.
     pub private: bool,
 }
 
 impl AddressPolicy {
-    /// Whether a request to `host` may connect to `address`.
+    /// Returns `true` if a request to `host` may connect to `address`.
     pub(crate) fn allows(&self, host: &str, address: IpAddr) -> bool {
         let address = embedded(address);
         let host = host.trim_end_matches('.');
@@ -117,18 +120,19 @@ enum Class {
     Public,
     /// Loopback, private, unique local and carrier-grade NAT addresses.
     Private,
-    /// Addresses that no API has: link-local, metadata, multicast, reserved, documentation.
+    /// Addresses that are never those of an API: link-local, metadata, multicast, reserved, documentation.
     Never,
 }
 
-/// Where cloud providers serve credentials to whoever asks; the others of them are link-local.
+/// Metadata services of cloud providers, which serve credentials without authentication. Others are link-local and need no
+/// entry.
 const METADATA: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// From the IANA special-purpose address registries; the first block that holds an address counts.
+/// Blocks of the IANA special-purpose address registries (RFC 6890). The first block that contains an address decides.
 const BLOCKS: [(&str, Class); 33] = [
     ("127.0.0.0/8", Class::Private),
     ("10.0.0.0/8", Class::Private),
@@ -160,7 +164,7 @@ const BLOCKS: [(&str, Class); 33] = [
     ("fe80::/10", Class::Never),
     ("fec0::/10", Class::Never),
     ("ff00::/8", Class::Never),
-    // Only 2000::/3 is given out; the translation prefix is unwrapped before the table is asked.
+    // Only 2000::/3 is allocated. Addresses with the translation prefix (RFC 6052) are converted before the lookup.
     ("2000::/3", Class::Public),
     ("::/0", Class::Never),
     ("0.0.0.0/0", Class::Public),
@@ -187,7 +191,8 @@ fn blocks() -> &'static [(IpAddr, u8, Class)] {
     &PARSED
 }
 
-/// The IPv4 address that an IPv6 address stands for, if it is one of those that are mapped or translated.
+/// Returns the IPv4 address that is embedded in an IPv6 address: mapped (RFC 4291), translated (RFC 6052) or 6to4 (RFC
+/// 3056). Returns any other address unchanged.
 fn embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else { return address };
     let octets = six.octets();
@@ -202,7 +207,7 @@ fn embedded(address: IpAddr) -> IpAddr {
     match six.segments() {
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => four(12),
         [0x2002, ..] => match class(four(2)) {
-            // Even a public address would be reached through someone's tunnel.
+            // A public 6to4 address stays, and is refused: traffic to it would go through a third party's relay.
             Class::Public => address,
             _ => four(2),
         },
@@ -229,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn reach() {
+    fn allowed_addresses() {
         let public = AddressPolicy::default();
         let private = AddressPolicy {
             private: true,
             ..AddressPolicy::default()
         };
-        // Written, open to all, open with `allow_private`.
+        // Columns: address, allowed for all, allowed with `allow_private`.
         for (address, open, private_open) in [
             ("1.1.1.1", true, true),
             ("2606:4700:4700::1111", true, true),
@@ -284,8 +289,8 @@ mod tests {
     }
 
     #[test]
-    fn networks() {
-        let reach = AddressPolicy {
+    fn allowed_networks() {
+        let policy = AddressPolicy {
             networks: ["10.1.0.0/16", "localhost", "*.corp.example", "::1"]
                 .map(|text| text.parse().unwrap())
                 .into(),
@@ -304,7 +309,7 @@ mod tests {
             ("a", "::1", true),
         ] {
             assert_eq!(
-                reach.allows(host, address.parse().unwrap()),
+                policy.allows(host, address.parse().unwrap()),
                 allowed,
                 "{host} {address}"
             );

@@ -11,16 +11,16 @@ use tool_core::BoxFuture;
 
 use super::network::AddressPolicy;
 
-/// The port through which host names become addresses.
+/// Port that resolves host names.
 pub trait Resolve: Send + Sync {
-    /// The addresses of a host, best first.
+    /// Returns the addresses of a host, preferred ones first.
     ///
     /// # Errors
-    /// When the name is not known or cannot be looked up.
+    /// If the name is unknown or the lookup fails.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// The operating system's resolver.
+/// Resolver of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -35,27 +35,27 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Why a name may not be connected to: none of its addresses may be reached.
+/// Error for a host name of which no address is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the address is not public")]
 pub(crate) struct AddressRefused;
 
-/// A resolver that gives the client only addresses that may be reached. The client connects to what it is given, so
-/// nothing can change between the check and the connection.
+/// Resolver that returns only allowed addresses to the client. The client connects to exactly these addresses, so the name
+/// cannot be rebound between check and connection (DNS rebinding).
 pub(crate) struct GuardedResolver {
     pub inner: Arc<dyn Resolve>,
-    pub reach: Arc<AddressPolicy>,
+    pub policy: Arc<AddressPolicy>,
 }
 
 impl reqwest::dns::Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (inner, reach) = (self.inner.clone(), self.reach.clone());
+        let (inner, policy) = (self.inner.clone(), self.policy.clone());
         Box::pin(async move {
             let found = inner.resolve(name.as_str()).await?;
             let n_found = found.len();
             let open: Vec<SocketAddr> = found
                 .into_iter()
-                .filter(|address| reach.allows(name.as_str(), *address))
+                .filter(|address| policy.allows(name.as_str(), *address))
                 .map(|address| SocketAddr::new(address, 0))
                 .collect();
             if open.is_empty() && n_found > 0 {
@@ -66,7 +66,7 @@ impl reqwest::dns::Resolve for GuardedResolver {
     }
 }
 
-/// Whether an error is, or comes from, a refused address.
+/// Returns `true` if an error is, or is caused by, an address that is not allowed.
 pub(crate) fn is_refused(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {

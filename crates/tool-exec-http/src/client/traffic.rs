@@ -1,4 +1,4 @@
-//! What HTTP tools have on the network: connections that were made, and requests that run.
+//! Counters of connections and of running requests.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use tool_core::BoxFuture;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// What the tools of an executor have on the network. Clones share it.
+/// Counters of the connections and requests of HTTP tools. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic(Arc<Inner>);
 
@@ -23,10 +23,10 @@ struct Inner {
     n_opened: AtomicU64,
     n_failed: AtomicU64,
     n_requests: Arc<AtomicU64>,
-    flows: Mutex<BTreeMap<Arc<str>, Arc<UpstreamTraffic>>>,
+    upstreams: Mutex<BTreeMap<Arc<str>, Arc<UpstreamTraffic>>>,
 }
 
-/// The requests to one upstream.
+/// Counters of the requests to one upstream.
 #[derive(Debug)]
 pub(crate) struct UpstreamTraffic {
     n_running: AtomicU64,
@@ -34,86 +34,86 @@ pub(crate) struct UpstreamTraffic {
     n_requests: Arc<AtomicU64>,
 }
 
-/// A request, as long as it runs.
+/// Guard that counts a request as running until it is dropped.
 pub(crate) struct RequestGuard(Arc<UpstreamTraffic>);
 
-/// Counts the connections that a client makes.
+/// Layer that counts the connections of a client.
 #[derive(Clone)]
 pub(crate) struct CountConnectionsLayer(Traffic);
 
-/// The service of [`CountConnectionsLayer`].
+/// Service of [`CountConnectionsLayer`].
 #[derive(Clone)]
 pub(crate) struct CountConnections<S> {
     traffic: Traffic,
     inner: S,
 }
 
-/// How many upstreams are told apart.
+/// Maximum number of upstreams with counters of their own.
 const MAX_UPSTREAMS: usize = 1000;
-/// The name of all others, and of those whose host only a call says.
+/// Name of all further upstreams, and of those whose host depends on arguments.
 const OTHER: &str = "other";
 
 impl Traffic {
-    /// How many connections were made, with all that belongs to them, such as TLS. Later requests use them again.
+    /// Number of connections that were established, including TLS. Later requests reuse them.
     #[must_use]
     pub fn n_opened(&self) -> u64 {
         self.0.n_opened.load(Ordering::Relaxed)
     }
 
-    /// How many connections could not be made: refused, not found, not allowed.
+    /// Number of connections that failed: refused, unknown host, address not allowed.
     #[must_use]
     pub fn n_failed(&self) -> u64 {
         self.0.n_failed.load(Ordering::Relaxed)
     }
 
-    /// Number of requests that were begun. The more there are for each connection, the better the pool is used.
+    /// Number of requests that were started. A high number for each connection means that the pool works well.
     #[must_use]
     pub fn n_requests(&self) -> u64 {
         self.0.n_requests.load(Ordering::Relaxed)
     }
 
-    /// How many requests run now, for each upstream that tools have: from when one is to be sent, the wait for a
-    /// connection included, until the last byte of its answer is there.
+    /// Number of running requests for each upstream. A request runs from its start, including the wait for a connection,
+    /// until the last byte of its response was received.
     #[must_use]
     pub fn n_running(&self) -> Vec<(Arc<str>, u64)> {
-        let mut flows = self.0.flows.lock();
-        // The tools are gone, and so are their requests.
-        flows.retain(|_, flow| Arc::strong_count(flow) > 1);
-        let flows = flows.iter();
-        flows
-            .map(|(name, flow)| (name.clone(), flow.n_running.load(Ordering::Relaxed)))
+        let mut upstreams = self.0.upstreams.lock();
+        // Drop upstreams without tools; they have no requests.
+        upstreams.retain(|_, upstream| Arc::strong_count(upstream) > 1);
+        let upstreams = upstreams.iter();
+        upstreams
+            .map(|(name, upstream)| (name.clone(), upstream.n_running.load(Ordering::Relaxed)))
             .collect()
     }
 
-    /// The requests to this upstream, or to one that only a call says.
-    pub(crate) fn flow(&self, upstream: Option<Arc<str>>) -> Arc<UpstreamTraffic> {
-        let mut flows = self.0.flows.lock();
+    /// Returns the counters of an upstream; `None` is an upstream that depends on arguments.
+    pub(crate) fn for_upstream(&self, upstream: Option<Arc<str>>) -> Arc<UpstreamTraffic> {
+        let mut upstreams = self.0.upstreams.lock();
         let name = upstream.unwrap_or_else(|| OTHER.into());
-        if let Some(known) = flows.get(&name) {
+        if let Some(known) = upstreams.get(&name) {
             return known.clone();
         }
-        flows.retain(|_, flow| Arc::strong_count(flow) > 1);
-        let name = if flows.len() < MAX_UPSTREAMS {
+        upstreams.retain(|_, upstream| Arc::strong_count(upstream) > 1);
+        let name = if upstreams.len() < MAX_UPSTREAMS {
             name
         } else {
             OTHER.into()
         };
-        let flow = || {
+        let new = || {
             Arc::new(UpstreamTraffic {
                 n_running: AtomicU64::new(0),
                 n_requests: self.0.n_requests.clone(),
             })
         };
-        flows.entry(name).or_insert_with(flow).clone()
+        upstreams.entry(name).or_insert_with(new).clone()
     }
 
-    pub(crate) fn counting(&self) -> CountConnectionsLayer {
+    pub(crate) fn layer(&self) -> CountConnectionsLayer {
         CountConnectionsLayer(self.clone())
     }
 }
 
 impl UpstreamTraffic {
-    /// Counts a request until what is returned is dropped.
+    /// Counts a request until the returned guard is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> RequestGuard {
         self.n_running.fetch_add(1, Ordering::Relaxed);
         self.n_requests.fetch_add(1, Ordering::Relaxed);

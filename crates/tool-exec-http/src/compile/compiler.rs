@@ -22,14 +22,14 @@ use crate::{
     },
 };
 
-/// Makes a plan from settings, collecting problems on the way.
+/// Compiles settings to a plan, and collects the problems in them.
 pub(crate) struct Compiler<'a> {
     pub settings: &'a Settings,
     pub problems: &'a mut Problems,
 }
 
 impl Compiler<'_> {
-    /// The plan, if there is an address and a method; it counts only if there are no problems.
+    /// Returns the plan, or `None` without a URL or a method. The plan is valid only if there are no problems.
     pub(crate) fn plan(mut self, descriptor: &Descriptor, options: &HttpExecutorOptions) -> Option<Plan> {
         let settings = self.settings;
         let address = self.address();
@@ -178,7 +178,7 @@ impl Compiler<'_> {
         pairs
     }
 
-    /// The headers in the order in which a later one replaces an earlier one of the same name.
+    /// Returns the headers. A later one replaces an earlier one of the same name.
     fn headers(&mut self) -> Vec<HeaderTemplate> {
         let mut headers = Vec::new();
         let empty = RequestMapping::default();
@@ -220,8 +220,8 @@ impl Compiler<'_> {
         Some(name)
     }
 
-    /// Every reference once, and those among them whose values are secrets. The headers from the environment come in
-    /// here: what a bare name means depends on the other references.
+    /// Returns every reference once, and the set of those whose values are secrets. Also adds the headers from the
+    /// environment, since the meaning of a bare name depends on the other references.
     fn references(
         &mut self,
         address: &UrlTemplate,
@@ -254,7 +254,7 @@ impl Compiler<'_> {
         (references, secrets)
     }
 
-    /// Adds the headers from the environment, and the variables that are only needed.
+    /// Adds the headers from the environment, and references to variables that are only required.
     fn environment_headers(&mut self, headers: &mut Vec<HeaderTemplate>, references: &mut Vec<Reference>) {
         let mut named: HashSet<String> = references
             .iter()
@@ -290,7 +290,7 @@ impl Compiler<'_> {
             if shaped {
                 self.problems.add(
                     "/request",
-                    "a body is given already: `body_mapping` and `static_body` have no use",
+                    "a body is already set: `body_mapping` and `static_body` have no effect",
                 );
             }
             return RequestContent::Template(body);
@@ -298,10 +298,8 @@ impl Compiler<'_> {
         used.extend(request.iter().flat_map(|request| request.exclude.iter().cloned()));
         if !with_body {
             if shaped {
-                self.problems.add(
-                    "/request",
-                    format!("a `{method}` request has no body to be mapped"),
-                );
+                self.problems
+                    .add("/request", format!("a `{method}` request has no body to map"));
             }
             return if request.is_none() && self.settings.query.is_empty() {
                 RequestContent::RestAsQuery { used }

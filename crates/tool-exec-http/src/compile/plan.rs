@@ -22,7 +22,7 @@ use crate::{
     template::{BodyTemplate, HeaderTemplate, QueryParam, TextTemplate, UrlTemplate},
 };
 
-/// A tool's settings, read and judged: all that a call needs.
+/// Compiled and validated settings of a tool: everything that a call needs.
 pub(crate) struct Plan {
     pub tool: std::sync::Arc<str>,
     pub method: Method,
@@ -30,11 +30,11 @@ pub(crate) struct Plan {
     pub query: Vec<QueryParam>,
     pub headers: Vec<HeaderTemplate>,
     pub content: RequestContent,
-    /// The header by which the upstream is told the idempotency key.
+    /// Header that carries the idempotency key.
     pub key_header: Option<HeaderName>,
-    /// Every reference once: they are resolved before anything is rendered.
+    /// All references, each once. They are resolved before anything is rendered.
     pub references: Vec<Reference>,
-    /// Those whose values are hidden in results as well.
+    /// References whose values are hidden in results as well.
     pub secrets: HashSet<Reference>,
     pub expected: ExpectedStatus,
     pub selection: Option<ResultSelection>,
@@ -43,36 +43,36 @@ pub(crate) struct Plan {
     pub read_timeout: Option<Duration>,
     pub client: ClientKey,
     pub max_response_bytes: usize,
-    /// The key of the configuration that says so.
+    /// Configuration key that sets this limit.
     pub max_response_key: &'static str,
     pub max_request_bytes: usize,
     pub redirects: Redirects,
 }
 
-/// What the body is, or where the arguments go that nothing else uses.
+/// Source of the body, or the place of the arguments that no other part uses.
 pub(crate) enum RequestContent {
     None,
     Template(BodyTemplate),
-    /// The arguments that nothing else uses are the body.
+    /// The arguments that no other part uses are the body.
     Rest {
         used: BTreeSet<String>,
         fixed: Vec<(String, RawJson)>,
         mapping: Option<Mapping>,
     },
-    /// The arguments that nothing else uses are query parameters.
+    /// The arguments that no other part uses are query parameters.
     RestAsQuery {
         used: BTreeSet<String>,
     },
 }
 
-/// The part of the response that is the result.
+/// Selects the part of the response that is the result.
 pub(crate) enum ResultSelection {
     Path(ResponsePath),
     Mapping(Mapping),
 }
 
 impl Plan {
-    /// The names of the fields that are hidden: those of the executor's settings and those of the tool's.
+    /// Returns the names of the fields to hide, from the executor's settings and the tool's.
     pub(crate) fn hidden_fields<'a>(&'a self, of_tool: &'a [String]) -> Cow<'a, [String]> {
         match (&*self.redact, of_tool) {
             (own, []) => own.into(),
@@ -81,7 +81,7 @@ impl Plan {
         }
     }
 
-    /// Reads a tool's settings, or tells every problem that they have.
+    /// Compiles a tool's settings, or returns every problem in them.
     pub(crate) fn compile(
         descriptor: &Descriptor,
         options: &HttpExecutorOptions,
@@ -103,7 +103,7 @@ impl Plan {
         }
     }
 
-    /// The headers and parameters whose values are written out, with them.
+    /// Returns the headers and parameters with literal values.
     fn written(&self) -> impl Iterator<Item = (&str, &str)> {
         let headers = self
             .headers
@@ -113,7 +113,7 @@ impl Plan {
         headers.chain(pairs.filter_map(QueryParam::written))
     }
 
-    /// Judges what only the whole shows: names of arguments, references, where the address leads.
+    /// Validates everything that needs the whole plan: names of arguments, references, the address of the upstream.
     fn validate(
         &self,
         descriptor: &Descriptor,
@@ -169,7 +169,7 @@ impl Plan {
         }
     }
 
-    /// An argument that the tool does not declare is a misspelt one, or braces that were meant as they are.
+    /// Reports arguments that the tool does not declare: misspelt ones, or braces that were meant literally.
     fn validate_arguments(&self, descriptor: &Descriptor, problems: &mut Problems) {
         let schema = &descriptor.input_schema;
         let open = [
@@ -206,7 +206,7 @@ impl Plan {
                     TextTemplate::parse(text).is_ok_and(|text| text.arguments().any(|other| other == name))
                 };
                 let place = pointer_of(&descriptor.executor.config, &names);
-                problems.hint(place, format!("`{{{name}}}` is no argument of the tool"), hint);
+                problems.hint(place, format!("the tool has no argument `{{{name}}}`"), hint);
             }
         }
     }
@@ -222,7 +222,7 @@ impl Plan {
     }
 }
 
-/// Where a reference stands: in a text, or as the variable of a header from the environment.
+/// Returns the JSON Pointer of a reference: of a text with it, or of a header from the environment.
 fn pointer_of_reference(config: &Value, reference: &Reference) -> String {
     pointer_of(config, &|text| {
         TextTemplate::fixed(text).is_ok_and(|text| text.references().any(|other| other == reference))
@@ -230,7 +230,8 @@ fn pointer_of_reference(config: &Value, reference: &Reference) -> String {
     })
 }
 
-/// Whether a URL may lead where requests may go, as far as it shows without a look-up.
+/// Returns `false` if the URL's host is an address or a loopback name that is not allowed. Other names are checked when they
+/// are resolved.
 pub(crate) fn is_allowed_url(url: &url::Url, reach: &AddressPolicy) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => reach.allows(&address.to_string(), address.into()),
@@ -245,13 +246,13 @@ pub(crate) fn is_allowed_url(url: &url::Url, reach: &AddressPolicy) -> bool {
 }
 
 impl Plan {
-    /// What the body's bytes are made for: the type that the settings name, JSON if they name none.
+    /// Returns the media type that the settings name for the body, or `None` for JSON.
     pub(crate) fn content_type(&self) -> Option<&str> {
         let header = self.headers.iter().rfind(|header| header.name == CONTENT_TYPE);
         header.and_then(|header| header.value.literal())
     }
 
-    /// Whether the settings give a header themselves.
+    /// Returns `true` if the settings contain this header.
     pub(crate) fn has_header(&self, name: &HeaderName) -> bool {
         self.headers.iter().any(|header| header.name == name)
     }

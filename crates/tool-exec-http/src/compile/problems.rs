@@ -6,7 +6,7 @@ use tool_core::PrepareError;
 
 use super::settings::{KeySettings, RequestMapping, ResponseMapping, Settings};
 
-/// The problems of one tool's settings, collected so that a reader sees all of them at once.
+/// Problems in one tool's settings, collected so that an operator sees all of them at once.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(pub Vec<PrepareError>);
 
@@ -24,18 +24,18 @@ impl Problems {
         self.0.push(PrepareError::at(pointer, message).with_hint(hint));
     }
 
-    /// Keeps the value, or the problem under its place.
+    /// Returns the value, or records the problem under this JSON Pointer.
     pub(crate) fn keep<T>(&mut self, pointer: &str, result: Result<T, String>) -> Option<T> {
         result.map_err(|message| self.add(pointer, message)).ok()
     }
 }
 
-/// A JSON Pointer to a member.
+/// Returns the JSON Pointer (RFC 6901) of a member.
 pub(crate) fn pointer(parent: &str, key: &str) -> String {
     format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Where in the settings the first text stands that `is_it` holds for; the settings' root if there is none.
+/// Returns the JSON Pointer of the first text that matches, or of the settings' root if none does.
 pub(crate) fn pointer_of(config: &Value, is_it: &dyn Fn(&str) -> bool) -> String {
     fn find(value: &Value, place: &str, is_it: &dyn Fn(&str) -> bool) -> Option<String> {
         match value {
@@ -54,7 +54,7 @@ pub(crate) fn pointer_of(config: &Value, is_it: &dyn Fn(&str) -> bool) -> String
     find(config, "", is_it).unwrap_or_default()
 }
 
-/// Reads the settings; what cannot be read is left at its default and reported.
+/// Reads the settings. Keys that cannot be read are reported and keep their defaults.
 pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings {
     let Value::Object(members) = config else {
         problems.add("", "the settings of an `http` tool must be an object");
@@ -77,15 +77,15 @@ pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings
     })
 }
 
-/// The settings' JSON Schema.
+/// Returns the JSON Schema of the settings.
 pub(crate) fn settings_schema() -> RawJson {
     RawJson::from(schema_for!(Settings).to_value())
 }
 
 type Check = fn(&mut Map<String, Value>, &str, &mut Problems);
 
-/// Takes out of `members` whatever `T` does not know or cannot read, and reports it. Every field of `T` has a
-/// default, so that one field at a time can be tried.
+/// Removes from `members` the keys that `T` does not know or cannot read, and reports them. Every field of `T` has a
+/// default, so that each field can be tried alone.
 fn checked<T: DeserializeOwned + schemars::JsonSchema>(
     members: &mut Map<String, Value>,
     parent: &str,
@@ -117,7 +117,7 @@ fn checked<T: DeserializeOwned + schemars::JsonSchema>(
     });
 }
 
-/// The name among `known` that was probably meant.
+/// Returns the known name that was probably meant, by Damerau-Levenshtein distance.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| -> String {
         let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));

@@ -13,7 +13,7 @@ use crate::{
     template::{HeaderError, QueryParam, ReservedNames, Scope, TemplateError, UrlError, push_value},
 };
 
-/// The request of one call.
+/// Request of one call.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub method: Method,
@@ -22,12 +22,12 @@ pub(crate) struct Request {
     pub body: Option<Bytes>,
 }
 
-/// The headers of W3C Trace Context.
+/// Headers of W3C Trace Context.
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 impl Request {
-    /// Says which trace it belongs to, unless the tool's own headers do.
+    /// Adds the trace context, unless the tool's own headers contain one.
     pub(crate) fn set_trace(&mut self, trace: &TraceContext) {
         if self.headers.contains_key(TRACE_PARENT) {
             return;
@@ -40,31 +40,32 @@ impl Request {
         }
     }
 
-    /// Turns to another place. As browsers do, only 307 and 308 keep the method and the body: after any other the request is
-    /// over, which is what is returned, and this is one to look there.
+    /// Changes the request to the target of a redirect. As in browsers, only 307 and 308 keep the method and the body (Fetch
+    /// Standard, HTTP-redirect fetch). Any other status turns the request into a `GET`, and `true` is returned: the upstream
+    /// then processed the original request.
     pub(crate) fn follow_to(&mut self, url: Url, status: StatusCode) -> bool {
         self.url = url;
-        let is_over =
+        let was_processed =
             !matches!(status.as_u16(), 307 | 308) && !matches!(self.method, Method::GET | Method::HEAD);
-        if is_over {
+        if was_processed {
             self.method = Method::GET;
             self.body = None;
             self.headers.remove(CONTENT_TYPE);
             self.headers.remove(CONTENT_LENGTH);
         }
-        is_over
+        was_processed
     }
 }
 
 impl Plan {
-    /// Makes the request of one call. Messages name arguments and settings, never a value.
+    /// Builds the request of one call. Error messages name arguments and settings, never a value.
     pub(crate) fn request(&self, scope: &Scope<'_>) -> Result<Request, ToolError> {
         let mut url = self.address.render(scope).map_err(|error| match error {
             UrlError::Arguments(unusable) => refused(&unusable),
             UrlError::Values(reason) => operator(format!("the tool's address {reason}")),
         })?;
         let mut fixed = ReservedNames::default();
-        // An address from a `${…}` value may bring parameters of its own.
+        // A URL from a `${…}` value may have parameters of its own.
         url.query_pairs().for_each(|(name, _)| fixed.add(&name));
         let pairs = self.address.query.iter().chain(&self.query);
         pairs
@@ -104,7 +105,7 @@ impl Plan {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         if body.is_none() && matches!(self.method, Method::POST | Method::PUT | Method::PATCH) {
-            // Some servers insist on being told that there is none.
+            // Some servers require the header if there is no body.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         headers
@@ -130,7 +131,7 @@ impl Plan {
                     .map_err(|error| {
                         ToolError::new(
                             ErrorKind::InvalidArguments,
-                            format!("the body cannot be made: {error}"),
+                            format!("the request body cannot be built: {error}"),
                         )
                     })?
             }
@@ -139,7 +140,7 @@ impl Plan {
                 if !fixed.is_empty() {
                     let mut names = ReservedNames::default();
                     fixed.iter().for_each(|(name, _)| names.add(name));
-                    // One of the very name is replaced below.
+                    // An argument of exactly this name is replaced below.
                     let is_fixed = |name: &str| fixed.iter().any(|(key, _)| key == name);
                     for (name, _) in rest.members().filter(|(name, _)| !is_fixed(name)) {
                         names.refuse(&name, &name)?;
@@ -176,7 +177,7 @@ impl Plan {
     }
 }
 
-/// The arguments that nothing else uses, each as it was written.
+/// Returns the arguments that no other part uses, each with its original bytes.
 fn rest(scope: &Scope<'_>, used: &std::collections::BTreeSet<String>) -> Result<RawJson, ToolError> {
     let members: Vec<(&str, RawJson)> = scope
         .arguments
@@ -187,7 +188,7 @@ fn rest(scope: &Scope<'_>, used: &std::collections::BTreeSet<String>) -> Result<
     RawJson::object().with_members(&members).map_err(internal)
 }
 
-/// A body as its type wants it: a form, a text, or JSON.
+/// Encodes a body for its media type: a form, plain text, or JSON.
 fn encode_body(raw: &RawJson, content_type: Option<&str>) -> Bytes {
     let essence = content_type
         .and_then(|text| text.split(';').next())
@@ -240,7 +241,7 @@ fn header_refused(error: HeaderError) -> ToolError {
     match error {
         HeaderError::Argument(unusable) => refused(&unusable),
         HeaderError::Value(name) => operator(format!(
-            "the configured value of the header `{name}` holds characters that a header cannot"
+            "the configured value of the header `{name}` contains characters that are not allowed in a header"
         )),
     }
 }
@@ -258,7 +259,7 @@ fn too_large(limit: usize) -> ToolError {
     ToolError::new(ErrorKind::InvalidArguments, message)
 }
 
-/// A value that an operator gave does not fit: no caller can help it.
+/// Error for an invalid value of the operator, which no caller can fix.
 fn operator(message: String) -> ToolError {
     ToolError::new(ErrorKind::Auth, message).with_no_retry()
 }

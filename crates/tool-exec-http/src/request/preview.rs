@@ -1,4 +1,4 @@
-//! Requests for people to look at: as they would be sent, without secrets.
+//! Previews of requests: as they would be sent, without secrets.
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write};
 
@@ -17,21 +17,21 @@ use crate::{
     compile::is_allowed_url,
 };
 
-/// A value shorter than this is searched for only where it may stand in a text that was made with it.
+/// Minimum length of a secret that is searched for, in bytes, if the request was built without secrets.
 const MIN_LENGTH: usize = 4;
-/// Schemes of authentication (RFC 9110, section 11.1) that are shown beside what they hide.
+/// Authentication schemes (RFC 9110, section 11.1) that are shown before the hidden credentials.
 const SCHEMES: [&str; 4] = ["basic", "bearer", "digest", "token"];
 
 impl HttpTool {
-    /// The request of a call as it would be sent, without secrets.
+    /// Builds the request of a call as it would be sent, without secrets.
     ///
-    /// Secrets are never put in where the request can be made with a marker in their place. Where it cannot, for example since
-    /// one is a part of the host, they are searched for in it.
+    /// The request is built with markers instead of secrets. If that fails, for example since a secret is part of the host, it
+    /// is built with the secrets, which are then searched for and hidden.
     pub(crate) async fn build_preview(&self, cx: &CallContext) -> Result<Preview, ToolError> {
         let plan = &*self.plan;
         let values = self.values().await?;
         let request = self.request(cx, &values)?;
-        if !is_allowed_url(&request.url, self.clients.reach(plan.client)) {
+        if !is_allowed_url(&request.url, self.clients.address_policy(plan.client)) {
             return Err(not_allowed());
         }
         let is_secret = |reference: &Reference| plan.secrets.contains(reference);
@@ -75,7 +75,7 @@ impl HttpTool {
         headers.sort();
         let body = request.body.as_ref().map(|body| {
             let text = String::from_utf8_lossy(body);
-            // Fields are hidden in JSON alone: any other body has none.
+            // Fields are hidden in JSON only; other bodies have none.
             let json = RawJson::parse(text.clone().into_owned()).ok();
             let text = json.map_or(text, |json| Cow::Owned(hide_fields(&json, fields).to_string()));
             hide(&unmarked(&text))
@@ -98,7 +98,7 @@ impl HttpTool {
         }
     }
 
-    /// The value of a header; all of one whose name says that it is a secret is hidden but the scheme.
+    /// Returns the value of a header. If the header's name is that of a secret, everything but the scheme is hidden.
     fn header(&self, name: &HeaderName, value: &HeaderValue, hide: &impl Fn(&str) -> String) -> String {
         let value = String::from_utf8_lossy(value.as_bytes());
         let is_key = self.plan.key_header.as_ref() == Some(name);
@@ -114,7 +114,7 @@ impl HttpTool {
     }
 }
 
-/// A text in which the marker stands as it is, and not as an address or a form writes it.
+/// Returns the text with decoded markers: URLs and forms percent-encode them.
 fn unmarked(text: &str) -> String {
     text.replace("%5Bredacted%5D", Preview::HIDDEN)
 }

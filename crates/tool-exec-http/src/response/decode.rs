@@ -6,10 +6,10 @@ use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{ErrorKind, ToolError};
 
-/// What a response's headers say of its body.
+/// Media type and charset of a body, from the `Content-Type` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MediaType {
-    /// Such as `application/json`, in small letters; empty if nothing is said.
+    /// Type and subtype such as `application/json`, in lower case. Empty without the header.
     pub essence: String,
     charset: Option<&'static Encoding>,
 }
@@ -55,10 +55,10 @@ impl MediaType {
     }
 }
 
-/// Makes the result of a body.
+/// Converts a body to a result.
 ///
-/// JSON stays as it was written. Text that is a JSON object or array counts as JSON whatever it is called; other text
-/// becomes a JSON string, nothing becomes null. Anything else becomes `{"mime_type": …, "data": …}` with the bytes in
+/// JSON keeps its original bytes. Text that is a JSON object or array counts as JSON, whatever its media type. Other text
+/// becomes a JSON string, and an empty body null. Any other body becomes `{"mime_type": …, "data": …}` with the bytes in
 /// base64.
 pub(crate) fn decode_body(body: Bytes, media: &MediaType) -> Result<RawJson, ToolError> {
     if body.iter().all(u8::is_ascii_whitespace) {
@@ -104,13 +104,14 @@ fn json(body: Bytes, media: &MediaType) -> Result<RawJson, ToolError> {
     parsed.map_err(|error| {
         ToolError::new(
             ErrorKind::Protocol,
-            format!("the upstream's answer is no usable JSON: {error}"),
+            format!("the upstream's answer is not usable JSON: {error}"),
         )
         .with_source(error)
     })
 }
 
-/// A body as text, by its byte order mark, else by what it is said to be; and whether something did not fit.
+/// Decodes a body as text, by its byte order mark or else by its charset (WHATWG Encoding Standard). Also returns `true` if
+/// malformed bytes were replaced.
 pub(crate) fn decode(body: &[u8], media: &MediaType) -> (String, bool) {
     let (text, _, faulty) = media.charset.unwrap_or(UTF_8).decode(body);
     (text.into_owned(), faulty)

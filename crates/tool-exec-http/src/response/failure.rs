@@ -16,23 +16,24 @@ use super::{
 };
 use crate::{call::not_allowed, client::is_refused, redaction::SecretMasks};
 
-/// Why an exchange gave no result.
+/// Failure of an exchange.
 pub(crate) enum Failure {
-    /// It is known what happened.
+    /// The cause is known.
     Known(ToolError),
-    /// The request may have left and was not answered: whether the tool ran depends on how far it got.
+    /// The request may have been sent and was not answered. The dispatch state decides whether the tool may have run.
     Unanswered(ErrorKind, String, Option<Cause>),
 }
 
-/// What caused a failed exchange, without the addresses and URLs that the client's own errors show.
+/// Cause of a failed exchange, without the addresses and URLs in the client's own errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Cause(String);
 
-/// How much of an error's body is read, and how much of it is shown.
+/// Maximum number of bytes that are read of the body of an error.
 const MAX_READ: usize = 8 << 10;
+/// Maximum length of the excerpt in the message, in bytes.
 const MAX_SHOWN: usize = 300;
-/// How long its body is waited for.
+/// Timeout of reading the body of an error.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 impl Failure {
@@ -51,7 +52,7 @@ impl From<ToolError> for Failure {
     }
 }
 
-/// The error for a connection that could not be made: nothing was sent.
+/// Error for a connection that could not be established, so that no byte was sent.
 pub(crate) fn not_connected(error: &reqwest::Error) -> ToolError {
     if is_refused(error) {
         return not_allowed();
@@ -70,7 +71,7 @@ pub(crate) fn not_connected(error: &reqwest::Error) -> ToolError {
     .with_source(Cause(reason))
 }
 
-/// The failure of an exchange that broke off after it had a connection.
+/// Failure of an exchange that was interrupted after the connection was established.
 pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     let protocol = chain(error)
         .filter_map(|error| error.downcast_ref::<hyper::Error>())
@@ -84,11 +85,11 @@ pub(crate) fn broken(error: &reqwest::Error) -> Failure {
         let message = "the upstream's answer cannot be decompressed or was cut off".to_owned();
         return Failure::Unanswered(ErrorKind::Unavailable, message, Some(Cause(reason)));
     }
-    let message = format!("the exchange with the upstream broke off: {reason}");
+    let message = format!("the exchange with the upstream failed: {reason}");
     Failure::Unanswered(ErrorKind::Unavailable, message, Some(Cause(reason)))
 }
 
-/// What the operating system or the protocol says, in words that hold no address.
+/// Returns the reason of the operating system or the protocol, without addresses.
 fn reason_of(error: &reqwest::Error) -> Option<String> {
     chain(error).find_map(|error| {
         if let Some(error) = error.downcast_ref::<hyper::Error>() {
@@ -97,7 +98,7 @@ fn reason_of(error: &reqwest::Error) -> Option<String> {
         }
         let error = error.downcast_ref::<io::Error>()?;
         match error.kind() {
-            // The reason itself may hold host names.
+            // The reason itself may contain host names.
             _ if error.to_string().starts_with("invalid peer certificate") => {
                 Some("its TLS certificate is not accepted".to_owned())
             }
@@ -112,7 +113,7 @@ fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)>
     std::iter::successors(Some(first), |&error| error.source())
 }
 
-/// The error for an answer whose status is not expected, with a short part of what it says.
+/// Error for a response with an unexpected status, with an excerpt of its body.
 pub(crate) async fn error_response(
     mut response: Response,
     hidden: &[String],
@@ -121,8 +122,8 @@ pub(crate) async fn error_response(
 ) -> ToolError {
     let status = response.status();
     let media = MediaType::from_headers(response.headers());
-    let told = response.headers().get(RETRY_AFTER);
-    let wait = told.and_then(|told| retry_after(told.to_str().ok()?, now));
+    let header = response.headers().get(RETRY_AFTER);
+    let wait = header.and_then(|header| retry_after(header.to_str().ok()?, now));
     let (body, whole) = read_some(&mut response).await;
     let text = decode(&body, &media).0;
     let detail = Some(&text)
@@ -132,7 +133,7 @@ pub(crate) async fn error_response(
     let text = masks.message(&text);
     let shown = match &detail {
         Some(raw) => excerpt(raw.as_str()),
-        // A part of something that has hidden fields cannot be told from the rest.
+        // Hidden fields cannot be found in a part of a document.
         None if !hidden.is_empty() => String::new(),
         None => excerpt(&text),
     };
@@ -145,7 +146,7 @@ pub(crate) async fn error_response(
     if error.kind() == ErrorKind::Auth && !refuses_credentials(status) {
         error = error.with_no_retry();
     }
-    // The request was not taken, which says nothing of how the upstream is.
+    // The upstream did not process the request, so the error does not count for its health.
     if status.is_client_error() && error.kind().counts_for_breaker() {
         error = error.ignored_by_health();
     }
@@ -158,20 +159,20 @@ pub(crate) async fn error_response(
     }
 }
 
-/// The error of an answer that may leave open whether the tool has run, such as a gateway's.
+/// Turns an error into `outcome_unknown` if the tool may have run, as after a gateway's response, and must not run twice.
 pub(crate) fn with_unknown_outcome(error: ToolError, cx: &CallContext) -> ToolError {
-    let told = cx.unanswered(error.kind(), error.message());
-    if told.kind() != ErrorKind::OutcomeUnknown {
+    let unanswered = cx.unanswered(error.kind(), error.message());
+    if unanswered.kind() != ErrorKind::OutcomeUnknown {
         return error;
     }
     match error.detail() {
-        Some(detail) => told.with_detail(detail.clone()),
-        None => told,
+        Some(detail) => unanswered.with_detail(detail.clone()),
+        None => unanswered,
     }
 }
 
-/// The start of a body, and whether it is the whole body. An upstream that is slow with it or breaks off has still
-/// answered.
+/// Reads the start of a body, and returns `true` if that is the whole body. A slow or truncated body is not an error: the
+/// upstream has answered.
 async fn read_some(response: &mut Response) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     let whole = timeout(MAX_WAIT, async {
@@ -196,7 +197,7 @@ fn name_of(status: StatusCode) -> String {
     }
 }
 
-/// A short, single line without control characters.
+/// Returns a short excerpt in a single line, without control characters.
 fn excerpt(text: &str) -> String {
     let mut shown = String::new();
     for word in text.split_whitespace() {

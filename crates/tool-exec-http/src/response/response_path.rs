@@ -4,38 +4,39 @@ use raw_json::{JsonKind, RawJson};
 use serde_json::Value;
 use serde_json_path::{JsonPath, PathElement};
 
-/// The part of a response that is the result: a JSONPath (RFC 9535).
+/// JSONPath (RFC 9535) to the part of a response that is the result.
 ///
-/// The path is looked up in a parsed tree, and what it finds is cut out of the text, so that every number keeps its
+/// The path is evaluated on a parsed tree, and its matches are copied from the text, so that every number keeps its
 /// digits.
 #[derive(Debug, Clone)]
 pub(crate) struct ResponsePath {
     path: JsonPath,
-    /// Whether it names one place at most.
+    /// `true` for a singular query (RFC 9535, section 2.3.5.1), which has one match at most.
     singular: bool,
-    /// How many values a response may have for the path to be looked up in it.
+    /// Maximum number of values in a response on which the path is evaluated.
     max_values: usize,
 }
 
-/// Why a path gives nothing.
+/// Error of evaluating a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathError {
-    /// The response has more values than a path of this kind is looked up in.
+    /// The response has too many values for a path of this cost.
     TooLarge,
 }
 
 const MAX_LENGTH: usize = 1024;
 const MAX_NESTING: usize = 16;
-/// `..` visits every value once; a second one would visit each of them for each.
+/// Maximum number of `..`. One visits every value; a second one would visit all of them for each.
 const MAX_DESCENTS: usize = 1;
-/// A list of selectors multiplies what is found.
+/// Maximum number of selectors, since a list of them multiplies the matches.
 const MAX_SELECTORS: usize = 16;
 const MAX_VALUES: usize = 1_000_000;
-/// A pattern is compiled anew for every value, and a filter from `$` walks the response for every value.
+/// Maximum number of values for costly paths: a pattern is compiled again for every value, and a filter from `$` walks the
+/// response for every value.
 const MAX_VALUES_COSTLY: usize = 10_000;
 
 impl ResponsePath {
-    /// Reads a path. One that could take longer than in proportion to the response is refused.
+    /// Parses a path. Refuses paths whose time could grow faster than the response.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let shape = PathCost::estimate(text);
         if text.len() > MAX_LENGTH || shape.nesting > MAX_NESTING {
@@ -45,12 +46,12 @@ impl ResponsePath {
         }
         if shape.descents > MAX_DESCENTS {
             return Err(format!(
-                "must not have more than {MAX_DESCENTS} `..`: it takes too long"
+                "must not have more than {MAX_DESCENTS} `..`, which takes too long"
             ));
         }
         if shape.selectors > MAX_SELECTORS {
             return Err(format!(
-                "must not list more than {MAX_SELECTORS} selectors: it takes too long"
+                "must not list more than {MAX_SELECTORS} selectors, which takes too long"
             ));
         }
         let path = JsonPath::parse(text).map_err(|error| {
@@ -60,7 +61,7 @@ impl ResponsePath {
                 "; it begins with `$`"
             };
             format!(
-                "is no JSONPath: {} at character {}{hint}",
+                "is not a JSONPath: {} at character {}{hint}",
                 error.message(),
                 error.position() + 1
             )
@@ -76,7 +77,7 @@ impl ResponsePath {
         })
     }
 
-    /// What the path finds: the value or null if it names one place, a list otherwise.
+    /// Returns the matches: the value or null for a singular query, a list otherwise.
     pub(crate) fn apply(&self, response: &RawJson, value: &Value) -> Result<RawJson, PathError> {
         if !self.singular && count(value, self.max_values) > self.max_values {
             return Err(PathError::TooLarge);
@@ -95,7 +96,7 @@ impl ResponsePath {
     }
 }
 
-/// What a path costs, read off its text: whatever stands in quotes does not count.
+/// Estimated cost of a path, from its text without quoted parts.
 #[derive(Debug, PartialEq, Eq)]
 struct PathCost {
     singular: bool,
@@ -118,7 +119,7 @@ impl PathCost {
             }
             nesting = nesting.max(open);
         }
-        // A list of selectors has commas, and so has a function's call, which counts as well.
+        // Commas separate selectors and the arguments of functions; both count.
         let selectors = 1 << bare.matches(',').count().min(30);
         let inner_root = bare.rfind('$').is_some_and(|at| at > 0);
         Self {
@@ -131,7 +132,7 @@ impl PathCost {
     }
 }
 
-/// The text with everything in quotes left out.
+/// Removes quoted parts from the text.
 fn without_quotes(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut quote = None;
@@ -150,7 +151,7 @@ fn without_quotes(text: &str) -> String {
     bare
 }
 
-/// How many values there are, counted up to a little more than `limit`.
+/// Counts the values of a tree, and stops just above `limit`.
 fn count(value: &Value, limit: usize) -> usize {
     let mut left = vec![value];
     let mut counted = 0;
@@ -168,10 +169,10 @@ fn count(value: &Value, limit: usize) -> usize {
     counted
 }
 
-/// The places that a path has found, as a tree, so that one pass over the text cuts all of them out.
+/// Locations of all matches as a tree, so that one pass over the text copies all of them.
 #[derive(Default)]
 struct LocationTree<'a> {
-    /// Which of the found parts this place itself is.
+    /// Indexes of the matches at this location.
     here: Vec<usize>,
     members: HashMap<&'a str, Self>,
     elements: HashMap<usize, Self>,
@@ -190,13 +191,13 @@ impl<'a> LocationTree<'a> {
     }
 }
 
-/// Cuts what is wanted out of a value. The depth is bounded by the depth of the text, which was checked.
+/// Copies the matches from a value. Recursion is bounded by the depth of the text, which was checked.
 fn cut(value: &RawJson, wanted: &LocationTree<'_>, parts: &mut [RawJson]) {
     for index in &wanted.here {
         parts[*index] = value.clone();
     }
     if !wanted.members.is_empty() {
-        // Of members with the same key the last one counts, as in the parsed tree.
+        // The last one of several members with the same key counts, as in the parsed tree.
         for (key, member) in value.members() {
             if let Some(wanted) = wanted.members.get(&*key) {
                 cut(&member, wanted, parts);

@@ -2,17 +2,17 @@ use http::StatusCode;
 use serde_json::Value;
 use tool_core::ErrorKind;
 
-/// The statuses that are a success.
+/// Ranges of statuses that are a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedStatus(Vec<(u16, u16)>);
 
 impl ExpectedStatus {
-    /// Any 2xx.
+    /// Returns all 2xx statuses.
     pub(crate) fn success() -> Self {
         Self(vec![(200, 299)])
     }
 
-    /// Reads `200`, `"200"` or `"2xx"`.
+    /// Adds `200`, `"200"` or `"2xx"`.
     pub(crate) fn add(&mut self, value: &Value) -> Result<(), String> {
         let text = match value {
             Value::Number(number) => number.to_string(),
@@ -44,7 +44,7 @@ impl ExpectedStatus {
     }
 }
 
-/// What kind of failure an unexpected status is: the table stands at [`HttpExecutor`](crate::HttpExecutor).
+/// Returns the error kind of an unexpected status, as in the table at [`HttpExecutor`](crate::HttpExecutor).
 pub(crate) fn error_kind(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         401 | 403 | 407 => ErrorKind::Auth,
@@ -56,14 +56,14 @@ pub(crate) fn error_kind(status: StatusCode) -> ErrorKind {
     }
 }
 
-/// Whether a status is that of a gateway to which nothing good came from the server behind it, which may have done what was
-/// asked for or be at it (RFC 9110, sections 15.6.3 and 15.6.5).
+/// Returns `true` if the status is that of a gateway which got no valid response from the server behind it. That server may
+/// have processed the request, or may still do so (RFC 9110, sections 15.6.3 and 15.6.5).
 pub(crate) fn is_gateway_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502 | 504)
 }
 
-/// Whether a status says that other credentials may help. 403 does not: it is often said of one thing and not another, and
-/// a tool works for the rest.
+/// Returns `true` if other credentials may help. That excludes 403, which often concerns a single resource while the tool
+/// works for others.
 pub(crate) fn refuses_credentials(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 407)
 }

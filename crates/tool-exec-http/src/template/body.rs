@@ -3,19 +3,19 @@ use serde_json::Value;
 
 use super::text::{Scope, TemplateError, TextTemplate};
 
-/// A JSON body with arguments in it.
+/// Template of a JSON body.
 #[derive(Debug, Clone)]
 pub(crate) enum BodyTemplate {
-    /// The same in every call.
+    /// Constant JSON.
     Literal(RawJson),
-    /// A text: one that is exactly an argument becomes the argument as it was written.
+    /// Text. If it consists of one argument alone, it becomes the argument with its original bytes.
     Text(TextTemplate),
     Array(Vec<Self>),
     Object(Vec<(String, Self)>),
 }
 
 impl BodyTemplate {
-    /// Reads a body of the settings; problems come with the pointer below the body.
+    /// Parses a body of the settings. Errors have a JSON Pointer relative to the body.
     pub(crate) fn parse(value: &Value) -> Result<Self, (String, String)> {
         if let Value::String(text) = value
             && text.trim_start().starts_with(['{', '['])
@@ -23,7 +23,7 @@ impl BodyTemplate {
         {
             let inner: Value = serde_json::from_str(text).map_err(|error| {
                 let message =
-                    format!("is no JSON: {error}; an argument stands in quotes, as in {{\"n\": \"{{n}}\"}}");
+                    format!("is not JSON: {error}; write arguments in quotes, as in {{\"n\": \"{{n}}\"}}");
                 (String::new(), message)
             })?;
             return Self::parse_at(&inner, "");
@@ -67,7 +67,7 @@ impl BodyTemplate {
         }
     }
 
-    /// Writes the JSON of one call; false, with nothing written, if it is an argument that is absent.
+    /// Writes the JSON of one call. Writes nothing and returns `false` if an argument is absent.
     pub(crate) fn write(&self, out: &mut String, scope: &Scope<'_>) -> Result<bool, TemplateError> {
         match self {
             Self::Literal(raw) => out.push_str(raw.as_str()),

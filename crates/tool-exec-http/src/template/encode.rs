@@ -1,15 +1,15 @@
-//! Percent-encoding: what is inserted into an address can never be read as part of its structure.
+//! Percent-encoding (RFC 3986): an inserted value can never change the structure of a URL.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but RFC 3986's unreserved characters.
+/// All characters but the unreserved ones (RFC 3986, section 2.3).
 const VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// The same, but an operator's value may hold several segments.
+/// Encode set of an operator's value, which may contain several path segments.
 const PATH: &AsciiSet = &VALUE.remove(b'/');
 
 /// Appends text as one path segment or one query value.

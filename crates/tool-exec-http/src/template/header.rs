@@ -3,23 +3,23 @@ use tool_core::{IfUnset, Provider, Reference};
 
 use super::text::{Piece, Scope, TemplateError, TextTemplate};
 
-/// A request header.
+/// Template of a request header.
 #[derive(Debug, Clone)]
 pub(crate) struct HeaderTemplate {
     pub name: HeaderName,
     pub value: TextTemplate,
 }
 
-/// Why a call does not have one of its headers.
+/// Error of rendering a header.
 #[derive(Debug)]
 pub(crate) enum HeaderError {
-    /// An argument does not fit.
+    /// Invalid argument.
     Argument(TemplateError),
-    /// An operator's value does not fit the header of this name.
+    /// Invalid value of the operator in the header of this name.
     Value(HeaderName),
 }
 
-/// Headers that say how a message is framed, routed or compressed: they belong to the client.
+/// Headers about framing, routing and compression, which only the client sets.
 const FORBIDDEN: [&str; 14] = [
     "accept-encoding",
     "connection",
@@ -38,7 +38,7 @@ const FORBIDDEN: [&str; 14] = [
 ];
 
 impl HeaderTemplate {
-    /// Takes a header of the settings.
+    /// Parses a header of the settings.
     pub(crate) fn parse(name: &str, value: &str) -> Result<Self, String> {
         Ok(Self {
             name: check_name(name)?,
@@ -46,7 +46,7 @@ impl HeaderTemplate {
         })
     }
 
-    /// Takes a header in which braces are plain text.
+    /// Parses a header in which braces are plain text.
     pub(crate) fn fixed(name: &str, value: &str) -> Result<Self, String> {
         Ok(Self {
             name: check_name(name)?,
@@ -54,7 +54,7 @@ impl HeaderTemplate {
         })
     }
 
-    /// Refuses an argument that would add a cookie beside those that the operator has set (RFC 6265, section 4.2.1).
+    /// Refuses an argument that would add a cookie to those that the operator has set (RFC 6265, section 4.2.1).
     fn check_cookies(&self, scope: &Scope<'_>) -> Result<(), TemplateError> {
         if self.name != COOKIE || self.value.sole_argument().is_some() {
             return Ok(());
@@ -63,13 +63,13 @@ impl HeaderTemplate {
         match self.value.arguments().find(adds_one) {
             Some(name) => Err(TemplateError::Argument(
                 name.to_owned(),
-                "must not hold `;` or `,`: they would add another cookie".to_owned(),
+                "must not contain `;` or `,`: they would add another cookie".to_owned(),
             )),
             None => Ok(()),
         }
     }
 
-    /// The header of one call; nothing if it names an argument that is absent.
+    /// Renders the header of one call. Returns `None` if one of its arguments is absent.
     pub(crate) fn render(&self, scope: &Scope<'_>) -> Result<Option<HeaderValue>, HeaderError> {
         self.check_cookies(scope).map_err(HeaderError::Argument)?;
         let text = match self.value.plain(scope) {
@@ -77,14 +77,14 @@ impl HeaderTemplate {
             Err(TemplateError::Absent(_)) => return Ok(None),
             Err(unusable) => return Err(HeaderError::Argument(unusable)),
         };
-        // A value that was read from a file or a shell often ends in a line break.
+        // A value from a file or a shell often ends in a line break.
         let Some(mut value) = header_value(text.trim_matches(['\r', '\n', ' ', '\t'])) else {
             let unfit = |name: &&str| scope.text(name).is_ok_and(|text| header_value(&text).is_none());
             let culprit = self.value.arguments().find(unfit);
             return Err(culprit.map_or_else(
                 || HeaderError::Value(self.name.clone()),
                 |name| {
-                    let reason = "holds characters that a header cannot".to_owned();
+                    let reason = "contains characters that are not allowed in a header".to_owned();
                     HeaderError::Argument(TemplateError::Argument(name.to_owned(), reason))
                 },
             ));
@@ -94,16 +94,16 @@ impl HeaderTemplate {
     }
 }
 
-/// A header from the environment.
+/// Header from an environment variable.
 pub(crate) enum EnvironmentHeader {
-    /// The variable's value is this header.
+    /// Header with the variable's value.
     Header(HeaderTemplate),
-    /// The variable is needed; if nothing else uses it, its value is this header.
+    /// Required variable. If no other part uses it, its value becomes this header.
     Needed(Reference, HeaderTemplate),
 }
 
 impl EnvironmentHeader {
-    /// Reads `HeaderTemplate=NAME`, `HeaderTemplate: NAME` or `NAME`.
+    /// Parses `Header=NAME`, `Header: NAME` or `NAME`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (header, variable) = match text.split_once(['=', ':']) {
             Some((header, variable)) => (Some(header.trim()), variable.trim()),
@@ -114,9 +114,7 @@ impl EnvironmentHeader {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if !usable {
-            return Err(format!(
-                "`{variable}` is no usable name of an environment variable"
-            ));
+            return Err(format!("invalid name of an environment variable: `{variable}`"));
         }
         let reference = Reference {
             provider: Provider::Environment,
@@ -142,14 +140,15 @@ impl EnvironmentHeader {
 
 pub(crate) fn check_name(name: &str) -> Result<HeaderName, String> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| format!("`{}` is no header name", name.escape_debug()))?;
+        .map_err(|_| format!("invalid header name `{}`", name.escape_debug()))?;
     if FORBIDDEN.contains(&parsed.as_str()) || parsed.as_str().starts_with("proxy-") {
         return Err(format!("`{parsed}` is set by the client and cannot be given"));
     }
     Ok(parsed)
 }
 
-/// A header's value: visible ASCII, spaces and tabs. Other bytes mean different things to different servers.
+/// Returns a header's value if it consists of visible ASCII, spaces and tabs. Servers interpret other bytes differently
+/// (RFC 9110, section 5.5).
 fn header_value(text: &str) -> Option<HeaderValue> {
     let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
     HeaderValue::from_str(text).ok().filter(|_| plain)
@@ -163,6 +162,6 @@ fn check_value(value: TextTemplate) -> Result<TextTemplate, String> {
     if plain {
         Ok(value)
     } else {
-        Err("holds characters that a header cannot".to_owned())
+        Err("contains characters that are not allowed in a header".to_owned())
     }
 }

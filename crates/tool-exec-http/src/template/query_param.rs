@@ -6,20 +6,20 @@ use super::{
     text::{Piece, Scope, TemplateError, TextTemplate, text_of},
 };
 
-/// A query parameter.
+/// Template of a query parameter.
 #[derive(Debug, Clone)]
 pub(crate) struct QueryParam {
-    /// The name, encoded.
+    /// Percent-encoded name.
     name: String,
     values: Vec<TextTemplate>,
-    /// Whether plain text is encoded already, as in a URL, or not yet.
+    /// `true` if literal text is already encoded, as in a URL.
     encoded: bool,
-    /// Whether the name stands alone, without `=`.
+    /// `true` if the parameter is a name without `=`.
     bare: bool,
 }
 
 impl QueryParam {
-    /// The name and the value, if that is written out and one alone.
+    /// Returns name and value if there is a single, literal value.
     pub(crate) fn written(&self) -> Option<(&str, &str)> {
         match self.values.as_slice() {
             [value] => Some((&self.name, value.literal()?)),
@@ -27,7 +27,7 @@ impl QueryParam {
         }
     }
 
-    /// Reads the part of a URL template after `?`.
+    /// Parses the part of a URL template after `?`.
     pub(crate) fn parse_all(query: &TextTemplate) -> Result<Vec<Self>, String> {
         let mut pairs = vec![(String::new(), None::<Vec<Piece>>)];
         for piece in &query.0 {
@@ -75,7 +75,7 @@ impl QueryParam {
             .collect())
     }
 
-    /// Takes a parameter of the settings.
+    /// Parses a parameter of the settings.
     pub(crate) fn from_setting(name: &str, value: &Value) -> Result<Self, String> {
         let values = match value {
             Value::Array(list) => list.iter().map(setting_text).collect::<Result<_, _>>()?,
@@ -84,7 +84,7 @@ impl QueryParam {
         Ok(Self::new(name, values))
     }
 
-    /// The parameter that has an argument's name and value.
+    /// Creates the parameter with an argument's name and value.
     pub(crate) fn for_argument(name: &str) -> Self {
         Self::new(name, vec![TextTemplate(vec![Piece::Argument(name.to_owned())])])
     }
@@ -100,14 +100,14 @@ impl QueryParam {
         }
     }
 
-    /// The name, if no argument is in a value: the caller has nothing to say of this parameter.
+    /// Returns the name if no value contains an argument, so that the caller cannot change the parameter.
     pub(crate) fn fixed_name(&self) -> Option<&str> {
         let mut pieces = self.values.iter().flat_map(|text| &text.0);
         let is_fixed = !pieces.any(|piece| matches!(piece, Piece::Argument(_)));
         is_fixed.then_some(&self.name)
     }
 
-    /// The name, and the argument that alone is its value.
+    /// Returns the name and the argument that is its whole value.
     pub(crate) fn sole_argument(&self) -> Option<(&str, &str)> {
         let argument = self.values.iter().find_map(TextTemplate::sole_argument)?;
         Some((&self.name, argument))
@@ -117,16 +117,13 @@ impl QueryParam {
         self.values.iter()
     }
 
-    /// Appends the parameter to a query, once for every value that is there.
+    /// Appends the parameter to a query, once for every value that is present.
     pub(crate) fn push_to(&self, query: &mut String, scope: &Scope<'_>) -> Result<(), TemplateError> {
         for text in &self.values {
             if let Some(name) = text.sole_argument() {
                 for value in scope.argument(name).map(elements).unwrap_or_default() {
                     let text = text_of(&value).ok_or_else(|| {
-                        TemplateError::Argument(
-                            name.to_owned(),
-                            "is a text that Unicode does not allow".to_owned(),
-                        )
+                        TemplateError::Argument(name.to_owned(), "is not valid Unicode".to_owned())
                     })?;
                     self.push(query, |out| encode::push_value(out, &text));
                 }
@@ -174,7 +171,7 @@ fn setting_text(value: &Value) -> Result<TextTemplate, String> {
     }
 }
 
-/// The values that an argument stands for: a list's elements without nulls, or the one value itself.
+/// Returns the values of an argument: a list's elements without nulls, or the value itself.
 fn elements(value: &RawJson) -> Vec<RawJson> {
     if value.kind() != JsonKind::Array {
         return vec![value.clone()];

@@ -1,12 +1,13 @@
-//! Names that the operator has set, and arguments that would set them again.
+//! Names of parameters that the operator has set, which arguments must not set again.
 
 use percent_encoding::percent_decode_str;
 use tool_core::{ErrorKind, ToolError};
 
-/// How many layers of percent-encoding upstreams are thought to undo.
+/// Maximum number of layers of percent-encoding that an upstream is assumed to decode.
 const MAX_LAYERS: usize = 4;
 
-/// The names of what the operator has set, as the most lenient upstream reads them.
+/// Names of the parameters that the operator has set, as the most lenient upstream reads them. Prevents HTTP parameter
+/// pollution (OWASP WSTG-INPV-04).
 #[derive(Debug, Default)]
 pub(crate) struct ReservedNames(Vec<String>);
 
@@ -15,7 +16,7 @@ impl ReservedNames {
         self.0.extend(readings(name));
     }
 
-    /// Refuses an argument that some upstream takes for something that is set: it would stand there twice, and upstreams differ
+    /// Refuses an argument that some upstream reads as a name that is set. The parameter would occur twice, and upstreams differ
     /// in which of the two counts.
     pub(crate) fn refuse(&self, argument: &str, sent_as: &str) -> Result<(), ToolError> {
         if !readings(sent_as).iter().any(|reading| self.0.contains(reading)) {
@@ -29,8 +30,8 @@ impl ReservedNames {
     }
 }
 
-/// The names that a name may be read as: decoded, in small letters, without what is in brackets (`role[]`), with the
-/// characters replaced that PHP replaces; and each part of it, if it is cut where a query is.
+/// Returns the names as which a name may be read: decoded, in lower case, without brackets (`role[]`), and with the
+/// characters replaced that PHP replaces. If it contains separators of a query, each part is such a name.
 fn readings(name: &str) -> Vec<String> {
     let mut texts = vec![name.to_owned()];
     for _ in 0..MAX_LAYERS {

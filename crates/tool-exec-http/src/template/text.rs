@@ -3,11 +3,11 @@ use std::{borrow::Cow, collections::HashMap};
 use raw_json::{JsonKind, RawJson};
 use tool_core::{Reference, Secret, Template};
 
-/// A text with `${…}` references and `{argument}` places.
+/// Text with `${…}` references and `{argument}` placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextTemplate(pub Vec<Piece>);
 
-/// A part of a [`TextTemplate`].
+/// Part of a [`TextTemplate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Literal(String),
@@ -15,28 +15,28 @@ pub(crate) enum Piece {
     Argument(String),
 }
 
-/// What the pieces stand for in one call.
+/// Arguments and values of references in one call.
 pub(crate) struct Scope<'a> {
     pub arguments: &'a [(Cow<'a, str>, RawJson)],
     pub values: &'a HashMap<Reference, Secret>,
 }
 
-/// Why a text has no form in one call.
+/// Error of rendering a template with the arguments of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TemplateError {
-    /// An argument that it names is absent or null.
+    /// Absent or null argument, with its name.
     Absent(String),
-    /// An argument that it names cannot stand here; the text says why.
+    /// Argument that is not allowed here, with its name and the reason.
     Argument(String, String),
 }
 
 impl TextTemplate {
-    /// Reads a text with references and arguments.
+    /// Parses a text with references and arguments.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         Self::read(text, true)
     }
 
-    /// Reads a text with references only: braces are plain text.
+    /// Parses a text with references only; braces are plain text.
     pub(crate) fn fixed(text: &str) -> Result<Self, String> {
         Self::read(text, false)
     }
@@ -68,7 +68,7 @@ impl TextTemplate {
         })
     }
 
-    /// The argument's name, if the text is exactly one argument.
+    /// Returns the argument's name if the text consists of one argument alone.
     pub(crate) fn sole_argument(&self) -> Option<&str> {
         match self.0.as_slice() {
             [Piece::Argument(name)] => Some(name),
@@ -76,7 +76,7 @@ impl TextTemplate {
         }
     }
 
-    /// The text without references and arguments, if it has none.
+    /// Returns the text if it has no references and no arguments.
     pub(crate) fn literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
@@ -85,7 +85,7 @@ impl TextTemplate {
         }
     }
 
-    /// The text of this call, with every inserted part passed through `encode`.
+    /// Renders the text of one call, and passes every inserted part through `encode`.
     pub(crate) fn render(
         &self,
         scope: &Scope<'_>,
@@ -107,7 +107,7 @@ impl TextTemplate {
         Ok(out)
     }
 
-    /// The text of this call with everything inserted as it is.
+    /// Renders the text of one call without encoding.
     pub(crate) fn plain(&self, scope: &Scope<'_>) -> Result<String, TemplateError> {
         self.render(scope, |out, inserted| {
             out.push_str(inserted.text());
@@ -116,11 +116,11 @@ impl TextTemplate {
     }
 }
 
-/// Something that is put into a text.
+/// Inserted part of a text.
 pub(crate) enum Inserted<'a> {
-    /// A reference's value.
+    /// Value of a reference.
     Value(&'a str),
-    /// An argument: its name and its text.
+    /// Name and text of an argument.
     Argument(&'a str, &'a str),
 }
 
@@ -133,12 +133,12 @@ impl<'a> Inserted<'a> {
 }
 
 impl Scope<'_> {
-    /// A reference's value: all references of a tool are resolved before anything is rendered.
+    /// Returns a reference's value. All references of a tool are resolved before anything is rendered.
     pub(crate) fn value(&self, reference: &Reference) -> &str {
         self.values.get(reference).map_or("", Secret::expose)
     }
 
-    /// An argument as it was written; nothing if it is absent or null.
+    /// Returns an argument with its original bytes, or `None` if it is absent or null.
     pub(crate) fn argument(&self, name: &str) -> Option<&RawJson> {
         self.arguments
             .iter()
@@ -147,21 +147,17 @@ impl Scope<'_> {
             .filter(|value| value.kind() != JsonKind::Null)
     }
 
-    /// An argument as text.
+    /// Returns an argument as text.
     pub(crate) fn text(&self, name: &str) -> Result<String, TemplateError> {
         let value = self
             .argument(name)
             .ok_or_else(|| TemplateError::Absent(name.to_owned()))?;
-        text_of(value).ok_or_else(|| {
-            TemplateError::Argument(
-                name.to_owned(),
-                "is a text that Unicode does not allow".to_owned(),
-            )
-        })
+        text_of(value)
+            .ok_or_else(|| TemplateError::Argument(name.to_owned(), "is not valid Unicode".to_owned()))
     }
 }
 
-/// A value as text: a string's own characters, anything else as it was written.
+/// Returns a value as text: the characters of a string, the JSON text of any other value.
 pub(crate) fn text_of(value: &RawJson) -> Option<String> {
     if value.kind() == JsonKind::String {
         value.string()
@@ -170,8 +166,8 @@ pub(crate) fn text_of(value: &RawJson) -> Option<String> {
     }
 }
 
-/// Finds `{name}`, `{{.name}}` and `{{name}}` in a text without references. Any other brace is plain text, so that
-/// JSON and query languages can be written as they are.
+/// Finds `{name}`, `{{.name}}` and `{{name}}` in a text without references. Any other brace is plain text, so that JSON and
+/// query languages need no escapes.
 fn split_arguments(text: &str, pieces: &mut Vec<Piece>) {
     let mut rest = text;
     while let Some(open) = rest.find('{') {
@@ -193,14 +189,14 @@ fn split_arguments(text: &str, pieces: &mut Vec<Piece>) {
     push_literal(pieces, rest);
 }
 
-/// `{name}` at the start of a text: the name, and how long it is in all.
+/// Parses `{name}` at the start of a text. Returns the name and the total length.
 fn argument(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix('{')?;
     let name = &inside[..inside.find('}')?];
     is_name(name).then_some((name, name.len() + 2))
 }
 
-/// `{{ .name }}` at the start of a text.
+/// Parses `{{ .name }}` at the start of a text, as in Go templates. Returns the name and the total length.
 fn go_argument(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix("{{")?;
     let end = inside.find("}}")?;

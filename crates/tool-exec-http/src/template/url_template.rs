@@ -7,21 +7,21 @@ use super::{
     text::{Inserted, Piece, Scope, TemplateError, TextTemplate},
 };
 
-/// A URL with references and arguments, taken apart so that each is encoded for the place where it stands.
+/// URL template, split into parts so that every inserted value is encoded for its part.
 #[derive(Debug, Clone)]
 pub(crate) struct UrlTemplate {
-    /// Scheme, host and port: whatever stands before the first `/` or `?` of the path.
+    /// Scheme, host and port: everything before the path and the query.
     origin: TextTemplate,
     path: TextTemplate,
     pub query: Vec<QueryParam>,
 }
 
-/// Why a call has no address.
+/// Error of rendering a URL.
 #[derive(Debug)]
 pub(crate) enum UrlError {
-    /// The arguments do not fit.
+    /// Invalid arguments.
     Arguments(TemplateError),
-    /// The operator's values do not make an address; the text names none of them.
+    /// Values of the operator that do not result in a URL. The text contains none of them.
     Values(&'static str),
 }
 
@@ -32,10 +32,10 @@ impl From<TemplateError> for UrlError {
 }
 
 impl UrlTemplate {
-    /// Reads a URL template.
+    /// Parses a URL template.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.chars().any(char::is_control) {
-            return Err("must not hold control characters".to_owned());
+            return Err("must not contain control characters".to_owned());
         }
         let (origin, path, query) = split(&TextTemplate::parse(text)?)?;
         check_origin(&origin)?;
@@ -54,19 +54,19 @@ impl UrlTemplate {
             path,
             query: QueryParam::parse_all(&query)?,
         };
-        // What needs no value can be judged now; what needs one is judged in every call.
+        // A literal origin is checked now; any other is checked in every call.
         if let Some(origin) = address.origin.literal() {
             check_url(origin).map_err(str::to_owned)?;
         }
         Ok(address)
     }
 
-    /// Whether an argument is part of the host.
+    /// Returns the first argument in the host, if any.
     pub(crate) fn host_argument(&self) -> Option<&str> {
         self.origin.arguments().next()
     }
 
-    /// The host, if it is the same in every call.
+    /// Returns the origin if it is the same in every call.
     pub(crate) fn constant(&self) -> Option<Url> {
         self.origin.literal().and_then(|origin| Url::parse(origin).ok())
     }
@@ -76,7 +76,7 @@ impl UrlTemplate {
         [&self.origin, &self.path].into_iter().chain(query)
     }
 
-    /// The URL of one call, without the query.
+    /// Renders the URL of one call, without the query.
     pub(crate) fn render(&self, scope: &Scope<'_>) -> Result<Url, UrlError> {
         let origin = self.origin.render(scope, |out, inserted| {
             if let Inserted::Argument(name, text) = inserted
@@ -88,7 +88,7 @@ impl UrlTemplate {
             out.push_str(inserted.text());
             Ok(())
         })?;
-        // Judged by itself: with an empty host, the URL standard would take the path's first segment for it.
+        // Checked without the path: if the host is empty, the URL standard takes the path's first segment as the host.
         let base = check_url(&origin).map_err(UrlError::Values)?;
         let mut last = String::new();
         let path = self.path.render(scope, |out, inserted| match inserted {
@@ -110,7 +110,7 @@ impl UrlTemplate {
                 Ok(())
             }
         })?;
-        // Judged when the path is whole: two arguments side by side could make a dot segment that neither is.
+        // Checked on the whole path: two adjacent arguments may form a dot segment that neither of them is.
         if !last.is_empty() && path.split('/').any(is_dots) {
             let reason = "must not make a segment `.` or `..` of the path";
             return Err(TemplateError::Argument(last, reason.to_owned()).into());
@@ -128,7 +128,7 @@ impl UrlTemplate {
     }
 }
 
-/// Cuts a template into origin, path and query.
+/// Splits a template into origin, path and query.
 fn split(text: &TextTemplate) -> Result<(TextTemplate, TextTemplate, TextTemplate), String> {
     let mut parts = [Vec::new(), Vec::new(), Vec::new()];
     let mut place = 0;
@@ -174,7 +174,7 @@ fn push(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// An argument may be part of a host's name, never of the scheme, the user or the port.
+/// Checks that arguments are part of the host's name, never of the scheme, the user or the port.
 fn check_origin(origin: &TextTemplate) -> Result<(), String> {
     let mut before = String::new();
     for piece in &origin.0 {
@@ -185,35 +185,35 @@ fn check_origin(origin: &TextTemplate) -> Result<(), String> {
                 let host = before.split_once("://").map(|(_, host)| host);
                 if host.is_none_or(|host| host.contains(['@', ':']) || host.contains("${}")) {
                     return Err(format!(
-                        "`{{{name}}}` must not stand here: an argument may be part of the host's name, the path or the query"
+                        "`{{{name}}}` is not allowed here: an argument may be part of the host's name, the path or the query"
                     ));
                 }
             }
         }
     }
     if before.contains('@') {
-        return Err("must not hold a user or password; put them into a header".to_owned());
+        return Err("must not contain a user or password; put them into a header".to_owned());
     }
     Ok(())
 }
 
-/// Reads a finished URL and checks what must hold of every one.
+/// Parses a rendered URL and checks it.
 pub(crate) fn check_url(text: &str) -> Result<Url, &'static str> {
-    // The URL standard drops tabs and line breaks silently; here they are a sign of an injection.
+    // The WHATWG URL Standard removes tabs and line breaks silently; here they indicate an injection.
     if text.chars().any(char::is_control) {
-        return Err("holds control characters");
+        return Err("contains control characters");
     }
     let url = Url::parse(text).map_err(|_| "is not a URL")?;
     check_parsed(&url)?;
     Ok(url)
 }
 
-/// Checks what must hold of every URL: `http` or `https`, a host, no user.
+/// Checks a URL: scheme `http` or `https`, a host, no user, no fragment.
 pub(crate) fn check_parsed(url: &Url) -> Result<(), &'static str> {
     if !matches!(url.scheme(), "http" | "https") {
         Err("must begin with `http://` or `https://`")
     } else if !url.username().is_empty() || url.password().is_some() {
-        Err("must not hold a user or password; put them into a header")
+        Err("must not contain a user or password; put them into a header")
     } else if url.fragment().is_some() {
         Err("must not have a fragment (`#…`): it is never sent")
     } else if url.host().is_none_or(|host| host == Host::Domain("")) {
@@ -251,7 +251,7 @@ mod tests {
     use super::UrlTemplate;
     use crate::template::Scope;
 
-    /// Text in which every character that means something in a URL is likely.
+    /// Texts with many characters that have a meaning in URLs.
     fn hostile() -> impl Strategy<Value = String> {
         let parts = prop::sample::select(vec![
             "/", "..", ".", "%2e", "%2F", "\\", "?", "#", "&", "=", "@", ":", "//", "\n", "\t", "ü", "a",

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
+mod arguments;
 mod health;
 mod logs;
 mod metrics;
@@ -9,7 +10,7 @@ mod metrics;
 mod otel;
 #[cfg(feature = "otel")]
 mod otel_metrics;
-mod sanitised;
+
 mod spans;
 mod webhook;
 
