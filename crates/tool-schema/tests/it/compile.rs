@@ -1,13 +1,13 @@
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{CheckError, CheckJson};
-use tool_schema::{LazySchema, Schema, SchemaErrorKind, Warning, any_object};
+use tool_schema::{LazySchema, Schema, SchemaErrorKind, SchemaWarning, any_object};
 
 use crate::{compile, complaint};
 
 #[test]
 fn drafts_differ_as_they_should() {
-    // (`$schema`, schema, value that the draft accepts, value that it refuses)
+    // Columns: `$schema`, schema, value that the draft accepts, value that it refuses.
     let cases = [
         (
             "http://json-schema.org/draft-04/schema#",
@@ -68,7 +68,10 @@ fn an_unknown_draft_is_read_as_the_newest_with_a_warning() {
         json!(7),
     ] {
         let schema = compile(&json!({"$schema": uri, "prefixItems": [{"type": "string"}]}));
-        assert!(matches!(schema.warnings(), [Warning::UnknownDialect(_)]), "{uri}");
+        assert!(
+            matches!(schema.warnings(), [SchemaWarning::UnknownDialect(_)]),
+            "{uri}"
+        );
         assert!(schema.check(&json!([1])).is_err());
         assert!(schema.check(&json!(["a"])).is_ok());
     }
@@ -118,7 +121,7 @@ fn an_error_in_a_schema_has_its_place() {
 fn a_duplicate_key_is_a_warning() {
     let raw = RawJson::parse(r#"{"type": "string", "type": "object"}"#).unwrap();
     let schema = Schema::compile(&raw).unwrap();
-    assert!(matches!(schema.warnings(), [Warning::DuplicateKey(_)]));
+    assert!(matches!(schema.warnings(), [SchemaWarning::DuplicateKey(_)]));
     assert!(schema.check(&json!({})).is_ok());
 }
 
@@ -184,7 +187,7 @@ fn a_lazy_schema_compiles_once_and_keeps_its_error() {
 #[test]
 fn a_pattern_with_look_around_is_matched_by_trial() {
     let schema = compile(&json!({"pattern": "^(?=.*[0-9])[a-z0-9]+$"}));
-    assert_eq!(schema.warnings(), [Warning::Backtracking]);
+    assert_eq!(schema.warnings(), [SchemaWarning::Backtracking]);
     assert!(schema.check(&json!("abc1")).is_ok());
     assert!(schema.check(&json!("abc")).is_err());
 }

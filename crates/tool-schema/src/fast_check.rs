@@ -1,33 +1,33 @@
-//! What most schemas ask for, checked on the text itself.
+//! Fast check of the common keywords on the text of a value.
 
 use memchr::memmem;
 use raw_json::{JsonKind, Parts, RawJson, TextPart};
 use serde_json::{Map, Value};
 
-/// The part of a schema that can be checked without making a tree of the value: kinds, properties, and lists of words.
+/// Part of a schema that can be checked without parsing the value into a tree: types, properties, and lists of words.
 ///
-/// It never refuses. What it takes fits; of anything else it knows nothing.
+/// It never refuses: a value that it accepts fits, and for any other value the result is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Shape {
-    /// Those that are taken: see [`bit`].
+pub(crate) struct FastCheck {
+    /// Set of accepted kinds: see [`bit`].
     kinds: u8,
-    /// The words that a string must be one of.
+    /// Allowed strings.
     words: Option<Vec<String>>,
     members: Option<Members>,
 }
 
-/// What an object must have in it.
+/// Members of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Members {
-    /// Each with its shape, if it has one. Their number bounds what a check can cost.
-    known: Vec<(String, Option<Shape>)>,
-    /// A bit for each of those that must be there.
+    /// Known members, each with its check, if there is one. Their number bounds the cost of a check.
+    known: Vec<(String, Option<FastCheck>)>,
+    /// Bit set of the required ones among them.
     required: u64,
 }
 
-/// How many properties a schema may have here: one bit for each.
+/// Maximum number of properties, one bit for each.
 const MOST: usize = 64;
-/// Keywords that never refuse a value: `format` is a remark here, see [`crate`].
+/// Annotation keywords, which never refuse a value: `format` is one, see [`crate`].
 const REMARKS: [&str; 11] = [
     "$comment",
     "title",
@@ -41,7 +41,7 @@ const REMARKS: [&str; 11] = [
     "contentEncoding",
     "contentMediaType",
 ];
-/// A whole number: every draft takes one for an integer that is written with digits alone.
+/// Bit of whole numbers. A number that is written with digits alone is an integer in every draft.
 const INTEGER: u8 = 1 << 7;
 
 fn bit(kind: JsonKind) -> u8 {
@@ -55,32 +55,32 @@ fn bit(kind: JsonKind) -> u8 {
     }
 }
 
-impl Shape {
-    /// The shape of a schema that asks for nothing else.
+impl FastCheck {
+    /// Returns the check of a schema, or `None` if the schema uses other keywords.
     pub(crate) fn of(schema: &Value) -> Option<Self> {
         let schema = schema.as_object()?;
-        let mut shape = Self {
+        let mut check = Self {
             kinds: kinds(schema.get("type")?)?,
             ..Self::default()
         };
         for (keyword, value) in schema {
             match keyword.as_str() {
                 "type" => {}
-                "enum" => shape.words = Some(words(value)?),
+                "enum" => check.words = Some(words(value)?),
                 "properties" | "required" | "additionalProperties" => {
-                    shape.members = Some(Members::of(schema)?);
+                    check.members = Some(Members::of(schema)?);
                 }
-                // Those that begin so are nobody's but the author's.
+                // Keywords with this prefix are extensions without a meaning for validation.
                 remark if remark.starts_with("x-") || REMARKS.contains(&remark) => {}
                 _ => return None,
             }
         }
-        // What else the list holds is not known here.
-        let is_of_words = shape.words.is_none() || shape.kinds == bit(JsonKind::String);
-        is_of_words.then_some(shape)
+        // Other values of the list are not recorded here.
+        let is_of_words = check.words.is_none() || check.kinds == bit(JsonKind::String);
+        is_of_words.then_some(check)
     }
 
-    /// Whether a value fits for sure. Its text has no key twice.
+    /// Returns `true` if a value certainly fits. Its text must not have duplicate keys.
     pub(crate) fn surely_fits(&self, value: &RawJson) -> bool {
         self.takes(value.kind(), value.as_str(), || value.parts())
     }
@@ -107,13 +107,13 @@ impl Shape {
         let is_escaped = inner.contains('\\');
         match &self.words {
             Some(words) => !is_escaped && words.iter().any(|word| word == inner),
-            // A surrogate may stand alone, and then there is no text.
+            // A lone surrogate is not valid text.
             None => !is_escaped || memmem::find(inner.as_bytes(), b"\\u").is_none(),
         }
     }
 }
 
-/// What a number is for sure; nothing for one that may be too large to be read.
+/// Returns the certain kinds of a number, or no kind for one that may be too large to parse.
 fn number(text: &str) -> u8 {
     const LONGEST: usize = 32;
     if text.len() > LONGEST || text.contains(['e', 'E']) {
@@ -129,7 +129,7 @@ impl Members {
     fn of(schema: &Map<String, Value>) -> Option<Self> {
         let mut members = Self::default();
         match schema.get("additionalProperties") {
-            // Others may be there, or must not: one that is there is looked at by the schema itself.
+            // Other members may be allowed or not: a value with one is left to the schema itself.
             None | Some(Value::Bool(_)) => {}
             Some(_) => return None,
         }
@@ -137,7 +137,7 @@ impl Members {
             let properties = properties.as_object().filter(|known| known.len() <= MOST)?;
             let known = properties
                 .iter()
-                .map(|(name, schema)| (name.clone(), Shape::of(schema)));
+                .map(|(name, schema)| (name.clone(), FastCheck::of(schema)));
             members.known = known.collect();
         }
         if let Some(required) = schema.get("required") {
@@ -154,11 +154,11 @@ impl Members {
         let mut missing = self.required;
         for (key, value) in parts {
             let place = self.known.iter().position(|(known, _)| *known == key);
-            let Some((place, shape)) = place.and_then(|place| Some((place, self.known[place].1.as_ref()?)))
+            let Some((place, check)) = place.and_then(|place| Some((place, self.known[place].1.as_ref()?)))
             else {
                 return false;
             };
-            if !shape.takes_part(&value) {
+            if !check.takes_part(&value) {
                 return false;
             }
             missing &= !(1 << place);
@@ -167,7 +167,7 @@ impl Members {
     }
 }
 
-/// The kinds that a schema names.
+/// Returns the set of kinds that a schema names.
 fn kinds(value: &Value) -> Option<u8> {
     match value {
         Value::Array(names) => names
@@ -190,7 +190,7 @@ fn kind(name: &str) -> Option<u8> {
     })
 }
 
-/// A list of words alone.
+/// Returns the elements of a list that consists of strings only.
 fn words(value: &Value) -> Option<Vec<String>> {
     let words = value.as_array().filter(|words| words.len() <= MOST)?;
     words.iter().map(|word| Some(word.as_str()?.to_owned())).collect()

@@ -1,6 +1,6 @@
-//! Values that count how often they are looked at. The validator is generic over the representation of values;
-//! this one charges the [meter](crate::meter) for every look, and when the budget is gone it shows nothing any
-//! more: no members, no items, no text. So a check ends soon, whatever schema and value are.
+//! Values that count every access. The validator is generic over the representation of values. This one charges the
+//! [meter](super::meter) for every access, and once the budget is exhausted it appears empty: no members, no items, no text.
+//! So a check ends soon, for any schema and value.
 
 use std::{
     borrow::Cow,
@@ -14,30 +14,30 @@ use jsonschema::{
 };
 use serde_json::{Map, Number, Value};
 
-use crate::meter::{charge, charge_text, charge_value, is_exhausted};
+use super::meter::{charge, charge_text, charge_value, is_exhausted};
 
-/// The representation.
+/// Representation of values for the validator.
 pub(crate) struct Metered;
 
-/// A value that counts.
+/// Value that counts accesses.
 #[derive(Clone, Copy)]
 pub(crate) struct MeteredNode<'a>(pub(crate) &'a Value);
 
-/// An object that counts.
+/// Object that counts accesses.
 pub(crate) struct MeteredObject<'a>(&'a Map<String, Value>);
 
-/// An array that counts.
+/// Array that counts accesses.
 pub(crate) struct MeteredArray<'a>(&'a [Value]);
 
-/// What an error reports as its value: an error looks its value up by its path, so none is copied. It also tells
-/// an error that was found from one that only comes of an exhausted budget.
+/// Value that a genuine error reports. The real value is looked up by its path, so none is copied.
 static SEEN: Value = Value::Null;
+/// Value of an error that results from an exhausted budget only.
 static EXHAUSTED: Value = Value::Bool(true);
 
-/// What an error costs, in steps.
+/// Cost of an error, in steps.
 const ERROR: u64 = 50;
 
-/// Whether an error that carries this value was found before the budget was gone.
+/// Returns `true` if an error with this value was found before the budget was exhausted.
 pub(crate) fn is_genuine(value: &Value) -> bool {
     *value == SEEN
 }
@@ -108,7 +108,7 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
         equal(self.0, expected)
     }
 
-    /// Called for each error that is made: making one takes about as long as so many looks.
+    /// Called for each error. Creating one takes about as long as [`ERROR`] accesses.
     fn to_value(&self) -> Cow<'a, Value> {
         charge(ERROR);
         Cow::Borrowed(if is_exhausted() { &EXHAUSTED } else { &SEEN })
@@ -142,7 +142,7 @@ impl<'a> Object<'a, Metered> for MeteredObject<'a> {
     }
 }
 
-/// The members of an object, counted.
+/// Iterator over the members of an object that counts accesses.
 pub(crate) struct MeteredMembers<'a>(serde_json::map::Iter<'a>);
 
 impl<'a> Iterator for MeteredMembers<'a> {
@@ -150,7 +150,7 @@ impl<'a> Iterator for MeteredMembers<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.0.next()?;
-        // Patterns are matched against names without another look.
+        // Patterns are matched against names without another access.
         (charge_value() && charge_text(name)).then_some((name, MeteredNode(value)))
     }
 }
@@ -167,8 +167,8 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
         MeteredItems(self.0.iter())
     }
 
-    /// The library's own way hashes numbers as doubles and arrays without their brackets, so that a crafted array
-    /// of a megabyte takes seconds.
+    /// Replaces the library's implementation, which hashes numbers as doubles and arrays without their brackets, so that a
+    /// crafted array of a megabyte takes seconds.
     fn is_unique(&self) -> bool {
         let mut seen = HashSet::with_capacity(self.0.len().min(4096));
         self.0
@@ -177,7 +177,7 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     }
 }
 
-/// The items of an array, counted.
+/// Iterator over the items of an array that counts accesses.
 pub(crate) struct MeteredItems<'a>(std::slice::Iter<'a, Value>);
 
 impl<'a> Iterator for MeteredItems<'a> {
@@ -189,7 +189,7 @@ impl<'a> Iterator for MeteredItems<'a> {
     }
 }
 
-/// JSON Schema's equality, counted: numbers by value, objects whatever the order of their members.
+/// Compares values by the equality of JSON Schema, and counts the steps: numbers by value, objects in any order of members.
 fn equal(left: &Value, right: &Value) -> bool {
     if !charge(1) {
         return false;
@@ -211,7 +211,7 @@ fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// A value in a set of distinct ones: equal as JSON Schema has it, and hashed so that different values differ.
+/// Value in a set of distinct ones, with the equality of JSON Schema and a hash that distinguishes different values.
 struct Distinct<'a>(&'a Value);
 
 impl PartialEq for Distinct<'_> {
@@ -251,7 +251,7 @@ impl Hash for Distinct<'_> {
             }
             Value::Object(members) => {
                 state.write_u8(5);
-                // The members in one order for all objects that are equal.
+                // Sorted, so that equal objects have equal hashes.
                 let mut members: Vec<_> = members.iter().collect();
                 charge(members.len() as u64);
                 members.sort_unstable_by_key(|(name, _)| *name);
@@ -265,7 +265,7 @@ impl Hash for Distinct<'_> {
     }
 }
 
-/// Equal numbers hash alike: whole ones as integers, whatever they are written as.
+/// Hashes equal numbers alike: whole numbers as integers, in any notation.
 fn hash_number<H: Hasher>(number: &Number, state: &mut H) {
     if let Some(integer) = number.as_i64() {
         i128::from(integer).hash(state);

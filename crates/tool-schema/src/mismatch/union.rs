@@ -30,7 +30,7 @@ pub(crate) enum Choice<'a> {
     },
 }
 
-/// Finds the alternative that `part` means, of those in `open`; `None` if no property tells them apart.
+/// Finds the alternative among those in `open` that `part` means. Returns `None` if no property distinguishes them.
 pub(crate) fn choose<'a>(
     alternatives: &'a [Value],
     open: &[usize],
@@ -59,7 +59,7 @@ pub(crate) fn choose<'a>(
     Some(Choice::Alternative(tags.get(index)?.0))
 }
 
-/// A property whose values an alternative fixes.
+/// Property whose values an alternative fixes.
 #[derive(Debug, Clone)]
 struct Tag<'a> {
     steps: Vec<&'a str>,
@@ -70,11 +70,11 @@ struct Tag<'a> {
 enum Narrowed<'a> {
     /// Fewer candidates than before.
     Candidates(Vec<usize>),
-    /// A result.
+    /// Final result.
     Choice(Choice<'a>),
 }
 
-/// The properties that every candidate fixes, and not all in one way: those with disjoint values first, then those
+/// Returns the properties that every candidate fixes, with different values: those with disjoint values first, then those
 /// near the union.
 fn discriminators<'a>(tags: &[(usize, Vec<Tag<'a>>)], candidates: &[usize]) -> Vec<Vec<&'a str>> {
     let Some((_, first)) = candidates.first().and_then(|&index| tags.get(index)) else {
@@ -109,7 +109,7 @@ fn tag_at<'t, 'a>(
     tags.iter().find(|tag| tag.steps == steps)
 }
 
-/// Narrows the candidates by one discriminator; `None` if it does not tell them apart for this value.
+/// Narrows the candidates by one discriminator. Returns `None` if it does not distinguish them for this value.
 fn narrow<'a>(
     tags: &[(usize, Vec<Tag<'a>>)],
     candidates: &[usize],
@@ -158,7 +158,7 @@ fn narrow<'a>(
     (fitting.len() < candidates.len()).then_some(Narrowed::Candidates(fitting))
 }
 
-/// Tells whether `values` has `value`, by the equality of JSON Schema: numbers by their value.
+/// Returns `true` if `values` contains `value`, by the equality of JSON Schema: numbers by their value.
 fn has(values: &[&Value], value: &Value) -> bool {
     values.iter().any(|option| {
         *option == value || (option.is_number() && value.is_number() && option.as_f64() == value.as_f64())
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         tags
     }
 
-    /// The names of the required properties, also those that `$ref` and `allOf` require.
+    /// Returns the names of the required properties, including those that `$ref` and `allOf` require.
     fn required(&mut self, members: &'a serde_json::Map<String, Value>) -> Vec<&'a str> {
         let own = members.get("required").and_then(Value::as_array);
         let mut names: Vec<&str> = own.into_iter().flatten().filter_map(Value::as_str).collect();
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// The properties that every alternative of a nested union fixes.
+    /// Returns the properties that every alternative of a nested union fixes.
     fn common(&mut self, union: &'a [Value], at: &[&'a str]) -> Vec<Tag<'a>> {
         let mut alternatives = union.iter();
         let Some(first) = alternatives.next() else {
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         common
     }
 
-    /// The values that a property's schema allows, if it lists them.
+    /// Returns the values that a property's schema allows, if it lists them.
     fn options(&mut self, schema: &'a Value) -> Option<Vec<&'a Value>> {
         let members = schema.as_object().filter(|_| self.charge())?;
         if let Some(value) = members.get("const") {
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         Some(all)
     }
 
-    /// The schemas that hold for the same value: the target of `$ref` and the members of `allOf`.
+    /// Returns the schemas that apply to the same value: the target of `$ref` and the members of `allOf`.
     fn parts(&self, members: &'a serde_json::Map<String, Value>) -> Vec<&'a Value> {
         let target = members.get("$ref").and_then(Value::as_str);
         let target = target.and_then(|reference| match resolve(self.root, &[], reference) {
@@ -309,7 +309,7 @@ fn unions<'a>(members: &'a serde_json::Map<String, Value>) -> impl Iterator<Item
         .filter_map(|keyword| members.get(keyword)?.as_array().map(Vec::as_slice))
 }
 
-/// Adds a property to those of one alternative; where two schemas fix it, the shorter list of values holds.
+/// Adds a property to those of one alternative. If two schemas fix it, the shorter list of values counts.
 fn add<'a>(tags: &mut Vec<Tag<'a>>, tag: Tag<'a>) {
     match tags.iter_mut().find(|other| other.steps == tag.steps) {
         None => tags.push(tag),

@@ -1,4 +1,4 @@
-//! Errors in words: where, what was expected, what was found.
+//! Messages about validation errors: the place, the expected value, and the value found.
 
 use jsonschema::{
     JsonType, ValidationError,
@@ -7,16 +7,17 @@ use jsonschema::{
 use serde_json::Value;
 use tool_core::{Mismatch, Problem};
 
-use crate::{
-    metered::is_genuine,
+use super::{
     rule::Rule,
     union::{Choice, choose},
     words::{found, list, literals, or, properties, text},
 };
+use crate::budget::is_genuine;
 
-/// How many problems are told at once.
+/// Maximum number of problems in one message.
 const MAX_PROBLEMS: usize = 8;
-/// Puts the errors that were found before the budget was gone into words; nothing if there are none.
+
+/// Describes the errors that were found within the budget. Returns `None` if there are none.
 pub(crate) fn explain<'a>(
     errors: impl Iterator<Item = ValidationError<'a>>,
     value: &Value,
@@ -39,7 +40,7 @@ pub(crate) fn explain<'a>(
     (!problems.is_empty()).then_some(Mismatch { problems, truncated })
 }
 
-/// What is said when a value does not fit and finding out where would take too long.
+/// Returns the mismatch of a value that does not fit, if finding the place would exceed the budget.
 pub(crate) fn unexplained(value: &Value) -> Mismatch {
     whole(
         value,
@@ -47,7 +48,7 @@ pub(crate) fn unexplained(value: &Value) -> Mismatch {
     )
 }
 
-/// What is said when finding out whether a value fits would take too long.
+/// Returns the mismatch of a value whose check would exceed the budget.
 pub(crate) fn too_complex(value: &Value) -> Mismatch {
     whole(value, "simple enough to be checked against its schema")
 }
@@ -67,7 +68,7 @@ fn push(problem: Problem, problems: &mut Vec<Problem>) {
 }
 
 fn add(error: &ValidationError<'_>, value: &Value, schema: &Value, problems: &mut Vec<Problem>) {
-    // Of several alternatives, one is usually meant: the one whose kind of value stands there.
+    // Usually one of several alternatives is meant: the one whose type the value has.
     if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind() {
         match meant(error, context, value, schema) {
             Meant::Alternative(errors) => {
@@ -81,17 +82,17 @@ fn add(error: &ValidationError<'_>, value: &Value, schema: &Value, problems: &mu
         }
     }
     let path = error.instance_path().as_str();
-    // A path leads into the value that was checked, save for a property's name, which is no part of it.
+    // A path leads into the checked value, except for that of a property's name, which is not part of it.
     let part = value.pointer(path).unwrap_or(value);
     let keyword = error.kind().keyword();
     push(rule(error, part, schema).problem(path, keyword, part), problems);
 }
 
-/// The result of looking for the alternative that a value means.
+/// Result of the search for the alternative that a value means.
 enum Meant<'e> {
-    /// These errors of one alternative.
+    /// Errors of the alternative that is meant.
     Alternative(&'e [ValidationError<'static>]),
-    /// One problem that holds for all alternatives: that of their discriminator.
+    /// Problem of the discriminator, which all alternatives share.
     Problem(Problem),
     /// No alternative is known to be meant.
     Open,
@@ -140,7 +141,7 @@ fn meant<'e>(
     }
 }
 
-/// The place of a property below another place.
+/// Returns the JSON Pointer of a property below another one.
 fn below(path: &str, steps: &[&str]) -> String {
     steps.iter().fold(path.to_owned(), |path, step| {
         format!("{path}/{}", step.replace('~', "~0").replace('/', "~1"))
@@ -155,7 +156,7 @@ fn missing(property: &str, options: &[&Value]) -> Rule {
     Rule::about(format!("missing required property `{property}`"), remark)
 }
 
-/// The only alternative that takes this kind of value.
+/// Returns the only alternative that accepts values of this type.
 fn of_this_kind<'e>(
     context: &'e [Vec<ValidationError<'static>>],
     path: &str,
@@ -163,7 +164,7 @@ fn of_this_kind<'e>(
     only(context, |error| is_of_other_kind(error, path))
 }
 
-/// Tells whether an error rules its alternative out for the value at `path`.
+/// Returns `true` if an error rules out its alternative for the value at `path`.
 fn is_of_other_kind(error: &ValidationError<'_>, path: &str) -> bool {
     error.instance_path().as_str() == path
         && matches!(
@@ -172,7 +173,7 @@ fn is_of_other_kind(error: &ValidationError<'_>, path: &str) -> bool {
         )
 }
 
-/// The only alternative whose fixed values agree, where not every alternative has a discriminator.
+/// Returns the only alternative whose fixed values agree, if not every alternative has a discriminator.
 fn by_tags<'e>(
     context: &'e [Vec<ValidationError<'static>>],
     path: &str,
@@ -188,7 +189,7 @@ fn by_tags<'e>(
     })
 }
 
-/// The only branch without such an error.
+/// Returns the only branch without an error that rules it out.
 fn only<'e>(
     branches: &'e [Vec<ValidationError<'static>>],
     rules_out: impl Fn(&ValidationError<'static>) -> bool,
@@ -200,7 +201,7 @@ fn only<'e>(
     candidates.next().is_none().then_some(branch)
 }
 
-/// The rule that an error is about.
+/// Returns the rule that an error is about.
 fn rule(error: &ValidationError<'_>, part: &Value, schema: &Value) -> Rule {
     match error.kind() {
         Kind::Required { property } => missing(&text(property), &[]),
@@ -218,7 +219,7 @@ fn rule(error: &ValidationError<'_>, part: &Value, schema: &Value) -> Rule {
         Kind::PropertyNames { error: inner } => {
             Rule::must(&format!("have keys that are each {}", expected(inner)), true)
         }
-        Kind::FalseSchema => Rule::must("be left out", false),
+        Kind::FalseSchema => Rule::must("be omitted", false),
         Kind::OneOfMultipleValid { .. } => {
             Rule::must("fit just one alternative of `oneOf`, and it fits several", false)
         }
@@ -230,7 +231,7 @@ fn rule(error: &ValidationError<'_>, part: &Value, schema: &Value) -> Rule {
     }
 }
 
-/// The value that an error's rule asks for.
+/// Describes the value that an error's rule expects.
 fn expected(error: &ValidationError<'_>) -> String {
     match error.kind() {
         Kind::Type { kind } => types(kind),
@@ -266,7 +267,7 @@ fn expected(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The rule of several alternatives of which none is known to be meant.
+/// Returns the rule about several alternatives, if it is unknown which one is meant.
 fn alternatives(context: &[Vec<ValidationError<'static>>], path: &str, part: &Value) -> Rule {
     let missing: Option<Vec<String>> = context.iter().map(|errors| missing_in(errors, path)).collect();
     if let Some(names) = missing.filter(|names| !names.is_empty() && part.is_object()) {
@@ -290,7 +291,7 @@ fn alternatives(context: &[Vec<ValidationError<'static>>], path: &str, part: &Va
     }
 }
 
-/// The properties that are missing for one alternative, if nothing else is wrong with the value.
+/// Returns the properties that are missing for one alternative, if the value has no other error.
 fn missing_in(errors: &[ValidationError<'static>], path: &str) -> Option<String> {
     let names: Option<Vec<String>> = errors
         .iter()
@@ -316,7 +317,7 @@ fn unique(texts: Vec<String>) -> Vec<String> {
     unique
 }
 
-/// The properties that the schema names where it refuses others.
+/// Returns the properties that a closed object schema allows.
 fn allowed(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
     let (parent, _) = error.schema_path().as_str().rsplit_once('/')?;
     let allowed = schema.pointer(parent)?.get("properties")?.as_object()?;

@@ -1,18 +1,18 @@
 use serde_json::Value;
 use tool_core::Problem;
 
-use crate::words::{cut, found, kind_of, place};
+use super::words::{cut, found, kind_of, place};
 
-/// Maximum length of a rule's words about the value, in characters.
+/// Maximum length of a rule's text, in characters.
 const MAX_RULE: usize = 240;
 
-/// The words of a broken rule.
+/// Message about a broken rule.
 pub(crate) struct Rule {
-    /// Words before the place, such as ``missing required property `b` in``; empty for a rule that begins with it.
+    /// Text before the place, such as ``missing required property `b` in``; empty for a rule that begins with the place.
     before: String,
-    /// Words after the place, such as `must be a string`.
+    /// Text after the place, such as `must be a string`.
     after: String,
-    /// Shows the value found.
+    /// `true` if the message shows the value that was found.
     shows_value: bool,
 }
 
@@ -33,7 +33,7 @@ impl Rule {
         }
     }
 
-    /// A rule about a property's presence: the subject is the property, and the place is that of its object.
+    /// Creates a rule about a property's presence. Its subject is the property, and its place that of the object.
     pub(crate) fn about(subject: String, remark: String) -> Self {
         Self {
             before: subject,

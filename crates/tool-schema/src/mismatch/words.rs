@@ -1,4 +1,4 @@
-//! Values and names as messages show them: cut to a readable length.
+//! Formatting of values and names in messages, cut to a readable length.
 
 use std::io;
 
@@ -11,7 +11,7 @@ const MAX_OPTION: usize = 60;
 /// Maximum number of names or values in a list.
 const MAX_LISTED: usize = 10;
 
-/// The subject of a rule: a JSON Pointer, or the whole value.
+/// Formats the subject of a rule: a JSON Pointer, or the whole value.
 pub(crate) fn place(path: &str) -> String {
     if path.is_empty() {
         "the value".to_owned()
@@ -20,13 +20,13 @@ pub(crate) fn place(path: &str) -> String {
     }
 }
 
-/// The values that are allowed, such as `` one of `cat`, `dog` ``.
+/// Formats the allowed values, such as `` one of `cat`, `dog` ``.
 pub(crate) fn literals(values: Vec<&Value>) -> String {
     let one_of = if values.len() > 1 { "one of " } else { "" };
     format!("{one_of}{}", list(values.into_iter().map(literal)))
 }
 
-/// A value that a schema allows: a plain string without its quotes, any other value as JSON.
+/// Formats an allowed value: a plain string without quotes, any other value as JSON.
 fn literal(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => format!("`{}`", cut(text, MAX_OPTION)),
@@ -34,7 +34,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// Tells whether a string stands for itself without quotes: `1` and `null` would look like other values.
+/// Returns `true` if a string is unambiguous without quotes. `1` and `null` would look like other values.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.contains(['`', '"', '\\'])
@@ -71,7 +71,7 @@ pub(crate) fn or(names: &[String]) -> String {
     }
 }
 
-/// The first names of a list, and how many more there are.
+/// Formats the first names of a list, and the number of further ones.
 pub(crate) fn list(mut names: impl Iterator<Item = String>) -> String {
     let mut out = names.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
     let more = names.count();
@@ -81,10 +81,10 @@ pub(crate) fn list(mut names: impl Iterator<Item = String>) -> String {
     out
 }
 
-/// A value as it is shown: its JSON, cut.
+/// Formats a value as JSON, cut to a readable length.
 pub(crate) fn found(value: &Value) -> String {
     let mut sink = Sink(Vec::new());
-    // The only error is that of a full sink, which is what was wanted.
+    // The only possible error is that of a full sink, which is expected.
     let complete = serde_json::to_writer(&mut sink, value).is_ok();
     let text = String::from_utf8_lossy(&sink.0);
     if complete {
@@ -104,7 +104,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     out
 }
 
-/// Takes the beginning of what is written to it, so that a large value is not written out to be cut.
+/// Writer that keeps only the beginning, so that a large value is not serialized as a whole.
 struct Sink(Vec<u8>);
 
 impl io::Write for Sink {

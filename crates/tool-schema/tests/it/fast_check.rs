@@ -1,4 +1,4 @@
-//! What is told without a tree is what the schema itself says.
+//! Fast check on the text: its decisions agree with those of the schema.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use raw_json::{JsonLimits, RawJson, check};
@@ -7,7 +7,7 @@ use tool_core::CheckJson;
 
 use crate::compile;
 
-/// Whether arguments are known to fit from their text.
+/// Returns `true` if the fast check accepts arguments.
 fn surely_fits(schema: &Value, text: &str) -> bool {
     let raw = RawJson::parse(text.to_owned()).expect("it is JSON");
     compile(schema).surely_fits(&raw)
@@ -39,7 +39,7 @@ fn plain_arguments_are_known_to_fit() {
         assert!(surely_fits(&schema, text), "{text}");
     }
     for text in [
-        // What does not fit.
+        // Values that do not fit.
         "{}",
         "[]",
         r#"{"text":1}"#,
@@ -48,7 +48,7 @@ fn plain_arguments_are_known_to_fit() {
         r#"{"text":"tea","other":1}"#,
         r#"{"text":"tea","page":{}}"#,
         r#"{"text":"tea","exact":null}"#,
-        // What is left to the schema itself: one that may not be read as a number or as text, and more.
+        // Values that are left to the schema itself: numbers and texts that may be unreadable, and more.
         r#"{"text":"tea","ratio":1e400}"#,
         r#"{"text":"\ud800"}"#,
         r#"{"text":"tea","limit":1.0}"#,
@@ -160,7 +160,7 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn what_surely_fits_does_fit(schema in schema(), text in text()) {
-        // Arguments are refused before that if a key stands there twice.
+        // Arguments with duplicate keys are refused earlier.
         prop_assume!(check(&text, JsonLimits::STRICT).is_ok());
         if surely_fits(&schema, &text) {
             let value: Value = serde_json::from_str(&text).expect("what is known to fit can be read");

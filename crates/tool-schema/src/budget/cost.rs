@@ -1,54 +1,52 @@
-//! A look over a schema before it is compiled: how large it is with its references written out, and what a check
-//! against it can cost.
+//! Cost estimate of a schema before it is compiled: its size with expanded references, and the cost of a check.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::{meter::Price, pattern};
 use crate::{
     SchemaError, SchemaErrorKind,
-    meter::Price,
-    pattern,
     reference::{Target, resolve},
 };
 
-/// The longest text of a schema, in bytes.
+/// Maximum length of a schema's text, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
-/// How deep a schema's text may be nested.
+/// Maximum nesting of a schema's text.
 pub const MAX_DEPTH: usize = 64;
-/// How many subschemas a schema may have.
+/// Maximum number of subschemas of a schema.
 pub const MAX_SUBSCHEMAS: usize = 2_000;
-/// How many subschemas a schema may have with its references written out.
+/// Maximum number of subschemas of a schema with expanded references.
 pub const MAX_EXPANSION: u64 = 10_000;
 
-/// How many subschemas may be tried on one value inside each other: references and combinations.
+/// Maximum nesting of subschemas that are tried on one value: references and combinations.
 const MAX_IN_PLACE_DEPTH: u64 = 64;
-/// How long a way through subschemas may be, each reference a step.
+/// Maximum length of a path through subschemas, where each reference is a step.
 const MAX_PATH: u64 = 256;
 
-/// What a check against a schema can cost.
+/// Upper bounds of the cost of a check against a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Survey {
-    /// The subschemas with references written out, and what stands in them: what one value costs at most.
+pub(crate) struct SchemaCost {
+    /// Maximum cost of one value: the subschemas with expanded references, and their contents.
     pub(crate) weight: u64,
-    /// What the steps of a counted check cost.
+    /// Prices of the steps of a counted check.
     pub(crate) price: Price,
-    /// How many subschemas lie inside each other on one value.
+    /// Maximum nesting of subschemas on one value.
     pub(crate) in_place_depth: u64,
-    /// Whether the weight says nothing: the schema reaches itself, or parts that only the library finds, or has
-    /// keywords that look at the same value again and again.
+    /// `true` if the weight is no bound: the schema is recursive, refers to parts that only the library finds, or has keywords
+    /// that visit the same value repeatedly.
     pub(crate) unbounded: bool,
-    /// Whether it asks for distinct items anywhere.
+    /// `true` if the schema contains `uniqueItems`.
     pub(crate) unique_items: bool,
-    /// Sum of the subschemas that each subschema has with its references written out: the cost of compiling each alone.
+    /// Sum of the sizes of all subschemas with expanded references: the cost of compiling each alone.
     pub(crate) cost_of_parts: u64,
 }
 
-/// Subschemas that are tried on the same value.
+/// Keywords whose subschemas are tried on the same value.
 pub(crate) const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
 pub(crate) const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 pub(crate) const IN_PLACE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Subschemas that are tried on parts of the value.
+/// Keywords whose subschemas are tried on parts of the value.
 pub(crate) const BELOW: [&str; 7] = [
     "items",
     "additionalItems",
@@ -60,9 +58,9 @@ pub(crate) const BELOW: [&str; 7] = [
 ];
 pub(crate) const BELOW_LISTS: [&str; 2] = ["items", "prefixItems"];
 pub(crate) const BELOW_MAPS: [&str; 2] = ["properties", "patternProperties"];
-/// Subschemas that are tried only where something refers to them.
+/// Keywords whose subschemas are tried only by reference.
 pub(crate) const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-/// Keywords whose targets, or whose work, are not seen from here.
+/// Keywords whose targets or cost cannot be determined here.
 const OPAQUE: [&str; 4] = [
     "$dynamicRef",
     "$recursiveRef",
@@ -70,21 +68,21 @@ const OPAQUE: [&str; 4] = [
     "unevaluatedProperties",
 ];
 
-/// Looks a schema over.
+/// Estimates the cost of a schema.
 ///
 /// # Errors
-/// [`SchemaErrorKind::TooLarge`] when a budget does not suffice.
-pub(crate) fn survey(root: &Value) -> Result<Survey, SchemaError> {
+/// [`SchemaErrorKind::TooLarge`] if a limit is exceeded.
+pub(crate) fn estimate_cost(root: &Value) -> Result<SchemaCost, SchemaError> {
     let mut graph = Graph::new(root);
     graph.read()?;
     graph.measure()
 }
 
-/// The subschemas of a document and which of them leads to which.
+/// Graph of the subschemas of a document, with an edge for each nested or referenced subschema.
 struct Graph<'a> {
     root: &'a Value,
     nodes: Vec<Node<'a>>,
-    /// The subschemas by their address: the document stands still while it is looked over.
+    /// Numbers of the subschemas by their address, since the document does not move meanwhile.
     known: HashMap<usize, usize>,
     anchors: Vec<(&'a str, &'a Value)>,
     opaque: bool,
@@ -99,7 +97,7 @@ struct Node<'a> {
     weight: u64,
 }
 
-/// What is known of a subschema and all that it leads to.
+/// Measures of a subschema, including everything that it leads to.
 #[derive(Clone, Copy)]
 struct Measure {
     weight: u64,
@@ -128,7 +126,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The number of a subschema, given now if it has none yet.
+    /// Returns the number of a subschema, which is assigned on the first call.
     fn node(&mut self, schema: &'a Value) -> Result<usize, SchemaError> {
         let next = self.nodes.len();
         let index = *self
@@ -149,7 +147,7 @@ impl<'a> Graph<'a> {
         Ok(index)
     }
 
-    /// Finds all subschemas, first those that stand where subschemas stand, then what references lead to.
+    /// Finds all subschemas: first the nested ones, then the targets of references.
     fn read(&mut self) -> Result<(), SchemaError> {
         self.node(self.root)?;
         let mut next = 0;
@@ -215,7 +213,7 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Names that a subschema gives itself: anchors, and identifiers that change what references mean.
+    /// Reads the names of a subschema: anchors, and identifiers, which change the base of references.
     fn read_name(&mut self, index: usize, keyword: &str, value: &'a Value) {
         let Some(name) = value.as_str() else { return };
         match keyword {
@@ -259,8 +257,8 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Adds everything up from the leaves, each subschema once however often it is referred to.
-    fn measure(&self) -> Result<Survey, SchemaError> {
+    /// Sums up the measures from the leaves. Each subschema is computed once, for any number of references.
+    fn measure(&self) -> Result<SchemaCost, SchemaError> {
         let (order, cyclic) = self.leaves_first(|node| node.in_place.iter().chain(&node.below));
         let mut measures: Vec<Option<Measure>> = vec![None; self.nodes.len()];
         for index in order {
@@ -277,7 +275,7 @@ impl<'a> Graph<'a> {
             measures[index] = Some(measure);
         }
         let in_place = self.measure_in_place()?;
-        Ok(Survey {
+        Ok(SchemaCost {
             weight: measures[0].map_or(1, |measure| measure.weight),
             price: Price {
                 value: in_place.expansion / 4,
@@ -293,7 +291,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The most that is tried on one and the same value.
+    /// Returns the measures of the subschemas that are tried on one value.
     fn measure_in_place(&self) -> Result<Measure, SchemaError> {
         let (order, cyclic) = self.leaves_first(|node| node.in_place.iter());
         let mut measures: Vec<Option<Measure>> = vec![None; self.nodes.len()];
@@ -313,7 +311,7 @@ impl<'a> Graph<'a> {
         Ok(most)
     }
 
-    /// The subschemas in an order in which each comes after all that it leads to, and whether one leads to itself.
+    /// Returns the subschemas in topological order, leaves first, and `true` if the graph has a cycle (depth-first search).
     fn leaves_first<'g, I: Iterator<Item = &'g usize>>(
         &'g self,
         next: impl Fn(&'g Node<'a>) -> I,
@@ -322,7 +320,7 @@ impl<'a> Graph<'a> {
         let mut entered = vec![false; self.nodes.len()];
         let mut left = vec![false; self.nodes.len()];
         let mut cyclic = false;
-        // A subschema is met twice: on the way in, and when all that it leads to has been left.
+        // A subschema is visited twice: on entry, and after everything that it leads to.
         let mut stack: Vec<(usize, bool)> = (0..self.nodes.len()).map(|index| (index, false)).collect();
         while let Some((index, done)) = stack.pop() {
             if done {
@@ -341,7 +339,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// A subschema with all that it leads to. What is not measured yet lies on a way back to it and counts as one.
+/// Sums up a subschema and everything that it leads to. An unmeasured subschema is part of a cycle and counts as one.
 fn add_up<'g>(weight: u64, next: impl Iterator<Item = &'g usize>, measures: &[Option<Measure>]) -> Measure {
     let own = Measure {
         weight,

@@ -1,7 +1,7 @@
-//! Defaults of a schema, filled in for members that are absent.
+//! Defaults of a schema, filled in for absent members.
 //!
-//! The walk follows the arguments and the subschemas that speak of each value: `properties`, `items`, `prefixItems`,
-//! `additionalProperties`, `$ref`, `allOf`, and `anyOf` and `oneOf` where one branch alone can take the value. It
+//! The walk follows the arguments and the subschemas that apply to each value: `properties`, `items`, `prefixItems`,
+//! `additionalProperties`, `$ref`, `allOf`, and `anyOf` and `oneOf` where only one branch accepts the value. It
 //! repeats until no member is added, so arguments that were filled once are not changed again.
 
 use raw_json::{JsonKind, RawJson};
@@ -10,14 +10,14 @@ use tool_core::{Adapted, Change, ChangeKind};
 
 use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, each_subschema, list, pointer_step};
 
-/// Maximum number of subschemas that are looked at for one object of arguments.
+/// Maximum number of subschemas that are visited for one object of arguments.
 const MAX_STEPS: u64 = 500_000;
 /// Maximum size of all defaults that are filled in for one object of arguments, in bytes.
 const MAX_FILLED: usize = 256 * 1024;
 /// Maximum number of walks over the arguments.
 const MAX_WALKS: usize = 16;
 
-/// A default of a schema that is never filled in.
+/// Default of a schema that is never filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnusableDefault {
@@ -34,15 +34,15 @@ impl UnusableDefault {
     }
 }
 
-/// The defaults of a schema that can be filled in.
+/// Defaults of a schema that can be filled in.
 pub(crate) struct Defaults {
-    /// The schema without its unusable defaults; `None` if the others leave nothing to fill in.
+    /// Schema without its unusable defaults; `None` if no usable default remains.
     schema: Option<Value>,
     unusable: Vec<UnusableDefault>,
 }
 
 impl Defaults {
-    /// Finds the usable defaults of a schema. `fault` says in which way a value does not fit the subschema at a pointer.
+    /// Finds the usable defaults of a schema. `fault` returns the reason if a value does not fit the subschema at a pointer.
     pub(crate) fn find(root: &Value, fault: impl Fn(&str, &Value) -> Option<String>) -> Self {
         let mut all = Vec::new();
         each_subschema(root, &mut |pointer, schema| {
@@ -97,8 +97,7 @@ impl Defaults {
         &self.unusable
     }
 
-    /// Fills in what is absent from these arguments; `None` if nothing is to be filled in. Arguments that would need more
-    /// than the budgets allow stay as they are as a whole.
+    /// Fills in absent members. Returns `None` if there are none, or if that would exceed a budget.
     pub(crate) fn fill(&self, arguments: &RawJson) -> Option<Adapted> {
         let schema = self.schema.as_ref()?;
         let mut walk = Walk::new(schema);
@@ -126,7 +125,7 @@ fn remove(root: &mut Value, pointer: &str) {
     }
 }
 
-/// The subschemas whose defaults would be filled into themselves, or would become too large.
+/// Returns the subschemas whose defaults contain themselves, or would become too large.
 fn endless<'p>(root: &Value, pointers: impl Iterator<Item = &'p String> + Clone) -> Vec<&'p String> {
     let subschemas = pointers.filter_map(|pointer| Some((pointer, root.pointer(pointer)?)));
     let mut endless = Vec::new();
@@ -148,7 +147,7 @@ fn endless<'p>(root: &Value, pointers: impl Iterator<Item = &'p String> + Clone)
         .collect()
 }
 
-/// Identifies a subschema: the document is not changed while it is walked.
+/// Returns the address of a subschema as its identity. The document does not move during the walk.
 fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema) as usize
 }
@@ -159,9 +158,9 @@ struct Walk<'a> {
     path: String,
     changes: Vec<Change>,
     n_bytes_left: usize,
-    /// The subschemas whose defaults are being filled in, each within the one before.
+    /// Subschemas whose defaults are being filled in, each inside the previous one.
     filling: Vec<usize>,
-    /// Those of them that were met again within themselves.
+    /// Subschemas that occurred inside themselves.
     endless: Vec<usize>,
 }
 
@@ -181,7 +180,7 @@ impl<'a> Walk<'a> {
         self.n_bytes_left == 0 || self.document.is_exhausted()
     }
 
-    /// The value with what this subschema fills in; `None` if that is nothing.
+    /// Fills in the defaults of a subschema. Returns `None` if there is no change.
     fn value(&mut self, schema: &'a Value, value: &RawJson, in_place: usize) -> Option<RawJson> {
         if !matches!(value.kind(), JsonKind::Object | JsonKind::Array) {
             return None;
@@ -247,7 +246,7 @@ impl<'a> Walk<'a> {
         value.with_members(&members).ok()
     }
 
-    /// The value of an absent member, if its subschema has a default.
+    /// Returns the value of an absent member, if its subschema has a default.
     fn absent(&mut self, key: &str, schema: &'a Value) -> Option<RawJson> {
         let (owner, default) = self.default_of(schema, 0)?;
         let owner = address(owner);
@@ -265,7 +264,7 @@ impl<'a> Walk<'a> {
             detail: "default of the schema".to_owned(),
         });
         self.filling.push(owner);
-        // Told as one change: its members are parts of the default.
+        // Reported as one change, since its members are parts of the default.
         let n_changes = self.changes.len();
         let filled = self.value(schema, &default, 0);
         self.changes.truncate(n_changes);
@@ -274,8 +273,8 @@ impl<'a> Walk<'a> {
         Some(filled.unwrap_or(default))
     }
 
-    /// The default of a subschema and the subschema that has it: its own, else the one that it refers to, else the first
-    /// among the parts of `allOf`.
+    /// Returns the default of a subschema and the subschema that contains it: its own default, else that of the target of its
+    /// reference, else the first among the parts of `allOf`.
     fn default_of(&self, schema: &'a Value, depth: usize) -> Option<(&'a Value, &'a Value)> {
         let keywords = schema.as_object()?;
         if depth > MAX_IN_PLACE || self.document.is_embedded(schema) || !self.document.take_step() {
@@ -299,7 +298,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The branch of a union that a value is meant for, if no other one can take it.
+    /// Returns the branch of a union that accepts a value, if no other branch does.
     fn only_branch(&self, branches: &'a [Value], value: &RawJson) -> Option<&'a Value> {
         let kind = value.kind();
         let mut taking = branches

@@ -1,4 +1,4 @@
-//! How large the automaton of a pattern is, roughly: what one byte of text can cost when it is matched.
+//! Estimate of the size of a pattern's automaton, and thus of the cost of matching one byte (Thompson construction).
 
 /// Estimates the number of states of a pattern's automaton: the number of its atoms, with counted repetitions
 /// multiplied out.
@@ -7,7 +7,7 @@ pub(crate) fn states(pattern: &str) -> u64 {
         bytes: pattern.as_bytes(),
         at: 0,
     };
-    // Each open group: the states before it.
+    // Number of states before each open group.
     let mut outer: Vec<u64> = Vec::new();
     let mut total: u64 = 0;
     let mut last: u64 = 0;
@@ -47,7 +47,7 @@ struct Scan<'a> {
     at: usize,
 }
 
-/// What a Unicode class such as `\p{L}` costs: its UTF-8 automaton has some hundred states.
+/// Cost of a Unicode class such as `\p{L}`, whose UTF-8 automaton has some hundred states.
 const UNICODE_CLASS: u64 = 300;
 
 impl Scan<'_> {
@@ -57,7 +57,7 @@ impl Scan<'_> {
         Some(byte)
     }
 
-    /// The larger bound of `{n}`, `{n,}` or `{n,m}`, if that is what stands here.
+    /// Parses `{n}`, `{n,}` or `{n,m}` at the current position. Returns the larger bound.
     fn repetition(&mut self) -> Option<u64> {
         let rest = &self.bytes[self.at..];
         let end = rest.iter().position(|byte| *byte == b'}')?;
@@ -72,7 +72,7 @@ impl Scan<'_> {
         Some(times)
     }
 
-    /// The states of the atom that starts with `byte`, which is passed over.
+    /// Skips the atom that starts with `byte`. Returns its number of states.
     fn atom(&mut self, byte: u8) -> u64 {
         match byte {
             b'\\' => match self.next() {

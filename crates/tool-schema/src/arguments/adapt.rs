@@ -1,7 +1,7 @@
-//! Arguments changed towards what a schema asks for.
+//! Coercion and sanitizing of arguments.
 //!
-//! The walk follows the value, and at each place the subschemas that speak of it: it is no validator, and what it makes
-//! is checked afterwards. So where a schema is ambiguous nothing is changed, and what a change would spoil is refused.
+//! The walk follows the value, and in each place the subschemas that apply to it. It is not a validator; its result is
+//! validated afterwards. So it changes nothing where a schema is ambiguous, and a wrong change leads to a refusal.
 
 use raw_json::{JsonKind, JsonLimits, RawJson};
 use serde_json::{Map, Value};
@@ -9,12 +9,12 @@ use tool_core::{Adapted, ArgumentHandling, Change, ChangeKind};
 
 use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, is_a, list, pointer_step, wants};
 
-/// How many subschemas are looked at in all.
+/// Maximum number of subschemas that are visited.
 const MAX_STEPS: u64 = 100_000;
-/// How many characters a string keeps whose schema sets no limit, when arguments are sanitized.
+/// Maximum length of a sanitized string whose schema sets no limit, in characters.
 const MAX_TEXT: usize = 10_000;
 
-/// Changes arguments as far as this handling allows; nothing if nothing is to change.
+/// Changes arguments as far as this handling allows. Returns `None` if there is no change.
 pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
     let sanitize = match handling {
         ArgumentHandling::Coerce => false,
@@ -37,14 +37,14 @@ pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandl
 struct Walk<'a> {
     document: Document<'a>,
     sanitize: bool,
-    /// Where the walk is, as a JSON Pointer.
+    /// Current place of the walk, as a JSON Pointer.
     path: String,
     changes: Vec<Change>,
 }
 
 impl<'a> Walk<'a> {
-    /// The value as this subschema asks for it; nothing if it stays. `alone` says that no other subschema speaks of the
-    /// same members, so that a member this one does not name is unknown.
+    /// Adapts a value to a subschema. Returns `None` if it stays. `alone` is `true` if no other subschema applies to the same
+    /// members, so that a member which this one does not name is unknown.
     fn value(&mut self, schema: &'a Value, value: &RawJson, in_place: usize, alone: bool) -> Option<RawJson> {
         if !self.document.take_step() || in_place > MAX_IN_PLACE {
             return None;
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// A string without characters that only deceive, and no longer than its schema allows.
+    /// Removes deceptive characters from a string, and cuts it to the length that its schema allows.
     fn text(&mut self, keywords: &Map<String, Value>, value: &RawJson) -> Option<RawJson> {
         let old = value.string()?;
         let mut new: String = old.chars().filter(|next| !deceives(*next)).collect();
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
         (new != old).then(|| RawJson::from(&*new))
     }
 
-    /// A number within the bounds of its schema.
+    /// Clamps a number to the bounds of its schema.
     fn clamped(&mut self, keywords: &Map<String, Value>, value: &RawJson) -> Option<RawJson> {
         let number: f64 = value.to().ok()?;
         let beyond = |least: &Value, sign: f64| {
@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
                 self.note(ChangeKind::Clamped, format!("to {word}, {bound}"));
                 return Some(RawJson::from(bound));
             }
-            // Next to an exclusive bound there is a number only among the whole ones.
+            // An exclusive bound has a nearest number only among integers.
             if let Some(bound) = keywords.get(exclusive)
                 && wants(keywords).contains(&"integer")
                 && let (Some(whole), true) = (
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// The value in another type, if this subschema asks for one that it can be had in without loss.
+    /// Converts a value to a type that this subschema expects, if that is possible without loss.
     fn converted(&self, keywords: &'a Map<String, Value>, value: &RawJson) -> Option<RawJson> {
         let wanted = wants(keywords);
         if wanted.is_empty() || wanted.iter().any(|wanted| is_a(value, wanted)) {
@@ -209,7 +209,7 @@ impl<'a> Walk<'a> {
         }
         let mut ways = wanted.iter().filter_map(|wanted| convert(value, wanted));
         ways.next().or_else(|| {
-            // A single item in the place of a list of such.
+            // A single item instead of a list of such items.
             let items = keywords.get("items").filter(|_| wanted.contains(&"array"))?;
             let fits = value.kind() != JsonKind::Null
                 && items.is_object()
@@ -218,8 +218,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Which of these subschemas a value is meant for: the first that takes its type, and among those for objects one
-    /// whose constants and required members it has; else the first that it can be converted for.
+    /// Returns the subschema that a value is meant for: the first that accepts its type and, for objects, whose constants and
+    /// required members it has; else the first to whose type it can be converted.
     fn branch(&self, branches: &'a [Value], value: &RawJson) -> Option<&'a Value> {
         let kind = value.kind();
         branches
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
             })
     }
 
-    /// Goes to a member or item, and returns the length of the path to come back to.
+    /// Enters a member or item. Returns the previous length of the path.
     fn enter(&mut self, key: &str) -> usize {
         let length = self.path.len();
         pointer_step(&mut self.path, key);
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How many of these keywords may name members: with more than one, none of them alone knows all.
+/// Returns the number of keywords that may name members. With more than one, none of them alone names all members.
 fn n_naming_members(keywords: &Map<String, Value>) -> usize {
     const NAMING: [&str; 9] = [
         "properties",
@@ -268,7 +268,7 @@ fn n_naming_members(keywords: &Map<String, Value>) -> usize {
         .count()
 }
 
-/// A value in another type, if it can be had in that without loss.
+/// Converts a value to another type, if that is possible without loss.
 fn convert(value: &RawJson, wanted: &str) -> Option<RawJson> {
     match (value.kind(), wanted) {
         (JsonKind::Number | JsonKind::Bool, "string") => Some(RawJson::from(value.as_str())),
@@ -277,7 +277,7 @@ fn convert(value: &RawJson, wanted: &str) -> Option<RawJson> {
             let word = text.trim().to_ascii_lowercase();
             matches!(word.as_str(), "true" | "false").then(|| RawJson::parse(word).ok())?
         }
-        // What a model wrote as text though it should have been a value.
+        // Models write values as text.
         (JsonKind::String, "integer" | "number" | "array" | "object") => {
             let inner = RawJson::parse_within(value.string()?.trim().to_owned(), JsonLimits::STRICT).ok()?;
             (inner.kind() != JsonKind::String && is_a(&inner, wanted)).then_some(inner)
@@ -286,8 +286,8 @@ fn convert(value: &RawJson, wanted: &str) -> Option<RawJson> {
     }
 }
 
-/// Whether a character has no place in the text of an argument: control characters but tab and line breaks, and those
-/// that turn the direction of what is shown.
+/// Returns `true` if a character is deceptive in the text of an argument: control characters but tab and line breaks, and
+/// those that change the direction of text (Unicode Bidirectional Algorithm, UAX #9).
 fn deceives(next: char) -> bool {
     (next.is_control() && !matches!(next, '\t' | '\n' | '\r'))
         || matches!(next, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
@@ -304,7 +304,7 @@ fn kind_name(kind: JsonKind) -> &'static str {
     }
 }
 
-/// What a converted value is called: an integer only where the schema asks for one.
+/// Returns the name of a converted value's type: `integer` only if the schema expects an integer.
 fn type_name(value: &RawJson, keywords: &Map<String, Value>) -> &'static str {
     if value.kind() == JsonKind::Number && wants(keywords).contains(&"integer") {
         "integer"
