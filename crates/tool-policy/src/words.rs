@@ -3,7 +3,7 @@
 use std::{borrow::Cow, net::IpAddr};
 
 use tool_core::hide_credentials;
-use tool_scan::for_model;
+use tool_scan::escape_for_model;
 
 /// What stands in the place of an address inside.
 const ADDRESS: &str = "[internal address]";
@@ -48,8 +48,8 @@ const ROOTS: [&str; 24] = [
 #[must_use]
 pub fn tellable(text: &str) -> Cow<'_, str> {
     let mut told = match masked(text) {
-        Cow::Borrowed(text) => for_model(text),
-        Cow::Owned(text) => Cow::Owned(for_model(&text).into_owned()),
+        Cow::Borrowed(text) => escape_for_model(text),
+        Cow::Owned(text) => Cow::Owned(escape_for_model(&text).into_owned()),
     };
     if told.len() > MAX {
         let cut = (0..=MAX).rev().find(|at| told.is_char_boundary(*at)).unwrap_or(0);

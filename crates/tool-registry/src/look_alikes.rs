@@ -7,7 +7,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 use tool_core::{Descriptor, Feature, ListWarning, outward_name};
-use tool_scan::{escape_line, look_alike_key};
+use tool_scan::{escape_line, name_skeleton};
 
 /// The most warnings about names.
 const MAX: usize = 1000;
@@ -21,8 +21,8 @@ pub(crate) fn look_alikes<'a>(
     let mut known: HashMap<(Feature, u64), (&str, &Descriptor)> = HashMap::new();
     let mut warnings = Vec::new();
     for (source, descriptor) in offered {
-        let outward = look_alike_key(&descriptor.name);
-        let original = original(descriptor).map(|name| look_alike_key(&name));
+        let outward = name_skeleton(&descriptor.name);
+        let original = original(descriptor).map(|name| name_skeleton(&name));
         let mut is_told = false;
         for key in [Some(outward), original].into_iter().flatten() {
             match known.entry((descriptor.feature, hasher.hash_one(key))) {

@@ -1,4 +1,4 @@
-//! Text as it is read, whatever way it is spelled.
+//! Normalization of text, so that rules find it in any spelling.
 
 use icu_properties::{CodePointMapData, CodePointMapDataBorrowed, props::GeneralCategory};
 use unicode_normalization::UnicodeNormalization;
@@ -8,9 +8,9 @@ use crate::hidden::class_of;
 static CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> =
     CodePointMapData::<GeneralCategory>::new();
 
-/// A text in lower case without hidden characters, with character references and compatibility forms resolved, and
-/// look-alikes of ASCII letters as those letters.
-pub(crate) fn plain(text: &str) -> String {
+/// Normalizes a text: lower case, without hidden characters, with character references and compatibility forms (NFKD)
+/// resolved, and with look-alikes of ASCII letters (UTS #39) replaced by those letters.
+pub(crate) fn plain_text(text: &str) -> String {
     let decoded = if text.contains('&') {
         decode(text)
     } else {
@@ -25,7 +25,7 @@ pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(decoded.len());
     let shown = decoded.chars().filter_map(|c| match c {
         '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => Some('\n'),
-        // Invisible ASCII is read by a model.
+        // Models read invisible ASCII.
         '\u{e0020}'..='\u{e007e}' => char::from_u32(u32::from(c) - 0xe0000),
         c => class_of(c).is_none().then_some(c),
     });
@@ -39,14 +39,14 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
-/// Appends the ASCII letter that a character looks like, or the character itself.
+/// Appends the ASCII letter that a character looks like, or the character itself if there is none.
 fn put_look_alike(c: char, plain: &mut String) {
     let mut text = [0; 4];
     let mut alike = unicode_security::skeleton(c.encode_utf8(&mut text));
     match (alike.next(), alike.next()) {
         (Some(alike), None) if alike.is_ascii_alphanumeric() => plain.push(alike.to_ascii_lowercase()),
         _ => {
-            // The capital may look like one where the small letter does not.
+            // The upper case may look like an ASCII letter even if the lower case does not.
             let mut upper = c.to_uppercase();
             let alike = upper.next().filter(|_| upper.next().is_none()).and_then(|upper| {
                 let mut text = [0; 4];
@@ -104,8 +104,8 @@ fn reference(name: &str) -> Option<char> {
     })
 }
 
-/// The words of a [`plain`] text with one space between. Letters that stand one by one become a word, and digits
-/// within a word the letters that they stand for.
+/// Returns the words of a [`plain_text`], separated by one space. Single letters are joined to a word, and digits within a
+/// word become the letters that they imitate.
 pub(crate) fn words(plain: &str) -> String {
     let mut words = String::with_capacity(plain.len());
     let mut single = 0;
@@ -131,7 +131,7 @@ pub(crate) fn words(plain: &str) -> String {
     words
 }
 
-/// The letter that a digit or sign stands for within a word.
+/// Returns the letter that a digit or sign imitates within a word.
 fn letter(c: char) -> char {
     match c {
         '0' => 'o',

@@ -16,7 +16,7 @@ pub trait Resolve: Send + Sync {
     /// Returns the addresses of a host, preferred ones first.
     ///
     /// # Errors
-    /// If the name is unknown or the lookup fails.
+    /// Returns an error if the name is unknown or the lookup fails.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 

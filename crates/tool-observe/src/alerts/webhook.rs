@@ -41,7 +41,7 @@ pub trait WebhookTransport: Send + Sync {
     /// Sends the message once.
     ///
     /// # Errors
-    /// If the receiver does not accept the message.
+    /// Returns an error if the receiver does not accept the message.
     fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), WebhookError>>;
 }
 
@@ -82,7 +82,7 @@ impl WebhookMessage {
     /// Returns the headers that Standard Webhooks requires. The signature is included only with a secret.
     ///
     /// # Errors
-    /// If the secret begins with `whsec_` and is not base64.
+    /// Returns an error if the secret begins with `whsec_` and is not base64.
     pub fn headers(
         &self,
         secret: Option<&Secret>,

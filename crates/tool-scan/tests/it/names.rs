@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use tool_scan::{has_mixed_scripts, look_alike_key};
+use tool_scan::{has_mixed_scripts, name_skeleton};
 
 #[test]
 fn names_that_look_alike_share_a_key() {
@@ -18,7 +18,7 @@ fn names_that_look_alike_share_a_key() {
         ("read\u{200b}_file", "read_file"),
         ("ﬁle", "file"),
     ] {
-        assert_eq!(look_alike_key(a), look_alike_key(b), "{a} {b}");
+        assert_eq!(name_skeleton(a), name_skeleton(b), "{a} {b}");
     }
     for (a, b) in [
         ("read_file", "read_files"),
@@ -26,7 +26,7 @@ fn names_that_look_alike_share_a_key() {
         ("查询", "查找"),
         ("add", "sub"),
     ] {
-        assert_ne!(look_alike_key(a), look_alike_key(b), "{a} {b}");
+        assert_ne!(name_skeleton(a), name_skeleton(b), "{a} {b}");
     }
 }
 
@@ -43,7 +43,7 @@ fn scripts_that_are_not_written_together_are_found() {
     }
 }
 
-/// Each letter with characters that look like it.
+/// Letters, each with characters that look like it.
 const ALIKE: [(char, &[&str]); 12] = [
     ('a', &["A", "а", "ａ", "𝐚"]),
     ('e', &["E", "е", "ｅ"]),
@@ -66,6 +66,6 @@ proptest! {
             let alike = ALIKE.iter().find(|(letter, _)| *letter == c).and_then(|(_, alike)| alike.get(*pick));
             alike.map_or_else(|| c.to_string(), |alike| (*alike).to_owned())
         }).collect();
-        prop_assert_eq!(look_alike_key(&disguised), look_alike_key(&name), "{}", disguised);
+        prop_assert_eq!(name_skeleton(&disguised), name_skeleton(&name), "{}", disguised);
     }
 }
