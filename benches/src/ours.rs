@@ -34,7 +34,7 @@ impl Ours {
 impl Client for Ours {
     async fn call(&self, payload: String) -> Result<()> {
         let params = RawJson::parse(params(&payload))?;
-        let options = RequestOptions::within(Duration::from_secs(30));
+        let options = RequestOptions::with_timeout(Duration::from_secs(30));
         let result = self.0.request("tools/call", Some(params), options).await?;
         check(result.as_str(), &payload)
     }

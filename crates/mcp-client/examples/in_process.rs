@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         pending(),
     ));
     let (reader, writer) = split(ours);
-    let connection = Connection::over(reader, writer, ConnectionOptions::default()).await?;
+    let connection = Connection::from_streams(reader, writer, ConnectionOptions::default()).await?;
     let mut out = io::stdout().lock();
     for tool in connection.list_tools().await? {
         writeln!(out, "{tool}")?;

@@ -146,10 +146,10 @@ impl ClientError {
     }
 
     /// Whether the server may have refused the request because it speaks another era of the protocol by now. Such a
-    /// refusal looks at no request: what was refused has not run. [`Upstream::finds_other_era`](crate::Upstream::finds_other_era)
+    /// refusal looks at no request: what was refused has not run. [`Upstream::detect_era_change`](crate::Upstream::finds_other_era)
     /// finds out.
     #[must_use]
-    pub fn may_be_other_era(&self) -> bool {
+    pub fn may_indicate_other_era(&self) -> bool {
         if let Some(code::UNSUPPORTED_PROTOCOL_VERSION | code::HEADER_MISMATCH) =
             self.as_rpc().map(|error| error.code)
         {

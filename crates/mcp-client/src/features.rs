@@ -121,7 +121,7 @@ pub(crate) fn listen_filter(server: &ServerInfo, resources: &BTreeSet<String>) -
         ("prompts", "promptsListChanged"),
         ("resources", "resourcesListChanged"),
     ] {
-        if server.tells_changes_of(capability) {
+        if server.has_list_changed(capability) {
             members.push((key, RawJson::from(true)));
         }
     }

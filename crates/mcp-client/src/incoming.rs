@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_wire::{
-    Id, Notification, Request, RpcError, code, id_in_head, integer, meta, meta_key, method, with_meta,
+    Id, Notification, Request, RpcError, code, id_in_head, integer_id, meta, meta_key, method, with_meta,
 };
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
@@ -195,5 +195,5 @@ pub(crate) fn progress_of(notification: &Notification) -> Option<(u64, &RawJson)
         return None;
     }
     let params = notification.params.as_ref()?;
-    Some((integer(&params.get("progressToken")?)?, params))
+    Some((integer_id(&params.get("progressToken")?)?, params))
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Connection`] is one open connection, over a child process ([`Connection::spawn`]), over HTTP
 //! ([`Connection::http`], for old servers [`Connection::sse`]), over WebSocket ([`Connection::websocket`], with the feature
-//! `websocket`) or over any pair of byte streams ([`Connection::over`]).
+//! `websocket`) or over any pair of byte streams ([`Connection::from_streams`]).
 //! An [`Upstream`] is a server that is started when it is first needed, and started again when it has failed, but not
 //! too often. Results are slices of the message that the server sent: no member is lost, no number rounded. Both eras of
 //! the protocol are spoken, and which one is found out ([`EraChoice`]); servers that ask for something reach

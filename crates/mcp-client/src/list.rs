@@ -76,7 +76,7 @@ impl Connection {
         key: &str,
         limits: PageLimits,
     ) -> Result<Vec<RawJson>, ClientError> {
-        let listed = self.list_for(method, key, limits).await?;
+        let listed = self.list_partial(method, key, limits).await?;
         match listed.cut {
             None => Ok(listed.entries),
             Some(ListCut::Entries | ListCut::Bytes) => Err(endless(method, "is longer than allowed")),
@@ -90,7 +90,7 @@ impl Connection {
     ///
     /// # Errors
     /// When a page fails or is no list.
-    pub async fn list_for(&self, method: &str, key: &str, limits: PageLimits) -> Result<Listed, ClientError> {
+    pub async fn list_partial(&self, method: &str, key: &str, limits: PageLimits) -> Result<Listed, ClientError> {
         let is_modern = self.server().era() == Era::Modern;
         let mut listed = Listed::default();
         let mut bytes = 0;
@@ -102,7 +102,7 @@ impl Connection {
                 break Some(ListCut::Pages);
             }
             n_pages += 1;
-            let options = RequestOptions::within(limits.page_timeout);
+            let options = RequestOptions::with_timeout(limits.page_timeout);
             let page = self.request(method, params, options).await?;
             let array = page.get(key).filter(|list| list.kind() == JsonKind::Array);
             let array = array.ok_or_else(|| {

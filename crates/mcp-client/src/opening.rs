@@ -68,7 +68,7 @@ impl Connection {
     }
 
     async fn initialize(&self) -> Result<ServerInfo, ClientError> {
-        let options = RequestOptions::within(self.options().start_timeout);
+        let options = RequestOptions::with_timeout(self.options().start_timeout);
         let params = initialize_params(self.options());
         let result = self
             .send(method::INITIALIZE, Some(&params), None, options)
@@ -78,7 +78,7 @@ impl Connection {
 
     async fn discover(&self, limit: Duration) -> Result<ServerInfo, ClientError> {
         let meta = modern_meta(self.options(), Revision::LATEST);
-        let ask = || self.send(method::DISCOVER, None, Some(&meta), RequestOptions::within(limit));
+        let ask = || self.send(method::DISCOVER, None, Some(&meta), RequestOptions::with_timeout(limit));
         let result = match ask().await {
             // The server may have had another revision in mind than the one that it was sent.
             Err(error) if supported(&error).contains(&Revision::LATEST) => ask().await?,

@@ -57,12 +57,12 @@ impl ServerInfo {
     pub(crate) fn tells_changes(&self) -> bool {
         ["tools", "resources", "prompts"]
             .into_iter()
-            .any(|capability| self.tells_changes_of(capability))
+            .any(|capability| self.has_list_changed(capability))
     }
 
     /// Whether the server tells when the list of this capability, such as `tools`, changes.
     #[must_use]
-    pub fn tells_changes_of(&self, capability: &str) -> bool {
+    pub fn has_list_changed(&self, capability: &str) -> bool {
         self.says(capability, "listChanged")
     }
 

@@ -7,7 +7,7 @@ use mcp_wire::{method, sse_event};
 use raw_json::RawJson;
 use serde_json::json;
 
-use crate::{Misbehaviour, MockReply, plan::Plan, reply::Outcome};
+use crate::{Misbehavior, MockReply, plan::Plan, reply::Outcome};
 
 /// One step of sending an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct Delivery {
     messages: Vec<Vec<u8>>,
     /// Which of them is the answer.
     answer: usize,
-    misbehaviours: Vec<Misbehaviour>,
+    misbehaviours: Vec<Misbehavior>,
 }
 
 /// How a transport sets messages apart.
@@ -49,7 +49,7 @@ impl Delivery {
         is_sent.then(|| Self::of(&RawJson::null(), &reply.misbehaviours, frame))
     }
 
-    fn of(id: &RawJson, misbehaviours: &[Misbehaviour], frame: Vec<u8>) -> Self {
+    fn of(id: &RawJson, misbehaviours: &[Misbehavior], frame: Vec<u8>) -> Self {
         let answer = misbehaviours
             .iter()
             .fold(frame, |frame, misbehaviour| changed(id, frame, misbehaviour));
@@ -60,8 +60,8 @@ impl Delivery {
         };
         for misbehaviour in misbehaviours {
             match misbehaviour {
-                Misbehaviour::GarbageBefore(text) => delivery.messages.push(text.clone().into_bytes()),
-                Misbehaviour::Flood(count) => {
+                Misbehavior::GarbageBefore(text) => delivery.messages.push(text.clone().into_bytes()),
+                Misbehavior::Flood(count) => {
                     let noise = std::iter::repeat_with(|| NOISE.clone());
                     delivery.messages.extend(noise.take(*count));
                 }
@@ -72,11 +72,11 @@ impl Delivery {
         delivery.messages.push(answer);
         for misbehaviour in misbehaviours {
             match misbehaviour {
-                Misbehaviour::Twice => {
+                Misbehavior::Twice => {
                     let again = delivery.messages[delivery.answer].clone();
                     delivery.messages.push(again);
                 }
-                Misbehaviour::GarbageAfter(text) => delivery.messages.push(text.clone().into_bytes()),
+                Misbehavior::GarbageAfter(text) => delivery.messages.push(text.clone().into_bytes()),
                 _ => {}
             }
         }
@@ -85,7 +85,7 @@ impl Delivery {
 
     /// Whether it can be sent as events only.
     pub(crate) fn needs_events(&self) -> bool {
-        let is_event = |misbehaviour: &Misbehaviour| matches!(misbehaviour, Misbehaviour::Event(_));
+        let is_event = |misbehaviour: &Misbehavior| matches!(misbehaviour, Misbehavior::Event(_));
         self.messages.len() > 1 || self.misbehaviours.iter().any(is_event)
     }
 
@@ -124,7 +124,7 @@ impl Delivery {
         self.misbehaviours
             .iter()
             .find_map(|misbehaviour| match misbehaviour {
-                Misbehaviour::Event(text) => Some(text.as_str()),
+                Misbehavior::Event(text) => Some(text.as_str()),
                 _ => None,
             })
     }
@@ -159,17 +159,17 @@ static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 const WRONG_ID: u64 = 987_654_321;
 
 /// The answer after what changes the message itself.
-fn changed(id: &RawJson, frame: Vec<u8>, misbehaviour: &Misbehaviour) -> Vec<u8> {
+fn changed(id: &RawJson, frame: Vec<u8>, misbehaviour: &Misbehavior) -> Vec<u8> {
     match misbehaviour {
-        Misbehaviour::WrongId => with(&frame, "id", RawJson::from(WRONG_ID)),
-        Misbehaviour::StringId => with(&frame, "id", RawJson::from(id.as_str().trim_matches('"'))),
-        Misbehaviour::WithoutId => match RawJson::parse(frame.clone()) {
+        Misbehavior::WrongId => with(&frame, "id", RawJson::from(WRONG_ID)),
+        Misbehavior::StringId => with(&frame, "id", RawJson::from(id.as_str().trim_matches('"'))),
+        Misbehavior::WithoutId => match RawJson::parse(frame.clone()) {
             Ok(message) => text_of(message.without_members(&["id"]), frame),
             Err(_) => frame,
         },
-        Misbehaviour::Raw(text) => text.replace("{id}", id.as_str()).into_bytes(),
-        Misbehaviour::Oversize(length) => padded(&frame, *length),
-        Misbehaviour::InvalidUtf8 => match frame.strip_prefix(b"{") {
+        Misbehavior::Raw(text) => text.replace("{id}", id.as_str()).into_bytes(),
+        Misbehavior::Oversize(length) => padded(&frame, *length),
+        Misbehavior::InvalidUtf8 => match frame.strip_prefix(b"{") {
             Some(rest) => [&b"{\"padding\":\"\xff\xfe\","[..], rest].concat(),
             None => frame,
         },
@@ -202,19 +202,19 @@ fn text_of(message: Result<RawJson, raw_json::JsonError>, otherwise: Vec<u8>) ->
 }
 
 /// The answer's bytes after what changes how they are sent.
-fn delivered(pieces: Vec<Piece>, misbehaviour: &Misbehaviour) -> Vec<Piece> {
+fn delivered(pieces: Vec<Piece>, misbehaviour: &Misbehavior) -> Vec<Piece> {
     match misbehaviour {
-        Misbehaviour::Close => vec![Piece::Close],
-        Misbehaviour::Cut(at) => split(pieces, |bytes| {
+        Misbehavior::Close => vec![Piece::Close],
+        Misbehavior::Cut(at) => split(pieces, |bytes| {
             let at = at.unwrap_or(bytes.len() / 2).min(bytes.len());
             vec![Piece::Bytes(bytes.slice(..at)), Piece::Close]
         }),
-        Misbehaviour::PauseHalfway(time) => split(pieces, |bytes| {
+        Misbehavior::PauseHalfway(time) => split(pieces, |bytes| {
             let half = bytes.len() / 2;
             let (first, second) = (bytes.slice(..half), bytes.slice(half..));
             vec![Piece::Bytes(first), Piece::Pause(*time), Piece::Bytes(second)]
         }),
-        Misbehaviour::Drip { bytes: size, every } => split(pieces, |bytes| {
+        Misbehavior::Drip { bytes: size, every } => split(pieces, |bytes| {
             let drops = bytes.chunks((*size).max(1));
             let drops = drops.map(|drop| Piece::Bytes(bytes.slice_ref(drop)));
             drops.flat_map(|drop| [drop, Piece::Pause(*every)]).collect()

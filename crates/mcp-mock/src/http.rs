@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use crate::{
-    Misbehaviour, MockReply,
+    Misbehavior, MockReply,
     delivery::{Delivery, Framing, Piece},
     guard,
     old_http::{self, OldClients},
@@ -94,7 +94,7 @@ pub(crate) async fn serve(
     let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
         max_body: MAX_REQUEST,
-        notices: state.notices.clone(),
+        notifier: state.notices.clone(),
         ..HttpServerOptions::default()
     };
     let service = MockService::new(Arc::clone(&state), Arc::default());
@@ -242,8 +242,8 @@ impl Inner {
         let mut response = match is_stream(&response) {
             true => response.map(|body| events(Arc::clone(&self.state), Some(Arc::clone(plan)), body)),
             false if plan.never_answers() => return future::pending().await,
-            false if plan.misbehaves(&Misbehaviour::Close) => return Err(Closed),
-            false if plan.misbehaves(&Misbehaviour::EmptyStream) => {
+            false if plan.misbehaves(&Misbehavior::Close) => return Err(Closed),
+            false if plan.misbehaves(&Misbehavior::EmptyStream) => {
                 with_type("text/event-stream", answer(StatusCode::OK, Bytes::new()))
             }
             false => whole(plan, response, takes_events).await,
@@ -268,12 +268,12 @@ impl Inner {
         let (mut before, mut most) = (Vec::new(), None);
         for misbehaviour in &reply.misbehaviours {
             match misbehaviour {
-                Misbehaviour::Close => return Err(Closed),
-                Misbehaviour::GarbageBefore(text) => {
+                Misbehavior::Close => return Err(Closed),
+                Misbehavior::GarbageBefore(text) => {
                     before.extend(sse_event(text.as_bytes(), None, None));
                 }
-                Misbehaviour::Cut(at) => most = Some((at.unwrap_or(0), Stop::Cut)),
-                Misbehaviour::EmptyStream => most = Some((0, Stop::End)),
+                Misbehavior::Cut(at) => most = Some((at.unwrap_or(0), Stop::Cut)),
+                Misbehavior::EmptyStream => most = Some((0, Stop::End)),
                 _ => {}
             }
         }
@@ -297,14 +297,14 @@ impl Inner {
         Some(answer)
     }
 
-    fn refused(&self, misbehaviours: &[Misbehaviour], headers: &HeaderMap) -> Option<Answer> {
+    fn refused(&self, misbehaviours: &[Misbehavior], headers: &HeaderMap) -> Option<Answer> {
         misbehaviours.iter().find_map(|misbehaviour| match misbehaviour {
-            Misbehaviour::Status {
+            Misbehavior::Status {
                 status,
                 headers,
                 body,
             } => Some(Ok(refusal(*status, headers, body))),
-            Misbehaviour::DropSession => {
+            Misbehavior::DropSession => {
                 self.dropped().extend(headers.get(header::SESSION_ID).cloned());
                 Some(Ok(not_found()))
             }
@@ -326,9 +326,9 @@ fn is_stream(response: &Response<ResponseBody>) -> bool {
 }
 
 /// Says that an answer is of the type that its script wants.
-fn retype(response: &mut Response<AnswerBody>, misbehaviours: &[Misbehaviour]) {
+fn retype(response: &mut Response<AnswerBody>, misbehaviours: &[Misbehavior]) {
     for misbehaviour in misbehaviours {
-        if let Misbehaviour::ContentType(kind) = misbehaviour
+        if let Misbehavior::ContentType(kind) = misbehaviour
             && let Ok(kind) = HeaderValue::from_str(kind)
         {
             response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -374,7 +374,7 @@ fn sent_event(state: &State, plan: Option<&Plan>, event: Bytes) -> Sent {
     };
     let framing = Framing::Event(decoded.id.as_deref());
     if let Some(reply) = state.notification(&decoded.data) {
-        if reply.misbehaviours.contains(&Misbehaviour::EmptyStream) {
+        if reply.misbehaviours.contains(&Misbehavior::EmptyStream) {
             return stopped(Stop::End);
         }
         let delivery = Delivery::notification(&reply, decoded.data.to_vec());
@@ -389,7 +389,7 @@ fn sent_event(state: &State, plan: Option<&Plan>, event: Bytes) -> Sent {
     if plan.never_answers() {
         return Box::pin(stream::pending());
     }
-    if plan.misbehaves(&Misbehaviour::EmptyStream) {
+    if plan.misbehaves(&Misbehavior::EmptyStream) {
         return sent(Vec::new());
     }
     sent(Delivery::new(plan, decoded.data.to_vec()).pieces(framing))

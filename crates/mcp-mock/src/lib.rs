@@ -2,7 +2,7 @@
 //! in both eras of the protocol.
 //!
 //! A [`MockServer`] offers [`MockTool`]s, [`MockPrompt`]s and [`MockResource`]s. Each has its [`MockReply`]s, the first for the first
-//! request and the last for all that follow; a [`Misbehaviour`] breaks one message. The protocol itself is
+//! request and the last for all that follow; a [`Misbehavior`] breaks one message. The protocol itself is
 //! `mcp-server`'s, so what is not scripted is right. Clients in the same process [`connect`](MockServer::connect),
 //! others come over [`http`](MockServer::http) or [`serve_stdio`](MockServer::serve_stdio); what they asked is
 //! [counted](MockServer::calls) and can be [waited for](MockServer::wait_for_calls). Delays are tokio's, so a paused
@@ -61,7 +61,7 @@ pub use self::{
     http::MockHttp,
     item::{MockPrompt, MockResource, MockTool},
     log::Received,
-    misbehaviour::Misbehaviour,
+    misbehaviour::Misbehavior,
     reply::MockReply,
     scenario::ScenarioError,
     server::{MockServer, MockServerBuilder},

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// A request or notification that the mock server has received.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Received {
+pub struct ReceivedMessage {
     /// What was asked for.
     pub method: String,
     /// The id of a request; nothing for a notification.
@@ -20,7 +20,7 @@ pub struct Received {
     pub headers: HeaderMap,
 }
 
-impl Received {
+impl ReceivedMessage {
     /// The name of the tool or prompt, or the URI of the resource, that this is about.
     #[must_use]
     pub fn name(&self) -> Option<String> {
@@ -39,7 +39,7 @@ impl Received {
 /// Everything that was received, newest last.
 #[derive(Debug)]
 pub(crate) struct Log {
-    received: Mutex<VecDeque<Received>>,
+    received: Mutex<VecDeque<ReceivedMessage>>,
     /// How much was received so far.
     count: watch::Sender<u64>,
 }
@@ -57,7 +57,7 @@ impl Default for Log {
 }
 
 impl Log {
-    pub(crate) fn add(&self, received: Received) {
+    pub(crate) fn add(&self, received: ReceivedMessage) {
         tracing::info!(method = received.method, name = received.name(), "received");
         {
             let mut all = self.received.lock();
@@ -73,7 +73,7 @@ impl Log {
         self.received.lock().clear();
     }
 
-    pub(crate) fn matching(&self, is_wanted: impl Fn(&Received) -> bool) -> Vec<Received> {
+    pub(crate) fn matching(&self, is_wanted: impl Fn(&ReceivedMessage) -> bool) -> Vec<ReceivedMessage> {
         let all = self.received.lock();
         all.iter()
             .filter(|received| is_wanted(received))
@@ -82,7 +82,7 @@ impl Log {
     }
 
     /// Waits until so many have come that match.
-    pub(crate) async fn wait(&self, count: usize, is_wanted: impl Fn(&Received) -> bool) -> Vec<Received> {
+    pub(crate) async fn wait(&self, count: usize, is_wanted: impl Fn(&ReceivedMessage) -> bool) -> Vec<ReceivedMessage> {
         let mut changes = self.count.subscribe();
         loop {
             // Marked as seen before the look, so that nothing that comes meanwhile is missed.
@@ -98,6 +98,6 @@ impl Log {
 }
 
 /// Whether this is a call of a tool.
-pub(crate) fn is_call(received: &Received, tool: &str) -> bool {
+pub(crate) fn is_call(received: &ReceivedMessage, tool: &str) -> bool {
     received.method == method::TOOLS_CALL && received.name().as_deref() == Some(tool)
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// [`GarbageBefore`](Self::GarbageBefore) and [`Cut`](Self::Cut), by the bytes of the whole stream and at once by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Misbehaviour {
+pub enum Misbehavior {
     /// The answer carries an id that nobody asked with.
     WrongId,
     /// The answer carries the id as a string.
@@ -75,7 +75,7 @@ pub enum Misbehaviour {
     DropSession,
 }
 
-impl Misbehaviour {
+impl Misbehavior {
     /// A status without a body, such as 503, in place of an answer over HTTP.
     #[must_use]
     pub fn status(status: u16) -> Self {

@@ -48,7 +48,7 @@ impl Entry {
         let schema = item.listed.get("inputSchema");
         Self {
             kind,
-            mirrored: schema.map(|schema| Arc::new(MirroredParams::read(&schema))),
+            mirrored: schema.map(|schema| Arc::new(MirroredParams::from_schema(&schema))),
             key: item.key,
             listed: item.listed,
             completions,

@@ -14,7 +14,7 @@ use raw_json::{JsonKind, RawJson};
 use serde_json::json;
 
 use crate::{
-    Misbehaviour, MockReply,
+    Misbehavior, MockReply,
     log::Received,
     offer::Entry,
     reply::{Outcome, Step},
@@ -62,7 +62,7 @@ impl State {
                     .as_ref()
                     .filter(|_| method == method::CANCELLED)
                     .and_then(|params| params.get("requestId"));
-                self.log.add(Received {
+                self.log.add(ReceivedMessage {
                     method,
                     id: None,
                     params,
@@ -76,7 +76,7 @@ impl State {
 
     fn request(&self, request: &Request, headers: &HeaderMap) -> Intake {
         let params = request.params.as_ref();
-        self.log.add(Received {
+        self.log.add(ReceivedMessage {
             method: request.method.clone(),
             id: Some(request.id.as_raw().clone()),
             params: request.params.clone(),
@@ -201,11 +201,11 @@ impl Plan {
         self.is_served() && self.reply.misbehaviours.is_empty() && !self.never_answers()
     }
 
-    pub(crate) fn misbehaviours(&self) -> &[Misbehaviour] {
+    pub(crate) fn misbehaviours(&self) -> &[Misbehavior] {
         &self.reply.misbehaviours
     }
 
-    pub(crate) fn misbehaves(&self, how: &Misbehaviour) -> bool {
+    pub(crate) fn misbehaves(&self, how: &Misbehavior) -> bool {
         self.reply.misbehaviours.contains(how)
     }
 

@@ -4,7 +4,7 @@ use mcp_wire::{LogLevel, RpcError, method};
 use raw_json::RawJson;
 use serde_json::json;
 
-use crate::{Misbehaviour, MockPrompt, MockResource, MockTool};
+use crate::{Misbehavior, MockPrompt, MockResource, MockTool};
 
 /// How one request is answered: what happens before, what the answer is, and how it misbehaves.
 ///
@@ -20,7 +20,7 @@ use crate::{Misbehaviour, MockPrompt, MockResource, MockTool};
 pub struct MockReply {
     pub(crate) steps: Vec<Step>,
     pub(crate) outcome: Outcome,
-    pub(crate) misbehaviours: Vec<Misbehaviour>,
+    pub(crate) misbehaviours: Vec<Misbehavior>,
 }
 
 /// What a request comes to.
@@ -241,7 +241,7 @@ impl MockReply {
 
     /// Lets the answer misbehave.
     #[must_use]
-    pub fn misbehave(mut self, misbehaviour: Misbehaviour) -> Self {
+    pub fn misbehave(mut self, misbehaviour: Misbehavior) -> Self {
         self.misbehaviours.push(misbehaviour);
         self
     }

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    MockHttp, MockPrompt, MockReply, MockResource, MockTool, Received, http,
+    MockHttp, MockPrompt, MockReply, MockResource, MockTool, ReceivedMessage, http,
     log::{Log, is_call},
     offer::{Kind, Offer},
     script::Script,
@@ -108,30 +108,30 @@ impl MockServer {
 
     /// The calls of a tool so far, oldest first. Each round of a modern call that asks for input is one of them.
     #[must_use]
-    pub fn calls(&self, tool: &str) -> Vec<Received> {
+    pub fn calls(&self, tool: &str) -> Vec<ReceivedMessage> {
         self.0.log.matching(|received| is_call(received, tool))
     }
 
     /// The requests and notifications of a method so far, oldest first.
     #[must_use]
-    pub fn requests(&self, method: &str) -> Vec<Received> {
+    pub fn requests(&self, method: &str) -> Vec<ReceivedMessage> {
         self.0.log.matching(|received| received.method == method)
     }
 
     /// All that was received so far, oldest first: the newest 16,384 messages are kept.
     #[must_use]
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedMessage> {
         self.0.log.matching(|_| true)
     }
 
     /// Waits until a tool was called so often, and returns its calls. It waits forever for calls that never come: put
     /// a timeout around it.
-    pub async fn wait_for_calls(&self, tool: &str, count: usize) -> Vec<Received> {
+    pub async fn wait_for_calls(&self, tool: &str, count: usize) -> Vec<ReceivedMessage> {
         self.0.log.wait(count, |received| is_call(received, tool)).await
     }
 
     /// Waits until so many requests or notifications of a method have come, such as `notifications/cancelled`.
-    pub async fn wait_for_requests(&self, method: &str, count: usize) -> Vec<Received> {
+    pub async fn wait_for_requests(&self, method: &str, count: usize) -> Vec<ReceivedMessage> {
         self.0.log.wait(count, |received| received.method == method).await
     }
 
@@ -273,7 +273,7 @@ impl MockServerBuilder {
     /// `server/discover`, `ping`, `logging/setLevel`) the delays, the results, the errors and the misbehaviours count.
     ///
     /// The method of a notification that the server sends, such as `notifications/tools/list_changed`, and `GET` for the
-    /// stream on which a legacy client listens, take replies as well: see [`Misbehaviour`](crate::Misbehaviour).
+    /// stream on which a legacy client listens, take replies as well: see [`Misbehavior`](crate::Misbehaviour).
     pub fn on(mut self, method: impl Into<String>, reply: MockReply) -> Self {
         let method = method.into();
         match self.rules.iter_mut().find(|(name, _)| *name == method) {
@@ -297,7 +297,7 @@ impl MockServerBuilder {
                 .collect(),
             offer: self.offer,
             log: Log::default(),
-            notices: mcp_server::Notices::default(),
+            notices: mcp_server::Notifier::default(),
         }))
     }
 }

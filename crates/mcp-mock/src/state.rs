@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcp_server::{Notices, ServerIdentity};
+use mcp_server::{Notifier, ServerIdentity};
 use mcp_wire::{Era, Message, RpcError, code, method};
 use raw_json::RawJson;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(crate) struct State {
     pub(crate) rules: Vec<(String, Script)>,
     pub(crate) offer: Offer,
     pub(crate) log: Log,
-    pub(crate) notices: Notices,
+    pub(crate) notices: Notifier,
 }
 
 impl State {

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Misbehaviour,
+    Misbehavior,
     delivery::{Delivery, Framing, Piece},
     plan::{Intake, Plan, Plans, instead_of_listening},
     service::MockService,
@@ -42,7 +42,7 @@ where
     let service = MockService::new(Arc::clone(&state), Arc::clone(&plans));
     let options = StdioOptions {
         max_message: MAX_MESSAGE,
-        notices: state.notices.clone(),
+        notifier: state.notices.clone(),
         ..StdioOptions::default()
     };
     let (ours, theirs) = duplex(BUFFER);
@@ -129,7 +129,7 @@ fn deafness(plan: &Plan) -> Duration {
         .misbehaviours()
         .iter()
         .map(|misbehaviour| match misbehaviour {
-            Misbehaviour::Deaf(time) => *time,
+            Misbehavior::Deaf(time) => *time,
             _ => Duration::ZERO,
         });
     times.sum()

@@ -67,17 +67,17 @@ impl Asked {
         way.send(mcp_wire::request(id, method, &params.cloned().into()))
             .map_err(|blocked| match blocked {
                 Blocked::Full => ClientRequestError::Busy,
-                Blocked::Closed => ClientRequestError::Gone,
+                Blocked::Closed => ClientRequestError::Disconnected,
             })?;
         tokio::select! {
-            outcome = answered => outcome.map_err(|_| ClientRequestError::Gone)?.map_err(ClientRequestError::Refused),
-            () = way.lost() => Err(ClientRequestError::Gone),
+            outcome = answered => outcome.map_err(|_| ClientRequestError::Disconnected)?.map_err(ClientRequestError::Refused),
+            () = way.lost() => Err(ClientRequestError::Disconnected),
         }
     }
 
     /// Takes an answer. One to nothing that is open may be late, and is none of our business.
     pub(crate) fn answer(&self, response: Response) {
-        let id = response.id.as_ref().and_then(mcp_wire::integer);
+        let id = response.id.as_ref().and_then(mcp_wire::integer_id);
         let question = id.and_then(|id| self.open.lock().remove(&id));
         if let Some(question) = question {
             // Nobody waits any more when the request was cancelled right now.

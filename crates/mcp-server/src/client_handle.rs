@@ -82,12 +82,12 @@ impl ClientHandle {
     /// When the client cannot be asked, does not answer, or answers with an error.
     pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, ClientRequestError> {
         let (Era::Legacy, Some(client)) = (self.era, &self.client) else {
-            return Err(ClientRequestError::NoWay);
+            return Err(ClientRequestError::NoChannel);
         };
         // Before the way is looked for: a client that can be asked nothing has none, and this says what is missing.
         self.check_askable(method, params)
             .map_err(ClientRequestError::NotDeclared)?;
-        let way = self.way().ok_or(ClientRequestError::NoWay)?;
+        let way = self.way().ok_or(ClientRequestError::NoChannel)?;
         client.asked.ask(way, method, params).await
     }
 

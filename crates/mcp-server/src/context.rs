@@ -86,7 +86,7 @@ impl RequestContext {
 
     /// The `_meta` of the request, if it says anything beside what the protocol itself says there.
     #[must_use]
-    pub fn own_meta(&self) -> Option<&RawJson> {
+    pub fn custom_meta(&self) -> Option<&RawJson> {
         self.meta().filter(|_| self.outline.has_more_meta)
     }
 
@@ -187,7 +187,7 @@ impl RequestContext {
     /// Whether there is a way on which the client is asked or told anything beside progress while the request is worked
     /// on, and it wants that: if not, [`RequestContext::client`] is of no use.
     #[must_use]
-    pub fn may_be_told(&self) -> bool {
+    pub fn has_back_channel(&self) -> bool {
         self.progress.0.is_some() && self.may_tell()
     }
 
@@ -269,7 +269,7 @@ impl RequestContext {
     }
 
     fn trace_of_meta(&self) -> Option<(String, Option<String>)> {
-        let meta = self.own_meta()?;
+        let meta = self.custom_meta()?;
         let parent = meta.get(meta_key::TRACE_PARENT)?.string()?;
         let state = meta.get(meta_key::TRACE_STATE).and_then(|state| state.string());
         Some((parent, state))

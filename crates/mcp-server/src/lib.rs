@@ -79,8 +79,8 @@ pub use self::{
     client_handle::ClientHandle,
     context::{Principal, RequestContext},
     http::{
-        Allowed, AllowedHosts, HttpServerOptions, HttpService, Identify, RequestBody, RequestRefusal,
-        ResponseBody, ServeOptions, SharedAllowed, serve_http,
+        AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, RequestBody, RequestRefusal,
+        ResponseBody, ServeOptions, SharedAllowList, serve_http,
     },
     input_required::InputRequired,
     notices::Notices,

@@ -15,7 +15,7 @@ use crate::{Peer, http::News, wants::Wants};
 /// that watch the task. A client that does not keep up is told the latest alone of each list, resource and task; of more
 /// than 1,024 it is told that each resource that it watches has changed. Notices of other kinds it misses.
 #[derive(Debug, Clone, Default)]
-pub struct Notices(Arc<Mutex<Vec<Listener>>>);
+pub struct Notifier(Arc<Mutex<Vec<Listener>>>);
 
 /// A way to a client, and what it wants to hear: gone when either end is.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ enum Out {
     News(Weak<News>),
 }
 
-impl Notices {
+impl Notifier {
     /// Sends a notification to all who listen to such.
     pub fn send(&self, method: &str, params: Option<&RawJson>) {
         let about = Wants::key(method).and_then(|key| params?.get(key)?.string());
@@ -55,7 +55,7 @@ impl Notices {
 
     /// Sends a notification to those clients of either era whose business it is, if they listen to such: that the list has
     /// changed which one client sees, for example.
-    pub fn send_to_those(&self, is_for: impl Fn(&Peer) -> bool, method: &str, params: Option<&RawJson>) {
+    pub fn send_where(&self, is_for: impl Fn(&Peer) -> bool, method: &str, params: Option<&RawJson>) {
         let about = Wants::key(method).and_then(|key| params?.get(key)?.string());
         self.send_where(method, params, |of, wants| {
             wants.includes(method, about.as_deref()) && is_for(&of.peer)

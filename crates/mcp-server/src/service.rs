@@ -27,7 +27,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// Some of it is served without the service: with `logging`, `logging/setLevel` and the levels of
     /// [`RequestContext::log`]; with a `listChanged` or `resources.subscribe`, the subscriptions of the modern era,
-    /// which [`Notices`](crate::Notices) feed; so are those with the extension of tasks. A legacy `resources/subscribe` counts once [`call`](Self::call) agrees.
+    /// which [`Notifier`](crate::Notices) feed; so are those with the extension of tasks. A legacy `resources/subscribe` counts once [`call`](Self::call) agrees.
     fn capabilities(&self, revision: Revision) -> RawJson;
 
     /// Answers a request, such as `tools/list` or `tools/call`.
@@ -56,7 +56,7 @@ pub trait Service: Send + Sync + 'static {
 
     /// Says which of these resources a modern client may watch, before its subscription is acknowledged, also when it
     /// names none: changes of the others are not told. A service that relays changes asks for them here. All, unless a service says otherwise.
-    fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
+    fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
         let _ = cx;
         std::future::ready(uris)
     }
@@ -64,19 +64,19 @@ pub trait Service: Send + Sync + 'static {
     /// Says which of these tasks a modern client may watch, before its subscription is acknowledged; it has declared the
     /// extension. A service that agrees sends a `notifications/tasks` whenever such a task has changed. None, unless a
     /// service says otherwise: a task is its owner's alone.
-    fn watch_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
+    fn filter_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
         let _ = (ids, cx);
         std::future::ready(Vec::new())
     }
 
     /// Takes note that a client is gone whose requests had this [`RequestContext::connection`]: its connection on stdio
     /// has ended, or its session. None of its requests is worked on any more. It must not block.
-    fn disconnected(&self, connection: u64) {
+    fn on_disconnect(&self, connection: u64) {
         let _ = connection;
     }
 
     /// Takes note of a notification that is not the protocol's own, such as `notifications/roots/list_changed`.
-    fn notified(&self, notification: &Notification, cx: &RequestContext) {
+    fn on_notification(&self, notification: &Notification, cx: &RequestContext) {
         let _ = (notification, cx);
     }
 }

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    Notices, Peer, Principal, ProgressReporter, RequestContext, Service,
+    Notifier, Peer, Principal, ProgressReporter, RequestContext, Service,
     client::{Client, Presence},
     in_flight::InFlight,
     outline::Outline,
@@ -41,7 +41,7 @@ pub struct StdioOptions {
     /// How long requests may take to finish after the input has ended or the server is shut down: 30 s.
     pub drain: Duration,
     /// What the client is told about changes.
-    pub notices: Notices,
+    pub notices: Notifier,
 }
 
 impl Default for StdioOptions {
@@ -51,7 +51,7 @@ impl Default for StdioOptions {
             max_in_flight: 256,
             max_message: LineDecoder::DEFAULT_MAX_LENGTH,
             drain: Duration::from_secs(30),
-            notices: Notices::default(),
+            notices: Notifier::default(),
         }
     }
 }
@@ -160,7 +160,7 @@ impl OldSession {
     pub(crate) fn takes_batches(&self) -> bool {
         self.revision
             .get()
-            .is_some_and(|revision| revision.knows_batches())
+            .is_some_and(|revision| revision.supports_batches())
     }
 }
 
@@ -246,12 +246,12 @@ impl<S: Service> Connection<S> {
 
     fn takes_batches(&self) -> bool {
         let client = self.client.as_ref();
-        client.is_some_and(|client| client.revision.knows_batches())
+        client.is_some_and(|client| client.revision.supports_batches())
     }
 
     /// Works on the messages of a batch as if they had come one by one, and answers its requests together.
     async fn batch(&mut self, line: Bytes) {
-        let messages = match mcp_wire::batch(line) {
+        let messages = match mcp_wire::split_batch(line) {
             Ok(messages) => messages,
             Err(error) => return send(&self.out, mcp_wire::error(None, &error.to_rpc_error())).await,
         };
@@ -279,7 +279,7 @@ impl<S: Service> Connection<S> {
                 frames.push(frame);
             }
             if !frames.is_empty() {
-                send(&out, mcp_wire::batch_answer(&frames)).await;
+                send(&out, mcp_wire::batch_response(&frames)).await;
             }
         }));
     }
@@ -400,7 +400,7 @@ impl<S: Service> Connection<S> {
             };
             // Closed means that writing has failed, which ends the connection anyway.
             let _ = out.send(wants.acknowledgement()).await;
-            notices.subscribe(&out, &wants, Peer::of(&cx), false);
+            notices.subscribe(&out, &wants, Peer::from_request(&cx), false);
             tokio::select! {
                 () = wants.tell_missed(&out) => {}
                 // Nothing is ever to be had here: it fails when listening ends.

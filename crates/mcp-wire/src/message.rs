@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use raw_json::{JsonKind, JsonLimits, Parsed, RawJson, TextPart};
+use raw_json::{JsonKind, JsonLimits, IndexedJson, RawJson, TextPart};
 
 use crate::{Id, ParseError, ParseErrorKind, RpcError, look_alike};
 
@@ -53,7 +53,7 @@ impl Message {
     /// When the bytes are no message; the error knows the id to answer to, if there is one.
     pub fn from_client(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
         let bytes = bytes.into();
-        match Parsed::parse(bytes.clone(), JsonLimits::STRICT) {
+        match IndexedJson::parse(bytes.clone(), JsonLimits::STRICT) {
             Ok(text) => read(&text, true),
             Err(error) => Err(ParseError::json(error).about(id_of(bytes))),
         }
@@ -65,7 +65,7 @@ impl Message {
     /// # Errors
     /// When the bytes are no message; the error knows the id of the call that they answer, if there is one.
     pub fn from_server(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
-        match Parsed::parse(bytes, JsonLimits::RELAY) {
+        match IndexedJson::parse(bytes, JsonLimits::RELAY) {
             Ok(text) => read(&text, false),
             Err(error) => Err(ParseError::json(error)),
         }
@@ -94,7 +94,7 @@ pub fn batch_from_server(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseErr
 }
 
 fn split(bytes: Bytes, limits: JsonLimits) -> Result<Vec<Bytes>, ParseError> {
-    let text = Parsed::parse(bytes, limits).map_err(ParseError::json)?;
+    let text = IndexedJson::parse(bytes, limits).map_err(ParseError::json)?;
     let text = text.raw();
     if text.kind() != JsonKind::Array {
         return Err(ParseError::new(ParseErrorKind::NotAnObject));
@@ -141,7 +141,7 @@ struct Envelope<'a> {
 const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl<'a> Envelope<'a> {
-    fn read(text: &'a Parsed) -> Result<Self, ParseError> {
+    fn read(text: &'a IndexedJson) -> Result<Self, ParseError> {
         let mut envelope = Self::default();
         let mut fault = None;
         for (key, value) in text.parts() {
@@ -155,7 +155,7 @@ impl<'a> Envelope<'a> {
                 other => {
                     // Other unknown members pass: they are nothing that this envelope hands on.
                     if is_case_variant(other) {
-                        fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
+                        fault.get_or_insert(ParseErrorKind::LookAlikeKey(key.into_owned()));
                     }
                     continue;
                 }
@@ -177,7 +177,7 @@ fn is_case_variant(key: &str) -> bool {
     look_alike::is_look_alike(key, &KEYS)
 }
 
-fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
+fn read(text: &IndexedJson, strict: bool) -> Result<Message, ParseError> {
     match text.raw().kind() {
         JsonKind::Object => {}
         JsonKind::Array => return Err(ParseError::new(ParseErrorKind::Batch)),
@@ -206,7 +206,7 @@ fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
             }
             let params = params.map(|params| params.to_raw());
             if strict && let Some(key) = params.as_ref().and_then(look_alike::in_params) {
-                return Err(fault(ParseErrorKind::CaseVariant(key)));
+                return Err(fault(ParseErrorKind::LookAlikeKey(key)));
             }
             let Some(id) = id else {
                 return Ok(Message::Notification(Notification { method, params }));

@@ -66,7 +66,7 @@ impl Revision {
     /// Whether both sides may send several messages in one array: one revision demands that they are taken, those before
     /// it are silent, and those after it forbid them.
     #[must_use]
-    pub const fn knows_batches(self) -> bool {
+    pub const fn supports_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)
     }
 

@@ -45,22 +45,22 @@ pub use self::{
         HealthReport, HealthStatus, Observe, Observers, Scope, TraceContext,
     },
     ports::{
-        ApprovalCall, ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
-        Claim, Claimed, Clock, Instant, Ledger, LedgerEntry, LedgerState, Settled,
+        ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
+        Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry, LedgerState, CallEnd,
     },
     secrets::{
         HIDDEN, IfUnset, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, Template,
         TemplateError, hide_credentials, hide_fields, hide_fields_in_text, hide_fields_of_question,
-        hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result, names_secret, sanitised,
+        hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result, names_secret, sanitize_arguments,
     },
     settings::{
-        Adapted, ArgumentHandling, BreakerScope, BreakerSettings, CacheOutcome, CacheScope, CacheSettings,
+        AdaptedArguments, ArgumentHandling, BreakerScope, BreakerSettings, CacheOutcome, CacheScope, CacheSettings,
         Change, ChangeKind, ConcurrencySettings, Degraded, DegradedStep, ErrorPolicySettings, ErrorRule,
         FailedStep, FailureStep, FallbackOf, HedgeAfter, HedgePercent, HedgeSettings, IdempotencySettings,
         Limits, Overrides, PartialRule, PartialSettings, RedactionMode, RetrySettings, Scopes,
     },
     sources::{
-        Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, Rejected, Source,
+        Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, RejectedEntry, Source,
         SourceChange, SourceState, SourceStatus, Update,
     },
     text::{FormattedDuration, Jitter, format_duration, rfc3339},

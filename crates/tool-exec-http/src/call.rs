@@ -21,7 +21,7 @@ use tokio::{
 };
 use tool_core::{
     Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reference, Refresh, Reply, Secret, Secrets,
-    ToolError, format_duration, hide_fields, is_status_not_taken, sanitised,
+    ToolError, format_duration, hide_fields, is_status_not_taken, sanitize_arguments,
 };
 use tracing::debug;
 use url::Url;
@@ -134,7 +134,7 @@ impl HttpTool {
             tool = %plan.tool,
             %method,
             status = status.as_u16(),
-            arguments = %masks.message(&sanitised(&hide_fields(cx.arguments.raw(), &hidden))),
+            arguments = %masks.message(&sanitize_arguments(&hide_fields(cx.arguments.raw(), &hidden))),
             "http call answered"
         );
         if !plan.expected.contains(status) {

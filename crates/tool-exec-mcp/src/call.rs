@@ -1,6 +1,6 @@
 use std::{borrow::Cow, mem, sync::Arc};
 
-use mcp_client::{ClientError, Hook, RequestOptions, ServerInfo};
+use mcp_client::{ClientError, RequestHook, RequestOptions, ServerInfo};
 use mcp_wire::{Era, Params, meta_key, method};
 use raw_json::{JsonKind, RawJson};
 use tool_core::{
@@ -257,7 +257,7 @@ struct Ready {
     /// Whether the server may insist on a task. It has not run the tool then: what counts is the answer of the task,
     /// and this is to be told of any other.
     may_insist: bool,
-    answered: Option<Hook>,
+    answered: Option<RequestHook>,
 }
 
 impl McpCall {
@@ -353,8 +353,8 @@ impl McpCall {
             }
             if let Err(error) = &result
                 && !has_moved
-                && error.may_be_other_era()
-                && Box::pin(connection.finds_other_era()).await
+                && error.may_indicate_other_era()
+                && Box::pin(connection.detect_era_change()).await
             {
                 // What was refused has not run.
                 has_moved = true;
@@ -392,7 +392,7 @@ impl McpCall {
 /// How the call is made. The attempt's own limit is kept by the layers above; the client's is a net below it.
 pub(crate) fn options(cx: &CallContext) -> RequestOptions {
     let limit = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
-    let mut options = RequestOptions::within(limit);
+    let mut options = RequestOptions::with_timeout(limit);
     let sent = cx.dispatch().clone();
     options.on_sent = Some(Arc::new(move || sent.sent()));
     let answered = cx.dispatch().clone();

@@ -76,8 +76,8 @@ impl Checkout {
     }
 
     /// Whether the server speaks another era by now, in which another checkout is then.
-    pub(crate) async fn finds_other_era(&self) -> bool {
-        self.line.upstream.finds_other_era(&self.connection).await
+    pub(crate) async fn detect_era_change(&self) -> bool {
+        self.line.upstream.detect_era_change(&self.connection).await
     }
 
     /// Makes a request for the call, see [`Connection::request`]. Questions and log messages that the server has
@@ -276,7 +276,7 @@ impl Connections {
         let refused = self.refused.load(Ordering::SeqCst);
         let moved = |endpoint: &Endpoint| {
             for line in self.shared.get().into_iter().chain(&self.own.all()) {
-                line.upstream.move_to(endpoint.clone());
+                line.upstream.set_endpoint(endpoint.clone());
             }
         };
         self.place

@@ -1,7 +1,7 @@
 //! Judges definitions: how long they are, and the suspicious text that they hold.
 
 use raw_json::RawJson;
-use tool_core::{DefinitionPolicy, ListWarning, Rejected};
+use tool_core::{DefinitionPolicy, ListWarning, RejectedEntry};
 use tool_scan::{
     Finding,
     clean::{clean_definition, clean_text},
@@ -21,7 +21,7 @@ pub(crate) struct Judged {
 
 /// Decides by the server's settings whether an entry is offered, and how. Under [`DefinitionPolicy::Pass`] nothing is
 /// scanned here: see [`ListWarnings`](crate::list_warnings::ListWarnings).
-pub(crate) fn judge(entry: &Entry<'_>, settings: &ServerSettings) -> Result<Judged, Rejected> {
+pub(crate) fn judge(entry: &Entry<'_>, settings: &ServerSettings) -> Result<Judged, RejectedEntry> {
     if entry.is_left_out() {
         return Ok(Judged::default());
     }

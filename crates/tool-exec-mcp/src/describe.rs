@@ -10,7 +10,7 @@ use mcp_wire::Era;
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
 use tool_core::{
-    Catalogue, Descriptor, ExecutorSpec, Feature, ListWarning, Metadata, Origin, Overrides, Rejected, Trust,
+    Catalogue, Descriptor, ExecutorSpec, Feature, ListWarning, Metadata, Origin, Overrides, RejectedEntry, Trust,
     outward_name,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Described {
     /// The entries that can be used.
     descriptors: Vec<Arc<Descriptor>>,
     /// The entries that cannot be used, with the reason.
-    rejected: Vec<Rejected>,
+    rejected: Vec<RejectedEntry>,
     /// Warnings about entries, and about the list as it was read.
     pub(crate) warnings: Vec<ListWarning>,
 }
@@ -140,7 +140,7 @@ pub(crate) struct Entry<'a> {
 
 impl Entry<'_> {
     /// The descriptor; nothing if the configuration leaves the entry out.
-    fn descriptor(&self) -> Result<Option<Descriptor>, Rejected> {
+    fn descriptor(&self) -> Result<Option<Descriptor>, RejectedEntry> {
         match self.feature {
             Feature::Tool => self.tool(),
             Feature::Prompt => self.prompt(),
@@ -148,7 +148,7 @@ impl Entry<'_> {
         }
     }
 
-    fn tool(&self) -> Result<Option<Descriptor>, Rejected> {
+    fn tool(&self) -> Result<Option<Descriptor>, RejectedEntry> {
         let own = self.identity("name")?;
         if !self.settings.takes(&own) {
             return Ok(None);
@@ -182,7 +182,7 @@ impl Entry<'_> {
         }))
     }
 
-    fn prompt(&self) -> Result<Option<Descriptor>, Rejected> {
+    fn prompt(&self) -> Result<Option<Descriptor>, RejectedEntry> {
         let own = self.identity("name")?;
         if !self.settings.takes(&own) {
             return Ok(None);
@@ -192,7 +192,7 @@ impl Entry<'_> {
         Ok(Some(self.with(name, config)))
     }
 
-    fn resource(&self, key: &str) -> Result<Option<Descriptor>, Rejected> {
+    fn resource(&self, key: &str) -> Result<Option<Descriptor>, RejectedEntry> {
         let uri = self.identity(key)?;
         if !self.settings.takes_listed(&uri) {
             return Ok(None);
@@ -256,7 +256,7 @@ impl Entry<'_> {
     }
 
     /// What the server knows the entry by.
-    fn identity(&self, key: &str) -> Result<String, Rejected> {
+    fn identity(&self, key: &str) -> Result<String, RejectedEntry> {
         let given = |key| self.text(key).filter(|text| !text.is_empty());
         given(key).ok_or_else(|| {
             let name = given("name").unwrap_or_else(|| "?".to_owned());
@@ -285,8 +285,8 @@ impl Entry<'_> {
         self.server.era() == Era::Legacy && task::are_run(self.server)
     }
 
-    pub(crate) fn reject(&self, name: String, reason: &str) -> Rejected {
-        Rejected {
+    pub(crate) fn reject(&self, name: String, reason: &str) -> RejectedEntry {
+        RejectedEntry {
             feature: self.feature,
             name,
             reason: reason.to_owned(),

@@ -353,7 +353,7 @@ impl Drop for Cancel<'_> {
             return;
         };
         runtime.spawn(async move {
-            let mut options = RequestOptions::within(Self::LIMIT);
+            let mut options = RequestOptions::with_timeout(Self::LIMIT);
             if connection.server().era() == Era::Modern {
                 task::declare(&mut options);
             }

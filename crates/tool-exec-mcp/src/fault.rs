@@ -30,7 +30,7 @@ fn is_not_taken(error: &ClientError) -> bool {
         Fault::Auth { status, .. } | Fault::HttpStatus { status, .. } => Some(*status),
         _ => None,
     };
-    let answer = error.earlier().filter(|_| error.as_rpc().is_some());
+    let answer = error.underlying().filter(|_| error.as_rpc().is_some());
     let code = error.as_rpc().map(|error| error.code);
     matches!(
         code,
@@ -93,12 +93,12 @@ fn worded(
             );
             answered(ErrorKind::Unavailable, what).with_retry_after(*retry_in)
         }
-        Fault::Rpc(rpc) => answered_rpc(server, rpc, error.earlier(), now),
+        Fault::Rpc(rpc) => answered_rpc(server, rpc, error.underlying(), now),
         _ => answered(ErrorKind::Internal, "cannot be called".to_owned()),
     };
     // That it rests is said already: what is left to say is why.
     let earlier = match error.kind() {
-        Fault::Unavailable { .. } => error.earlier().cloned(),
+        Fault::Unavailable { .. } => error.underlying().cloned(),
         _ => None,
     };
     tool_error.with_source(earlier.unwrap_or(error))
@@ -146,7 +146,7 @@ fn told(server: &str, rpc: &RpcError, kind: ErrorKind) -> ToolError {
     ]);
     let data = rpc.data.iter().map(|data| ("data", data.clone()));
     let more = rpc
-        .more
+        .extra_members
         .iter()
         .map(|(key, member)| (key.as_str(), member.clone()));
     let members: Vec<_> = data.chain(more).collect();
@@ -170,7 +170,7 @@ fn kind_of_refusal(status: u16) -> Option<ErrorKind> {
 fn refused(error: ToolError, told: Option<&str>, now: SystemTime) -> ToolError {
     let error = error.ignored_by_health();
     match told.and_then(|text| retry_after(text, now)) {
-        Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_told(wait),
+        Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_retry_hint(wait),
         _ => error,
     }
 }
@@ -201,7 +201,7 @@ fn http_status(
         false => unanswered(ErrorKind::Unavailable, message),
     };
     match told.and_then(|text| retry_after(text, now)) {
-        Some(wait) => error.with_told(wait),
+        Some(wait) => error.with_retry_hint(wait),
         None => error,
     }
 }

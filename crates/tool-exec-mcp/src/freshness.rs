@@ -31,10 +31,10 @@ impl Freshness {
         interval: Duration,
     ) {
         self.0.remove(&feature);
-        let Some(capability) = listing::capability(feature).filter(|name| server.offers(name)) else {
+        let Some(capability) = listing::capability(feature).filter(|name| server.has_capability(name)) else {
             return;
         };
-        if let Some(wait) = wait(ttl, server.tells_changes_of(capability), interval) {
+        if let Some(wait) = wait(ttl, server.has_list_changed(capability), interval) {
             self.0.insert(feature, Instant::now() + wait + jitter(wait));
         }
     }

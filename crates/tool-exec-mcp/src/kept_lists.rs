@@ -18,14 +18,14 @@ use tokio::{
 use tool_core::{Catalogue, Feature};
 
 use crate::{
-    KeptLists, ListKey, ListStore, McpServer,
+    CachedLists, ListCacheKey, ListCache, McpServer,
     describe::{describe, replaced},
 };
 
 /// Keeps the lists of one server in a store.
 pub(crate) struct ListKeeper {
-    store: Arc<dyn ListStore>,
-    key: ListKey,
+    store: Arc<dyn ListCache>,
+    key: ListCacheKey,
     recall: Arc<Recall>,
     state: Mutex<State>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct ListKeeper {
 #[derive(Default)]
 struct State {
     /// The lists that the server gave last, in this run or an earlier one.
-    latest: Option<KeptLists>,
+    latest: Option<CachedLists>,
     /// Whether they were stored in this run.
     is_stored: bool,
     /// The last task that stores lists.
@@ -42,7 +42,7 @@ struct State {
 
 /// Loads the lists of many servers at once, once.
 struct Recall {
-    store: Arc<dyn ListStore>,
+    store: Arc<dyn ListCache>,
     servers: Vec<Weak<McpServer>>,
     done: OnceCell<()>,
 }
@@ -56,7 +56,7 @@ impl McpServer {
     /// Has these servers keep their lists in a store. [`Source::recall`](tool_core::Source::recall) of any of them loads
     /// those of all, so give those that belong together at once, before they are used. A server that keeps its lists
     /// already stays as it is.
-    pub fn keep_lists(servers: &[Arc<Self>], store: &Arc<dyn ListStore>) {
+    pub fn cache_lists(servers: &[Arc<Self>], store: &Arc<dyn ListCache>) {
         let recall = Arc::new(Recall {
             store: Arc::clone(store),
             servers: servers.iter().map(Arc::downgrade).collect(),
@@ -65,7 +65,7 @@ impl McpServer {
         for server in servers {
             server.keeper.get_or_init(|| ListKeeper {
                 store: Arc::clone(store),
-                key: ListKey::with_target(server.settings(), &server.target_digest()),
+                key: ListCacheKey::with_target(server.settings(), &server.target_digest()),
                 recall: Arc::clone(&recall),
                 state: Mutex::default(),
             });
@@ -86,7 +86,7 @@ impl McpServer {
         let before = state.latest.as_ref();
         let mut lists = before.map(|before| before.lists.clone()).unwrap_or_default();
         lists.extend(read);
-        let now = KeptLists::new(server.clone(), lists);
+        let now = CachedLists::new(server.clone(), lists);
         if state.is_stored && before == Some(&now) {
             return;
         }
@@ -117,11 +117,11 @@ impl McpServer {
     }
 
     /// The key of the server's lists in the store. Returns `None` if they are not kept.
-    fn list_key(&self) -> Option<ListKey> {
+    fn list_key(&self) -> Option<ListCacheKey> {
         self.keeper.get().map(|keeper| keeper.key.clone())
     }
 
-    fn described(&self, kept: &KeptLists) -> Catalogue {
+    fn described(&self, kept: &CachedLists) -> Catalogue {
         let lists = kept.lists.iter().map(|(feature, entries)| {
             self.note_names(*feature, entries);
             let described = describe(self.settings(), &kept.server, *feature, entries);
@@ -133,7 +133,7 @@ impl McpServer {
         }
     }
 
-    fn adopt(self: &Arc<Self>, kept: KeptLists, described: Catalogue) {
+    fn adopt(self: &Arc<Self>, kept: CachedLists, described: Catalogue) {
         let Some(keeper) = self.keeper.get() else { return };
         let mut state = keeper.state();
         let is_first = self.catalogue.send_if_modified(|catalogue| {

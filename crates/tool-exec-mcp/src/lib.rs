@@ -10,7 +10,7 @@
 //! Resources and templates keep their URIs. What the configuration includes and excludes goes by own names and URIs.
 //!
 //! # Kept lists
-//! With a [`ListStore`], the last lists of each server are kept between runs ([`McpServer::keep_lists`]) and offered before
+//! With a [`ListCache`], the last lists of each server are kept between runs ([`McpServer::cache_lists`]) and offered before
 //! the server runs. The lists of a server that was started replace them.
 //!
 //! # Tasks
@@ -59,7 +59,7 @@ pub use mcp_client::{EraChoice, HealthCheck, ServerInfo, StartLimit};
 
 pub use self::{
     executor::McpExecutor,
-    list_store::{FileListStore, KeptLists, ListKey, ListStore, MemoryListStore},
+    list_store::{FileListCache, CachedLists, ListCacheKey, ListCache, MemoryListCache},
     server::McpServer,
     settings::{HttpTransport, Isolation, KeyPlace, NETWORK_VARIABLES, ServerSettings, ServerTarget},
 };

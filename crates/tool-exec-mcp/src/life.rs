@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{State, Status};
+use mcp_client::{ServerState, ServerStatus};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     runtime::Handle,
@@ -48,7 +48,7 @@ struct Facts {
 }
 
 struct Client {
-    state: State,
+    state: ServerState,
     reason: Option<String>,
 }
 
@@ -83,8 +83,8 @@ impl Life {
     }
 
     /// The connection is like this from now on.
-    pub(crate) fn client_is(&self, status: &Status) {
-        self.is_running.send_replace(status.state == State::Ready);
+    pub(crate) fn client_is(&self, status: &ServerStatus) {
+        self.is_running.send_replace(status.state == ServerState::Ready);
         self.change(|facts| {
             facts.client = Some(Client {
                 state: status.state,
@@ -121,7 +121,7 @@ impl Life {
     }
 
     /// How the server is, whose client says this of it.
-    pub(crate) fn status(&self, client: Option<&Status>) -> SourceStatus {
+    pub(crate) fn status(&self, client: Option<&ServerStatus>) -> SourceStatus {
         let now = self.now();
         let status = self.facts().lifecycle.status(now);
         let retry_in = client.and_then(|client| client.retry_in);
@@ -179,7 +179,7 @@ impl Facts {
         let pause = match &self.client {
             // What it is started with is missing, which costs little to find out.
             None => SHORTEST,
-            Some(client) if client.state == State::Ready => {
+            Some(client) if client.state == ServerState::Ready => {
                 SHORTEST.saturating_mul(1 << n.min(6)).min(LONGEST)
             }
             Some(_) => return None,
@@ -201,17 +201,17 @@ impl Facts {
             };
         };
         match client.state {
-            State::NotStarted => SourceState::NotStarted,
-            State::Starting => SourceState::Starting,
-            State::Ready if self.is_listed => SourceState::Ready,
+            ServerState::NotStarted => SourceState::NotStarted,
+            ServerState::Starting => SourceState::Starting,
+            ServerState::Ready if self.is_listed => SourceState::Ready,
             // What was ready before the lists were wanted is so while they are read.
-            State::Ready if self.is_listing && *self.lifecycle.state() != SourceState::Ready => {
+            ServerState::Ready if self.is_listing && *self.lifecycle.state() != SourceState::Ready => {
                 SourceState::Starting
             }
             // Calls of tools that the operator wrote down need no list.
-            State::Ready if self.is_listing || self.failure.is_none() => SourceState::Ready,
-            State::Ready => failed(None),
-            State::Stopped => SourceState::Stopped,
+            ServerState::Ready if self.is_listing || self.failure.is_none() => SourceState::Ready,
+            ServerState::Ready => failed(None),
+            ServerState::Stopped => SourceState::Stopped,
             _ => failed(Some(client)),
         }
     }

@@ -191,7 +191,7 @@ impl Line {
     /// again: what a call does not want is left out on the way to it.
     async fn set_level(&self, connection: &Connection, level: LogLevel) {
         let server = connection.server();
-        if server.era() == Era::Modern || !server.offers("logging") {
+        if server.era() == Era::Modern || !server.has_capability("logging") {
             return;
         }
         {
@@ -206,7 +206,7 @@ impl Line {
             *set = Some((openings, level));
         }
         let done = connection
-            .set_log_level(level.as_str(), RequestOptions::within(LEVEL_LIMIT))
+            .set_log_level(level.as_str(), RequestOptions::with_timeout(LEVEL_LIMIT))
             .await;
         if let Err(error) = done {
             tracing::debug!(%error, "a server did not take the level of log messages");

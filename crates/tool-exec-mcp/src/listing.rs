@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mcp_client::{Changes, ClientError, Connection, ListCut, Listed};
+use mcp_client::{ChangeCounts, ClientError, Connection, ListTruncation, ListResult};
 use mcp_wire::{code, method};
 use raw_json::RawJson;
 use tool_core::{Feature, ListLimits, ListWarning, Secrets, format_duration};
 
 /// What came of reading one list.
-pub(crate) type Read = (Feature, Result<Listed, String>);
+pub(crate) type Read = (Feature, Result<ListResult, String>);
 
 /// Reads these lists at the same time, each within its limit. A list of something that the server does not offer is
 /// empty.
@@ -40,12 +40,12 @@ async fn read_one(
     feature: Feature,
     limits: &ListLimits,
     limit: Duration,
-) -> Result<Listed, String> {
+) -> Result<ListResult, String> {
     let Some((capability, method, key)) = list_of(feature) else {
-        return Ok(Listed::default());
+        return Ok(ListResult::default());
     };
-    if !connection.server().offers(capability) {
-        return Ok(Listed::default());
+    if !connection.server().has_capability(capability) {
+        return Ok(ListResult::default());
     }
     let limits = mcp_client::PageLimits {
         pages: limits.pages,
@@ -53,7 +53,7 @@ async fn read_one(
         bytes: limits.bytes,
         ..mcp_client::PageLimits::default()
     };
-    let listing = connection.list_for(method, key, limits);
+    let listing = connection.list_partial(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
         // A server with resources need not have templates of them, and none is asked again for what it does not know.
@@ -61,7 +61,7 @@ async fn read_one(
             if feature != Feature::ResourceTemplate {
                 tracing::warn!("a server declares `{capability}` and does not know `{method}`");
             }
-            Ok(Listed::default())
+            Ok(ListResult::default())
         }
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {}", format_duration(limit))),
@@ -69,7 +69,7 @@ async fn read_one(
 }
 
 /// The warning that a list was not read to its end.
-pub(crate) fn cut_warning(feature: Feature, cut: ListCut, limits: &ListLimits) -> ListWarning {
+pub(crate) fn cut_warning(feature: Feature, cut: ListTruncation, limits: &ListLimits) -> ListWarning {
     let key = match feature {
         Feature::Tool => "tools",
         Feature::Prompt => "prompts",
@@ -77,28 +77,28 @@ pub(crate) fn cut_warning(feature: Feature, cut: ListCut, limits: &ListLimits) -
     };
     let left_out = "the rest is left out";
     let (kind, message) = match cut {
-        ListCut::Entries => {
+        ListTruncation::Entries => {
             let allowed = limits.entries(feature);
             (
                 "too_many_entries",
                 format!("it has more than {allowed} entries (`list_limits.{key}`); {left_out}"),
             )
         }
-        ListCut::Bytes => {
+        ListTruncation::Bytes => {
             let allowed = limits.bytes;
             (
                 "too_many_bytes",
                 format!("it has more than {allowed} bytes (`list_limits.bytes`); {left_out}"),
             )
         }
-        ListCut::Pages => {
+        ListTruncation::Pages => {
             let allowed = limits.pages;
             (
                 "too_many_pages",
                 format!("it has more than {allowed} pages (`list_limits.pages`); {left_out}"),
             )
         }
-        ListCut::RepeatedCursor => (
+        ListTruncation::RepeatedCursor => (
             "repeated_cursor",
             format!("the server gave a page's cursor twice; {left_out}"),
         ),
@@ -137,7 +137,7 @@ fn is_unknown_method(error: &ClientError) -> bool {
 }
 
 /// The lists that have changed from one count of changes to the next.
-pub(crate) fn changed(before: Changes, now: Changes) -> Vec<Feature> {
+pub(crate) fn changed(before: ChangeCounts, now: ChangeCounts) -> Vec<Feature> {
     let mut changed = Vec::new();
     if now.tools != before.tools {
         changed.push(Feature::Tool);

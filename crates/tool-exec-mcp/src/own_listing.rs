@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Changes, Listed, OnStatus, State};
+use mcp_client::{ChangeCounts, ListResult, OnStatus, ServerState};
 use parking_lot::Mutex;
 use tokio::{
     join,
@@ -28,9 +28,9 @@ use crate::{
 /// The lists of one client's own connection, as far as they were read.
 pub(crate) struct OwnListing {
     /// The state of the connection.
-    states: watch::Sender<State>,
+    states: watch::Sender<ServerState>,
     /// How many of the changes that the server told were followed by a reading of the list; `None` before the first.
-    read: watch::Sender<Option<Changes>>,
+    read: watch::Sender<Option<ChangeCounts>>,
     entries: Mutex<Option<Arc<HashSet<Entry>>>>,
 }
 
@@ -40,7 +40,7 @@ const LONGEST_REFRESH: Duration = Duration::from_secs(2);
 impl OwnListing {
     pub(crate) fn new() -> Self {
         Self {
-            states: watch::Sender::new(State::NotStarted),
+            states: watch::Sender::new(ServerState::NotStarted),
             read: watch::Sender::default(),
             entries: Mutex::default(),
         }
@@ -63,7 +63,7 @@ impl OwnListing {
     /// Waits until every list has been read again that the server has said to have changed.
     pub(crate) async fn refreshed(&self, line: &Line) {
         let told = *line.upstream.changes().borrow();
-        let has_read = |read: &Option<Changes>| {
+        let has_read = |read: &Option<ChangeCounts>| {
             read.is_some_and(|read| {
                 read.tools >= told.tools && read.prompts >= told.prompts && read.resources >= told.resources
             })
@@ -72,7 +72,7 @@ impl OwnListing {
         let waited = timeout(LONGEST_REFRESH, async {
             tokio::select! {
                 _ = read.wait_for(has_read) => {}
-                _ = states.wait_for(|state| *state != State::Ready) => {}
+                _ = states.wait_for(|state| *state != ServerState::Ready) => {}
             }
         });
         if waited.await.is_err() {
@@ -86,7 +86,7 @@ impl OwnListing {
     }
 
     /// Notes that these lists were read after so many changes.
-    fn note_read(&self, features: &[Feature], counted: Changes) {
+    fn note_read(&self, features: &[Feature], counted: ChangeCounts) {
         self.read.send_modify(|read| {
             let read = read.get_or_insert_default();
             for feature in features {
@@ -119,11 +119,11 @@ impl OwnListReader {
             return;
         };
         self.lists.announce(&self.client);
-        let is_settled = |state: &State| matches!(state, State::Ready | State::Stopped);
-        while let Ok(State::Ready) = states.wait_for(is_settled).await.map(|state| *state) {
+        let is_settled = |state: &ServerState| matches!(state, ServerState::Ready | ServerState::Stopped);
+        while let Ok(ServerState::Ready) = states.wait_for(is_settled).await.map(|state| *state) {
             tokio::select! {
                 ((), ()) = async { join!(self.follow(), self.resume_news()) } => {}
-                _ = states.wait_for(|state| *state != State::Ready) => {}
+                _ = states.wait_for(|state| *state != ServerState::Ready) => {}
             }
             self.end();
         }
@@ -196,7 +196,7 @@ impl OwnListReader {
     }
 
     /// Reads these lists, after so many changes, and returns those that could not be read.
-    async fn read(&self, features: &[Feature], counted: Changes, freshness: &mut Freshness) -> Vec<Feature> {
+    async fn read(&self, features: &[Feature], counted: ChangeCounts, freshness: &mut Freshness) -> Vec<Feature> {
         let connection = self.line.upgrade().and_then(|line| line.upstream.ready());
         let Some(connection) = connection else {
             return features.to_vec();
@@ -207,8 +207,8 @@ impl OwnListReader {
         let limits = &settings.list_limits;
         for (feature, list) in listing::read(&connection, features, limits, |_| limit).await {
             match list {
-                Ok(Listed {
-                    entries, ttl, cut, ..
+                Ok(ListResult {
+                    entries, ttl, truncation: cut, ..
                 }) => {
                     freshness.read(server, feature, ttl, settings.refresh_interval);
                     let mut described = describe(settings, server, feature, &entries);

@@ -134,7 +134,7 @@ impl Connections {
     async fn ask_for_news(&self, connection: &Connection, uri: &str) -> Result<(), ToolError> {
         let server = &self.settings.name;
         agrees_to_subscribe(connection, server)?;
-        let done = connection.subscribe(uri, RequestOptions::within(LIMIT)).await;
+        let done = connection.subscribe(uri, RequestOptions::with_timeout(LIMIT)).await;
         done.map_err(|error| request_error(server, error))
     }
 
@@ -203,7 +203,7 @@ impl Connections {
         tokio::spawn(async move {
             for (client, uri) in over {
                 for connection in connections.open_connections(&client) {
-                    let done = connection.unsubscribe(&uri, RequestOptions::within(LIMIT)).await;
+                    let done = connection.unsubscribe(&uri, RequestOptions::with_timeout(LIMIT)).await;
                     if let Err(error) = done {
                         tracing::debug!(uri, %error, "a server still tells of a resource that nobody watches");
                     }

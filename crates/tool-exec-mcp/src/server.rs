@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Changes, Listed, RequestOptions, StartLimit, State, Status, Upstream};
+use mcp_client::{ChangeCounts, ListResult, RequestOptions, StartLimit, ServerState, ServerStatus, Upstream};
 use parking_lot::{Mutex as SyncMutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{
@@ -138,7 +138,7 @@ impl McpServer {
 
     /// How it is, in the client's own words; nothing while nobody has needed it.
     #[must_use]
-    pub fn status(&self) -> Option<Status> {
+    pub fn status(&self) -> Option<ServerStatus> {
         self.connections.known().map(Upstream::status)
     }
 
@@ -148,25 +148,25 @@ impl McpServer {
     }
 
     /// Takes note that the roots of a client have changed: the server is told, if it knows them.
-    pub fn roots_changed(&self, client: &ClientKey) {
+    pub fn notify_roots_changed(&self, client: &ClientKey) {
         self.connections.roots_changed(client);
     }
 
     /// Takes note that a client is gone: connections that were kept for it are closed unless something still runs
     /// there.
-    pub fn client_gone(&self, client: &ClientKey) {
+    pub fn release_client(&self, client: &ClientKey) {
         self.connections.client_gone(client);
     }
 
     /// How many connections are kept for single clients now.
     #[must_use]
-    pub fn n_own_connections(&self) -> usize {
+    pub fn n_dedicated_connections(&self) -> usize {
         self.connections.n_own()
     }
 
     /// How many of them are in use.
     #[must_use]
-    pub fn n_own_connections_used(&self) -> usize {
+    pub fn n_dedicated_connections_in_use(&self) -> usize {
         self.connections.n_own_used()
     }
 
@@ -198,7 +198,7 @@ impl McpServer {
     /// The server's own names of tools and prompts, and the URIs of resources and templates, also of those that the
     /// configuration leaves out. `None` unless all of its lists were read, in this run or an earlier one.
     #[must_use]
-    pub fn own_names(&self) -> Option<Vec<(Feature, String)>> {
+    pub fn upstream_names(&self) -> Option<Vec<(Feature, String)>> {
         let known = self.own_names.lock();
         let of = |feature| {
             let names = known.get(&feature)?.iter();
@@ -250,12 +250,12 @@ impl McpServer {
     async fn check(self: &Arc<Self>) -> Option<Result<(), ToolError>> {
         // One that is left alone until it is needed is not needed for this.
         self.status()
-            .filter(|status| status.state != State::NotStarted || !self.settings.is_lazy)?;
+            .filter(|status| status.state != ServerState::NotStarted || !self.settings.is_lazy)?;
         let asked = async {
             let name = &self.settings.name;
             let (connection, _working) = self.connection().await.map_err(|error| error.of_request(name))?;
-            let options = RequestOptions::within(self.settings.start_timeout);
-            let answered = self.settings.health_check.ask(&connection, options).await;
+            let options = RequestOptions::with_timeout(self.settings.start_timeout);
+            let answered = self.settings.health_check.run(&connection, options).await;
             answered.map_err(|error| request_error(name, error))
         };
         let asked = asked.await;
@@ -270,7 +270,7 @@ impl McpServer {
     async fn load_now(self: &Arc<Self>) {
         let _waiting = Waiting::new(self);
         if let Some(upstream) = self.connections.known() {
-            upstream.hurry();
+            upstream.prioritize_start();
         }
         self.load().await;
     }
@@ -332,8 +332,8 @@ impl McpServer {
         let limits = &self.settings.list_limits;
         for (feature, list) in listing::read(&connection, features, limits, limit).await {
             match list {
-                Ok(Listed {
-                    entries, ttl, cut, ..
+                Ok(ListResult {
+                    entries, ttl, truncation: cut, ..
                 }) => {
                     let server = connection.server();
                     self.freshness()
@@ -452,7 +452,7 @@ async fn follow(server: Weak<McpServer>, unread: Vec<Feature>) {
         return;
     };
     // Counted from the start of the server: what changed while the first lists were read counts as well.
-    let mut seen = Changes::default();
+    let mut seen = ChangeCounts::default();
     let mut pace = Pace::new(Instant::now());
     for feature in unread {
         pace.failed(feature, Instant::now());
@@ -632,9 +632,9 @@ impl Source for ServerSource {
 }
 
 /// The revision it speaks and what it calls itself, or the end of what it wrote to stderr if it does not run.
-fn detail(status: &Status) -> Option<String> {
+fn detail(status: &ServerStatus) -> Option<String> {
     match (&status.state, &status.server) {
-        (State::Ready, Some(server)) => {
+        (ServerState::Ready, Some(server)) => {
             let name = server.name().unwrap_or_default();
             let version = server.version().unwrap_or_default();
             Some(
@@ -643,7 +643,7 @@ fn detail(status: &Status) -> Option<String> {
                     .to_owned(),
             )
         }
-        (State::Ready, None) => None,
+        (ServerState::Ready, None) => None,
         _ => status
             .stderr
             .as_deref()

@@ -93,8 +93,8 @@ pub struct ServerSettings {
     /// How often its lists are read again of whose changes it does not tell, where it does not say how long they stay as
     /// they are.
     pub refresh_interval: Duration,
-    /// Whether its lists are kept between runs, where there is a [`ListStore`](crate::ListStore).
-    pub keeps_lists: bool,
+    /// Whether its lists are kept between runs, where there is a [`ListCache`](crate::ListStore).
+    pub keep_lists: bool,
     /// Whether it is left alone until somebody needs it, where its lists are known.
     pub is_lazy: bool,
     /// How long it may be unused before it is stopped, until somebody needs it again; never if absent. It is not stopped while
@@ -206,7 +206,7 @@ impl ServerSettings {
             check_at_start: false,
             check_interval: None,
             refresh_interval: Duration::from_secs(300),
-            keeps_lists: true,
+            keep_lists: true,
             is_lazy: true,
             idle_timeout: None,
             key_place: None,
@@ -346,7 +346,7 @@ impl ServerTarget {
                     resolved = resolved.env(name, value.expose());
                 }
                 if let Some(cwd) = cwd {
-                    resolved = resolved.directory(cwd.resolve(secrets).await?.expose());
+                    resolved = resolved.current_dir(cwd.resolve(secrets).await?.expose());
                 }
                 Ok(Endpoint::Stdio(resolved))
             }
@@ -358,7 +358,7 @@ impl ServerTarget {
                 let is_websocket = *transport == HttpTransport::WebSocket;
                 let endpoint = resolve_http(url, headers, is_websocket, secrets).await?;
                 Ok(match transport {
-                    HttpTransport::Either => Endpoint::Http(endpoint.or_sse()),
+                    HttpTransport::Either => Endpoint::Http(endpoint.with_sse_fallback()),
                     HttpTransport::Streamable => Endpoint::Http(endpoint),
                     HttpTransport::Sse => Endpoint::Sse(endpoint),
                     HttpTransport::WebSocket => Endpoint::WebSocket(endpoint),

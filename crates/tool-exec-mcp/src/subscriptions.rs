@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Changes, ClientErrorKind as Fault, Connection, RequestOptions, State};
+use mcp_client::{ChangeCounts, ClientErrorKind as Fault, Connection, RequestOptions, ServerState};
 use raw_json::RawJson;
 use tokio::{sync::watch, time::sleep};
 use tool_core::{ErrorKind, ToolError, Update};
@@ -78,7 +78,7 @@ impl Connections {
             uri,
             is_agreed: false,
         };
-        let done = connection.subscribe(uri, RequestOptions::within(LIMIT)).await;
+        let done = connection.subscribe(uri, RequestOptions::with_timeout(LIMIT)).await;
         asking.is_agreed = done.is_ok();
         drop(asking);
         done.map_err(|error| request_error(server, error))?;
@@ -111,13 +111,13 @@ impl Connections {
         };
         let runs = self
             .known()
-            .is_some_and(|upstream| upstream.status().state == State::Ready);
+            .is_some_and(|upstream| upstream.status().state == ServerState::Ready);
         if !runs {
             return Ok(());
         }
         let server = &self.settings.name;
         let connection = self.shared().await.map_err(|error| error.of_request(server))?;
-        let done = connection.unsubscribe(uri, RequestOptions::within(LIMIT)).await;
+        let done = connection.unsubscribe(uri, RequestOptions::with_timeout(LIMIT)).await;
         done.map_err(|error| request_error(server, error))
     }
 }
@@ -150,7 +150,7 @@ impl Subscriptions {
 /// Asks for the news again whenever the server may have forgotten that they are wanted, for as long as it is held by
 /// anyone else.
 struct Keeping {
-    changes: watch::Receiver<Changes>,
+    changes: watch::Receiver<ChangeCounts>,
     uris: watch::Receiver<Wanted>,
     connections: Weak<Connections>,
 }
@@ -212,7 +212,7 @@ impl Keeping {
             };
             refused.clear();
             for uri in &wanted {
-                let done = connection.subscribe(uri, RequestOptions::within(LIMIT)).await;
+                let done = connection.subscribe(uri, RequestOptions::with_timeout(LIMIT)).await;
                 if let Err(error) = done {
                     tracing::warn!(uri, %error, "a server that was started again has no news of a resource");
                     refused.insert(uri.clone());

@@ -4,7 +4,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use mcp_client::{Connection, Events};
+use mcp_client::{Connection, EventReceiver};
 use mcp_wire::{meta_key, method};
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
@@ -62,7 +62,7 @@ impl<'a> TaskReports<'a> {
 /// that the connection gives its requests.
 pub(crate) struct Telling {
     pub(crate) token: RawJson,
-    events: Events,
+    events: EventReceiver,
 }
 
 impl Telling {

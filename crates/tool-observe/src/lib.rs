@@ -43,7 +43,7 @@ mod watch;
 
 #[cfg(feature = "otel")]
 pub use self::otel::{OtelMetrics, trace_id_of_call};
-pub use tool_core::sanitised;
+pub use tool_core::sanitize_arguments;
 
 pub use self::{
     alerts::{

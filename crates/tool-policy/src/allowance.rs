@@ -16,7 +16,7 @@ use crate::{
 /// that is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct CallLimits {
+pub struct QuotaLimits {
     /// Calls in one turn, which is one answer of a model.
     pub calls_per_turn: Option<u32>,
     /// Calls in one conversation.
@@ -24,16 +24,16 @@ pub struct CallLimits {
     /// Calls of the same tool with the same arguments in one conversation, among the last 64 different ones.
     pub identical_calls: Option<u32>,
     /// What the calls of one turn may cost.
-    pub cost_per_turn: Option<Micros>,
+    pub cost_per_turn: Option<MicroDollars>,
     /// What the calls of one conversation may cost.
-    pub cost_per_conversation: Option<Micros>,
+    pub cost_per_conversation: Option<MicroDollars>,
 }
 
 /// An amount of money in millionths of a US dollar: whole numbers, whose sums are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Micros(pub u64);
+pub struct MicroDollars(pub u64);
 
-/// Refuses calls of tools beyond the [`CallLimits`] that the rules set for turns and conversations.
+/// Refuses calls of tools beyond the [`QuotaLimits`] that the rules set for turns and conversations.
 ///
 /// # Turns and conversations
 /// The protocol knows neither, so who calls says them in `_meta`, under [`QuotaLayer::TURN`] and
@@ -66,7 +66,7 @@ pub struct Quota<S> {
     inner: S,
 }
 
-impl Micros {
+impl MicroDollars {
     /// So many dollars, to the nearest millionth; what is not free costs at least one.
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Self {
@@ -78,7 +78,7 @@ impl Micros {
     }
 }
 
-impl fmt::Display for Micros {
+impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
         let digits = format!("{rest:06}");
@@ -87,7 +87,7 @@ impl fmt::Display for Micros {
     }
 }
 
-impl CallLimits {
+impl QuotaLimits {
     /// Whether nothing is limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -213,7 +213,7 @@ fn call(cx: &CallContext) -> Call {
         .filter(|_| descriptor.origin.trust == Trust::Operator);
     Call {
         now: cx.clock.now(),
-        cost: Micros::from_dollars(cost.unwrap_or_default()),
+        cost: MicroDollars::from_dollars(cost.unwrap_or_default()),
         identity: raw_json::digest(&RawJson::from(json!([&**tool.name(), cx.arguments.digest()]))),
     }
 }

@@ -1,12 +1,12 @@
 use std::{fmt, sync::Arc};
 
-use tool_core::{ApprovalNews, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Clock};
+use tool_core::{ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Clock};
 
 /// Where calls that wait for approval are looked at and decided, by people or by what acts for them. Cloning shares it.
 #[derive(Clone)]
 pub struct ApprovalDesk {
     approvals: Arc<dyn Approvals>,
-    news: Arc<[Arc<dyn ApprovalNews>]>,
+    news: Arc<[Arc<dyn ApprovalListener>]>,
     clock: Arc<dyn Clock>,
 }
 
@@ -58,7 +58,7 @@ impl ApprovalDesk {
     #[must_use]
     pub fn new(
         approvals: Arc<dyn Approvals>,
-        news: impl IntoIterator<Item = Arc<dyn ApprovalNews>>,
+        news: impl IntoIterator<Item = Arc<dyn ApprovalListener>>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {

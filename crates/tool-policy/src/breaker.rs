@@ -281,11 +281,11 @@ fn tell(cx: &CallContext, scope: Scope, change: Option<BreakerChange>, kind: Opt
         change.reason.push_str(&format!(", the last as `{kind}`"));
     }
     let change = &change;
-    cx.observers.tell(&Event::BreakerChanged { cx, scope, change });
+    cx.observers.emit(&Event::BreakerChanged { cx, scope, change });
 }
 
 fn refuse(cx: &mut CallContext, held: HeldBack, scope: Scope) -> ToolError {
-    cx.observers.tell(&Event::HeldBack { cx, scope });
+    cx.observers.emit(&Event::BreakerRejected { cx, scope });
     let what = match scope {
         Scope::Upstream => "what runs ",
         _ => "",

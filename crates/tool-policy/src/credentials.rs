@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use tool_core::{
-    Alert, AlertKind, AlertPhase, AlertSubject, Asker, CallContext, Disabled, DispatchState, ErrorKind,
+    Alert, AlertKind, AlertPhase, AlertSubject, Asker, CallContext, DisabledTool, DispatchState, ErrorKind,
     Event, Invoke, Layer, Observers, Outcome, Refresh, Tool, ToolError, format_duration,
 };
 
@@ -42,7 +42,7 @@ impl CredentialRefreshLayer {
 fn tell(tool: &Tool, phase: AlertPhase, message: String, observers: &Observers, at: SystemTime) {
     let subject = AlertSubject::Tool(tool.name().clone());
     let alert = Alert::new(AlertKind::Disabled, phase, subject, message, at);
-    observers.tell(&Event::Alert { alert: &alert });
+    observers.emit(&Event::Alert { alert: &alert });
 }
 
 impl<S> Layer<S> for CredentialRefreshLayer {
@@ -94,7 +94,7 @@ impl<S: Invoke> Invoke for CredentialRefresh<S> {
 }
 
 /// Whether a call of a tool that is off may try whether it works again.
-async fn let_pass(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
+async fn let_pass(cx: &mut CallContext, disabled: &DisabledTool) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
     if tool.executor().refresh_credentials_boxed(Refresh::Peek).await {
         cx.explain("credentials", || "there are others than those refused".to_owned());
@@ -136,7 +136,7 @@ fn switch_off(cx: &mut CallContext) {
     }
     // Whoever calls is told by the table of errors what to do about it.
     let reason = "its credentials are refused";
-    let is_new = tool.state().disable(Disabled {
+    let is_new = tool.state().disable(DisabledTool {
         reason: reason.to_owned(),
         since: cx.clock.wall(),
         until: cx.clock.now() + pause,

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tool_core::{ErrorKind, Instant, ToolError};
 
-use crate::{CallLimits, Micros};
+use crate::{QuotaLimits, MicroDollars};
 
 /// What conversations have used of their limits.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(crate) struct Key {
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) now: Instant,
-    pub(crate) cost: Micros,
+    pub(crate) cost: MicroDollars,
     /// The same for calls of the same tool with the same arguments.
     pub(crate) identity: Digest,
 }
@@ -78,10 +78,10 @@ pub(crate) enum Exceeded {
         "the limit of {limit} US dollars in one {of} would be exceeded: {used} are used and the call costs {cost}"
     )]
     Cost {
-        limit: Micros,
+        limit: MicroDollars,
         of: &'static str,
-        used: Micros,
-        cost: Micros,
+        used: MicroDollars,
+        cost: MicroDollars,
     },
     #[error("too many conversations are going on at once")]
     NoRoom,
@@ -121,7 +121,7 @@ impl Exceeded {
 
 impl Ledger {
     /// Counts a call, unless it would exceed a limit.
-    pub(crate) fn take(&self, key: &Key, call: &Call, limits: &CallLimits) -> Result<(), Exceeded> {
+    pub(crate) fn take(&self, key: &Key, call: &Call, limits: &QuotaLimits) -> Result<(), Exceeded> {
         let mut books = self.lock();
         let conversation = books.open(key, call.now)?;
         conversation.check(key, call, limits)?;
@@ -137,7 +137,7 @@ impl Ledger {
     }
 
     /// Whether a call would exceed a limit.
-    pub(crate) fn look(&self, key: &Key, call: &Call, limits: &CallLimits) -> Result<(), Exceeded> {
+    pub(crate) fn look(&self, key: &Key, call: &Call, limits: &QuotaLimits) -> Result<(), Exceeded> {
         let books = self.lock();
         let known = books
             .owners
@@ -238,7 +238,7 @@ impl Books {
 }
 
 impl Conversation {
-    fn check(&self, key: &Key, call: &Call, limits: &CallLimits) -> Result<(), Exceeded> {
+    fn check(&self, key: &Key, call: &Call, limits: &QuotaLimits) -> Result<(), Exceeded> {
         let turn = self.turns.iter().find(|turn| Some(turn.digest) == key.turn);
         let in_turn = turn.map(|turn| turn.used).unwrap_or_default();
         // Calls that name no turn are in none.
@@ -260,7 +260,7 @@ impl Conversation {
                 return Err(Exceeded::Cost {
                     limit,
                     of,
-                    used: Micros(used.cost),
+                    used: MicroDollars(used.cost),
                     cost: call.cost,
                 });
             }
@@ -362,7 +362,7 @@ mod tests {
     fn call(seconds: u64) -> Call {
         Call {
             now: Instant::since_start(Duration::from_secs(seconds)),
-            cost: Micros(0),
+            cost: MicroDollars(0),
             identity: [0; 32],
         }
     }
@@ -370,9 +370,9 @@ mod tests {
     #[test]
     fn a_budget_that_is_being_used_is_never_reset() {
         let ledger = Ledger::default();
-        let limits = CallLimits {
+        let limits = QuotaLimits {
             calls_per_conversation: Some(1),
-            ..CallLimits::default()
+            ..QuotaLimits::default()
         };
         let take = |owner, n, seconds| ledger.take(&key(owner, n), &call(seconds), &limits);
         for n in 0..MAX_OF_OWNER {
@@ -391,9 +391,9 @@ mod tests {
     #[test]
     fn a_turn_that_is_being_used_is_never_forgotten() {
         let ledger = Ledger::default();
-        let limits = CallLimits {
+        let limits = QuotaLimits {
             calls_per_turn: Some(1),
-            ..CallLimits::default()
+            ..QuotaLimits::default()
         };
         let take = |turn: usize, seconds| {
             let mut key = key("ann", 1);
@@ -415,10 +415,10 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let ledger = Ledger::default();
-        let limits = CallLimits {
+        let limits = QuotaLimits {
             identical_calls: Some(9),
             calls_per_turn: Some(9),
-            ..CallLimits::default()
+            ..QuotaLimits::default()
         };
         let mut n_refused = 0;
         for n in 0..40_000_usize {

@@ -40,10 +40,10 @@ mod validate;
 mod words;
 mod written;
 
-pub use self::words::tellable;
+pub use self::words::text_for_caller;
 pub use self::{
     admit::{Admission, AdmissionLayer},
-    allowance::{CallLimits, Micros, Quota, QuotaLayer},
+    allowance::{QuotaLimits, MicroDollars, Quota, QuotaLayer},
     approval_desk::{ApprovalDesk, ApprovalVerdict, DecideError},
     approval_text::{approval_json, harmless_text, readable_json},
     approve::{Approval, ApprovalLayer},

@@ -75,7 +75,7 @@ impl RateLimitLayer {
 }
 
 fn refuse(cx: &CallContext, scope: Scope, limit: &Limit, wait: Duration) -> ToolError {
-    cx.observers.tell(&Event::RateLimited { cx, scope });
+    cx.observers.emit(&Event::RateLimited { cx, scope });
     let whose = match scope {
         Scope::Principal => "the caller".to_owned(),
         Scope::Tool => format!("`{}`", cx.tool().name()),

@@ -7,7 +7,7 @@ use std::{
 
 use tool_core::{ApprovalRule, Caller, ErrorKind, Feature, Pattern, ResourceUri, Target, Tool, ToolError};
 
-use crate::CallLimits;
+use crate::QuotaLimits;
 
 /// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
 /// lists and for calls, and always for the resolved tool, whatever name it was asked for by: what forbids or asks for something
@@ -25,7 +25,7 @@ pub struct Rules {
     /// Permissions that tools require beside those that they ask for themselves: every rule counts whose pattern fits.
     pub required_permissions: Vec<(Pattern, Vec<String>)>,
     /// How much may be called in a turn and in a conversation.
-    pub limits: CallLimits,
+    pub limits: QuotaLimits,
     /// Which calls somebody must approve.
     pub approval: ApprovalRules,
     /// Tools that operators switched off by hand, by name. No configuration says this: a reload carries it over.

@@ -8,7 +8,7 @@ use tool_core::{
     Invoke, Layer, Outcome, ToolError,
 };
 
-use crate::words::{masked, tellable};
+use crate::words::{masked, text_for_caller};
 
 /// Puts errors into the words that callers get, by the [`ErrorPolicySettings`], and tells operators of those that it says.
 ///
@@ -41,7 +41,7 @@ impl ErrorPolicyLayer {
     }
 
     /// Goes by this policy from now on.
-    pub fn adopt(&self, policy: Arc<ErrorPolicySettings>) {
+    pub fn reconfigure(&self, policy: Arc<ErrorPolicySettings>) {
         self.policy.store(policy);
     }
 
@@ -52,7 +52,7 @@ impl ErrorPolicyLayer {
         let rule = policy.rule(error.kind());
         let message = match rule.and_then(|rule| rule.message.as_deref()) {
             Some(message) => Some(message.to_owned()),
-            None => Some(tellable(error.message()).into_owned()).filter(|told| told != error.message()),
+            None => Some(text_for_caller(error.message()).into_owned()).filter(|told| told != error.message()),
         };
         let is_own = rule.is_some_and(|rule| rule.message.is_some());
         let error = match &error.detail() {
@@ -88,7 +88,7 @@ impl ErrorPolicyLayer {
             let subject = AlertSubject::Tool(tool.name().clone());
             let at = cx.clock.wall();
             let alert = Alert::new(AlertKind::Failure, AlertPhase::Firing, subject, message, at);
-            cx.observers.tell(&Event::Alert { alert: &alert });
+            cx.observers.emit(&Event::Alert { alert: &alert });
         }
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tool_core::{
-    Adapted, ArgumentHandling, Arguments, CallContext, Change, CheckError, ErrorKind, Event, Invoke, Layer,
+    AdaptedArguments, ArgumentHandling, Arguments, CallContext, Change, CheckError, ErrorKind, Event, Invoke, Layer,
     Outcome, Reply, Target, ToolError,
 };
 
@@ -98,7 +98,7 @@ fn check_arguments(cx: &CallContext, arguments: &Arguments) -> Result<(), CheckE
 
 /// Makes the arguments fit, fills in defaults, and puts the result into the call; `None` if the arguments stay as they
 /// are.
-fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adapted>, ToolError> {
+fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<AdaptedArguments>, ToolError> {
     let tool = cx.tool().clone();
     // Converting is for what does not fit; sanitizing takes away also from what does.
     let is_left = match handling {
@@ -144,8 +144,8 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
 }
 
 /// Replaces the arguments of a call and tells observers of the changes.
-fn put(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> Adapted {
-    let adapted = Adapted {
+fn put(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> AdaptedArguments {
+    let adapted = AdaptedArguments {
         arguments: arguments.raw().clone(),
         changes,
     };
@@ -154,7 +154,7 @@ fn put(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> Adap
         cx,
         adapted: &adapted,
     };
-    cx.observers.tell(&told);
+    cx.observers.emit(&told);
     cx.arguments = Arc::new(arguments);
     adapted
 }

@@ -46,7 +46,7 @@ const ROOTS: [&str; 24] = [
 /// Returns a message in the form that clients and models may read: on one line of at most 600 bytes, without credentials,
 /// addresses of the inside and paths of this machine, and without characters and markup that hide or act.
 #[must_use]
-pub fn tellable(text: &str) -> Cow<'_, str> {
+pub fn text_for_caller(text: &str) -> Cow<'_, str> {
     let mut told = match masked(text) {
         Cow::Borrowed(text) => escape_for_model(text),
         Cow::Owned(text) => Cow::Owned(escape_for_model(&text).into_owned()),

@@ -161,10 +161,10 @@ impl Registry {
     /// The tool of this name that the client sees, if it is known now and no [`Registry::confirm`] is due. `client` is called
     /// only if any source has lists for single clients.
     #[must_use]
-    pub fn confirmed_for(&self, name: &str, client: impl FnOnce() -> ClientIdentity) -> Option<Arc<Tool>> {
+    pub fn get_confirmed_for(&self, name: &str, client: impl FnOnce() -> ClientIdentity) -> Option<Arc<Tool>> {
         match self.0.clients.is_used() {
-            true => self.snapshot_for(&client()).confirmed(name),
-            false => self.confirmed(name),
+            true => self.snapshot_for(&client()).get_confirmed(name),
+            false => self.get_confirmed(name),
         }
     }
 
@@ -184,7 +184,7 @@ impl Registry {
 
     /// Tools that some client sees and that are not in the shared snapshot.
     #[must_use]
-    pub fn tools_of_clients(&self) -> Vec<Arc<Tool>> {
+    pub fn client_tools(&self) -> Vec<Arc<Tool>> {
         let base = self.snapshot();
         let resolved = lock(&self.0.clients.resolved);
         let of_clients = resolved.values().flat_map(|known| tools(&known.snapshot));

@@ -60,13 +60,13 @@ impl Registry {
     /// Loads every source of which no list is known, all at once, and returns what is known when all are loaded or have
     /// been for `wait`. Each source is waited for until that time has passed since it was first loaded, so that one that
     /// hangs holds up one list and not each. Loads go on in the background: see [`Registry::changes`] and
-    /// [`Registry::unlisted`].
+    /// [`Registry::unlisted_sources`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn load_within(&self, wait: Duration) -> Arc<Snapshot> {
         self.recall().await;
-        let loads = self.unlisted().into_iter().map(|source| {
+        let loads = self.unlisted_sources().into_iter().map(|source| {
             let (begun, mut is_over) = self.0.first_loads.begin(&source, &self.0);
             async move {
                 let over = is_over.wait_for(|is_over| *is_over);
@@ -87,7 +87,7 @@ impl Registry {
 
     /// The sources of which no list is known, neither of this run nor of an earlier one.
     #[must_use]
-    pub fn unlisted(&self) -> Vec<Arc<dyn Source>> {
+    pub fn unlisted_sources(&self) -> Vec<Arc<dyn Source>> {
         let mut sources = self.sources();
         sources.retain(|source| source.snapshot().revision == 0);
         sources

@@ -17,5 +17,5 @@ mod snapshot;
 pub use self::{
     fixed::FixedSource,
     registry::{Registry, RegistryParts},
-    snapshot::{Refused, Snapshot},
+    snapshot::{RefusedFeature, Snapshot},
 };

@@ -49,7 +49,7 @@ fn log_refused(before: &Snapshot, now: &Snapshot) {
     }
 }
 
-fn identity(refused: &Refused) -> impl Eq + std::hash::Hash + '_ {
+fn identity(refused: &RefusedFeature) -> impl Eq + std::hash::Hash + '_ {
     (
         refused.feature,
         &*refused.source,

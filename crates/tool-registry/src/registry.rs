@@ -171,7 +171,7 @@ impl Registry {
     }
 
     /// Counts all lists as changed though they hold the same: who may see what has changed.
-    pub fn lists_changed(&self) {
+    pub fn mark_lists_changed(&self) {
         self.resolve(Cause::Admission);
     }
 
@@ -189,8 +189,8 @@ impl Registry {
 
     /// The tool of this name, if it is known now and no [`Registry::confirm`] is due.
     #[must_use]
-    pub fn confirmed(&self, name: &str) -> Option<Arc<Tool>> {
-        self.0.snapshot.load().confirmed(name)
+    pub fn get_confirmed(&self, name: &str) -> Option<Arc<Tool>> {
+        self.0.snapshot.load().get_confirmed(name)
     }
 
     /// The tool of this name. Sources that may hold it and are not loaded yet are loaded first. It may come from a list that
@@ -330,7 +330,7 @@ impl Registry {
     /// The source that may have a tool or prompt of this name, or a resource of this URI, and has failed or was stopped,
     /// with how it is: what to tell someone who asks for what is missing with its server.
     #[must_use]
-    pub fn failed_owner(&self, feature: Feature, name: &str) -> Option<(String, SourceStatus)> {
+    pub fn find_failed_source(&self, feature: Feature, name: &str) -> Option<(String, SourceStatus)> {
         let parts = self.0.parts.load();
         let mut owners = parts
             .sources
@@ -377,13 +377,13 @@ impl Registry {
 
     /// The source that this comes from, if it still has it.
     #[must_use]
-    pub fn source_of(&self, tool: &Tool) -> Option<Arc<dyn Source>> {
+    pub fn find_source(&self, tool: &Tool) -> Option<Arc<dyn Source>> {
         self.source_where(tool, |source| source.snapshot())
     }
 
     /// The source that has this on the lists which the client sees.
     #[must_use]
-    pub fn source_of_for(&self, tool: &Tool, client: &ClientIdentity) -> Option<Arc<dyn Source>> {
+    pub fn find_source_for(&self, tool: &Tool, client: &ClientIdentity) -> Option<Arc<dyn Source>> {
         let lists = |source: &dyn Source| source.snapshot_for(client).unwrap_or_else(|| source.snapshot());
         self.source_where(tool, lists)
     }

@@ -14,7 +14,7 @@ use tool_core::{
 use tool_schema::LazySchema;
 
 use crate::{
-    Refused, Snapshot, look_alikes::look_alikes, namespaces::Namespaces, registry::Shared, snapshot::key,
+    RefusedFeature, Snapshot, look_alikes::look_alikes, namespaces::Namespaces, registry::Shared, snapshot::key,
 };
 
 /// Minimum number of descriptors for which another thread is started. A thread costs as much as about ten of them.
@@ -170,7 +170,7 @@ impl Resolver<'_> {
     }
 
     /// Makes the tools of these descriptors, in their order; many of them on all cores.
-    fn tools(&self, descriptors: &[(&str, &Arc<Descriptor>)]) -> Vec<Result<Arc<Tool>, Box<Refused>>> {
+    fn tools(&self, descriptors: &[(&str, &Arc<Descriptor>)]) -> Vec<Result<Arc<Tool>, Box<RefusedFeature>>> {
         let make = |part: &[(&str, &Arc<Descriptor>)]| -> Vec<_> {
             let tools = part
                 .iter()
@@ -191,13 +191,13 @@ impl Resolver<'_> {
         })
     }
 
-    fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, Refused> {
+    fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, RefusedFeature> {
         let before = self.before.find(descriptor.feature, &key(descriptor));
         let is_kept = |tool: &&Arc<Tool>| self.keeps_tools && Arc::ptr_eq(tool.descriptor(), descriptor);
         if let Some(tool) = before.filter(is_kept) {
             return Ok(tool.clone());
         }
-        let refused = |reason: String, problems| Refused {
+        let refused = |reason: String, problems| RefusedFeature {
             problems,
             ..refuse(source, descriptor.feature, &descriptor.name, reason)
         };
@@ -209,7 +209,7 @@ impl Resolver<'_> {
             let mut kinds: Vec<_> = self.executors.keys().map(|kind| format!("`{kind}`")).collect();
             kinds.sort();
             let known = kinds.join(", ");
-            Refused {
+            RefusedFeature {
                 missing_kind: Some(kind.as_str().into()),
                 ..refused(
                     format!("there is no executor `{kind}` here; there are {known}"),
@@ -285,8 +285,8 @@ fn state(before: Option<Arc<ToolState>>, upstream: Option<Arc<UpstreamState>>) -
     known.unwrap_or_else(|| Arc::new(ToolState::new(upstream)))
 }
 
-fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> Refused {
-    Refused {
+fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> RefusedFeature {
+    RefusedFeature {
         feature,
         source: source.to_owned(),
         name: name.to_owned(),

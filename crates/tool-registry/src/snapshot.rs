@@ -16,7 +16,7 @@ pub struct Snapshot {
     pub(crate) shelves: [Shelf; Feature::ALL.len()],
     /// What a template's URIs look like, in the order of the templates.
     pub(crate) uri_templates: Vec<UriTemplate>,
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) refused: Vec<RefusedFeature>,
     /// Warnings about names, with the source that has the name.
     pub(crate) warnings: Vec<(String, ListWarning)>,
     /// What is known of tools that are not there while the lists of their server are still to be read: another one is in its
@@ -41,7 +41,7 @@ pub(crate) struct Shelf {
 
 /// A tool, prompt or resource that is not offered, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedFeature {
     /// What it is.
     pub feature: Feature,
     /// The source that has it.
@@ -138,7 +138,7 @@ impl Snapshot {
     /// Whether this is known only from a list that was kept from an earlier run: see
     /// [`Registry::confirm`](crate::Registry::confirm).
     #[must_use]
-    pub fn is_kept(&self, tool: &Tool) -> bool {
+    pub fn is_unconfirmed(&self, tool: &Tool) -> bool {
         self.kept_source(tool).is_some()
     }
 
@@ -153,14 +153,14 @@ impl Snapshot {
     }
 
     /// The tool of this name, if it is on a list that was read in this run.
-    pub(crate) fn confirmed(&self, name: &str) -> Option<Arc<Tool>> {
+    pub(crate) fn get_confirmed(&self, name: &str) -> Option<Arc<Tool>> {
         let tool = self.get(name)?;
-        (!self.is_kept(tool)).then(|| tool.clone())
+        (!self.is_unconfirmed(tool)).then(|| tool.clone())
     }
 
     /// What is not offered.
     #[must_use]
-    pub fn refused(&self) -> &[Refused] {
+    pub fn refused(&self) -> &[RefusedFeature] {
         &self.refused
     }
 

@@ -74,7 +74,7 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     fn await_from_now(cx: &'a CallContext) -> Self {
-        cx.observers.tell(&Event::Queueing { cx });
+        cx.observers.emit(&Event::Queueing { cx });
         let start = Instant::now();
         Self { cx, start }
     }
@@ -83,7 +83,7 @@ impl<'a> Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let (cx, waited) = (self.cx, self.start.elapsed());
-        cx.observers.tell(&Event::Queued { cx, waited });
+        cx.observers.emit(&Event::Queued { cx, waited });
     }
 }
 
@@ -111,7 +111,7 @@ impl ConcurrencyLimitLayer {
                 let place = match gate.enter(&limit) {
                     Entry::Place(place) => place,
                     Entry::Full(hint) => {
-                        cx.observers.tell(&Event::Shed { cx, scope });
+                        cx.observers.emit(&Event::Shed { cx, scope });
                         return Err(full(scope, cx, &limit, hint));
                     }
                     Entry::Queue(_) if cx.is_hedge => {
@@ -124,7 +124,7 @@ impl ConcurrencyLimitLayer {
                             && patience.limit.is_some_and(|limit| expected > limit)
                         {
                             drop(waiting);
-                            cx.observers.tell(&Event::Shed { cx, scope });
+                            cx.observers.emit(&Event::Shed { cx, scope });
                             let error = patience.in_vain(scope, cx, expected);
                             return Err(error.with_retry_after(gate.hint()));
                         }
@@ -222,7 +222,7 @@ impl Patience {
         if self.is_deadline {
             return ToolError::new(ErrorKind::Timeout, message);
         }
-        cx.observers.tell(&Event::Shed { cx, scope });
+        cx.observers.emit(&Event::Shed { cx, scope });
         ToolError::new(ErrorKind::Overloaded, message).with_retry_after(gate.hint())
     }
 }

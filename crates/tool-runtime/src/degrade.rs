@@ -364,7 +364,7 @@ pub(crate) fn mark_degraded(cx: &CallContext, reply: &mut Reply, degraded: &Degr
         "answered in another way, after {}",
         errors.join(", ")
     );
-    cx.observers.tell(&Event::Degraded { cx, degraded });
+    cx.observers.emit(&Event::Degraded { cx, degraded });
     reply.add_meta(Degraded::META_KEY, degraded.record());
 }
 

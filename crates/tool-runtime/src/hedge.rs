@@ -175,7 +175,7 @@ impl<S: Invoke> Hedge<S> {
         }
         if let Some(winner) = winner {
             cx.merge_fork(winner);
-            cx.observers.tell(&Event::HedgeWon { cx });
+            cx.observers.emit(&Event::HedgeWon { cx });
         }
         cx.explain("hedge", || ended.text(plan.after));
         ended.result
@@ -210,7 +210,7 @@ impl<S: Invoke> Hedge<S> {
                     match spare.next().filter(|_| stop.is_none()) {
                         Some(cx) => {
                             let after = plan.after.saturating_mul(n_hedges + 1);
-                            cx.observers.tell(&Event::Hedged { cx, after });
+                            cx.observers.emit(&Event::Hedged { cx, after });
                             others.push((n_hedges as usize, Box::pin(self.inner.invoke(cx))));
                             n_hedges += 1;
                             if n_hedges == plan.settings.max {

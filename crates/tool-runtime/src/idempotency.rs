@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Claim, Claimed, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry, LedgerState, Outcome,
-    Settled, Target, ToolError,
+    CallContext, Claim, ClaimResult, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry, LedgerState, Outcome,
+    CallEnd, Target, ToolError,
 };
 
 /// Makes a caller's idempotency key have its effect once, and remembers the calls of which nobody knows whether they
@@ -76,7 +76,7 @@ impl<S: Invoke> Invoke for Idempotency<S> {
         if cx.extras.idempotency_key.is_some() {
             check(cx)?;
             if let Some(entry) = claim(&**ledger, cx).await? {
-                cx.observers.tell(&Event::Replayed { cx });
+                cx.observers.emit(&Event::Replayed { cx });
                 return replay(cx, *entry);
             }
         }
@@ -107,17 +107,17 @@ async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<L
     let claim = Claim::of(cx);
     loop {
         match ledger.claim(&claim).await? {
-            Claimed::Granted(id) => {
+            ClaimResult::Granted(id) => {
                 cx.extras.ledger_entry_id = Some(id);
                 cx.explain("idempotency", || "the key is this call's".to_owned());
                 return Ok(None);
             }
-            Claimed::Running(end) => {
+            ClaimResult::Running(end) => {
                 cx.explain("idempotency", || "waits for a call with the same key".to_owned());
                 end.await;
             }
-            Claimed::Settled(entry) => return Ok(Some(entry)),
-            Claimed::Conflict => {
+            ClaimResult::Ended(entry) => return Ok(Some(entry)),
+            ClaimResult::Conflict => {
                 cx.explain("idempotency", || "refused: the key is another call's".to_owned());
                 cx.emit_refused("idempotency", "conflict");
                 let message = "the idempotency key was used for a call of another tool or with other \
@@ -182,14 +182,14 @@ impl Call<'_> {
         result
     }
 
-    fn settle(&self, end: Settled) {
+    fn settle(&self, end: CallEnd) {
         match end {
             // Another tool may have run in the place of this one, and must not again, whatever this one may.
-            Settled::Unknown(error) if self.is_granted && self.cx.side_effect_by_fallback() => {
-                self.ledger.settle(self.cx.ledger_id(), Settled::Failed(error));
+            CallEnd::Unknown(error) if self.is_granted && self.cx.side_effect_by_fallback() => {
+                self.ledger.settle(self.cx.ledger_id(), CallEnd::Failed(error));
             }
             end if self.is_granted => self.ledger.settle(self.cx.ledger_id(), end),
-            Settled::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
+            CallEnd::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
             _ => {}
         }
     }
@@ -204,24 +204,24 @@ impl Drop for Call<'_> {
 }
 
 /// What a call came to that has ended so.
-fn ended(cx: &CallContext, result: &Result<Outcome, ToolError>) -> Settled {
+fn ended(cx: &CallContext, result: &Result<Outcome, ToolError>) -> CallEnd {
     match result {
-        Ok(Outcome::Reply(reply)) => Settled::Answered(Some(reply.clone())),
-        Ok(Outcome::Task(_)) => Settled::Answered(None),
-        Ok(_) => Settled::Open,
-        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Settled::Unknown(error.clone()),
-        Err(_) if !cx.may_have_run() || cx.may_be_repeated() => Settled::Free,
-        Err(error) => Settled::Failed(error.clone()),
+        Ok(Outcome::Reply(reply)) => CallEnd::Answered(Some(reply.clone())),
+        Ok(Outcome::Task(_)) => CallEnd::Answered(None),
+        Ok(_) => CallEnd::Open,
+        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => CallEnd::Unknown(error.clone()),
+        Err(_) if !cx.may_have_run() || cx.may_be_repeated() => CallEnd::Free,
+        Err(error) => CallEnd::Failed(error.clone()),
     }
 }
 
 /// What a call came to that nobody waited for any longer. An answer that nobody took note of is none.
-fn withdrawn(cx: &CallContext) -> Settled {
+fn withdrawn(cx: &CallContext) -> CallEnd {
     if !cx.may_have_run() {
-        return Settled::Free;
+        return CallEnd::Free;
     }
     let message = "the call was withdrawn before it was answered; whether the tool ran is not known";
-    Settled::Unknown(lost(cx.ledger_id(), message))
+    CallEnd::Unknown(lost(cx.ledger_id(), message))
 }
 
 impl fmt::Debug for IdempotencyLayer {

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::watch;
 use tool_core::{
-    BoxFuture, Claim, Claimed, Clock, CorrelationId, ErrorKind, Instant, Ledger, LedgerEntry, LedgerState,
-    Reply, Settled, ToolError,
+    BoxFuture, Claim, ClaimResult, Clock, CorrelationId, ErrorKind, Instant, Ledger, LedgerEntry, LedgerState,
+    Reply, CallEnd, ToolError,
 };
 
 /// A [`Ledger`] in memory, which forgets everything with the process and holds no more than its [`LedgerLimits`].
@@ -100,7 +100,7 @@ impl MemoryLedger {
         self.state.lock().n_bytes
     }
 
-    fn take(&self, claim: &Claim) -> Result<Claimed, ToolError> {
+    fn take(&self, claim: &Claim) -> Result<ClaimResult, ToolError> {
         let mut state = self.state.lock();
         state.expire(self.clock.now());
         let known = key(claim).and_then(|key| state.by_key.get(&key).copied());
@@ -108,24 +108,24 @@ impl MemoryLedger {
             state.make_room(&self.limits)?;
             let running = Progress::Running(watch::Sender::new(()));
             state.insert(claim.clone(), self.clock.wall(), running);
-            return Ok(Claimed::Granted(claim.id));
+            return Ok(ClaimResult::Granted(claim.id));
         };
         let Some(entry) = state.entries.get_mut(&id) else {
             return Err(broken());
         };
         if entry.claim.tool != claim.tool || entry.claim.arguments != claim.arguments {
-            return Ok(Claimed::Conflict);
+            return Ok(ClaimResult::Conflict);
         }
         match &entry.progress {
             Progress::Running(sender) => {
                 let mut end = sender.subscribe();
-                Ok(Claimed::Running(Box::pin(async move {
+                Ok(ClaimResult::Running(Box::pin(async move {
                     let _ = end.changed().await;
                 })))
             }
             Progress::Settled(LedgerState::Open, _) => Ok(state.resume(id)),
             Progress::Settled(LedgerState::Unknown(_), _) if claim.may_repeat => Ok(state.resume(id)),
-            Progress::Settled(..) => Ok(Claimed::Settled(Box::new(entry.view()))),
+            Progress::Settled(..) => Ok(ClaimResult::Ended(Box::new(entry.view()))),
         }
     }
 }
@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Lets an entry's call run again.
-    fn resume(&mut self, id: CorrelationId) -> Claimed {
+    fn resume(&mut self, id: CorrelationId) -> ClaimResult {
         if let Some(entry) = self.entries.get_mut(&id) {
             let running = Progress::Running(watch::Sender::new(()));
             if let Progress::Settled(state, place) = std::mem::replace(&mut entry.progress, running) {
@@ -160,7 +160,7 @@ impl State {
                 self.large.remove(&place);
             }
         }
-        Claimed::Granted(id)
+        ClaimResult::Granted(id)
     }
 
     fn settle(&mut self, id: CorrelationId, end: LedgerState, now: Instant) {
@@ -281,20 +281,20 @@ impl Entry {
 }
 
 impl Ledger for MemoryLedger {
-    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Claimed, ToolError>> {
+    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<ClaimResult, ToolError>> {
         Box::pin(ready(self.take(claim)))
     }
 
-    fn settle(&self, id: CorrelationId, end: Settled) {
+    fn settle(&self, id: CorrelationId, end: CallEnd) {
         let end = match end {
-            Settled::Free => {
+            CallEnd::Free => {
                 self.state.lock().remove(id);
                 return;
             }
-            Settled::Open => LedgerState::Open,
-            Settled::Answered(reply) => LedgerState::Answered(reply.map(detached)),
-            Settled::Failed(error) => LedgerState::Failed(error),
-            Settled::Unknown(error) => LedgerState::Unknown(error),
+            CallEnd::Open => LedgerState::Open,
+            CallEnd::Answered(reply) => LedgerState::Answered(reply.map(detached)),
+            CallEnd::Failed(error) => LedgerState::Failed(error),
+            CallEnd::Unknown(error) => LedgerState::Unknown(error),
         };
         let mut state = self.state.lock();
         state.settle(id, end, self.clock.now());

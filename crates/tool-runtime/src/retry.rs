@@ -101,7 +101,7 @@ impl<S: Invoke> Invoke for Retry<S> {
                     cx.explain("retry", || {
                         format!("again in {}, after `{}`", format_duration(pause), error.kind())
                     });
-                    cx.observers.tell(&Event::Retried { cx, error, pause });
+                    cx.observers.emit(&Event::Retried { cx, error, pause });
                     sleep(pause).await;
                     mark(cx, n_attempts);
                     if error.kind() == ErrorKind::OutcomeUnknown {

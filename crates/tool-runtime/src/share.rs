@@ -337,7 +337,7 @@ impl<S: Invoke + 'static> Cache<S> {
 }
 
 fn tell(cx: &CallContext, outcome: CacheOutcome) {
-    cx.observers.tell(&Event::CacheUsed { cx, outcome });
+    cx.observers.emit(&Event::CacheUsed { cx, outcome });
 }
 
 /// The work of a call, with how it ended.

@@ -2,7 +2,7 @@ use std::{fmt, sync::OnceLock};
 
 use raw_json::RawJson;
 use serde_json::Value;
-use tool_core::{Adapted, ArgumentHandling, CheckError, CheckJson};
+use tool_core::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson};
 
 use crate::{Schema, SchemaError};
 
@@ -67,11 +67,11 @@ impl CheckJson for LazySchema {
         }
     }
 
-    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
         self.compiled().ok()?.adapt(arguments, handling)
     }
 
-    fn fill_defaults(&self, arguments: &RawJson) -> Option<Adapted> {
+    fn fill_defaults(&self, arguments: &RawJson) -> Option<AdaptedArguments> {
         self.compiled().ok()?.fill_defaults(arguments)
     }
 }

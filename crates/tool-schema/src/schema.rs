@@ -6,7 +6,7 @@ use std::{
 use jsonschema::{Draft, PatternOptions, Retrieve, ValidationOptions, Validator, json::Json};
 use raw_json::{JsonErrorKind, JsonLimits, RawJson};
 use serde_json::Value;
-use tool_core::{Adapted, ArgumentHandling, CheckError, CheckJson, Mismatch};
+use tool_core::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson, Mismatch};
 
 use crate::{
     SchemaError, SchemaErrorKind,
@@ -281,11 +281,11 @@ impl CheckJson for Schema {
         }
     }
 
-    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
         adapt(&self.value, arguments, handling)
     }
 
-    fn fill_defaults(&self, arguments: &RawJson) -> Option<Adapted> {
+    fn fill_defaults(&self, arguments: &RawJson) -> Option<AdaptedArguments> {
         self.defaults()?.fill(arguments)
     }
 }
@@ -315,7 +315,7 @@ fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<Value, Schem
         depth: MAX_DEPTH,
         ..JsonLimits::STRICT
     };
-    if let Err(error) = raw_json::check(raw.as_str(), limits) {
+    if let Err(error) = raw_json::validate(raw.as_str(), limits) {
         match error.kind() {
             JsonErrorKind::DuplicateKey(_) => {
                 warnings.push(SchemaWarning::DuplicateKey(error.to_string()));
@@ -324,7 +324,7 @@ fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<Value, Schem
                     depth: MAX_DEPTH,
                     ..JsonLimits::RELAY
                 };
-                raw_json::check(raw.as_str(), limits).map_err(|error| unreadable(&error))?;
+                raw_json::validate(raw.as_str(), limits).map_err(|error| unreadable(&error))?;
             }
             _ => return Err(unreadable(&error)),
         }

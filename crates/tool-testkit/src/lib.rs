@@ -9,7 +9,7 @@ mod uris;
 pub use self::{
     executor::executor,
     peers::{PeerCommand, Peers, Skip, skip},
-    scripted::{Script, Step},
+    scripted::{ScriptedExecutor, ScriptStep},
     tools::{TestTool, call},
     uris::{FileReader, file_readers, file_spelling},
 };

@@ -15,17 +15,17 @@ use tool_core::{
 
 /// An executor that does what a test tells it to, step by step; the last step is repeated. Cloning shares it.
 #[derive(Clone)]
-pub struct Script(Arc<Inner>);
+pub struct ScriptedExecutor(Arc<Inner>);
 
 struct Inner {
-    steps: Mutex<Vec<Step>>,
+    steps: Mutex<Vec<ScriptStep>>,
     n_calls: AtomicUsize,
     n_running: AtomicUsize,
 }
 
 /// What a scripted executor does for one call.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum ScriptStep {
     /// Answers with this value.
     Value(serde_json::Value),
     /// Answers with this reply.
@@ -48,10 +48,10 @@ pub enum Step {
     Echo,
 }
 
-impl Script {
+impl ScriptedExecutor {
     /// An executor with these steps; without any it echoes.
     #[must_use]
-    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn new(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let mut steps: Vec<_> = steps.into_iter().collect();
         steps.reverse();
         Self(Arc::new(Inner {
@@ -73,18 +73,18 @@ impl Script {
         self.0.n_running.load(Ordering::SeqCst)
     }
 
-    fn next(&self) -> Step {
+    fn next(&self) -> ScriptStep {
         let mut steps = self.0.steps.lock();
         if steps.len() > 1 {
             steps.pop()
         } else {
             steps.last().cloned()
         }
-        .unwrap_or(Step::Echo)
+        .unwrap_or(ScriptStep::Echo)
     }
 }
 
-impl Invoke for Script {
+impl Invoke for ScriptedExecutor {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.0.n_calls.fetch_add(1, Ordering::SeqCst);
         let _running = Running::begin(&self.0.n_running);
@@ -94,33 +94,33 @@ impl Invoke for Script {
             Ok(Reply::value(value).into())
         };
         match self.next() {
-            Step::Value(value) => answered(RawJson::from(value)),
-            Step::Echo => answered(cx.arguments.raw().clone()),
-            Step::Reply(reply) => {
+            ScriptStep::Value(value) => answered(RawJson::from(value)),
+            ScriptStep::Echo => answered(cx.arguments.raw().clone()),
+            ScriptStep::Reply(reply) => {
                 cx.dispatch().sent();
                 cx.dispatch().answered();
                 Ok(reply.into())
             }
-            Step::Outcome(outcome) => Ok(outcome),
-            Step::Fail(error) => Err(error),
-            Step::FailSent(error) => {
+            ScriptStep::Outcome(outcome) => Ok(outcome),
+            ScriptStep::Fail(error) => Err(error),
+            ScriptStep::FailSent(error) => {
                 cx.dispatch().sent();
                 Err(error)
             }
-            Step::FailAnswered(error) => {
+            ScriptStep::FailAnswered(error) => {
                 cx.dispatch().answered();
                 Err(error)
             }
-            Step::FailNotTaken(error) => {
+            ScriptStep::FailNotTaken(error) => {
                 cx.dispatch().not_taken();
                 Err(error)
             }
-            Step::After(delay, value) => {
+            ScriptStep::After(delay, value) => {
                 cx.dispatch().sent();
                 tokio::time::sleep(delay).await;
                 answered(RawJson::from(value))
             }
-            Step::Hang(sent) => {
+            ScriptStep::Hang(sent) => {
                 if sent {
                     cx.dispatch().sent();
                 }
@@ -147,7 +147,7 @@ impl Drop for Running<'_> {
 }
 
 /// The kind is `scripted`; settings are not read.
-impl Executor for Script {
+impl Executor for ScriptedExecutor {
     fn kind(&self) -> &'static str {
         "scripted"
     }
@@ -161,7 +161,7 @@ impl Executor for Script {
     }
 }
 
-impl fmt::Debug for Script {
+impl fmt::Debug for ScriptedExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Script")
             .field("n_calls", &self.n_calls())

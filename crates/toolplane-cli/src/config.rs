@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf, sync::Arc};
 
 use toolplane::{
-    Builder, FileListStore, Toolplane,
+    Builder, FileListCache, Toolplane,
     faults::ChaosLayer,
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
@@ -54,20 +54,20 @@ pub(crate) fn warn(loaded: &Loaded, plane: &Toolplane, console: Console) {
 pub(crate) fn builder(loaded: &Loaded) -> Builder {
     let builder = Toolplane::builder().loaded(loaded).redactor(logging::redactor());
     match list_store() {
-        Some(store) => builder.list_store(Arc::new(store)),
+        Some(store) => builder.list_cache(Arc::new(store)),
         None => builder,
     }
 }
 
 /// The store of kept lists: in `$XDG_CACHE_HOME`, or else in `~/.cache`, since everything in it can be read again from the
 /// servers. `None` if neither names a directory.
-pub(crate) fn list_store() -> Option<FileListStore> {
+pub(crate) fn list_store() -> Option<FileListCache> {
     // The base directory specification: a relative path is to be ignored.
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
     let home = || variable("HOME").map(PathBuf::from).and_then(absolute);
     let cache = cache.or_else(|| Some(home()?.join(".cache")))?;
-    Some(FileListStore::new(cache.join("toolplane/lists")))
+    Some(FileListCache::new(cache.join("toolplane/lists")))
 }
 
 /// The toolplane of the configuration, with these faults on purpose. Needs a runtime; starts nothing.

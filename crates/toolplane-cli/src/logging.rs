@@ -30,7 +30,7 @@ pub(crate) fn redactor() -> Redactor {
 
 /// A text for people.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
-    SECRETS.known(text)
+    SECRETS.hide_known(text)
 }
 
 /// The standard error, without secrets and hidden characters: each event is one line.
@@ -93,7 +93,7 @@ fn is_masked(target: &str) -> bool {
 fn hidden(text: &str, hides_credentials: bool) -> Cow<'_, str> {
     match hides_credentials {
         true => SECRETS.text(text),
-        false => SECRETS.known(text),
+        false => SECRETS.hide_known(text),
     }
 }
 

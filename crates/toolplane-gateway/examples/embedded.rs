@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Toolplane::from_yaml(TOOLS)?;
     let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
     let options = HttpServerOptions::default();
-    let notices = options.notices.clone();
+    let notices = options.notifier.clone();
     let mcp = gateway.http_service(options);
     let router = Router::new()
         .route("/", get(|| async { "This page is mine." }))

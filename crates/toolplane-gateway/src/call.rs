@@ -115,14 +115,14 @@ fn complete(
     {
         call = call.trace(trace);
     }
-    if let Some(key) = cx.own_meta().and_then(|meta| meta.get(Claim::META_KEY)) {
+    if let Some(key) = cx.custom_meta().and_then(|meta| meta.get(Claim::META_KEY)) {
         let key = key.string().ok_or_else(|| {
             let message = format!("`{}` in `_meta` must be a string", Claim::META_KEY);
             ToolError::new(ErrorKind::InvalidArguments, message)
         })?;
         call = call.idempotency_key(key);
     }
-    Ok(match cx.own_meta().and_then(passed_on) {
+    Ok(match cx.custom_meta().and_then(passed_on) {
         Some(meta) => call.meta(meta),
         None => call,
     })

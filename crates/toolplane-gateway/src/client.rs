@@ -23,7 +23,7 @@ pub(crate) struct Direct {
 impl Direct {
     /// The way back of a request, if there is anything to ask its client or to tell it.
     pub(crate) fn of(cx: &RequestContext) -> Option<Arc<dyn Ask>> {
-        if !cx.may_be_told() {
+        if !cx.has_back_channel() {
             return None;
         }
         let handle = cx.client();
@@ -74,7 +74,7 @@ pub(crate) fn key(cx: &RequestContext) -> ClientKey {
 /// The questions that the client of a request declared to answer.
 pub(crate) fn capabilities(cx: &RequestContext) -> ClientCapabilities {
     let declared = cx.client_capabilities();
-    declared.as_ref().map(ClientCapabilities::of).unwrap_or_default()
+    declared.as_ref().map(ClientCapabilities::from_json).unwrap_or_default()
 }
 
 /// Which client is at the other end, as [`key`] says of its requests.
@@ -133,7 +133,7 @@ fn why_not(error: ClientRequestError) -> AskError {
     match error {
         ClientRequestError::NotDeclared(error) => AskError::Impossible(error.message),
         ClientRequestError::Refused(error) => AskError::Refused(refused(&error)),
-        ClientRequestError::Gone => AskError::Unanswered,
+        ClientRequestError::Disconnected => AskError::Unanswered,
         other => AskError::Impossible(other.to_string()),
     }
 }

@@ -2,8 +2,8 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use mcp_server::{
-    Answer, HttpServerOptions, HttpService, Mirrored, Notices, Peer, Principal, RequestContext, ServeOptions,
-    ServerIdentity, Service, SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpServerOptions, HttpService, Mirrored, Notifier, Peer, Principal, RequestContext, ServeOptions,
+    ServerIdentity, Service, SharedAllowList, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -151,7 +151,7 @@ impl Gateway {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let notices = options.notices.clone();
+        let notices = options.notifier.clone();
         tokio::select! {
             served = serve_stdio(self.clone(), reader, writer, options, shutdown) => served,
             () = self.announce(&notices) => Ok(()),
@@ -175,7 +175,7 @@ impl Gateway {
     ) -> io::Result<()> {
         options.path.get_or_insert_with(|| "/mcp".to_owned());
         options.own_host = Some(host_of(&listener)?);
-        let notices = options.notices.clone();
+        let notices = options.notifier.clone();
         let page = self.metrics_page(&options.allowed);
         let service = Arc::new(self.http_service(options));
         if let Some(metrics) = &self.0.options.metrics {
@@ -202,7 +202,7 @@ impl Gateway {
         }
     }
 
-    fn metrics_page(&self, allowed: &SharedAllowed) -> Option<MetricsPage> {
+    fn metrics_page(&self, allowed: &SharedAllowList) -> Option<MetricsPage> {
         let options = &self.0.options;
         let metrics = options.metrics.as_ref().filter(|_| options.serves_metrics)?;
         Some(MetricsPage {
@@ -220,7 +220,7 @@ impl Gateway {
     }
 
     /// Tells listening clients whenever a list changes, or a resource that they watch. Never ends.
-    pub async fn announce(&self, notices: &Notices) {
+    pub async fn announce(&self, notices: &Notifier) {
         let _announced = self.0.watches.announce(notices);
         let Inner {
             plane,
@@ -231,7 +231,7 @@ impl Gateway {
         tokio::join!(self.announce_lists(notices), watches.tidy(plane, identities));
     }
 
-    async fn announce_lists(&self, notices: &Notices) {
+    async fn announce_lists(&self, notices: &Notifier) {
         let mut changes = self.0.plane.changes();
         while changes.changed().await.is_ok() {
             sleep(SETTLE).await;
@@ -253,7 +253,7 @@ impl Gateway {
             return Err(RpcError::new(code::INVALID_REQUEST, message));
         }
         let caller = self.caller(cx.principal());
-        let client = identity(&Peer::of(cx), &caller);
+        let client = identity(&Peer::from_request(cx), &caller);
         let begun = self.0.watches.begin(&self.0.plane, &uri, &caller, &client).await;
         begun.map_err(|error| fault::rpc_error(&error, cx.era(), Some(&uri)))?;
         Ok(RawJson::object().into())
@@ -351,7 +351,7 @@ impl Service for Gateway {
             other => return Err(unknown_method(other)),
         };
         let caller = self.caller(cx.principal());
-        let client = identity(&Peer::of(cx), &caller);
+        let client = identity(&Peer::from_request(cx), &caller);
         let wait = self.0.options.list_wait;
         let listing = self.0.plane.list_within_for(&caller, &client, wait).await;
         let params = request.params.as_ref();
@@ -376,11 +376,11 @@ impl Service for Gateway {
         self.0.plane.learn_tool(tool, &client).await;
     }
 
-    async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
+    async fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         let caller = self.caller(cx.principal());
         let (watches, plane) = (&self.0.watches, &self.0.plane);
         self.0.lists.assume_seen(&plane.known(&caller));
-        let client = &identity(&Peer::of(cx), &caller);
+        let client = &identity(&Peer::from_request(cx), &caller);
         let begun = uris.iter().map(|uri| async {
             let begun = watches.begin(plane, uri, &caller, client).await;
             begun.is_ok().then(|| uri.clone())
@@ -388,13 +388,13 @@ impl Service for Gateway {
         join_all(begun).await.into_iter().flatten().collect()
     }
 
-    async fn watch_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> Vec<String> {
+    async fn filter_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> Vec<String> {
         ids.into_iter()
             .filter(|id| followed::follow(self, id, cx))
             .collect()
     }
 
-    fn disconnected(&self, connection: u64) {
+    fn on_disconnect(&self, connection: u64) {
         // At the end of the process there is no runtime any more, and nothing to be given up in time.
         if Handle::try_current().is_ok() {
             let client = client::of_connection(connection);
@@ -403,7 +403,7 @@ impl Service for Gateway {
         }
     }
 
-    fn notified(&self, notification: &Notification, cx: &RequestContext) {
+    fn on_notification(&self, notification: &Notification, cx: &RequestContext) {
         if notification.method == method::ROOTS_LIST_CHANGED {
             self.0.plane.client_roots_changed(&client::key(cx));
         }

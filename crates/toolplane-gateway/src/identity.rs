@@ -55,7 +55,7 @@ pub(crate) fn caller(plane: &Toolplane, callers: Option<&Callers>, principal: &P
 /// The identity of a client that acts for this caller.
 pub(crate) fn identity(peer: &Peer, caller: &Caller) -> ClientIdentity {
     let declared = peer.capabilities.as_ref();
-    let capabilities = declared.map(ClientCapabilities::of).unwrap_or_default();
+    let capabilities = declared.map(ClientCapabilities::from_json).unwrap_or_default();
     let key = client::key_of(peer);
     ClientIdentity::new(None, Some(&key), capabilities, caller)
 }

@@ -81,7 +81,7 @@ fn not_given(method: &str, error: ClientRequestError) -> ToolError {
         ClientRequestError::NotDeclared(why) => {
             return cannot_give(&format!("the tool asks for `{method}`"), why);
         }
-        ClientRequestError::NoWay => (
+        ClientRequestError::NoChannel => (
             ErrorKind::MissingCapability,
             format!(
                 "the tool asks for `{method}`, and this client takes no questions: it has to open a session and to take events"

@@ -64,8 +64,8 @@ mod tasks;
 mod watches;
 
 pub use mcp_server::{
-    Allowed, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal, ResponseBody,
-    ServeOptions, SharedAllowed, StdioOptions,
+    AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal, ResponseBody,
+    ServeOptions, SharedAllowList, StdioOptions,
 };
 
 pub use self::{

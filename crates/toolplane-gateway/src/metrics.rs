@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::service::Service;
-use mcp_server::{AllowedHosts, RequestBody, ServeOptions, SharedAllowed, serve_http};
+use mcp_server::{AllowedHosts, RequestBody, ServeOptions, SharedAllowList, serve_http};
 use tokio::net::TcpListener;
 use toolplane::observe::Metrics;
 
@@ -31,7 +31,7 @@ pub async fn serve_metrics(
 ) -> io::Result<()> {
     let page = MetricsPage {
         metrics,
-        allowed: SharedAllowed::default(),
+        allowed: SharedAllowList::default(),
     };
     serve_http(listener, ServeOptions::default(), |_| page.clone(), shutdown).await
 }
@@ -41,7 +41,7 @@ pub async fn serve_metrics(
 pub(crate) struct MetricsPage {
     pub(crate) metrics: Arc<Metrics>,
     /// Names beside those of loopback and plain addresses.
-    pub(crate) allowed: SharedAllowed,
+    pub(crate) allowed: SharedAllowList,
 }
 
 impl MetricsPage {

@@ -22,7 +22,7 @@ impl Mirrors {
                 return mirrored.clone();
             }
         }
-        let mirrored = MirroredParams::read(&tool.descriptor().input_schema);
+        let mirrored = MirroredParams::from_schema(&tool.descriptor().input_schema);
         let mirrored = (!mirrored.params().is_empty()).then(|| Arc::new(mirrored));
         let mut known = self.0.write();
         if known.len() >= MAX {

@@ -1,6 +1,6 @@
 use raw_json::RawJson;
 use serde_json::json;
-use toolplane::{MissingServer, core::SourceState, policy::tellable};
+use toolplane::{MissingServer, core::SourceState, policy::text_for_caller};
 
 /// The key of `_meta` under which a list names the servers whose entries are missing from it.
 const MISSING: &str = "dev.toolplane/missing";
@@ -14,7 +14,7 @@ pub(crate) fn noted(page: RawJson, missing: &[MissingServer]) -> RawJson {
         let mut server = json!({"server": missing.server, "state": missing.state.as_str()});
         if let SourceState::Failed(reason) = &missing.state {
             // The words of errors: operators see the whole reason in the log and in `servers ls`.
-            server["reason"] = (*tellable(reason)).into();
+            server["reason"] = (*text_for_caller(reason)).into();
         }
         server
     });

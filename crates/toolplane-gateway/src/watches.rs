@@ -1,6 +1,6 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use mcp_server::{Notices, Peer};
+use mcp_server::{Notifier, Peer};
 use mcp_wire::method;
 use parking_lot::Mutex;
 use raw_json::RawJson;
@@ -20,7 +20,7 @@ pub(crate) struct Watches(Mutex<State>);
 struct State {
     watched: HashMap<String, Watch>,
     /// Those who tell clients, by number.
-    notices: Vec<(u64, Notices)>,
+    notices: Vec<(u64, Notifier)>,
     last: u64,
 }
 
@@ -101,7 +101,7 @@ impl Watches {
     ) {
         let notices = self.0.lock().notices.clone();
         for (_, notices) in notices {
-            notices.send_to_those(is_for, method, params);
+            notices.send_where(is_for, method, params);
         }
     }
 
@@ -116,11 +116,11 @@ impl Watches {
     /// Whether anyone watches a task.
     pub(crate) fn is_task_watched(&self, id: &str) -> bool {
         let notices = self.0.lock().notices.clone();
-        notices.iter().any(|(_, notices)| notices.is_task_watched(id))
+        notices.iter().any(|(_, notices)| notices.has_task_subscriber(id))
     }
 
     /// Tells those who listen to these notices from now on, until the guard is dropped.
-    pub(crate) fn announce(&self, notices: &Notices) -> Announced<'_> {
+    pub(crate) fn announce(&self, notices: &Notifier) -> Announced<'_> {
         let mut state = self.0.lock();
         state.last += 1;
         let number = state.last;
@@ -158,7 +158,7 @@ impl Watches {
     fn end_unwatched(&self, plane: &Toolplane, identities: &Identities) {
         let notices = self.0.lock().notices.clone();
         let mut watchers: HashMap<String, Vec<Peer>> = HashMap::new();
-        for (uri, peer) in notices.iter().flat_map(|(_, notices)| notices.watchers()) {
+        for (uri, peer) in notices.iter().flat_map(|(_, notices)| notices.subscribers()) {
             watchers.entry(uri).or_default().push(peer);
         }
         plane.end_unwatched(GRACE, &|uri, clients| {
@@ -176,7 +176,7 @@ impl Watches {
         }
         let mut by_clients: Vec<String> = notices
             .iter()
-            .flat_map(|(_, notices)| notices.watched())
+            .flat_map(|(_, notices)| notices.subscribed_uris())
             .collect();
         by_clients.sort_unstable();
         let is_left = |uri: &String, watch: &mut Watch| {

@@ -14,7 +14,7 @@ use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 use tool_exec_mcp::ServerInfo;
 use toolplane::{
-    FileListStore, KeptLists, ListKey, ListStore, RawJson, Toolplane,
+    FileListCache, CachedLists, ListCacheKey, ListCache, RawJson, Toolplane,
     core::{BoxFuture, Caller, Feature},
     manifest::{LoadOptions, Loaded, Syntax, load},
 };
@@ -39,10 +39,10 @@ fn configuration() -> Loaded {
 
 /// Notes the keys under which a plane looks for its lists, and has none.
 #[derive(Debug, Default)]
-struct Keys(Mutex<Vec<ListKey>>);
+struct Keys(Mutex<Vec<ListCacheKey>>);
 
-impl ListStore for Keys {
-    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>> {
+impl ListCache for Keys {
+    fn load<'a>(&'a self, keys: &'a [ListCacheKey]) -> BoxFuture<'a, Vec<Option<CachedLists>>> {
         self.0
             .lock()
             .expect("nothing panics with it")
@@ -50,7 +50,7 @@ impl ListStore for Keys {
         Box::pin(ready(vec![None; keys.len()]))
     }
 
-    fn save(&self, _: ListKey, _: KeptLists) -> BoxFuture<'_, ()> {
+    fn save(&self, _: ListCacheKey, _: CachedLists) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
@@ -59,7 +59,7 @@ impl ListStore for Keys {
     }
 }
 
-fn lists() -> KeptLists {
+fn lists() -> CachedLists {
     let tools = (0..TOOLS).map(|tool| {
         RawJson::parse(format!(
             r#"{{"name":"tool_{tool}","description":"Looks something up and says what was found, in one paragraph.","inputSchema":{{"type":"object","properties":{{"query":{{"type":"string","description":"The words to look for"}},"limit":{{"type":"integer","minimum":1}}}},"required":["query"]}}}}"#
@@ -67,17 +67,17 @@ fn lists() -> KeptLists {
         .expect("JSON")
     });
     let server = ServerInfo::new("2025-11-25".parse().expect("a revision"));
-    KeptLists::new(server, [(Feature::Tool, tools.collect())].into())
+    CachedLists::new(server, [(Feature::Tool, tools.collect())].into())
 }
 
 fn restart(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let _guard = runtime.enter();
     let folder = tempfile::tempdir().expect("a folder");
-    let store: Arc<dyn ListStore> = Arc::new(FileListStore::new(folder.path().join("lists")));
+    let store: Arc<dyn ListCache> = Arc::new(FileListCache::new(folder.path().join("lists")));
     let loaded = configuration();
     let keys = Arc::new(Keys::default());
-    let builder = Toolplane::builder().loaded(&loaded).list_store(keys.clone());
+    let builder = Toolplane::builder().loaded(&loaded).list_cache(keys.clone());
     runtime.block_on(builder.build().expect("usable").recall());
     let keys = std::mem::take(&mut *keys.0.lock().expect("nothing panics with it"));
     assert_eq!(keys.len(), SERVERS);
@@ -85,7 +85,7 @@ fn restart(criterion: &mut Criterion) {
         runtime.block_on(store.save(key, lists()));
     }
     let plane = || {
-        let builder = Toolplane::builder().loaded(&loaded).list_store(store.clone());
+        let builder = Toolplane::builder().loaded(&loaded).list_cache(store.clone());
         builder.build().expect("usable")
     };
     let caller = Caller::local();

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch::Sender;
 use tool_chaos::ChaosLayer;
 use tool_core::{
-    ApprovalNews, Approvals, Clock, Descriptor, Event, Executor, Jitter, Ledger, Observe, Observers,
+    ApprovalListener, Approvals, Clock, Descriptor, Event, Executor, Jitter, Ledger, Observe, Observers,
     OnUpdate, Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
@@ -29,8 +29,8 @@ use tool_runtime::{
 use crate::{
     BuildError, Toolplane,
     checks::Checks,
-    executors::{KeptIn, Primitives, Running},
-    gate::OwnGate,
+    executors::{ListCache, Primitives, LiveParts},
+    gate::LateToolplane,
     health::HealthMonitor,
     hooks::Hooks,
     outbound::Outbound,
@@ -48,7 +48,7 @@ use crate::{
 #[must_use]
 pub struct Builder {
     configuration: Configuration,
-    own: Own,
+    own: HostExtensions,
     observers: Vec<Arc<dyn Observe>>,
     pub(crate) telemetry: Telemetry,
     secrets: Option<Arc<dyn Secrets>>,
@@ -58,8 +58,8 @@ pub struct Builder {
     chaos: ChaosLayer,
     ledger: Option<Arc<dyn Ledger>>,
     approvals: Option<Arc<dyn Approvals>>,
-    approval_news: Vec<Arc<dyn ApprovalNews>>,
-    kept_in: KeptIn,
+    approval_listener: Vec<Arc<dyn ApprovalListener>>,
+    kept_in: ListCache,
 }
 
 impl Builder {
@@ -145,15 +145,15 @@ impl Builder {
     }
 
     /// Tells this of every approval that is asked for or decided.
-    pub fn approval_news(mut self, news: Arc<dyn ApprovalNews>) -> Self {
-        self.approval_news.push(news);
+    pub fn approval_listener(mut self, news: Arc<dyn ApprovalListener>) -> Self {
+        self.approval_listener.push(news);
         self
     }
 
     /// Keeps the lists of servers in this store between runs, so that they are offered before the servers run; without it,
     /// they are read from the servers in each run. The store receives lists without known secrets.
     #[cfg(feature = "exec-mcp")]
-    pub fn list_store(mut self, store: Arc<dyn tool_exec_mcp::ListStore>) -> Self {
+    pub fn list_cache(mut self, store: Arc<dyn tool_exec_mcp::ListCache>) -> Self {
         self.kept_in.store = Some(store);
         self
     }
@@ -171,16 +171,16 @@ impl Builder {
             .secrets
             .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
         let kept_in = self.kept_in.without_secrets(&self.redactor);
-        let reloading = Reloading::new(self.own, secrets, &self.redactor, kept_in);
-        let (parts, running) = reloading.parts(&configuration, &Running::default())?;
+        let reloading = ReloadState::new(self.own, secrets, &self.redactor, kept_in);
+        let (parts, running) = reloading.parts(&configuration, &LiveParts::default())?;
         let registry = Registry::new(parts);
         registry.follow();
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let outbound = Arc::new(Outbound::new(reloading.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
         let mut observers = own_observers(&watch);
-        let hooks = Hooks::new(outbound, clock.clone());
-        hooks.adopt(hooks.of(&configuration)?);
+        let hooks = Webhooks::new(outbound, clock.clone());
+        hooks.reconfigure(hooks.of(&configuration)?);
         observers.push(hooks.of_alerts());
         let (tracer, counter) = self.telemetry.into_parts();
         let others = counter.into_iter().chain(self.observers);
@@ -194,10 +194,10 @@ impl Builder {
         let approvals = self
             .approvals
             .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
-        let mut news = self.approval_news;
+        let mut news = self.approval_listener;
         news.push(hooks.of_approvals());
         let desk = ApprovalDesk::new(approvals, news, clock.clone());
-        let gate = Arc::new(OwnGate::default());
+        let gate = Arc::new(LateToolplane::default());
         let surface = ErrorPolicyLayer::new(Arc::new(configuration.policy.errors.clone()));
         let cache = CacheLayer::new(u64::try_from(configuration.defaults.cache_bytes).unwrap_or(u64::MAX));
         let (retry, breaker) = with_jitter(self.seed);
@@ -210,8 +210,8 @@ impl Builder {
             allowance: QuotaLayer::new(rules.clone()),
             approve: ApprovalLayer::new(rules.clone(), desk.clone()),
             degrade: FallbackLayer::new(cache.clone())
-                .gate(gate.clone())
-                .health(health.clone()),
+                .with_reentry(gate.clone())
+                .with_health(health.clone()),
             share: cache.clone(),
             retry,
             hedge: HedgeLayer::new(health),
@@ -266,12 +266,12 @@ fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redact
                 for state in [&mut change.from, &mut change.to] {
                     // What a program wrote may hold what it was given.
                     if let SourceState::Failed(reason) = state
-                        && let Cow::Owned(hidden) = redactor.text(reason)
+                        && let Cow::Owned(hidden) = redactor.hide_in_text(reason)
                     {
                         *reason = hidden;
                     }
                 }
-                observers.tell(&Event::SourceChanged { change: &change });
+                observers.emit(&Event::SourceChanged { change: &change });
             }
         }) as OnUpdate),
     );
@@ -313,13 +313,13 @@ pub(crate) fn alert_settings(configuration: &Configuration) -> AlertSettings {
 
 /// What a program adds to a configuration: it stays when the configuration is loaded again.
 #[derive(Default)]
-pub(crate) struct Own {
+pub(crate) struct HostExtensions {
     pub(crate) tools: Vec<Arc<Descriptor>>,
     executors: Vec<Arc<dyn Executor>>,
     sources: Vec<Arc<dyn Source>>,
 }
 
-impl Own {
+impl HostExtensions {
     /// What the registry goes by: the configuration's tools and primitives, and then these.
     ///
     /// # Errors
@@ -328,7 +328,7 @@ impl Own {
         &self,
         configuration: &Configuration,
         primitives: Primitives,
-    ) -> Result<(RegistryParts, Running), BuildError> {
+    ) -> Result<(RegistryParts, LiveParts), BuildError> {
         let mut executors = primitives.executors;
         executors.extend(self.executors.iter().cloned());
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();

@@ -1,4 +1,4 @@
-use tool_chaos::{ChaosPlan, ChaosRule, InjectedFault, Latency};
+use tool_chaos::{ChaosPlan, ChaosRule, InjectedFault, InjectedLatency};
 use tool_manifest::{ChaosFault, ChaosRuleSpec, ChaosSpec};
 
 /// The plan that a chaos file says.
@@ -14,7 +14,7 @@ fn rule(spec: &ChaosRuleSpec) -> ChaosRule {
     if let Some(faults) = &spec.faults {
         rule.faults = faults.iter().copied().map(fault).collect();
     }
-    rule.latency = spec.latency.map(|(rate, max)| Latency { rate, max });
+    rule.latency = spec.latency.map(|(rate, max)| InjectedLatency { rate, max });
     rule
 }
 

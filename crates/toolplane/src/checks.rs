@@ -28,7 +28,7 @@ const AT_ONCE: usize = 64;
 /// What a check found.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Checked {
+pub struct CheckOutcome {
     /// What was checked.
     pub subject: AlertSubject,
     /// Why it is not well, if it is not.
@@ -130,7 +130,7 @@ impl Checks {
     }
 
     /// Checks by this from now on.
-    pub(crate) fn adopt(&self, spec: &HealthSpec) {
+    pub(crate) fn reconfigure(&self, spec: &HealthSpec) {
         self.spec.send_if_modified(|present| {
             let is_other = present != spec;
             present.clone_from(spec);
@@ -139,7 +139,7 @@ impl Checks {
     }
 
     /// Checks everything once that can be checked.
-    pub(crate) async fn once(&self) -> Vec<Checked> {
+    pub(crate) async fn once(&self) -> Vec<CheckOutcome> {
         let targets = self.targets(|_| Some(Duration::ZERO));
         let checked = stream::iter(&targets)
             .map(|target| self.check(target))
@@ -174,7 +174,7 @@ impl Checks {
     }
 
     /// Checks one; nothing if there was nothing to ask, as of a server in the place of one that was asked before.
-    async fn check(&self, target: &Target) -> Option<Checked> {
+    async fn check(&self, target: &Target) -> Option<CheckOutcome> {
         let start = Instant::now();
         let limit = self.spec.borrow().timeout;
         let asked = async {
@@ -194,7 +194,7 @@ impl Checks {
         let took = start.elapsed();
         self.note(target, &result, took);
         let subject = target.subject.clone();
-        Some(Checked {
+        Some(CheckOutcome {
             subject,
             result,
             took,
@@ -210,7 +210,7 @@ impl Checks {
                 .unwrap_or_default();
             let subject = &target.subject;
             let said = format!("{error}{cause}");
-            let said = self.redactor.text(&said);
+            let said = self.redactor.hide_in_text(&said);
             if before.is_none_or(|check| check.n_failures == 0) {
                 tracing::warn!(%subject, "a health check failed: {said}");
             } else {

@@ -15,18 +15,18 @@ use crate::{BuildError, ConnectionUse, HttpUse};
 pub(crate) struct Primitives {
     pub(crate) executors: Vec<Arc<dyn Executor>>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
-    pub(crate) running: Running,
+    pub(crate) running: LiveParts,
 }
 
 /// What lives longer than a configuration: a reload takes over what did not change.
 #[derive(Default)]
-pub(crate) struct Running {
+pub(crate) struct LiveParts {
     pub(crate) servers: Servers,
     #[cfg(feature = "exec-http")]
     http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
 }
 
-impl Running {
+impl LiveParts {
     pub(crate) fn http_use(&self) -> HttpUse {
         let _ = self;
         #[cfg(feature = "exec-http")]
@@ -57,7 +57,7 @@ pub(crate) struct Servers {
 }
 
 /// A server's rules about its own names, and those names.
-pub(crate) struct OwnRules {
+pub(crate) struct ServerRules {
     pub(crate) server: String,
     pub(crate) prefix: String,
     /// By the key of the setting.
@@ -68,12 +68,12 @@ pub(crate) struct OwnRules {
 
 /// Where the lists of servers are kept between runs, if anywhere.
 #[derive(Default, Clone)]
-pub(crate) struct KeptIn {
+pub(crate) struct ListCache {
     #[cfg(feature = "exec-mcp")]
-    pub(crate) store: Option<Arc<dyn tool_exec_mcp::ListStore>>,
+    pub(crate) store: Option<Arc<dyn tool_exec_mcp::ListCache>>,
 }
 
-impl KeptIn {
+impl ListCache {
     /// The same place, which receives lists without the secrets that are known there.
     #[cfg(feature = "exec-mcp")]
     pub(crate) fn without_secrets(self, redactor: &Redactor) -> Self {
@@ -100,14 +100,14 @@ struct Server {
 
 /// Servers that are no more in the configuration: each ends with the last of its calls, or with everything.
 #[derive(Default)]
-pub(crate) struct LetGo {
+pub(crate) struct RetiredServers {
     #[cfg(feature = "exec-mcp")]
     list: Vec<std::sync::Weak<tool_exec_mcp::McpServer>>,
 }
 
 #[cfg(feature = "exec-mcp")]
 impl Server {
-    fn own_rules(&self) -> OwnRules {
+    fn own_rules(&self) -> ServerRules {
         let settings = self.server.settings();
         let included = settings
             .include
@@ -116,11 +116,11 @@ impl Server {
             .map(|rule| ("include", rule.clone()));
         let excluded = settings.exclude.iter().map(|rule| ("exclude", rule.clone()));
         let renamed = settings.rename.keys().map(|own| ("rename", Pattern::new(own)));
-        OwnRules {
+        ServerRules {
             server: settings.name.clone(),
             prefix: settings.prefix.clone(),
             rules: included.chain(excluded).chain(renamed).collect(),
-            names: self.server.own_names(),
+            names: self.server.upstream_names(),
         }
     }
 
@@ -128,8 +128,8 @@ impl Server {
         let server = &self.server;
         let connections = ConnectionUse {
             n_requests: server.n_requests(),
-            n_own: server.n_own_connections(),
-            n_own_used: server.n_own_connections_used(),
+            n_own: server.n_dedicated_connections(),
+            n_own_used: server.n_dedicated_connections_in_use(),
             max_own: server.settings().max_connections,
         };
         (server.settings().name.clone(), connections)
@@ -138,18 +138,18 @@ impl Server {
 
 impl Servers {
     /// Has those that keep their lists keep them there.
-    pub(crate) fn keep_lists(&self, kept_in: &KeptIn) {
+    pub(crate) fn keep_lists(&self, kept_in: &ListCache) {
         let _ = (self, kept_in);
         #[cfg(feature = "exec-mcp")]
         if let Some(store) = &kept_in.store {
             let servers = self.list.iter().map(|known| known.server.clone());
-            let keeping: Vec<_> = servers.filter(|server| server.settings().keeps_lists).collect();
-            tool_exec_mcp::McpServer::keep_lists(&keeping, store);
+            let keeping: Vec<_> = servers.filter(|server| server.settings().keep_lists).collect();
+            tool_exec_mcp::McpServer::cache_lists(&keeping, store);
         }
     }
 
     /// The rules of each server about its own names.
-    pub(crate) fn own_rules(&self) -> Vec<OwnRules> {
+    pub(crate) fn own_rules(&self) -> Vec<ServerRules> {
         let _ = self;
         #[cfg(feature = "exec-mcp")]
         let rules = self.list.iter().map(Server::own_rules).collect();
@@ -177,7 +177,7 @@ impl Servers {
         #[cfg(feature = "exec-mcp")]
         self.list
             .iter()
-            .for_each(|known| known.server.roots_changed(client));
+            .for_each(|known| known.server.notify_roots_changed(client));
     }
 
     pub(crate) fn client_gone(&self, client: &ClientKey) {
@@ -185,7 +185,7 @@ impl Servers {
         #[cfg(feature = "exec-mcp")]
         self.list
             .iter()
-            .for_each(|known| known.server.client_gone(client));
+            .for_each(|known| known.server.release_client(client));
     }
 }
 
@@ -204,7 +204,7 @@ impl Servers {
     }
 }
 
-impl LetGo {
+impl RetiredServers {
     /// Adds the servers of `before` that are not in `now`.
     pub(crate) fn add(&mut self, before: &Servers, now: &Servers) {
         let _ = (&self, before, now);
@@ -270,7 +270,7 @@ pub(crate) fn left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub(crate) fn primitives(
     configuration: &Configuration,
     secrets: &Arc<dyn Secrets>,
-    before: &Running,
+    before: &LiveParts,
 ) -> Primitives {
     let mut primitives = Primitives::default();
     add_mock(&mut primitives);
@@ -293,7 +293,7 @@ fn add_http(
     primitives: &mut Primitives,
     configuration: &Configuration,
     secrets: &Arc<dyn Secrets>,
-    before: &Running,
+    before: &LiveParts,
 ) {
     let defaults = &configuration.defaults;
     // With its connections.
@@ -320,14 +320,14 @@ fn add_http(
 }
 
 #[cfg(not(feature = "exec-http"))]
-fn add_http(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Running) {}
+fn add_http(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn add_mcp(
     primitives: &mut Primitives,
     configuration: &Configuration,
     secrets: &Arc<dyn Secrets>,
-    before: &Running,
+    before: &LiveParts,
 ) {
     let most = configuration.defaults.max_concurrent_starts;
     // Servers that stay wait in the same queue as those that come.
@@ -359,7 +359,7 @@ fn add_mcp(
 }
 
 #[cfg(not(feature = "exec-mcp"))]
-fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Running) {}
+fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_target(
@@ -422,7 +422,7 @@ fn server_settings(
     let idle_timeout = spec.idle_timeout.or(defaults.idle_timeout);
     settings.is_lazy = is_lazy;
     settings.idle_timeout = idle_timeout.filter(|limit| !limit.is_zero() && is_lazy && is_program);
-    settings.keeps_lists = spec.keep_lists.unwrap_or(defaults.keep_lists);
+    settings.keep_lists = spec.keep_lists.unwrap_or(defaults.keep_lists);
     settings.include = spec.include.clone();
     settings.exclude = spec.exclude.clone();
     settings.rename = spec.rename.clone();
@@ -469,7 +469,7 @@ fn set_health(settings: &mut tool_exec_mcp::ServerSettings, spec: &tool_manifest
 pub fn config_schema() -> raw_json::RawJson {
     let configuration = Configuration::default();
     let secrets: Arc<dyn Secrets> = Arc::new(tool_manifest::ProcessSecrets::of_process(Default::default()));
-    let executors = primitives(&configuration, &secrets, &Running::default()).executors;
+    let executors = primitives(&configuration, &secrets, &LiveParts::default()).executors;
     let schemas: Vec<_> = executors
         .iter()
         .map(|executor| (executor.kind(), executor.config_schema()))

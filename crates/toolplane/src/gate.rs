@@ -8,9 +8,9 @@ use crate::{Toolplane, plane::WeakToolplane, request::Address};
 
 /// The gate of a toolplane, which is there before the toolplane is.
 #[derive(Debug, Default)]
-pub(crate) struct OwnGate(OnceLock<WeakToolplane>);
+pub(crate) struct LateToolplane(OnceLock<WeakToolplane>);
 
-impl OwnGate {
+impl LateToolplane {
     /// Lets calls through to this.
     pub(crate) fn open(&self, plane: Toolplane) -> Toolplane {
         // Nobody opens it twice.
@@ -24,7 +24,7 @@ impl OwnGate {
     }
 }
 
-impl Reentry for OwnGate {
+impl Reentry for LateToolplane {
     fn find<'a>(&'a self, tool: &'a str, cx: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
         Box::pin(async move {
             let plane = self.plane()?;

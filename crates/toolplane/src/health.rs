@@ -8,11 +8,11 @@ use tool_manifest::Configuration;
 use tool_observe::{AlertMonitor, HealthTracker};
 
 use crate::{
-    Checked, Toolplane, builder::alert_settings, checks::Checks, executors::left_out, required::Required,
+    CheckOutcome, Toolplane, builder::alert_settings, checks::Checks, executors::left_out, required::Required,
 };
 
 /// How often alerts are looked for.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What watches over the health of a toolplane.
 pub(crate) struct HealthMonitor {
@@ -36,11 +36,11 @@ pub struct Readiness {
 
 impl HealthMonitor {
     /// Goes by this configuration from now on. The figures, and the alerts that fire, stay.
-    pub(crate) fn adopt(&self, configuration: &Configuration) {
-        self.required.adopt(configuration);
+    pub(crate) fn reconfigure(&self, configuration: &Configuration) {
+        self.required.reconfigure(configuration);
         self.book.set_window(configuration.health.window);
         self.monitor.reconfigure(alert_settings(configuration));
-        self.checks.adopt(&configuration.health);
+        self.checks.reconfigure(&configuration.health);
     }
 }
 
@@ -61,9 +61,9 @@ impl Toolplane {
     pub async fn watch_health(&self) {
         let raise = async {
             loop {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
                 for alert in self.0.watch.monitor.check(&self.0.watch.book) {
-                    self.0.observers.tell(&Event::Alert { alert: &alert });
+                    self.0.observers.emit(&Event::Alert { alert: &alert });
                 }
             }
         };
@@ -76,7 +76,7 @@ impl Toolplane {
 
     /// Checks once everything that can be checked: the servers that were needed before, and the health check endpoints
     /// of tools. What it finds counts for their health.
-    pub async fn check_health(&self) -> Vec<Checked> {
+    pub async fn check_health(&self) -> Vec<CheckOutcome> {
         self.0.watch.checks.once().await
     }
 

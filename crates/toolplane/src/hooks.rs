@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use raw_json::RawJson;
-use tool_core::{ApprovalNews, ApprovalRecord, Clock, Event, Observe, rfc3339};
+use tool_core::{ApprovalListener, ApprovalRecord, Clock, Event, Observe, rfc3339};
 use tool_manifest::{Configuration, WebhookSpec};
 use tool_observe::{Webhook, webhook};
 use tool_policy::approval_json;
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The webhooks of the present configuration.
-pub(crate) struct Hooks {
+pub(crate) struct Webhooks {
     present: Arc<ArcSwap<Present>>,
     outbound: Arc<Outbound>,
     clock: Arc<dyn Clock>,
@@ -36,12 +36,12 @@ struct Hook {
 }
 
 /// Tells whoever is to be told now.
-struct Teller {
+struct WebhookSender {
     present: Arc<ArcSwap<Present>>,
     clock: Arc<dyn Clock>,
 }
 
-impl Hooks {
+impl Webhooks {
     pub(crate) fn new(outbound: Arc<Outbound>, clock: Arc<dyn Clock>) -> Self {
         Self {
             present: Arc::default(),
@@ -88,7 +88,7 @@ impl Hooks {
     }
 
     /// Puts these in the place of the present ones. Those that are gone send what waits for them, and end.
-    pub(crate) fn adopt(&self, hooks: Present) {
+    pub(crate) fn reconfigure(&self, hooks: Present) {
         self.present.store(Arc::new(hooks));
     }
 
@@ -98,19 +98,19 @@ impl Hooks {
     }
 
     /// Who tells them of approvals.
-    pub(crate) fn of_approvals(&self) -> Arc<dyn ApprovalNews> {
+    pub(crate) fn of_approvals(&self) -> Arc<dyn ApprovalListener> {
         Arc::new(self.teller())
     }
 
-    fn teller(&self) -> Teller {
-        Teller {
+    fn teller(&self) -> WebhookSender {
+        WebhookSender {
             present: self.present.clone(),
             clock: self.clock.clone(),
         }
     }
 }
 
-impl Observe for Teller {
+impl Observe for WebhookSender {
     fn observe(&self, event: &Event<'_>) {
         // Most events are of calls, which look nowhere for this.
         if let Event::Alert { .. } = event {
@@ -120,7 +120,7 @@ impl Observe for Teller {
     }
 }
 
-impl ApprovalNews for Teller {
+impl ApprovalListener for WebhookSender {
     fn told(&self, approval: &ApprovalRecord) {
         let present = self.present.load();
         if present.approvals.is_empty() {

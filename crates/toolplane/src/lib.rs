@@ -62,7 +62,7 @@ pub use raw_json::RawJson;
 pub use tool_chaos as faults;
 pub use tool_core as core;
 #[cfg(feature = "exec-mcp")]
-pub use tool_exec_mcp::{FileListStore, KeptLists, ListKey, ListStore, MemoryListStore};
+pub use tool_exec_mcp::{FileListCache, CachedLists, ListCacheKey, ListCache, MemoryListCache};
 pub use tool_manifest as manifest;
 pub use tool_observe as observe;
 pub use tool_policy as policy;
@@ -76,7 +76,7 @@ pub use self::{
     health::Readiness,
     idle_rules::IdleRule,
     listing::{Listing, MissingServer},
-    plane::{Explained, Toolplane, WeakToolplane},
+    plane::{ExplainedCall, Toolplane, WeakToolplane},
     request::CallRequest,
     stack::LAYERS,
     turn::Turn,

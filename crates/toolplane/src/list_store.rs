@@ -3,30 +3,30 @@
 use std::{borrow::Cow, cell::Cell, fmt, future::ready, io, sync::Arc};
 
 use tool_core::BoxFuture;
-use tool_exec_mcp::{KeptLists, ListKey, ListStore};
+use tool_exec_mcp::{CachedLists, ListCacheKey, ListCache};
 use tool_policy::Redactor;
 
-/// A [`ListStore`] that never receives a known secret: servers may write into their lists what they were given. Every list
+/// A [`ListCache`] that never receives a known secret: servers may write into their lists what they were given. Every list
 /// goes this way to its store.
 ///
 /// A secret that is too short to be replaced, since its text is found by chance, keeps the lists out of the store.
 pub(crate) struct WithoutSecrets {
-    pub(crate) inner: Arc<dyn ListStore>,
+    pub(crate) inner: Arc<dyn ListCache>,
     pub(crate) redactor: Redactor,
 }
 
-impl ListStore for WithoutSecrets {
-    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>> {
+impl ListCache for WithoutSecrets {
+    fn load<'a>(&'a self, keys: &'a [ListCacheKey]) -> BoxFuture<'a, Vec<Option<CachedLists>>> {
         self.inner.load(keys)
     }
 
-    fn save(&self, key: ListKey, lists: KeptLists) -> BoxFuture<'_, ()> {
+    fn save(&self, key: ListCacheKey, lists: CachedLists) -> BoxFuture<'_, ()> {
         let still_holds = Cell::new(false);
         let lists = lists.map(|value| {
-            let hidden = self.redactor.json(value);
+            let hidden = self.redactor.hide_in_json(value);
             let shown = hidden.as_ref().unwrap_or(value);
             still_holds
-                .set(still_holds.get() || matches!(self.redactor.known(shown.as_str()), Cow::Owned(_)));
+                .set(still_holds.get() || matches!(self.redactor.hide_known(shown.as_str()), Cow::Owned(_)));
             hidden
         });
         if still_holds.get() {

@@ -62,7 +62,7 @@ impl Toolplane {
     /// The servers of which no list is known now.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingServer> {
-        let unlisted = self.0.registry.unlisted();
+        let unlisted = self.0.registry.unlisted_sources();
         if unlisted.is_empty() {
             return Vec::new();
         }

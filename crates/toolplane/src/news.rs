@@ -45,7 +45,7 @@ impl Toolplane {
         let target = target.ok_or_else(|| self.not_found_by(Feature::Resource, uri, caller, client))?;
         self.admit_subscription(&target, caller)?;
         let source = registry
-            .source_of_for(target.tool(), client)
+            .find_source_for(target.tool(), client)
             .ok_or_else(|| gone(uri))?;
         match source.subscribe_for(uri, client).await? {
             true => Ok(()),
@@ -66,7 +66,7 @@ impl Toolplane {
         let admitted = rules.admit_call(target, caller);
         admitted
             .map_err(|refusal| ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal))?;
-        let Some(reason) = rules.approval_of(target) else {
+        let Some(reason) = rules.approval_reason(target) else {
             return Ok(());
         };
         let name = target.name();
@@ -100,7 +100,7 @@ impl Toolplane {
         self.0.registry.on_update(
             &(Arc::new(move |update: &Update| match update {
                 Update::Task { task, state } => {
-                    let state = redactor.json(state).unwrap_or_else(|| state.clone());
+                    let state = redactor.hide_in_json(state).unwrap_or_else(|| state.clone());
                     let task = task.clone();
                     tell(&Update::Task { task, state });
                 }
@@ -113,7 +113,7 @@ impl Toolplane {
     /// no result of a call, such as a page of a list or instructions: results have gone through this.
     #[must_use]
     pub fn hide_secrets(&self, json: &RawJson) -> Option<RawJson> {
-        self.0.redactor.json(json)
+        self.0.redactor.hide_in_json(json)
     }
 
     /// Grows whenever another secret is known, for those who keep what [`hide_secrets`](Self::hide_secrets) gave.
@@ -139,7 +139,7 @@ impl Toolplane {
         let Some(target) = self.0.registry.snapshot().resource(uri) else {
             return false;
         };
-        self.0.rules.load().is_open(&target)
+        self.0.rules.load().needs_no_permission(&target)
             && self
                 .source_of(&target)
                 .is_some_and(|source| self.0.running.load().servers.is_shared(source.name()))
@@ -170,7 +170,7 @@ impl Toolplane {
     }
 
     fn source_of(&self, target: &Target) -> Option<Arc<dyn Source>> {
-        self.0.registry.source_of(target.tool())
+        self.0.registry.find_source(target.tool())
     }
 }
 

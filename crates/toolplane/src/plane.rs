@@ -11,13 +11,13 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::ChaosLayer;
 use tool_core::{
-    Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, Disabled, DynInvoke,
+    Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, DisabledTool, DynInvoke,
     ErrorKind, Event, Feature, Instant, LayerDecision, Ledger, LedgerEntry, ListWarning, Mode, Observers,
     Outcome, PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::{ApprovalDesk, CredentialRefreshLayer, Denial, ErrorPolicyLayer, Redactor, SharedRules};
-use tool_registry::{Refused, Registry, Snapshot};
+use tool_registry::{RefusedFeature, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
     health::HealthMonitor,
     hooks::Hooks,
     reload::Reloading,
-    request::{Address, Requested},
+    request::{Address, RequestParts},
     views::Views,
 };
 
@@ -63,25 +63,25 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) share: CacheLayer,
-    pub(crate) callers: ArcSwap<Callers>,
-    pub(crate) running: ArcSwap<Running>,
-    pub(crate) reloading: Reloading,
+    pub(crate) callers: ArcSwap<DefaultCallers>,
+    pub(crate) running: ArcSwap<LiveParts>,
+    pub(crate) reloading: ReloadState,
     pub(crate) watch: HealthMonitor,
-    pub(crate) hooks: Hooks,
+    pub(crate) hooks: Webhooks,
     pub(crate) surface: ErrorPolicyLayer,
     pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
 }
 
 /// Those whom edges call for unless they know better.
-pub(crate) struct Callers {
+pub(crate) struct DefaultCallers {
     pub(crate) local: Arc<Caller>,
     pub(crate) anonymous: Arc<Caller>,
 }
 
 /// How a call went and what each layer decided about it.
 #[derive(Debug)]
-pub struct Explained {
+pub struct ExplainedCall {
     /// How it ended.
     pub result: Result<Outcome, ToolError>,
     /// What the layers decided, in the order in which they did.
@@ -156,7 +156,7 @@ impl Toolplane {
         let admitted = self.0.rules.load().admit(&tool, caller);
         match admitted {
             Ok(()) => Ok(tool),
-            Err(refusal @ Denial::SwitchedOff { .. }) => Err(refusal.into()),
+            Err(refusal @ Denial::Disabled { .. }) => Err(refusal.into()),
             // What the caller may not see is not there.
             Err(_) => Err(self.not_found(Feature::Tool, name, caller)),
         }
@@ -183,10 +183,10 @@ impl Toolplane {
     }
 
     /// How many calls of one turn run at once where nothing else is asked for.
-    pub const WINDOW: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
+    pub const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
 
     /// Makes the calls of one turn, so many at once: whenever one ends, the next begins. The results are in the order of
-    /// the requests, each call's error in its place. [`Toolplane::WINDOW`] is a good window.
+    /// the requests, each call's error in its place. [`Toolplane::DEFAULT_CONCURRENCY`] is a good window.
     ///
     /// # Cancellation
     /// Dropping the future cancels the calls that run and makes no others.
@@ -221,14 +221,14 @@ impl Toolplane {
     }
 
     /// Makes a call and keeps what each layer decided.
-    pub async fn call_explained(&self, request: CallRequest) -> Explained {
+    pub async fn call_explained(&self, request: CallRequest) -> ExplainedCall {
         self.explained(self.known_context(request), Mode::Live).await
     }
 
     /// Goes through everything that a call would, and stops where it would be sent: if every layer lets it pass, the
     /// result is [`Outcome::Pending`], whose detail is the [`Preview`](tool_core::Preview) of the request, if what runs the tool
     /// can tell it. Nothing is counted and nobody is asked. A server is started only for a tool of which no list is known.
-    pub async fn dry_run(&self, request: CallRequest) -> Explained {
+    pub async fn dry_run(&self, request: CallRequest) -> ExplainedCall {
         let known = match self.known_context(request) {
             Ok(cx) => Ok(cx),
             Err(request) => self.recalled_context(request).await,
@@ -236,7 +236,7 @@ impl Toolplane {
         self.explained(known, Mode::DryRun).await
     }
 
-    async fn explained(&self, known: Result<Box<CallContext>, CallRequest>, mode: Mode) -> Explained {
+    async fn explained(&self, known: Result<Box<CallContext>, CallRequest>, mode: Mode) -> ExplainedCall {
         let now = || self.0.clock.now();
         let start = now();
         let (cx, is_known) = match known {
@@ -257,12 +257,12 @@ impl Toolplane {
                     });
                 }
                 let result = self.0.stack.invoke_boxed(&mut cx).await;
-                Explained {
+                ExplainedCall {
                     result,
                     notes: cx.decisions().to_vec(),
                 }
             }
-            Err(error) => Explained {
+            Err(error) => ExplainedCall {
                 result: Err(error),
                 notes: Vec::new(),
             },
@@ -275,7 +275,7 @@ impl Toolplane {
         let known = match &request.0.address {
             // One from a kept list is found again when its server runs.
             Address::Tool(name) => {
-                let known = self.0.registry.confirmed_for(name, || self.client_of(&request.0));
+                let known = self.0.registry.get_confirmed_for(name, || self.client_of(&request.0));
                 known.map(Target::Tool)
             }
             _ => None,
@@ -311,13 +311,13 @@ impl Toolplane {
         let caller = wanted.caller.get_or_insert_with(|| self.local_caller());
         let found = self.find(&wanted.address, caller, &client, wanted.deadline).await;
         let target = found.inspect_err(|error| {
-            self.0.observers.tell(&Event::Unresolved { caller, error });
+            self.0.observers.emit(&Event::Unresolved { caller, error });
         })?;
         Ok(self.context(request, target, deadline))
     }
 
     /// The identity of the client that makes a call.
-    fn client_of(&self, request: &Requested) -> ClientIdentity {
+    fn client_of(&self, request: &RequestParts) -> ClientIdentity {
         let local = || self.local_caller();
         let caller = request.caller.clone().unwrap_or_else(local);
         let (ask, key) = (request.ask.as_deref(), request.client.as_ref());
@@ -411,11 +411,11 @@ impl Toolplane {
         caller: &Caller,
     ) -> ToolError {
         let kind = feature.as_str();
-        let failed = self.0.registry.failed_owner(feature, name);
+        let failed = self.0.registry.find_failed_source(feature, name);
         if let Some((server, status)) = failed {
             let message = format!("the server `{server}` of `{name}` is not available");
             let reason = match &status.state {
-                SourceState::Failed(reason) => self.0.redactor.text(reason).into_owned(),
+                SourceState::Failed(reason) => self.0.redactor.hide_in_text(reason).into_owned(),
                 state => format!("it is {state}"),
             };
             let error = ToolError::new(ErrorKind::Unavailable, message).with_source(NotUsable(reason));
@@ -424,7 +424,7 @@ impl Toolplane {
                 None => error,
             };
         }
-        let is_it = |refused: &&Refused| refused.feature == feature && refused.name == name;
+        let is_it = |refused: &&RefusedFeature| refused.feature == feature && refused.name == name;
         if let Some(refused) = snapshot.refused().iter().find(is_it) {
             let message = format!("the {kind} `{name}` is there but cannot be used");
             return ToolError::new(ErrorKind::Unavailable, message)
@@ -458,7 +458,7 @@ impl Toolplane {
         let mut sources = self.0.registry.status();
         // What a program wrote to its standard error may hold what it was given.
         let hide = |text: &mut String| {
-            if let Cow::Owned(hidden) = self.0.redactor.text(text) {
+            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(text) {
                 *text = hidden;
             }
         };
@@ -480,19 +480,19 @@ impl Toolplane {
 
     /// The tools, prompts and resources that are switched off since their credentials were refused, and why.
     #[must_use]
-    pub fn disabled(&self) -> Vec<(Arc<str>, Disabled)> {
+    pub fn disabled(&self) -> Vec<(Arc<str>, DisabledTool)> {
         let off = self.switched_off().into_iter();
         off.map(|(tool, disabled)| (tool.name().clone(), disabled))
             .collect()
     }
 
-    pub(crate) fn switched_off(&self) -> Vec<(Arc<Tool>, Disabled)> {
+    pub(crate) fn switched_off(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
         let snapshot = self.0.registry.snapshot();
         let all = Feature::ALL
             .into_iter()
             .flat_map(|feature| snapshot.list(feature).iter().cloned());
-        let mut off: Vec<(Arc<Tool>, Disabled)> = Vec::new();
-        for tool in all.chain(self.0.registry.tools_of_clients()) {
+        let mut off: Vec<(Arc<Tool>, DisabledTool)> = Vec::new();
+        for tool in all.chain(self.0.registry.client_tools()) {
             let is_new = |(known, _): &(Arc<Tool>, _)| !Arc::ptr_eq(known.state(), tool.state());
             if let Some(disabled) = tool.state().disabled()
                 && off.iter().all(is_new)
@@ -536,7 +536,7 @@ impl Toolplane {
 
     /// The tools that are not offered, and why.
     #[must_use]
-    pub fn refused(&self) -> Vec<Refused> {
+    pub fn refused(&self) -> Vec<RefusedFeature> {
         self.0.registry.snapshot().refused().to_vec()
     }
 
@@ -546,7 +546,7 @@ impl Toolplane {
     pub fn list_warnings(&self) -> Vec<(String, ListWarning)> {
         let mut warnings = self.0.registry.list_warnings();
         for (_, warning) in &mut warnings {
-            if let Cow::Owned(hidden) = self.0.redactor.text(&warning.message) {
+            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(&warning.message) {
                 warning.message = hidden;
             }
         }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
-use tool_policy::{ApprovalRules, CallLimits, Micros, Rules, ToolChoice};
+use tool_policy::{ApprovalRules, QuotaLimits, MicroDollars, Rules, ToolChoice};
 
 use crate::plane::Callers;
 
@@ -26,17 +26,17 @@ pub(crate) fn rules(configuration: &Configuration) -> Rules {
             .collect(),
         limits: limits(&spec.limits),
         approval: approval(&spec.approval),
-        switched_off: BTreeMap::new(),
+        disabled: BTreeMap::new(),
     }
 }
 
-fn limits(spec: &CallLimitsSpec) -> CallLimits {
-    let mut limits = CallLimits::default();
+fn limits(spec: &CallLimitsSpec) -> QuotaLimits {
+    let mut limits = QuotaLimits::default();
     limits.calls_per_turn = spec.calls_per_turn;
     limits.calls_per_conversation = spec.calls_per_conversation;
     limits.identical_calls = spec.identical_calls;
-    limits.cost_per_turn = spec.cost_per_turn.map(Micros::from_dollars);
-    limits.cost_per_conversation = spec.cost_per_conversation.map(Micros::from_dollars);
+    limits.cost_per_turn = spec.cost_per_turn.map(MicroDollars::from_dollars);
+    limits.cost_per_conversation = spec.cost_per_conversation.map(MicroDollars::from_dollars);
     limits
 }
 
@@ -50,9 +50,9 @@ fn approval(spec: &ApprovalSpec) -> ApprovalRules {
 }
 
 /// Those whom edges call for unless they know better.
-pub(crate) fn callers(configuration: &Configuration) -> Callers {
+pub(crate) fn callers(configuration: &Configuration) -> DefaultCallers {
     let policy = &configuration.policy;
-    Callers {
+    DefaultCallers {
         local: Arc::new(caller(policy, Caller::local())),
         anonymous: Arc::new(caller(policy, Caller::anonymous())),
     }

@@ -116,7 +116,7 @@ impl Toolplane {
             record["key"] = Value::from(&**key);
         }
         if let LedgerState::Failed(error) | LedgerState::Unknown(error) = &entry.state {
-            let message = self.0.redactor.text(error.message());
+            let message = self.0.redactor.hide_in_text(error.message());
             record["error"] = json!({"kind": error.kind().as_str(), "message": message});
             if error.may_have_run() {
                 record["error"]["may_have_run"] = Value::from(true);

@@ -13,19 +13,19 @@ use tool_registry::RegistryParts;
 use crate::{
     BuildError, Toolplane,
     builder::Own,
-    executors::{self, KeptIn, LetGo, Running},
+    executors::{self, ListCache, RetiredServers, LiveParts},
     policies::{callers, rules},
 };
 
 /// What a reload needs of what was there from the start.
-pub(crate) struct Reloading {
-    own: Own,
+pub(crate) struct ReloadState {
+    own: HostExtensions,
     shared: Arc<SharedSecrets>,
     /// The same, with every secret known to whoever hides them.
     secrets: Arc<dyn Secrets>,
     /// Held while a configuration is put in the place of another: one at a time.
-    let_go: Mutex<LetGo>,
-    kept_in: KeptIn,
+    let_go: Mutex<RetiredServers>,
+    kept_in: ListCache,
 }
 
 /// The present values of references. Servers that stay keep asking here, whichever configuration they came with.
@@ -35,15 +35,15 @@ struct SharedSecrets {
     turns: Mutex<HashMap<Reference, Arc<AsyncMutex<()>>>>,
 }
 
-impl Reloading {
-    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>, redactor: &Redactor, kept_in: KeptIn) -> Self {
+impl ReloadState {
+    pub(crate) fn new(own: HostExtensions, secrets: Arc<dyn Secrets>, redactor: &Redactor, kept_in: ListCache) -> Self {
         let shared = Arc::new(SharedSecrets {
             present: ArcSwap::from_pointee(secrets),
             turns: Mutex::default(),
         });
         Self {
             own,
-            secrets: redactor.watching(shared.clone()),
+            secrets: redactor.wrap_secrets(shared.clone()),
             shared,
             let_go: Mutex::default(),
             kept_in,
@@ -59,8 +59,8 @@ impl Reloading {
     pub(crate) fn parts(
         &self,
         configuration: &Configuration,
-        before: &Running,
-    ) -> Result<(RegistryParts, Running), BuildError> {
+        before: &LiveParts,
+    ) -> Result<(RegistryParts, LiveParts), BuildError> {
         executors::check(configuration)?;
         BuildError::of_protection(configuration.tools.iter().chain(&self.own.tools))?;
         let primitives = executors::primitives(configuration, &self.secrets(), before);
@@ -69,7 +69,7 @@ impl Reloading {
     }
 
     /// Ends all servers: those that run for the present configuration and those that were let go.
-    pub(crate) async fn shutdown(&self, running: &Running) {
+    pub(crate) async fn shutdown(&self, running: &LiveParts) {
         let let_go = std::mem::take(&mut *self.let_go.lock());
         futures_util::future::join(running.servers.shutdown(), let_go.shutdown()).await;
     }
@@ -108,7 +108,7 @@ impl Toolplane {
             .store(Arc::new(Arc::new(loaded.secrets())));
         let_go.add(&before.servers, &running.servers);
         let mut rules = rules(configuration);
-        rules.switched_off.clone_from(&inner.rules.load().switched_off);
+        rules.disabled.clone_from(&inner.rules.load().disabled);
         let callers = callers(configuration);
         let known = inner.callers.load();
         let lists_changed = **inner.rules.load() != rules
@@ -118,9 +118,9 @@ impl Toolplane {
         inner.rules.store(&rules);
         inner.callers.store(Arc::new(callers));
         inner.running.store(Arc::new(running));
-        inner.surface.adopt(Arc::new(configuration.policy.errors.clone()));
-        inner.hooks.adopt(hooks);
-        inner.watch.adopt(configuration);
+        inner.surface.reconfigure(Arc::new(configuration.policy.errors.clone()));
+        inner.hooks.reconfigure(hooks);
+        inner.watch.reconfigure(configuration);
         let off = self.switched_off();
         inner.registry.replace(parts, lists_changed);
         for (tool, _) in off {

@@ -12,11 +12,11 @@ use tool_runtime::CacheLayer;
 #[derive(Clone)]
 #[must_use]
 // It goes through many hands: boxed, what it is made of is moved by none of them.
-pub struct CallRequest(pub(crate) Box<Requested>);
+pub struct CallRequest(pub(crate) Box<RequestParts>);
 
 /// What a call is made of before it is known what it is addressed to.
 #[derive(Clone)]
-pub(crate) struct Requested {
+pub(crate) struct RequestParts {
     pub(crate) address: Address,
     /// `None` if the call has no arguments.
     pub(crate) arguments: Option<Arc<Arguments>>,
@@ -113,7 +113,7 @@ impl CallRequest {
 
     #[inline]
     fn to(address: Address) -> Self {
-        Self(Box::new(Requested {
+        Self(Box::new(RequestParts {
             address,
             arguments: None,
             caller: None,

@@ -9,7 +9,7 @@ use tool_manifest::Configuration;
 use tool_registry::Registry;
 
 /// How often they are looked at.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The servers that the configuration calls required. They are not left until somebody needs them: whoever waits until
 /// the gateway is ready sends it no call that would start them.
@@ -27,7 +27,7 @@ impl Required {
     }
 
     /// Goes by this configuration from now on.
-    pub(crate) fn adopt(&self, configuration: &Configuration) {
+    pub(crate) fn reconfigure(&self, configuration: &Configuration) {
         self.names.store(Arc::new(names(configuration)));
     }
 
@@ -43,7 +43,7 @@ impl Required {
         let mut starts = JoinSet::new();
         loop {
             tokio::select! {
-                () = sleep(LOOK) => {}
+                () = sleep(POLL_INTERVAL) => {}
                 _ = changes.changed() => {}
             }
             while starts.try_join_next().is_some() {}
@@ -173,8 +173,8 @@ mod tests {
         let required = required(&registry);
         let kept = tokio::spawn(async move { required.keep().await });
         // Between two looks.
-        sleep(LOOK / 2).await;
-        sleep(20 * LOOK).await;
+        sleep(POLL_INTERVAL / 2).await;
+        sleep(20 * POLL_INTERVAL).await;
         assert_eq!(needed.n_starts(), (1, 0), "it is left alone while it is ready");
         for (state, n_checks) in [
             (SourceState::Starting, 0),
@@ -182,14 +182,14 @@ mod tests {
             (SourceState::Failed("it has ended".to_owned()), 1),
         ] {
             needed.is(state);
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             assert_eq!(needed.n_starts(), (1, n_checks));
         }
-        needed.status.lock().unwrap().retry_in = Some(LOOK);
-        sleep(20 * LOOK).await;
+        needed.status.lock().unwrap().retry_in = Some(POLL_INTERVAL);
+        sleep(20 * POLL_INTERVAL).await;
         assert_eq!(needed.n_starts(), (1, 1), "it rests");
         needed.status.lock().unwrap().retry_in = None;
-        sleep(2 * LOOK).await;
+        sleep(2 * POLL_INTERVAL).await;
         assert_eq!(needed.n_starts(), (1, 3));
         assert_eq!((other.n_starts(), off.n_starts()), ((0, 0), (0, 0)));
         kept.abort();
@@ -201,7 +201,7 @@ mod tests {
         let registry = Registry::new(parts(&[&before]));
         let required = required(&registry);
         let kept = tokio::spawn(async move { required.keep().await });
-        sleep(5 * LOOK / 2).await;
+        sleep(5 * POLL_INTERVAL / 2).await;
         registry.replace(parts(&[&now]), false);
         sleep(Duration::from_millis(1)).await;
         assert_eq!(now.n_starts(), (1, 0));

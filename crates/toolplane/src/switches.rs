@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tool_core::{Event, Feature, ToolError};
-use tool_policy::SwitchedOff;
+use tool_policy::DisabledTool;
 
 use crate::{Toolplane, plane::Inner};
 
@@ -29,21 +29,21 @@ impl Toolplane {
             line.chars().take(MAX_REASON).collect::<String>()
         });
         let reason = reason.filter(|reason| !reason.is_empty());
-        let known = inner.rules.load().switched_off.get(tool).map(|off| off.since);
-        let off = SwitchedOff {
+        let known = inner.rules.load().disabled.get(tool).map(|off| off.since);
+        let off = DisabledTool {
             reason,
             since: known.unwrap_or_else(|| inner.clock.wall()),
         };
-        inner.rules.switch_off(tool, &off);
+        inner.rules.disable(tool, &off);
         inner.switched(tool, false, off.reason.as_deref());
         Ok(())
     }
 
     /// The tools that operators switched off by hand, by name.
     #[must_use]
-    pub fn switched_off_by_hand(&self) -> Vec<(Arc<str>, SwitchedOff)> {
+    pub fn switched_off_by_hand(&self) -> Vec<(Arc<str>, DisabledTool)> {
         let rules = self.0.rules.load();
-        let off = rules.switched_off.iter();
+        let off = rules.disabled.iter();
         off.map(|(tool, off)| (tool.as_str().into(), off.clone()))
             .collect()
     }
@@ -52,7 +52,7 @@ impl Toolplane {
 impl Inner {
     /// Switches a tool on again; `false` if no operator had switched it off.
     pub(crate) fn switch_on(&self, tool: &str) -> bool {
-        let was_off = self.rules.switch_on(tool);
+        let was_off = self.rules.enable(tool);
         if was_off {
             self.switched(tool, true, None);
         }
@@ -61,15 +61,15 @@ impl Inner {
 
     /// Tells clients and observers of a switch.
     fn switched(&self, tool: &str, is_on: bool, reason: Option<&str>) {
-        self.registry.lists_changed();
+        self.registry.mark_lists_changed();
         self.views.clear();
-        self.observers.tell(&Event::Switched { tool, is_on, reason });
+        self.observers.emit(&Event::Switched { tool, is_on, reason });
     }
 
     fn knows(&self, tool: &str) -> bool {
         let snapshot = self.registry.snapshot();
         let shared = snapshot.list(Feature::Tool).iter().cloned();
-        let of_clients = self.registry.tools_of_clients().into_iter();
+        let of_clients = self.registry.client_tools().into_iter();
         shared
             .chain(of_clients.filter(|tool| tool.feature() == Feature::Tool))
             .any(|known| known.names().any(|name| name == tool))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use mcp_wire::{
-    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer, method_in_head,
+    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer_id, has_method_in_head,
 };
 use raw_json::RawJson;
 use tokio::time::sleep;
@@ -157,7 +157,7 @@ fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Resul
 /// Whether a response in the answer to a request is about it. An error without an id can be about nothing else.
 fn is_about(response: &Response, id: u64) -> bool {
     match &response.id {
-        Some(echoed) => integer(echoed) == Some(id),
+        Some(echoed) => integer_id(echoed) == Some(id),
         None => response.outcome.is_err(),
     }
 }
@@ -262,7 +262,7 @@ impl Stream<'_> {
             SseItem::Oversize { head, .. } => {
                 let Sought { id, shared, .. } = self.sought;
                 shared.incoming.counting.oversize.add();
-                if method_in_head(&head) {
+                if has_method_in_head(&head) {
                     if let Some(refusal) = incoming::oversize(&head, shared.limit) {
                         shared.post_later(refusal.into());
                     }
@@ -316,7 +316,7 @@ impl Sought<'_> {
             },
             Err(error) => {
                 self.shared.incoming.counting.garbage.add();
-                if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
+                if error.id().and_then(integer_id).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
                         ClientError::protocol("the answer is no valid message").because(error)
                     ));
@@ -347,7 +347,7 @@ pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> ClientEr
             id: named,
             outcome: Err(error),
         })) => {
-            let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
+            let is_answer = id.is_some() && named.as_ref().and_then(integer_id) == id;
             let words = ClientError::new(ClientErrorKind::Rpc(error));
             if status >= 500 && !is_answer {
                 // It may come from a fault behind which the request runs, or ran: what counts is that it is not answered.

@@ -197,7 +197,7 @@ mod tests {
     fn exchange(seconds: u64) -> Exchange {
         Exchange::new(RequestOptions {
             max_total: Duration::from_secs(3600),
-            ..RequestOptions::within(Duration::from_secs(seconds))
+            ..RequestOptions::with_timeout(Duration::from_secs(seconds))
         })
     }
 

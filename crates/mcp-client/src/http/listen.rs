@@ -2,7 +2,7 @@
 
 use std::{future::pending, mem, sync::Arc, time::Duration};
 
-use mcp_wire::{Message, Params, ParseError, SseDecoder, SseItem, integer, method};
+use mcp_wire::{Message, Params, ParseError, SseDecoder, SseItem, integer_id, method};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
@@ -222,7 +222,7 @@ fn hear(shared: &HttpShared, id: Option<u64>, message: Result<Message, ParseErro
     match message {
         Ok(Message::Notification(note)) => shared.incoming.note(note),
         Ok(Message::Request(request)) => shared.reply(request, None),
-        Ok(Message::Response(response)) if id.is_some() && response.id.as_ref().and_then(integer) == id => {
+        Ok(Message::Response(response)) if id.is_some() && response.id.as_ref().and_then(integer_id) == id => {
             return true;
         }
         Ok(Message::Response(_)) => shared.incoming.counting.unmatched.add(),

@@ -78,7 +78,7 @@ fn mirrored_in(tool: &RawJson) -> Result<Vec<Mirrored>, String> {
     let Some(schema) = tool.get("inputSchema") else {
         return Ok(Vec::new());
     };
-    let mirrored = MirroredParams::read(&schema);
+    let mirrored = MirroredParams::from_schema(&schema);
     if let Some(problem) = mirrored.problem() {
         return Err(problem.to_owned());
     }

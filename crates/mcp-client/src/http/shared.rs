@@ -120,7 +120,7 @@ impl HttpShared {
     pub(super) fn read(&self, data: &Bytes, mut take: impl FnMut(&Bytes, Result<Message, ParseError>)) {
         match Message::from_server(data.clone()) {
             Err(error) if *error.kind() == ParseErrorKind::Batch && self.session().takes_batches() => {
-                match mcp_wire::batch_from_server(data.clone()) {
+                match mcp_wire::split_server_batch(data.clone()) {
                     Ok(messages) => messages
                         .iter()
                         .for_each(|text| take(text, Message::from_server(text.clone()))),
@@ -327,7 +327,7 @@ impl Session {
 
     /// Whether the server may send several messages in one array.
     pub(super) fn takes_batches(&self) -> bool {
-        self.revision.is_some_and(Revision::knows_batches)
+        self.revision.is_some_and(Revision::supports_batches)
     }
 
     /// What a request says of itself beside its body.

@@ -2,7 +2,7 @@ use std::{future::poll_fn, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use mcp_wire::{
-    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer, method_in_head,
+    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer_id, has_method_in_head,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
@@ -108,7 +108,7 @@ impl Reading {
                     return Ended::Unhealthy;
                 }
             }
-            if self.decoder.passed_over() / LONGEST > self.limit {
+            if self.decoder.n_skipped() / LONGEST > self.limit {
                 return Ended::Endless;
             }
         }
@@ -153,7 +153,7 @@ impl Reading {
     fn message(&mut self, line: &Bytes) {
         match Message::from_server(line.clone()) {
             Ok(message) => self.take(message),
-            Err(error) if self.is_batch(&error) => match mcp_wire::batch_from_server(line.clone()) {
+            Err(error) if self.is_batch(&error) => match mcp_wire::split_server_batch(line.clone()) {
                 Ok(messages) => messages.iter().for_each(|message| self.batched(message)),
                 Err(error) => self.no_message(line, error),
             },
@@ -194,7 +194,7 @@ impl Reading {
         let resembles = *error.kind() != ParseErrorKind::Empty;
         let id = error
             .id()
-            .and_then(integer)
+            .and_then(integer_id)
             .or_else(|| id_in_head(text))
             .filter(|_| resembles);
         let call = id.and_then(|id| self.shared.remove(id));
@@ -202,7 +202,7 @@ impl Reading {
     }
 
     fn response(&mut self, response: Response) {
-        let id = response.id.as_ref().and_then(integer);
+        let id = response.id.as_ref().and_then(integer_id);
         let call = match &response.id {
             Some(_) => id.and_then(|id| self.shared.remove(id)),
             // A server that could not read a request cannot name it.
@@ -227,7 +227,7 @@ impl Reading {
         if call.opens {
             // Here and not where the answer is waited for: the next line may be a batch.
             let opened = response.outcome.as_ref().ok().map(ServerInfo::from_initialize);
-            self.takes_batches = matches!(opened, Some(Ok(server)) if server.revision.knows_batches());
+            self.takes_batches = matches!(opened, Some(Ok(server)) if server.revision.supports_batches());
         }
         call.exchange.mark_answered();
         call.finish(
@@ -252,7 +252,7 @@ impl Reading {
     /// A line beyond the limit: fails the call that it is about, or all of them if that cannot be told.
     fn oversize(&self, head: &[u8]) {
         self.shared.incoming.counting.oversize.add();
-        if method_in_head(head) {
+        if has_method_in_head(head) {
             // It answers nothing, and its id is the server's.
             if let Some(refusal) = incoming::oversize(head, self.limit) {
                 send(&self.outbox, refusal);

@@ -198,7 +198,7 @@ impl Upstream {
     /// server speaks another era by now. If it does, whoever needs it from now on has a connection of that era, which is
     /// known from then on; the request has not run, and can be made there. Only an endpoint over HTTP changes without its
     /// connection noticing, and only an era that is not chosen by [`ConnectionOptions::era`] is doubted.
-    pub async fn finds_other_era(&self, refused: &Connection) -> bool {
+    pub async fn detect_era_change(&self, refused: &Connection) -> bool {
         let is_open = matches!(self.0.options.era, EraChoice::Auto | EraChoice::Newest);
         if !is_open || matches!(self.0.endpoint(), Endpoint::Stdio(_) | Endpoint::WebSocket(_)) {
             return false;
@@ -387,7 +387,7 @@ impl Inner {
             Endpoint::WebSocket(endpoint) => Connection::websocket_with(&endpoint, options, changes).await,
         }?;
         if let Some(check) = &self.check {
-            let asked = check.ask(&connection, RequestOptions::within(limit)).await;
+            let asked = check.ask(&connection, RequestOptions::with_timeout(limit)).await;
             asked.map_err(|error| connection.check_failed(error))?;
         }
         Ok(connection)

@@ -67,7 +67,7 @@ async fn only_what_has_a_handler_is_declared() {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let (options, _gate) = with_handlers(EraChoice::Auto, 0);
-    let (connection, ()) = tokio::join!(Connection::over(reader, writer, options), async {
+    let (connection, ()) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         let message = peer.next().await;
         assert_eq!(
             message["params"]["capabilities"],
@@ -523,7 +523,7 @@ async fn a_stream_that_never_gets_anywhere_ends_at_the_deadline() {
     })
     .await;
     let connection = open(&server, ConnectionOptions::default()).await.unwrap();
-    let options = mcp_client::RequestOptions::within(Duration::from_millis(700));
+    let options = mcp_client::RequestOptions::with_timeout(Duration::from_millis(700));
     let call = connection.request("tools/call", None, options);
     let error = timeout(PATIENCE, call).await.unwrap().unwrap_err();
     assert!(

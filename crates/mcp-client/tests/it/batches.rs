@@ -44,7 +44,7 @@ async fn connect(revision: &str, next: &str) -> (Connection, Peer, Vec<Value>) {
         }
         (peer, said)
     };
-    let (connection, (peer, said)) = tokio::join!(Connection::over(reader, writer, options()), opening);
+    let (connection, (peer, said)) = tokio::join!(Connection::from_streams(reader, writer, options()), opening);
     (connection.unwrap(), peer, said)
 }
 

@@ -166,7 +166,7 @@ async fn subscriptions_over_stdio() {
         era: EraChoice::Modern,
         ..ConnectionOptions::default()
     };
-    let (connection, mut peer) = tokio::join!(Connection::over(reader, writer, options), async {
+    let (connection, mut peer) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         let id = peer.request("server/discover").await;
         peer.answer(id, MODERN).await;
         peer
@@ -368,7 +368,7 @@ async fn notifications_of_a_call() {
     let mut events = connection.events();
     let seen = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&seen);
-    let mut options = RequestOptions::within(Duration::from_secs(20));
+    let mut options = RequestOptions::with_timeout(Duration::from_secs(20));
     options.on_notification = Some(Arc::new(move |event| {
         assert_eq!(event.method, "notifications/message");
         counted.fetch_add(1, Ordering::SeqCst);

@@ -331,7 +331,7 @@ async fn odd_answers() {
 async fn a_call_without_an_answer_is_cancelled() {
     let (server, connection) = serving(|_| Reply::Silence).await;
     let start = Instant::now();
-    let options = RequestOptions::within(Duration::from_millis(200));
+    let options = RequestOptions::with_timeout(Duration::from_millis(200));
     let error = call(&connection, options).await.unwrap_err();
     assert!(
         matches!(error.kind(), ClientErrorKind::Timeout(_)) && error.was_sent(),
@@ -357,7 +357,7 @@ async fn a_cancellation_does_not_wait_for_another() {
     .await;
     let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
     for _ in 0..3 {
-        let options = RequestOptions::within(Duration::from_millis(50));
+        let options = RequestOptions::with_timeout(Duration::from_millis(50));
         call(&connection, options).await.unwrap_err();
     }
     let all_told = async {
@@ -390,7 +390,7 @@ async fn a_caller_that_leaves_cancels() {
 async fn a_stream_that_goes_quiet_is_left_at_the_deadline() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: waiting\n\n";
     let (_server, connection) = serving(|_| Reply::Bytes(vec![head.to_vec()])).await;
-    let error = call(&connection, RequestOptions::within(Duration::from_millis(200)))
+    let error = call(&connection, RequestOptions::with_timeout(Duration::from_millis(200)))
         .await
         .unwrap_err();
     assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error}");

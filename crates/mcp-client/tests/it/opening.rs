@@ -15,7 +15,7 @@ async fn open(era: EraChoice, script: impl AsyncFnOnce(&mut Peer)) -> Result<Con
         era,
         ..ConnectionOptions::default()
     };
-    let (connection, ()) = tokio::join!(Connection::over(reader, writer, options), async {
+    let (connection, ()) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         script(&mut peer).await;
         // Stays to the end of the test.
         std::mem::drop(tokio::spawn(async move {
@@ -95,7 +95,7 @@ async fn a_server_of_the_other_era_is_found_out() {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let using = tokio::spawn(async move {
-        let connection = Connection::over(reader, writer, ConnectionOptions::default())
+        let connection = Connection::from_streams(reader, writer, ConnectionOptions::default())
             .await
             .unwrap();
         assert_eq!(
@@ -244,7 +244,7 @@ async fn lists_are_read_as_far_as_allowed() {
         (r#"{"tools":[1,2,3,4,5]}"#, None, 5, 1),
     ] {
         let (connection, mut peer) = connect().await;
-        let listing = tokio::spawn(async move { connection.list_for("tools/list", "tools", limits).await });
+        let listing = tokio::spawn(async move { connection.list_partial("tools/list", "tools", limits).await });
         let mut count = 0;
         while let Some(message) = peer.next_or_end().await {
             count += 1;
@@ -321,7 +321,7 @@ async fn the_newest_era_that_a_stdio_server_speaks() {
                 }
             }
         });
-        let connection = Connection::over(reader, writer, options).await;
+        let connection = Connection::from_streams(reader, writer, options).await;
         let era = connection
             .as_ref()
             .ok()

@@ -105,7 +105,7 @@ pub(crate) async fn connect() -> (Connection, Peer) {
 pub(crate) async fn connect_with(options: ConnectionOptions, buffer: usize) -> (Connection, Peer) {
     let (ours, peer) = pair(buffer);
     let (reader, writer) = tokio::io::split(ours);
-    opened(Connection::over(reader, writer, options), peer).await
+    opened(Connection::from_streams(reader, writer, options), peer).await
 }
 
 /// A connection whose writes are counted.
@@ -118,7 +118,7 @@ pub(crate) async fn connect_counted() -> (Connection, Peer, Arc<AtomicUsize>) {
         n_writes: Arc::clone(&n_writes),
     };
     let (connection, peer) = opened(
-        Connection::over(reader, writer, ConnectionOptions::default()),
+        Connection::from_streams(reader, writer, ConnectionOptions::default()),
         peer,
     )
     .await;
@@ -147,7 +147,7 @@ pub(crate) async fn connect_modern(options: ConnectionOptions) -> (Connection, P
     };
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
-    let (connection, peer) = tokio::join!(Connection::over(reader, writer, options), async {
+    let (connection, peer) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         let id = peer.request("server/discover").await;
         peer.answer(id, DISCOVERED).await;
         peer
@@ -172,7 +172,7 @@ pub(crate) fn raw(text: &str) -> RawJson {
 }
 
 pub(crate) fn within(seconds: u64) -> RequestOptions {
-    RequestOptions::within(Duration::from_secs(seconds))
+    RequestOptions::with_timeout(Duration::from_secs(seconds))
 }
 
 /// Begins a call in a task of its own.

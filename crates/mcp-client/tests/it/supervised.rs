@@ -152,7 +152,7 @@ async fn a_health_check_without_a_tool_asks_whether_the_server_is_there() {
     let connection = upstream.connection().await.unwrap();
     let ask = |check: HealthCheck| {
         let connection = connection.clone();
-        async move { check.ask(&connection, RequestOptions::within(PATIENCE)).await }
+        async move { check.ask(&connection, RequestOptions::with_timeout(PATIENCE)).await }
     };
     ask(HealthCheck::Ping).await.unwrap();
     let by_tool = HealthCheck::Tool {

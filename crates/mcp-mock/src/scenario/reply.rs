@@ -8,7 +8,7 @@ use super::{
     file::{PromptFile, ResourceFile, TemplateFile, ToolFile},
     values::{Entries, Json, JsonText, Time},
 };
-use crate::{Misbehaviour, MockReply};
+use crate::{Misbehavior, MockReply};
 
 /// The answer to one request.
 #[derive(Debug, Deserialize)]
@@ -187,7 +187,7 @@ impl TryFrom<Fields> for ReplyFile {
             reply = reply.delay(time.0);
         }
         reply = fields.before.into_iter().fold(reply, step);
-        let misbehaviours = fields.misbehave.into_iter().map(Misbehaviour::from);
+        let misbehaviours = fields.misbehave.into_iter().map(Misbehavior::from);
         Ok(Self(misbehaviours.fold(reply, MockReply::misbehave)))
     }
 }
@@ -242,7 +242,7 @@ fn step(reply: MockReply, step: StepFile) -> MockReply {
     }
 }
 
-impl From<MisbehaviourFile> for Misbehaviour {
+impl From<MisbehaviourFile> for Misbehavior {
     fn from(file: MisbehaviourFile) -> Self {
         match file {
             MisbehaviourFile::WrongId => Self::WrongId,

@@ -1,7 +1,7 @@
 //! Questions to the client, in both eras.
 
 use mcp_client::{ClientErrorKind, ConnectionOptions, Handlers, RequestOptions};
-use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
+use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
 use serde_json::json;
 
@@ -113,7 +113,7 @@ async fn the_answer_misbehaves_and_the_question_does_not() {
                 MockTool::new("ask").reply(
                     MockReply::text("unheard")
                         .ask("a", "roots/list", None)
-                        .misbehave(Misbehaviour::Close),
+                        .misbehave(Misbehavior::Close),
                 ),
             )
             .build();

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use mcp_client::{ClientError, ClientErrorKind, EraChoice, RequestOptions};
-use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
+use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::support::{Client, Transport, soon, speaking};
 
-fn server(misbehaviour: &Misbehaviour) -> MockServer {
+fn server(misbehaviour: &Misbehavior) -> MockServer {
     MockServer::builder()
         .tool(
             MockTool::new("act")
@@ -23,7 +23,7 @@ fn server(misbehaviour: &Misbehaviour) -> MockServer {
 }
 
 /// What comes of a call that misbehaves; the next one works.
-async fn call(misbehaviour: &Misbehaviour, era: EraChoice) -> Result<Value, ClientError> {
+async fn call(misbehaviour: &Misbehavior, era: EraChoice) -> Result<Value, ClientError> {
     let server = server(misbehaviour);
     let client = Client::open(&server, Transport::Http, speaking(era))
         .await
@@ -36,7 +36,7 @@ async fn call(misbehaviour: &Misbehaviour, era: EraChoice) -> Result<Value, Clie
 #[tokio::test]
 async fn statuses_and_types() {
     for era in [EraChoice::Legacy, EraChoice::Modern] {
-        let unavailable = Misbehaviour::Status {
+        let unavailable = Misbehavior::Status {
             status: 503,
             headers: vec![("retry-after".into(), "7".into())],
             body: "down".into(),
@@ -49,18 +49,18 @@ async fn statuses_and_types() {
             ),
             "{error:?}"
         );
-        let error = call(&Misbehaviour::status(401), era).await.unwrap_err();
+        let error = call(&Misbehavior::status(401), era).await.unwrap_err();
         assert!(
             matches!(error.kind(), ClientErrorKind::Auth { status: 401, .. }),
             "{error:?}"
         );
         for misbehaviour in [
-            Misbehaviour::status(202),
-            Misbehaviour::ContentType("text/html".into()),
-            Misbehaviour::EmptyStream,
-            Misbehaviour::Close,
-            Misbehaviour::Cut(None),
-            Misbehaviour::Raw("<html>".into()),
+            Misbehavior::status(202),
+            Misbehavior::ContentType("text/html".into()),
+            Misbehavior::EmptyStream,
+            Misbehavior::Close,
+            Misbehavior::Cut(None),
+            Misbehavior::Raw("<html>".into()),
         ] {
             let error = call(&misbehaviour, era).await.unwrap_err();
             assert!(error.was_sent(), "{misbehaviour:?} {error:?}");
@@ -73,13 +73,13 @@ async fn what_does_no_harm_to_a_client_that_holds_out() {
     let tick = Duration::from_millis(1);
     for era in [EraChoice::Legacy, EraChoice::Modern] {
         for misbehaviour in [
-            Misbehaviour::PauseHalfway(tick),
-            Misbehaviour::Drip {
+            Misbehavior::PauseHalfway(tick),
+            Misbehavior::Drip {
                 bytes: 16,
                 every: tick,
             },
-            Misbehaviour::Flood(100),
-            Misbehaviour::Twice,
+            Misbehavior::Flood(100),
+            Misbehavior::Twice,
         ] {
             let result = call(&misbehaviour, era).await;
             assert_eq!(crate::support::text(&result.unwrap()), "fine", "{misbehaviour:?}");
@@ -93,7 +93,7 @@ async fn a_session_that_is_forgotten_is_opened_anew() {
         .tool(MockTool::new("act"))
         .on(
             "tools/call",
-            MockReply::usual().misbehave(Misbehaviour::DropSession),
+            MockReply::usual().misbehave(Misbehavior::DropSession),
         )
         .on("tools/call", MockReply::usual())
         .build();
@@ -118,10 +118,10 @@ async fn a_session_that_is_forgotten_is_opened_anew() {
 #[tokio::test]
 async fn streams_of_old_clients_break_like_pipes() {
     for (misbehaviour, works) in [
-        (Misbehaviour::GarbageBefore("oops".into()), true),
-        (Misbehaviour::Twice, true),
-        (Misbehaviour::Cut(None), false),
-        (Misbehaviour::Close, false),
+        (Misbehavior::GarbageBefore("oops".into()), true),
+        (Misbehavior::Twice, true),
+        (Misbehavior::Cut(None), false),
+        (Misbehavior::Close, false),
     ] {
         let server = server(&misbehaviour);
         let client = Client::open(&server, Transport::Sse, speaking(EraChoice::Legacy))
@@ -134,7 +134,7 @@ async fn streams_of_old_clients_break_like_pipes() {
 
 #[tokio::test]
 async fn web_pages_are_kept_away() {
-    let http = server(&Misbehaviour::Close).http().await.unwrap();
+    let http = server(&Misbehavior::Close).http().await.unwrap();
     for (path, host, origin, status) in [
         ("/mcp", "localhost:80", "", "405"),
         ("/mcp", "[::1]", "Origin: http://[::1]\r\n", "405"),
@@ -203,7 +203,7 @@ async fn one_event_of_a_stream_misbehaves() {
     let events = wire(
         MockReply::text("fine")
             .progress(1, 2)
-            .misbehave(Misbehaviour::WrongId),
+            .misbehave(Misbehavior::WrongId),
     )
     .await;
     assert!(events.contains("text/event-stream"), "{events}");
@@ -215,7 +215,7 @@ async fn one_event_of_a_stream_misbehaves() {
     let cut = wire(
         MockReply::text("fine")
             .progress(1, 2)
-            .misbehave(Misbehaviour::Cut(Some(20))),
+            .misbehave(Misbehavior::Cut(Some(20))),
     )
     .await;
     assert!(
@@ -223,7 +223,7 @@ async fn one_event_of_a_stream_misbehaves() {
         "{cut}"
     );
 
-    for (misbehaviour, is_whole) in [(Misbehaviour::EmptyStream, true), (Misbehaviour::Close, false)] {
+    for (misbehaviour, is_whole) in [(Misbehavior::EmptyStream, true), (Misbehavior::Close, false)] {
         let ended = wire(MockReply::text("fine").progress(1, 2).misbehave(misbehaviour)).await;
         assert!(
             ended.contains(r#""progress":1"#) && !ended.contains("fine"),
@@ -234,12 +234,12 @@ async fn one_event_of_a_stream_misbehaves() {
     }
 
     // Several messages cannot be one body.
-    let garbage = wire(MockReply::text("fine").misbehave(Misbehaviour::GarbageBefore("oops".into()))).await;
+    let garbage = wire(MockReply::text("fine").misbehave(Misbehavior::GarbageBefore("oops".into()))).await;
     assert!(
         garbage.contains("data: oops\n\n") && garbage.contains("fine"),
         "{garbage}"
     );
 
-    let closed = wire(MockReply::text("fine").misbehave(Misbehaviour::Close)).await;
+    let closed = wire(MockReply::text("fine").misbehave(Misbehavior::Close)).await;
     assert_eq!(closed, "");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_mock::{Misbehaviour, MockHttp, MockReply, MockServer, MockTool, RpcError};
+use mcp_mock::{Misbehavior, MockHttp, MockReply, MockServer, MockTool, RpcError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -33,18 +33,18 @@ fn scripted(replies: impl IntoIterator<Item = MockReply>) -> MockServer {
         .build()
 }
 
-fn misbehaving(misbehaviour: Misbehaviour) -> MockReply {
+fn misbehaving(misbehaviour: Misbehavior) -> MockReply {
     MockReply::usual().misbehave(misbehaviour)
 }
 
 #[tokio::test]
 async fn over_stdio_each_notification_goes_by_its_script() {
     let server = scripted([
-        misbehaving(Misbehaviour::Twice),
+        misbehaving(Misbehavior::Twice),
         MockReply::never(),
-        misbehaving(Misbehaviour::Raw("npm warn".into())).misbehave(Misbehaviour::GarbageAfter("bye".into())),
+        misbehaving(Misbehavior::Raw("npm warn".into())).misbehave(Misbehavior::GarbageAfter("bye".into())),
         MockReply::usual(),
-        misbehaving(Misbehaviour::Cut(Some(10))),
+        misbehaving(Misbehavior::Cut(Some(10))),
     ]);
     let (reader, writer) = tokio::io::split(server.connect());
     let mut client = Lines::new(reader, writer);
@@ -164,12 +164,12 @@ async fn told(server: &MockServer, stream: &mut Wire) -> String {
 #[tokio::test]
 async fn over_http_each_event_goes_by_its_script() {
     let server = scripted([
-        misbehaving(Misbehaviour::Twice),
+        misbehaving(Misbehavior::Twice),
         MockReply::never(),
-        misbehaving(Misbehaviour::Event(": odd\r\nretry: 5\rdata: {data}\n\n".into())),
-        misbehaving(Misbehaviour::GarbageBefore("<html>".into())),
-        misbehaving(Misbehaviour::Cut(Some(20))),
-        misbehaving(Misbehaviour::EmptyStream),
+        misbehaving(Misbehavior::Event(": odd\r\nretry: 5\rdata: {data}\n\n".into())),
+        misbehaving(Misbehavior::GarbageBefore("<html>".into())),
+        misbehaving(Misbehavior::Cut(Some(20))),
+        misbehaving(Misbehavior::EmptyStream),
         MockReply::usual(),
     ]);
     let http = server.http().await.unwrap();
@@ -210,8 +210,8 @@ async fn over_http_each_event_goes_by_its_script() {
 async fn in_streams_of_calls_and_subscriptions_as_well() {
     let server = MockServer::builder()
         .tool(MockTool::new("act").reply(MockReply::text("done").progress(1, 2)))
-        .on("notifications/progress", misbehaving(Misbehaviour::Twice))
-        .on(CHANGED, misbehaving(Misbehaviour::EmptyStream))
+        .on("notifications/progress", misbehaving(Misbehavior::Twice))
+        .on(CHANGED, misbehaving(Misbehavior::EmptyStream))
         .build();
     let http = server.http().await.unwrap();
     let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"act","_meta":{"progressToken":1}}}"#;
@@ -276,16 +276,16 @@ async fn streams_are_opened_by_their_script() {
     let get = |misbehaviour| misbehaving(misbehaviour);
     let server = MockServer::builder()
         .tool(MockTool::new("act"))
-        .on("GET", get(Misbehaviour::status(503)))
-        .on("GET", get(Misbehaviour::Close))
-        .on("GET", get(Misbehaviour::EmptyStream))
-        .on("GET", get(Misbehaviour::Cut(None)))
+        .on("GET", get(Misbehavior::status(503)))
+        .on("GET", get(Misbehavior::Close))
+        .on("GET", get(Misbehavior::EmptyStream))
+        .on("GET", get(Misbehavior::Cut(None)))
         .on(
             "GET",
-            get(Misbehaviour::GarbageBefore("hello".into())).misbehave(Misbehaviour::Cut(Some(9))),
+            get(Misbehavior::GarbageBefore("hello".into())).misbehave(Misbehavior::Cut(Some(9))),
         )
-        .on("GET", get(Misbehaviour::ContentType("text/html".into())))
-        .on("GET", get(Misbehaviour::DropSession))
+        .on("GET", get(Misbehavior::ContentType("text/html".into())))
+        .on("GET", get(Misbehavior::DropSession))
         .on("GET", MockReply::usual())
         .build();
     let http = server.http().await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
+use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::Instant,
@@ -55,7 +55,7 @@ const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#;
 const ECHOED: &str = r#"{"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"{}"}]}}"#;
 
 /// What comes for a call that misbehaves and another one after it.
-async fn lines(misbehaviours: &[Misbehaviour]) -> Vec<String> {
+async fn lines(misbehaviours: &[Misbehavior]) -> Vec<String> {
     let reply = MockReply::result(crate::support::raw(r#"{"content":[]}"#));
     let reply = misbehaviours.iter().cloned().fold(reply, MockReply::misbehave);
     let server = MockServer::builder()
@@ -87,34 +87,34 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
     for (misbehaviours, expected) in [
         (vec![], vec![ANSWER]),
         (
-            vec![Misbehaviour::GarbageBefore("npm warn\n{\"half\":".into())],
+            vec![Misbehavior::GarbageBefore("npm warn\n{\"half\":".into())],
             vec!["npm warn", "{\"half\":", ANSWER],
         ),
         (
-            vec![Misbehaviour::GarbageAfter("bye".into())],
+            vec![Misbehavior::GarbageAfter("bye".into())],
             vec![ANSWER, "bye"],
         ),
-        (vec![Misbehaviour::WrongId], vec![&*wrong]),
+        (vec![Misbehavior::WrongId], vec![&*wrong]),
         (
-            vec![Misbehaviour::StringId],
+            vec![Misbehavior::StringId],
             vec![r#"{"jsonrpc":"2.0","id":"7","result":{"content":[]}}"#],
         ),
         (
-            vec![Misbehaviour::WithoutId],
+            vec![Misbehavior::WithoutId],
             vec![r#"{"jsonrpc":"2.0","result":{"content":[]}}"#],
         ),
-        (vec![Misbehaviour::Twice], vec![ANSWER, ANSWER]),
+        (vec![Misbehavior::Twice], vec![ANSWER, ANSWER]),
         (
-            vec![Misbehaviour::Raw(r#"{"id":{id},"result":null}"#.into())],
+            vec![Misbehavior::Raw(r#"{"id":{id},"result":null}"#.into())],
             vec![r#"{"id":7,"result":null}"#],
         ),
-        (vec![Misbehaviour::Oversize(200)], vec![&*padded]),
+        (vec![Misbehavior::Oversize(200)], vec![&*padded]),
         (
-            vec![Misbehaviour::WrongId, Misbehaviour::Twice],
+            vec![Misbehavior::WrongId, Misbehavior::Twice],
             vec![&*wrong, &*wrong],
         ),
         // What is about HTTP changes nothing here.
-        (vec![Misbehaviour::status(503)], vec![ANSWER]),
+        (vec![Misbehavior::status(503)], vec![ANSWER]),
     ] {
         let mut got = soon(lines(&misbehaviours)).await;
         let mut expected: Vec<&str> = expected.into_iter().chain([ECHOED]).collect();
@@ -124,9 +124,9 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
         assert_eq!(got, expected, "{misbehaviours:?}");
     }
     for (misbehaviour, expected) in [
-        (Misbehaviour::Close, None),
-        (Misbehaviour::Cut(None), Some(half)),
-        (Misbehaviour::Cut(Some(3)), Some(&ANSWER[..3])),
+        (Misbehavior::Close, None),
+        (Misbehavior::Cut(None), Some(half)),
+        (Misbehavior::Cut(Some(3)), Some(&ANSWER[..3])),
     ] {
         let got = soon(lines(std::slice::from_ref(&misbehaviour))).await;
         let got: Vec<&str> = got
@@ -136,7 +136,7 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
             .collect();
         assert_eq!(got, Vec::from_iter(expected), "{misbehaviour:?}");
     }
-    let flood = soon(lines(&[Misbehaviour::Flood(5000)])).await;
+    let flood = soon(lines(&[Misbehavior::Flood(5000)])).await;
     assert_eq!(
         flood
             .iter()
@@ -151,7 +151,7 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
 async fn a_deaf_server_answers_what_it_has_heard() {
     let hour = Duration::from_secs(3600);
     let server = MockServer::builder()
-        .tool(MockTool::new("act").reply(MockReply::text("heard").misbehave(Misbehaviour::Deaf(hour))))
+        .tool(MockTool::new("act").reply(MockReply::text("heard").misbehave(Misbehavior::Deaf(hour))))
         .tool(MockTool::new("echo"))
         .build();
     let (reader, writer) = tokio::io::split(server.connect());
@@ -168,7 +168,7 @@ async fn a_deaf_server_answers_what_it_has_heard() {
 #[tokio::test]
 async fn bytes_that_are_no_utf8() {
     let server = MockServer::builder()
-        .tool(MockTool::new("act").reply(MockReply::text("fine").misbehave(Misbehaviour::InvalidUtf8)))
+        .tool(MockTool::new("act").reply(MockReply::text("fine").misbehave(Misbehavior::InvalidUtf8)))
         .build();
     let (reader, mut writer) = tokio::io::split(server.connect());
     writer.write_all(CALL.as_bytes()).await.unwrap();
@@ -183,9 +183,9 @@ async fn bytes_that_are_no_utf8() {
 async fn an_answer_that_comes_in_pieces_is_whole_in_the_end() {
     let second = Duration::from_secs(1);
     for (misbehaviour, takes) in [
-        (Misbehaviour::PauseHalfway(second), second),
+        (Misbehavior::PauseHalfway(second), second),
         (
-            Misbehaviour::Drip {
+            Misbehavior::Drip {
                 bytes: 10,
                 every: second,
             },

@@ -54,7 +54,7 @@ impl Client {
             Transport::Stdio => {
                 let (reader, writer) = tokio::io::split(server.connect());
                 Ok(Self {
-                    connection: soon(Connection::over(reader, writer, options)).await?,
+                    connection: soon(Connection::from_streams(reader, writer, options)).await?,
                     _http: None,
                 })
             }
@@ -78,7 +78,7 @@ impl Client {
     }
 
     pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
-        let options = RequestOptions::within(LIMIT);
+        let options = RequestOptions::with_timeout(LIMIT);
         let asked = self
             .connection
             .request_with_input(method, Some(params.into()), options);

@@ -23,7 +23,7 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, HttpServerOptions, HttpService, Mirrored, Notices, Peer, RequestContext, ServeOptions,
+    Answer, HttpServerOptions, HttpService, Mirrored, Notifier, Peer, RequestContext, ServeOptions,
     ServerIdentity, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError, extension, method};
@@ -40,7 +40,7 @@ use self::tasks::Tasks;
 /// What the suite tests.
 #[derive(Debug)]
 pub(crate) struct Fixture {
-    notices: Notices,
+    notices: Notifier,
     seal: StateSeal,
     mirrored: Option<Arc<MirroredParams>>,
     tasks: Tasks,
@@ -104,19 +104,19 @@ impl Service for Fixture {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7081".to_owned());
-    let notices = Notices::default();
+    let notices = Notifier::default();
     let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        notices: notices.clone(),
+        notifier: notices.clone(),
         ..HttpServerOptions::default()
     };
     let fixture = Fixture {
-        notices: notices.clone(),
+        notifier: notices.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
         tasks: Tasks::default(),
         n_tool_changes: AtomicUsize::new(0),
         n_prompt_changes: AtomicUsize::new(0),
-        mirrored: Some(Arc::new(MirroredParams::read(&tools::mirrored().into()))),
+        mirrored: Some(Arc::new(MirroredParams::from_schema(&tools::mirrored().into()))),
     };
     if address == "--stdio" {
         let options = StdioOptions {

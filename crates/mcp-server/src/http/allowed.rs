@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 
 /// By which names a server may be called, and which web pages may use it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Allowed {
+pub struct AllowList {
     /// The names by which the server may be called. A web page whose name was bound to this machine's address calls it by
     /// another name, and is refused.
     pub hosts: AllowedHosts,
@@ -24,7 +24,7 @@ pub enum AllowedHosts {
 
 /// What is allowed now, and can be changed while requests are served. Clones share it.
 #[derive(Clone, Default)]
-pub struct SharedAllowed(Arc<ArcSwap<Allowed>>);
+pub struct SharedAllowList(Arc<ArcSwap<AllowList>>);
 
 impl Default for AllowedHosts {
     fn default() -> Self {
@@ -32,33 +32,33 @@ impl Default for AllowedHosts {
     }
 }
 
-impl SharedAllowed {
+impl SharedAllowList {
     /// Begins with this.
     #[must_use]
-    pub fn new(allowed: Allowed) -> Self {
+    pub fn new(allowed: AllowList) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(allowed)))
     }
 
     /// What is allowed now.
     #[must_use]
-    pub fn load(&self) -> impl Deref<Target = Arc<Allowed>> + use<> {
+    pub fn load(&self) -> impl Deref<Target = Arc<AllowList>> + use<> {
         self.0.load()
     }
 
     /// Allows this instead, from the next request on. Sessions and streams that are open stay so; what comes for them next is
     /// judged by this.
-    pub fn store(&self, allowed: Allowed) {
+    pub fn store(&self, allowed: AllowList) {
         self.0.store(Arc::new(allowed));
     }
 }
 
-impl From<Allowed> for SharedAllowed {
-    fn from(allowed: Allowed) -> Self {
+impl From<AllowList> for SharedAllowList {
+    fn from(allowed: AllowList) -> Self {
         Self::new(allowed)
     }
 }
 
-impl fmt::Debug for SharedAllowed {
+impl fmt::Debug for SharedAllowList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SharedAllowed").field(&**self.load()).finish()
     }

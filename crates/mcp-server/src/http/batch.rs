@@ -17,13 +17,13 @@ impl<S: Service> Endpoint<S> {
     /// Whether a request is of a session that has agreed on the one revision that knows batches.
     pub(super) fn takes_batches(&self, inbound: &Inbound) -> bool {
         let session = self.legacy(inbound).ok().and_then(|standing| standing.session);
-        session.is_some_and(|session| session.client.revision.knows_batches())
+        session.is_some_and(|session| session.client.revision.supports_batches())
     }
 
     /// Answers the messages of a batch, which are worked on at the same time, in one piece. Each is taken as if it had come
     /// alone from a client that takes no events: reports and questions in between have no place in an array.
     pub(super) async fn batch(&self, inbound: &Inbound, bytes: Bytes) -> Answered {
-        let messages = match mcp_wire::batch(bytes) {
+        let messages = match mcp_wire::split_batch(bytes) {
             Ok(messages) => messages,
             Err(error) => return response::error(StatusCode::BAD_REQUEST, None, &error.to_rpc_error()),
         };
@@ -39,7 +39,7 @@ impl<S: Service> Endpoint<S> {
         if answers.is_empty() {
             return response::empty(StatusCode::ACCEPTED);
         }
-        response::whole_or_event(mcp_wire::batch_answer(&answers), inbound.form.accepts)
+        response::whole_or_event(mcp_wire::batch_response(&answers), inbound.form.accepts)
     }
 
     /// The answer to one message, if it wants one.

@@ -11,7 +11,7 @@ use http::{
     request::Parts,
 };
 
-use super::{Allowed, ResponseBody, guard, response};
+use super::{AllowList, ResponseBody, guard, response};
 
 /// The CORS headers of one answer.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-contro
 
 impl Cors {
     /// Decides by the head of a request.
-    pub(super) fn of(headers: &HeaderMap, allowed: &Allowed) -> Self {
+    pub(super) fn of(headers: &HeaderMap, allowed: &AllowList) -> Self {
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (Some(origin), None) if guard::is_origin_listed(origin, &allowed.origins) => {

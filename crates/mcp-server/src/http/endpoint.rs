@@ -493,7 +493,7 @@ impl<S: Service> Endpoint<S> {
             Ok(seat) => seat,
             Err(reason) => return response::no_seat(reason, Some(request.id.as_raw())),
         };
-        let peer = Peer::of(&cx);
+        let peer = Peer::from_request(&cx);
         match self.subscriptions.open(wants, peer, &self.options.notices) {
             Some(subscription) => response::subscription(subscription, seat, self.options.keep_alive),
             None => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down"),

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, Uri};
 
-use super::{Allowed, AllowedHosts, headers::Known};
+use super::{AllowList, AllowedHosts, headers::Known};
 
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
@@ -51,7 +51,7 @@ fn without_port(host: &str) -> &str {
 pub(super) fn is_origin_allowed(
     known: &Known<'_>,
     uri: &Uri,
-    allowed: &Allowed,
+    allowed: &AllowList,
     own_host: Option<&str>,
 ) -> bool {
     // Only web pages have one.
@@ -116,7 +116,7 @@ fn without_default_port(origin: &str) -> &str {
     origin.strip_suffix(port).unwrap_or(origin)
 }
 
-impl Allowed {
+impl AllowList {
     /// Tells whether a request comes from no web page, or from one that may use what is served: for what is served beside
     /// MCP. `own_host` is the name of the server's own address.
     #[must_use]

@@ -25,7 +25,7 @@ mod watch;
 
 pub(crate) use self::news::News;
 pub use self::{
-    allowed::{Allowed, AllowedHosts, SharedAllowed},
+    allowed::{AllowList, AllowedHosts, SharedAllowList},
     options::{HttpServerOptions, Identify, RequestRefusal},
     response::ResponseBody,
     serve::{ServeOptions, serve_http},

@@ -120,7 +120,7 @@ fn is_modern(message: Message) -> bool {
 
 /// Whether a message of a batch is modern. What is no message in it is for the connection to answer.
 fn holds_modern(batch: Bytes) -> Result<bool, ParseError> {
-    let messages = mcp_wire::batch(batch)?;
+    let messages = mcp_wire::split_batch(batch)?;
     Ok(messages
         .into_iter()
         .filter_map(|text| Message::from_client(text).ok())

@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode, request::Parts};
 
-use super::SharedAllowed;
-use crate::{Notices, Principal};
+use super::SharedAllowList;
+use crate::{Notifier, Principal};
 
 /// How requests over HTTP are served. The defaults suit a server on loopback.
 #[derive(Clone)]
@@ -15,7 +15,7 @@ pub struct HttpServerOptions {
     pub old_clients: Option<String>,
     /// The names by which the server may be called, those of loopback, and the origins of web pages that may use it, its
     /// own. Keep a clone to change it while requests are served.
-    pub allowed: SharedAllowed,
+    pub allowed: SharedAllowList,
     /// The name of the server's own address, by which it may be called whatever else is allowed.
     pub own_host: Option<String>,
     /// Tells on whose behalf a request is made; without it every request is `anonymous`'s.
@@ -42,7 +42,7 @@ pub struct HttpServerOptions {
     /// connection of that era for a cancellation.
     pub max_detached: usize,
     /// What listening clients are told about changes.
-    pub notices: Notices,
+    pub notices: Notifier,
 }
 
 /// Tells on whose behalf a request is made, from the head of the request; the extensions hold what layers in front
@@ -65,7 +65,7 @@ impl Default for HttpServerOptions {
         Self {
             path: None,
             old_clients: None,
-            allowed: SharedAllowed::default(),
+            allowed: SharedAllowList::default(),
             own_host: None,
             identify: None,
             max_body: 4 * 1024 * 1024,
@@ -77,7 +77,7 @@ impl Default for HttpServerOptions {
             max_streams_each: 512,
             keep_alive: Duration::from_secs(15),
             max_detached: 256,
-            notices: Notices::default(),
+            notices: Notifier::default(),
         }
     }
 }

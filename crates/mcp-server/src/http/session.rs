@@ -9,7 +9,7 @@ use super::{
     resumable::{Budget, Resumables},
 };
 use crate::{
-    Notices, Peer, Principal,
+    Notifier, Peer, Principal,
     client::{Client, Presence},
     in_flight::InFlight,
 };
@@ -37,7 +37,7 @@ pub(super) struct Sessions {
     open: Mutex<Open>,
     max: usize,
     idle: Duration,
-    notices: Notices,
+    notices: Notifier,
     budget: Arc<Budget>,
 }
 
@@ -49,7 +49,7 @@ struct Open {
 }
 
 impl Sessions {
-    pub(super) fn new(max: usize, idle: Duration, notices: Notices) -> Self {
+    pub(super) fn new(max: usize, idle: Duration, notices: Notifier) -> Self {
         Self {
             open: Mutex::default(),
             max,

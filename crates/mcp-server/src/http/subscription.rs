@@ -7,7 +7,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::{Notices, Peer, wants::Wants};
+use crate::{Notifier, Peer, wants::Wants};
 
 /// The subscriptions of the modern era that are open, so that they can be ended together.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Subscriptions {
         self: &Arc<Self>,
         wants: Wants,
         peer: Peer,
-        notices: &Notices,
+        notices: &Notifier,
     ) -> Option<Subscription> {
         let (sender, receiver) = mpsc::channel(NOTICES);
         let wants = Arc::new(wants);

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode};
 use mcp_server::{
-    Allowed, AllowedHosts, HttpServerOptions, Principal, RequestRefusal, ServeOptions, SharedAllowed,
+    AllowList, AllowedHosts, HttpServerOptions, Principal, RequestRefusal, ServeOptions, SharedAllowList,
 };
 
 use crate::{
@@ -12,9 +12,9 @@ use crate::{
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
-fn allowed(hosts: &[&str], origins: &[&str]) -> Allowed {
+fn allowed(hosts: &[&str], origins: &[&str]) -> AllowList {
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-    Allowed {
+    AllowList {
         hosts: AllowedHosts::Loopback(owned(hosts)),
         origins: owned(origins),
     }
@@ -112,7 +112,7 @@ async fn only_known_pages_may_call() {
 #[tokio::test]
 async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
     let served = Served::start(HttpServerOptions {
-        allowed: Allowed {
+        allowed: AllowList {
             hosts: AllowedHosts::Any,
             origins: Vec::new(),
         }
@@ -132,7 +132,7 @@ async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
 
 #[tokio::test]
 async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
-    let shared = SharedAllowed::new(allowed(&["before.example.com"], &["https://before.example.com"]));
+    let shared = SharedAllowList::new(allowed(&["before.example.com"], &["https://before.example.com"]));
     let served = Served::start(HttpServerOptions {
         allowed: shared.clone(),
         own_host: Some("192.0.2.1".to_owned()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use mcp_server::{Allowed, HttpServerOptions, Principal, RequestRefusal};
+use mcp_server::{AllowList, HttpServerOptions, Principal, RequestRefusal};
 
 use crate::{
     http_sessions::INITIALIZE,
@@ -16,10 +16,10 @@ const APP: &str = "http://app.example.com:3000";
 fn options() -> HttpServerOptions {
     HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        old_clients: Some("/sse".to_owned()),
-        allowed: Allowed {
+        sse_path: Some("/sse".to_owned()),
+        allowed: AllowList {
             origins: vec![format!("{APP}/"), "https://two.example.com:443".to_owned()],
-            ..Allowed::default()
+            ..AllowList::default()
         }
         .into(),
         ..HttpServerOptions::default()

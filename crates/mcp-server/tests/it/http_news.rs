@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use mcp_server::{HttpServerOptions, Notices, Principal};
+use mcp_server::{HttpServerOptions, Notifier, Principal};
 
 use crate::{
     http_sessions::INITIALIZE,
@@ -14,8 +14,8 @@ const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
 
-async fn start(options: HttpServerOptions) -> (Served, Notices) {
-    let notices = options.notices.clone();
+async fn start(options: HttpServerOptions) -> (Served, Notifier) {
+    let notices = options.notifier.clone();
     let served = Served::start(options).await;
     served.log.offer(EVERYTHING);
     (served, notices)
@@ -52,7 +52,7 @@ fn updated(id: u64, uri: &str) -> String {
     )
 }
 
-fn update(notices: &Notices, uri: &str) {
+fn update(notices: &Notifier, uri: &str) {
     notices.send(UPDATED, Some(&raw(&format!(r#"{{"uri":"{uri}"}}"#))));
 }
 
@@ -155,7 +155,7 @@ async fn streams_leave_room_for_calls() {
     let (served, _) = start(HttpServerOptions {
         max_streams: 3,
         max_streams_each: 2,
-        old_clients: Some("/sse".to_owned()),
+        sse_path: Some("/sse".to_owned()),
         identify: Some(Arc::new(|parts| {
             let user = parts.headers.get("x-user").map(HeaderValue::to_str);
             Ok(Principal::new(user.unwrap().unwrap()))

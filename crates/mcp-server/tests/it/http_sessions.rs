@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode};
-use mcp_server::{HttpServerOptions, Notices, Principal, RequestRefusal};
+use mcp_server::{HttpServerOptions, Notifier, Principal, RequestRefusal};
 
 use crate::support::{EVERYTHING, Head, Served};
 
@@ -155,10 +155,10 @@ async fn an_idle_session_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_is_ended_though_nobody_comes() {
-    let notices = Notices::default();
+    let notices = Notifier::default();
     let served = Served::start(HttpServerOptions {
         session_idle: Duration::from_secs(60),
-        notices: notices.clone(),
+        notifier: notices.clone(),
         ..HttpServerOptions::default()
     })
     .await;
@@ -171,7 +171,7 @@ async fn a_session_is_ended_though_nobody_comes() {
     );
     let subscribe = r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test:a"}}"#;
     assert_eq!(served.once(&within(&left), subscribe).await.status, 200);
-    assert_eq!(notices.watched(), ["test:a"]);
+    assert_eq!(notices.subscribed_uris(), ["test:a"]);
     let mut stream = served.connect().await;
     stream.send(&within(&heard).method("GET"), "").await;
     assert_eq!(stream.head().await.status, 200);
@@ -183,7 +183,7 @@ async fn a_session_is_ended_though_nobody_comes() {
     assert_eq!(ended(), 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(ended(), 1);
-    assert!(notices.watched().is_empty());
+    assert!(notices.subscribed_uris().is_empty());
     tokio::time::sleep(Duration::from_secs(129)).await;
     assert_eq!(ended(), 1);
     // They are kept as long as any, counted from the end of that.
@@ -335,9 +335,9 @@ async fn ending_a_session_cancels_what_is_in_flight() {
 
 #[tokio::test]
 async fn a_session_is_told_of_changes_on_its_stream() {
-    let notices = Notices::default();
+    let notices = Notifier::default();
     let mut served = Served::start(HttpServerOptions {
-        notices: notices.clone(),
+        notifier: notices.clone(),
         ..HttpServerOptions::default()
     })
     .await;

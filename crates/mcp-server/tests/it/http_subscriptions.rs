@@ -1,6 +1,6 @@
 //! What clients of both eras are told about changes over HTTP.
 
-use mcp_server::{HttpServerOptions, Notices};
+use mcp_server::{HttpServerOptions, Notifier};
 
 use crate::support::{Connection, EVERYTHING, Head, META, Served, raw};
 
@@ -21,10 +21,10 @@ fn head() -> Head<'static> {
     Head::modern("subscriptions/listen")
 }
 
-async fn start() -> (Served, Notices) {
-    let notices = Notices::default();
+async fn start() -> (Served, Notifier) {
+    let notices = Notifier::default();
     let served = Served::start(HttpServerOptions {
-        notices: notices.clone(),
+        notifier: notices.clone(),
         ..HttpServerOptions::default()
     })
     .await;
@@ -63,7 +63,7 @@ async fn a_subscription_brings_what_it_asked_for_and_nothing_else() {
             "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{{\"notifications\":{{\"toolsListChanged\":true,\"resourceSubscriptions\":[\"test:a\",\"test:dir\"]}},{MARK}}}}}\n\n"
         )
     );
-    assert_eq!(notices.watched(), ["test:a", "test:dir"]);
+    assert_eq!(notices.subscribed_uris(), ["test:a", "test:dir"]);
     notices.send("notifications/prompts/list_changed", None);
     notices.send("notifications/resources/list_changed", None);
     notices.send("notifications/other", None);
@@ -139,7 +139,7 @@ async fn a_lost_subscription_watches_nothing() {
     let (stream, _) = subscribed(&served, r#"{"resourceSubscriptions":["test:a"]}"#).await;
     drop(stream);
     crate::support::soon(async {
-        while !notices.watched().is_empty() {
+        while !notices.subscribed_uris().is_empty() {
             tokio::task::yield_now().await;
         }
     })
@@ -194,7 +194,7 @@ async fn a_session_hears_of_the_resources_that_it_watches() {
     let refused = served.once(&session, &request("subscribe", "bad:c")).await;
     assert!(refused.body.contains("-32002"), "{}", refused.body);
     served.once(&session, &request("unsubscribe", "test:a")).await;
-    assert_eq!(notices.watched(), ["test:b"]);
+    assert_eq!(notices.subscribed_uris(), ["test:b"]);
     for uri in ["bad:c", "test:a", "test:b"] {
         notices.send("notifications/resources/updated", Some(&updated(uri)));
     }
@@ -246,7 +246,7 @@ async fn tasks_are_watched_as_far_as_the_service_agrees() {
         acknowledged.contains(r#""notifications":{"taskIds":["t1","t2"]}"#),
         "{acknowledged}"
     );
-    assert!(notices.is_task_watched("t1") && !notices.is_task_watched("other"));
+    assert!(notices.has_task_subscriber("t1") && !notices.has_task_subscriber("other"));
     for id in ["other", "t2"] {
         let task = raw(&format!(r#"{{"taskId":"{id}","n":1e2}}"#));
         notices.send("notifications/tasks", Some(&task));

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use mcp_server::{HttpServerOptions, Notices, Principal};
+use mcp_server::{HttpServerOptions, Notifier, Principal};
 
 use crate::support::{Connection, EVERYTHING, Head, META, Served};
 
-async fn start() -> (Served, Notices) {
-    let notices = Notices::default();
+async fn start() -> (Served, Notifier) {
+    let notices = Notifier::default();
     let served = Served::start(HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        old_clients: Some("/sse".to_owned()),
+        sse_path: Some("/sse".to_owned()),
         max_sessions: 2,
-        notices: notices.clone(),
+        notifier: notices.clone(),
         identify: Some(Arc::new(|parts| {
             let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
             Ok(Principal::new(user.unwrap_or("alice")))

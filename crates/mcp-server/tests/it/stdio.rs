@@ -1,6 +1,6 @@
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
-use mcp_server::{Notices, StdioOptions, serve_stdio};
+use mcp_server::{Notifier, StdioOptions, serve_stdio};
 use tokio::{
     io::{
         AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split,
@@ -495,9 +495,9 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
 
 #[tokio::test]
 async fn notices_reach_who_has_opened_the_connection() {
-    let notices = Notices::default();
+    let notices = Notifier::default();
     let mut client = Client::start(StdioOptions {
-        notices: notices.clone(),
+        notifier: notices.clone(),
         ..StdioOptions::default()
     });
     client.ask(&initialize("2025-11-25")).await;

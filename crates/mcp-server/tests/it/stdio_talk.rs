@@ -1,6 +1,6 @@
 //! Clients over stdio that are asked, told, and subscribe.
 
-use mcp_server::{Notices, StdioOptions};
+use mcp_server::{Notifier, StdioOptions};
 
 use crate::{
     stdio::Client,
@@ -63,9 +63,9 @@ async fn a_cancelled_call_takes_its_question_with_it() {
 
 #[tokio::test]
 async fn a_modern_client_subscribes() {
-    let notices = Notices::default();
+    let notices = Notifier::default();
     let mut client = Client::start(StdioOptions {
-        notices: notices.clone(),
+        notifier: notices.clone(),
         ..StdioOptions::default()
     });
     client.log.offer(EVERYTHING);
@@ -107,7 +107,7 @@ async fn a_modern_client_subscribes() {
             r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#
         ]
     );
-    assert!(notices.watched().is_empty());
+    assert!(notices.subscribed_uris().is_empty());
 }
 
 #[tokio::test]
@@ -118,9 +118,9 @@ async fn of_each_resource_the_latest_is_told_however_many_change_at_once() {
     );
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     for lines in [&[INITIALIZE, watch][..], &[&listen]] {
-        let notices = Notices::default();
+        let notices = Notifier::default();
         let mut client = Client::start(StdioOptions {
-            notices: notices.clone(),
+            notifier: notices.clone(),
             ..StdioOptions::default()
         });
         client.log.offer(EVERYTHING);

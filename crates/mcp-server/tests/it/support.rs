@@ -136,7 +136,7 @@ impl Service for Scripted {
     }
 
     /// All but `other`.
-    async fn watch_tasks(&self, mut ids: Vec<String>, _: &RequestContext) -> Vec<String> {
+    async fn filter_tasks(&self, mut ids: Vec<String>, _: &RequestContext) -> Vec<String> {
         ids.retain(|id| id != "other");
         ids
     }
@@ -232,7 +232,7 @@ impl Service for Scripted {
         let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
         let is_marked = matches!(tool, "mirrored" | "late");
         is_marked
-            .then(|| Arc::new(MirroredParams::read(&raw(schema))))
+            .then(|| Arc::new(MirroredParams::from_schema(&raw(schema))))
             .into()
     }
 
@@ -245,16 +245,16 @@ impl Service for Scripted {
         }
     }
 
-    fn disconnected(&self, connection: u64) {
+    fn on_disconnect(&self, connection: u64) {
         self.0.ended.lock().unwrap().push(connection);
     }
 
-    async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
+    async fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         assert_eq!(cx.revision(), Revision::LATEST);
         uris.into_iter().filter(|uri| !uri.contains("secret")).collect()
     }
 
-    fn notified(&self, notification: &Notification, _: &RequestContext) {
+    fn on_notification(&self, notification: &Notification, _: &RequestContext) {
         self.0
             .notifications
             .lock()

@@ -63,7 +63,7 @@ fn look_alikes_are_refused_and_others_pass() {
         "N\u{391}ME",
         "\u{251}rguments",
     ] {
-        let refused = Err(ParseErrorKind::CaseVariant(key.to_owned()));
+        let refused = Err(ParseErrorKind::LookAlikeKey(key.to_owned()));
         assert_eq!(read("params", key, true), refused, "{key:?}");
         assert_eq!(read("params", key, false), refused, "{key:?}");
     }
@@ -127,7 +127,7 @@ proptest! {
         if spelled == key {
             prop_assert!(read(place, &spelled, is_first).is_ok());
         } else {
-            prop_assert_eq!(read(place, &spelled, is_first), Err(ParseErrorKind::CaseVariant(spelled)));
+            prop_assert_eq!(read(place, &spelled, is_first), Err(ParseErrorKind::LookAlikeKey(spelled)));
         }
     }
 }

@@ -1,4 +1,4 @@
-use mcp_wire::{Id, Message, ParseErrorKind, code, id_in_head, integer, method_in_head};
+use mcp_wire::{Id, Message, ParseErrorKind, code, id_in_head, integer_id, has_method_in_head};
 use raw_json::RawJson;
 
 use crate::raw;
@@ -92,7 +92,7 @@ fn what_clients_may_not_send() {
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"m","Method":"n"}"#,
-            ParseErrorKind::CaseVariant("Method".to_owned()),
+            ParseErrorKind::LookAlikeKey("Method".to_owned()),
             Some("1"),
         ),
         (
@@ -225,7 +225,7 @@ fn what_servers_may_be_loose_about() {
         r#"{"id":4,"result":1,"error":2}"#,
     ] {
         assert_eq!(
-            integer(server(text).unwrap_err().id().unwrap()),
+            integer_id(server(text).unwrap_err().id().unwrap()),
             Some(4),
             "{text}"
         );
@@ -251,7 +251,7 @@ fn ids_that_were_echoed_in_another_form() {
         ("null", None),
         ("[7]", None),
     ] {
-        assert_eq!(integer(&raw(text)), expected, "{text}");
+        assert_eq!(integer_id(&raw(text)), expected, "{text}");
     }
 }
 
@@ -299,14 +299,14 @@ fn ids_in_what_is_left_of_a_message() {
         (r#"{"id":7,"result":{"method":"x","#, false),
         (r#"{"id":"method","result":"#, false),
     ] {
-        assert_eq!(method_in_head(head.as_bytes()), has_method, "{head}");
+        assert_eq!(has_method_in_head(head.as_bytes()), has_method, "{head}");
     }
 }
 
 #[test]
 fn a_batch_is_taken_apart() {
     let texts = |text: &str| -> Result<Vec<String>, ParseErrorKind> {
-        let messages = mcp_wire::batch(text.to_owned()).map_err(|error| error.kind().clone())?;
+        let messages = mcp_wire::split_batch(text.to_owned()).map_err(|error| error.kind().clone())?;
         let text = |message: bytes::Bytes| String::from_utf8(message.to_vec()).unwrap();
         Ok(messages.into_iter().map(text).collect())
     };
@@ -315,7 +315,7 @@ fn a_batch_is_taken_apart() {
         texts(" [ {\"a\" : 1e2},[] , 7]\n"),
         Ok(vec!["{\"a\" : 1e2}".to_owned(), "[]".to_owned(), "7".to_owned()])
     );
-    assert_eq!(mcp_wire::batch_answer(&["{}", "7"]), b"[{},7]");
+    assert_eq!(mcp_wire::batch_response(&["{}", "7"]), b"[{},7]");
     let of = |count: usize| format!("[{}]", vec!["1"; count].join(","));
     assert_eq!(
         texts(&of(mcp_wire::MAX_BATCH)).unwrap().len(),
@@ -336,11 +336,11 @@ fn a_batch_is_taken_apart() {
     // A server's is bounded alike, and what its messages hold is its own affair.
     let odd = r#"[{"a":{"b":1,"b":2}}]"#;
     assert_eq!(
-        mcp_wire::batch_from_server(odd),
+        mcp_wire::split_server_batch(odd),
         Ok(vec![bytes::Bytes::from(&odd[1..odd.len() - 1])])
     );
     for refused in [of(0), of(mcp_wire::MAX_BATCH + 1)] {
-        let error = mcp_wire::batch_from_server(refused).unwrap_err();
+        let error = mcp_wire::split_server_batch(refused).unwrap_err();
         assert_eq!(error.kind(), &ParseErrorKind::BatchLength);
     }
 }

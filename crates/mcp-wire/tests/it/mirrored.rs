@@ -2,7 +2,7 @@ use mcp_wire::{MirroredParams, header};
 use raw_json::RawJson;
 
 fn read(schema: &str) -> MirroredParams {
-    MirroredParams::read(&RawJson::parse(schema.to_owned()).unwrap())
+    MirroredParams::from_schema(&RawJson::parse(schema.to_owned()).unwrap())
 }
 
 fn headers(mirrored: &MirroredParams) -> Vec<(&str, String)> {

@@ -10,7 +10,7 @@ use tool_core::{
     CallContext, DispatchState, ErrorKind, Invoke, Layer, Metadata, Outcome, Reply, Tool, ToolError,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 fn always(fault: InjectedFault) -> ChaosPlan {
     let mut rule = ChaosRule::default();
@@ -27,7 +27,7 @@ fn tool(name: &str) -> TestTool {
 async fn attempt(
     chaos: &ChaosLayer,
     tool: &Arc<Tool>,
-    script: &Script,
+    script: &ScriptedExecutor,
 ) -> (Result<Outcome, ToolError>, CallContext) {
     let mut cx = call(tool.clone(), json!({}), Arc::new(TokioClock::new()));
     cx.record_decisions();
@@ -47,7 +47,7 @@ async fn each_fault_looks_like_the_real_one() {
         (InjectedFault::ServerError, ErrorKind::UpstreamError, Answered, 0),
         (InjectedFault::UnknownOutcome, ErrorKind::OutcomeUnknown, Sent, 1),
     ] {
-        let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+        let (script, tool) = (ScriptedExecutor::new([]), tool("t").build(ScriptedExecutor::new([])));
         let (result, cx) = attempt(&ChaosLayer::new(always(fault)), &tool, &script).await;
         let error = result.unwrap_err();
         assert_eq!((error.kind(), cx.dispatch().state()), (kind, dispatch), "{fault}");
@@ -58,7 +58,7 @@ async fn each_fault_looks_like_the_real_one() {
             format!("injects `{fault}` into attempt 0 of the tool")
         );
     }
-    let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+    let (script, tool) = (ScriptedExecutor::new([]), tool("t").build(ScriptedExecutor::new([])));
     let chaos = ChaosLayer::new(always(InjectedFault::Hang));
     let hangs = attempt(&chaos, &tool, &script);
     timeout(Duration::from_secs(3600), hangs).await.unwrap_err();
@@ -70,19 +70,19 @@ async fn what_may_run_twice_is_told_as_what_happened() {
         idempotent: Some(true),
         ..Metadata::default()
     };
-    let tool = tool("t").metadata(metadata).build(Script::new([]));
+    let tool = tool("t").metadata(metadata).build(ScriptedExecutor::new([]));
     for (fault, kind) in [
         (InjectedFault::Timeout, ErrorKind::Timeout),
         (InjectedFault::UnknownOutcome, ErrorKind::Unavailable),
     ] {
-        let (result, _) = attempt(&ChaosLayer::new(always(fault)), &tool, &Script::new([])).await;
+        let (result, _) = attempt(&ChaosLayer::new(always(fault)), &tool, &ScriptedExecutor::new([])).await;
         assert_eq!(result.unwrap_err().kind(), kind);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn half_of_an_answer_is_lost() {
-    let tool = tool("t").build(Script::new([]));
+    let tool = tool("t").build(ScriptedExecutor::new([]));
     let chaos = ChaosLayer::new(always(InjectedFault::Partial));
     for (answer, expected) in [
         (json!({"a": 1, "b": 2, "c": 3, "d": 4}), r#"{"a":1,"b":2}"#),
@@ -90,7 +90,7 @@ async fn half_of_an_answer_is_lost() {
         (json!("wörter"), r#""wör""#),
         (json!(7), "null"),
     ] {
-        let script = Script::new([Step::Value(answer)]);
+        let script = ScriptedExecutor::new([ScriptStep::Value(answer)]);
         let (result, _) = attempt(&chaos, &tool, &script).await;
         let Ok(Outcome::Reply(reply)) = result else {
             panic!("{result:?}")
@@ -99,7 +99,7 @@ async fn half_of_an_answer_is_lost() {
     }
     let result =
         r#"{"content":[{"type":"text"},{"type":"image"}],"structuredContent":{"a":1,"b":2},"x":1e2}"#;
-    let script = Script::new([Step::Reply(Reply::result(RawJson::parse(result).unwrap(), false))]);
+    let script = ScriptedExecutor::new([ScriptStep::Reply(Reply::result(RawJson::parse(result).unwrap(), false))]);
     let (result, _) = attempt(&chaos, &tool, &script).await;
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("{result:?}")
@@ -207,7 +207,7 @@ async fn calls_are_delayed_before_they_are_sent() {
         max: Duration::from_secs(5),
     });
     let plan = ChaosPlan::new(3, [rule]);
-    let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+    let (script, tool) = (ScriptedExecutor::new([]), tool("t").build(ScriptedExecutor::new([])));
     let start = Instant::now();
     let (result, _) = attempt(&ChaosLayer::new(plan.clone()), &tool, &script).await;
     result.unwrap();
@@ -219,7 +219,7 @@ async fn calls_are_delayed_before_they_are_sent() {
 async fn threads_change_nothing() {
     // Without delays, which would be real here.
     let calm = async |chaos: ChaosLayer| {
-        let (tool, script) = (tool("weather").build(Script::new([])), Script::new([]));
+        let (tool, script) = (tool("weather").build(ScriptedExecutor::new([])), ScriptedExecutor::new([]));
         let calls: Vec<_> = (0..500)
             .map(|_| {
                 let (tool, script, chaos) = (tool.clone(), script.clone(), chaos.clone());
@@ -248,7 +248,7 @@ async fn threads_change_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn it_can_be_stopped_and_does_nothing_without_a_plan() {
-    let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
+    let (script, tool) = (ScriptedExecutor::new([]), tool("t").build(ScriptedExecutor::new([])));
     let chaos = ChaosLayer::new(always(InjectedFault::Network));
     attempt(&chaos, &tool, &script).await.0.unwrap_err();
     chaos.stop();

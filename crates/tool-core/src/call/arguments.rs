@@ -33,7 +33,7 @@ impl Arguments {
     /// # Errors
     /// As [`Arguments::parse`].
     pub fn from_raw(raw: RawJson) -> Result<Self, ToolError> {
-        Self::checked(raw_json::check(raw.as_str(), JsonLimits::STRICT).map(|()| raw))
+        Self::checked(raw_json::validate(raw.as_str(), JsonLimits::STRICT).map(|()| raw))
     }
 
     /// Takes arguments cut out of a message that was checked as a whole within [`JsonLimits::STRICT`], so that they are

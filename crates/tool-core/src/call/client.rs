@@ -64,7 +64,7 @@ impl ClientCapabilities {
         self.0 == 0
     }
 
-    /// The capabilities as an object that [`ClientCapabilities::of`] reads back.
+    /// The capabilities as an object that [`ClientCapabilities::from_json`] reads back.
     #[must_use]
     pub fn to_json(self) -> RawJson {
         let n_bits: usize = DECLARED.iter().map(|(_, members)| 1 + members.len()).sum();
@@ -108,7 +108,7 @@ impl ClientIdentity {
             key: known.unwrap_or_else(|| ClientKey::Principal(Arc::clone(principal))),
             principal: Arc::clone(principal),
             tenant: Arc::clone(&caller.tenant),
-            capabilities: ask.map_or(capabilities, |ask| ClientCapabilities::of(&ask.capabilities())),
+            capabilities: ask.map_or(capabilities, |ask| ClientCapabilities::from_json(&ask.capabilities())),
         }
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn capabilities(declared: &str) -> ClientCapabilities {
-        ClientCapabilities::of(&RawJson::parse(declared.to_owned()).expect("JSON"))
+        ClientCapabilities::from_json(&RawJson::parse(declared.to_owned()).expect("JSON"))
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         ] {
             let set = capabilities(declared);
             assert_eq!(set.to_json(), RawJson::parse(declared.to_owned()).expect("JSON"));
-            assert_eq!(ClientCapabilities::of(&set.to_json()), set, "{declared}");
+            assert_eq!(ClientCapabilities::from_json(&set.to_json()), set, "{declared}");
         }
     }
 

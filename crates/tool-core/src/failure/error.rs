@@ -269,7 +269,7 @@ impl ToolError {
 
     /// The same error with what the upstream says of when it may be asked again.
     #[must_use]
-    pub fn with_told(self, told: RetryAfter) -> Self {
+    pub fn with_retry_hint(self, told: RetryAfter) -> Self {
         match told {
             RetryAfter::In(wait) => self.with_retry_after(wait),
             RetryAfter::Never => self.with_no_retry(),

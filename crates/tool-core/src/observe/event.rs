@@ -234,7 +234,7 @@ pub trait Observe: Send + Sync {
 }
 
 /// Who is told what happens. A call carries them along, so that layers can tell of what they do without knowing who
-/// listens: `cx.observers.tell(&Event::…)`.
+/// listens: `cx.observers.emit(&Event::…)`.
 #[derive(Clone, Default)]
 pub struct Observers {
     all: Option<Arc<[Arc<dyn Observe>]>>,

@@ -122,7 +122,7 @@ impl HealthReport {
     /// The same report with the status that its figures amount to: the worse of what attempts and checks say.
     #[must_use]
     pub fn with_status(mut self) -> Self {
-        let by_rate = self.success_rate().map(HealthStatus::of_rate);
+        let by_rate = self.success_rate().map(HealthStatus::from_rate);
         let by_check = self.check.as_ref().map(CheckReport::status);
         let badness = |status: &HealthStatus| *status as u8;
         let worst = by_rate.into_iter().chain(by_check).max_by_key(badness);

@@ -150,7 +150,7 @@ pub enum ApprovalsError {
 }
 
 /// Is told of approvals that are asked for or decided, such as to call somebody.
-pub trait ApprovalNews: Send + Sync {
+pub trait ApprovalListener: Send + Sync {
     /// An approval is asked for, or was decided. It must not block.
     fn told(&self, approval: &ApprovalRecord);
 }

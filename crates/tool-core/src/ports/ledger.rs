@@ -15,11 +15,11 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// When nothing more can be remembered now. The call is not made then.
-    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Claimed, ToolError>>;
+    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<ClaimResult, ToolError>>;
 
     /// Writes down what came of the call that the entry was granted to. It returns at once, since it is also called
     /// when a call's future is dropped; a store that takes longer works on by itself.
-    fn settle(&self, id: CorrelationId, end: Settled);
+    fn settle(&self, id: CorrelationId, end: CallEnd);
 
     /// Writes down a call without a key of which nobody knows whether the tool ran. As with [`Ledger::settle`], it
     /// returns at once.
@@ -55,7 +55,7 @@ pub struct Claim {
 }
 
 /// What a [`Ledger`] says to a claim.
-pub enum Claimed {
+pub enum ClaimResult {
     /// The call may be made; the id is that of the entry to settle. Another round of a call has the entry of the first.
     Granted(CorrelationId),
     /// A call with this key is under way. The future ends when it is worth asking again.
@@ -68,7 +68,7 @@ pub enum Claimed {
 
 /// How a call ended, as a [`Ledger`] remembers it.
 #[derive(Debug, Clone)]
-pub enum Settled {
+pub enum CallEnd {
     /// It did not run, or may run again: the key is free.
     Free,
     /// It is not finished: the same call may go on with the key.
@@ -192,7 +192,7 @@ impl LedgerState {
     }
 }
 
-impl fmt::Debug for Claimed {
+impl fmt::Debug for ClaimResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted(id) => f.debug_tuple("Granted").field(id).finish(),

@@ -6,8 +6,8 @@ mod ledger;
 
 pub use self::{
     approval::{
-        ApprovalCall, ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
+        ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
     },
     clock::{Clock, Instant},
-    ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
+    ledger::{Claim, ClaimResult, Ledger, LedgerEntry, LedgerState, CallEnd},
 };

@@ -15,7 +15,7 @@ pub use self::{
         hide_fields, hide_fields_in_text, hide_fields_of_question, hide_fields_of_questions,
         hide_fields_of_report, hide_fields_of_result,
     },
-    sanitize::sanitised,
+    sanitize::sanitize_arguments,
     search::SecretSearch,
     secret::{Secret, SecretError, Secrets},
     template::{IfUnset, Provider, Reference, Template, TemplateError},

@@ -64,7 +64,7 @@ const MAX_NAMING: usize = 16;
 /// credentials of well-known kinds have, and where a text itself says `password=…`. Personal data are not known as such:
 /// logs of arguments are for whoever may see the arguments.
 #[must_use]
-pub fn sanitised(arguments: &RawJson) -> String {
+pub fn sanitize_arguments(arguments: &RawJson) -> String {
     let mut text = String::new();
     write_value(&mut text, arguments, 0);
     text

@@ -10,7 +10,7 @@ mod overrides;
 mod partial;
 
 pub use self::{
-    adapt::{Adapted, ArgumentHandling, Change, ChangeKind},
+    adapt::{AdaptedArguments, ArgumentHandling, Change, ChangeKind},
     cache::{CacheOutcome, CacheScope, CacheSettings},
     error_policy::{ErrorPolicySettings, ErrorRule},
     hedge::{HedgeAfter, HedgePercent, HedgeSettings},

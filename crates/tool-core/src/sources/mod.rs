@@ -7,5 +7,5 @@ mod source;
 pub use self::{
     lifecycle::{Lifecycle, SourceChange, SourceState},
     listing::{DefinitionPolicy, ListLimits, ListWarning},
-    source::{Catalogue, OnUpdate, Rejected, Source, SourceStatus, Update},
+    source::{Catalogue, OnUpdate, RejectedEntry, Source, SourceStatus, Update},
 };

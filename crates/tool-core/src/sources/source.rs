@@ -195,7 +195,7 @@ pub struct Catalogue {
     /// The prompts, resources and resource templates, those of each kind in the source's own order.
     pub others: Vec<Arc<Descriptor>>,
     /// What was left out, and why.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedEntry>,
     /// Whether all of it was kept from an earlier run and [`Source::load`] has not confirmed it in this one.
     pub is_kept: bool,
     /// Warnings about the lists and their entries that were found when they were read.
@@ -204,7 +204,7 @@ pub struct Catalogue {
 
 /// A tool, prompt or resource that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedEntry {
     /// What it is.
     pub feature: Feature,
     /// Its name, as far as it has one.

@@ -3,7 +3,7 @@ use std::fmt::{self, Write};
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::{Adapted, ArgumentHandling};
+use crate::{AdaptedArguments, ArgumentHandling};
 
 /// A compiled schema.
 pub trait CheckJson: Send + Sync {
@@ -23,14 +23,14 @@ pub trait CheckJson: Send + Sync {
 
     /// Changes arguments towards what the schema asks for, as far as this handling allows; nothing if there is nothing to
     /// change, or if that is not known here. What comes out need not fit: it is to be checked.
-    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
         let _ = (arguments, handling);
         None
     }
 
     /// Fills in the schema's `default` of each member that is absent; `None` if there is nothing to fill in. Members that
     /// are present keep their values, except that absent members are filled in within them. Filling twice changes nothing.
-    fn fill_defaults(&self, arguments: &RawJson) -> Option<Adapted> {
+    fn fill_defaults(&self, arguments: &RawJson) -> Option<AdaptedArguments> {
         let _ = arguments;
         None
     }

@@ -23,14 +23,14 @@ pub struct ToolState {
     n_renewals: AtomicU64,
     /// Whether there is something in `disabled`: all that most calls look at.
     is_disabled: AtomicBool,
-    disabled: Mutex<Option<Disabled>>,
+    disabled: Mutex<Option<DisabledTool>>,
     /// How often in a row the tool's credentials were refused.
     n_refusals: AtomicU32,
 }
 
 /// Why a tool is not called for a while, whoever asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disabled {
+pub struct DisabledTool {
     /// Why: a lower-case fragment without secrets.
     pub reason: String,
     /// Since when.
@@ -110,7 +110,7 @@ impl ToolState {
 
     /// Why the tool is not called, if it is not.
     #[must_use]
-    pub fn disabled(&self) -> Option<Disabled> {
+    pub fn disabled(&self) -> Option<DisabledTool> {
         if self.is_disabled.load(Ordering::Acquire) {
             self.disabled.lock().clone()
         } else {
@@ -119,7 +119,7 @@ impl ToolState {
     }
 
     /// Switches the tool off; true if it was not already, whose reason and time then stay.
-    pub fn disable(&self, disabled: Disabled) -> bool {
+    pub fn disable(&self, disabled: DisabledTool) -> bool {
         let mut slot = self.disabled.lock();
         self.is_disabled.store(true, Ordering::Release);
         if let Some(before) = &mut *slot {

@@ -39,9 +39,9 @@ fn a_negative_wait_is_no_retry() {
         assert_eq!(told, Some(RetryAfter::Never), "{text}");
     }
     let error = || ToolError::new(ErrorKind::Unavailable, "down");
-    let never = error().with_told(RetryAfter::Never);
+    let never = error().with_retry_hint(RetryAfter::Never);
     assert_eq!((never.retry_after(), never.allows_retry()), (None, false));
-    let later = error().with_told(RetryAfter::In(Duration::from_secs(3)));
+    let later = error().with_retry_hint(RetryAfter::In(Duration::from_secs(3)));
     assert_eq!(
         (later.retry_after(), later.allows_retry()),
         (Some(Duration::from_secs(3)), true)

@@ -154,7 +154,7 @@ pub(crate) async fn error_response(
         error = error.with_detail(detail);
     }
     match wait {
-        Some(wait) if status.as_u16() == 429 || status.as_u16() >= 500 => error.with_told(wait),
+        Some(wait) if status.as_u16() == 429 || status.as_u16() >= 500 => error.with_retry_hint(wait),
         _ => error,
     }
 }

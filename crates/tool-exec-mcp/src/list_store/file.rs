@@ -15,15 +15,15 @@ use rustix::fs::OFlags;
 use tokio::task::spawn_blocking;
 use tool_core::{BoxFuture, outward_name};
 
-use super::{KeptLists, ListKey, ListStore, format};
+use super::{CachedLists, ListCacheKey, ListCache, format};
 
-/// A [`ListStore`] in a directory of its own: one file for each server and configuration.
+/// A [`ListCache`] in a directory of its own: one file for each server and configuration.
 ///
 /// The lists decide what agents are shown, so the directory and the files must belong to the user of this process and to
 /// nobody else: the directory has mode 0700 and the files 0600. A file that is corrupt, too large, a link, of another user
 /// or of another mode is ignored, and the server is asked. Files are replaced whole, by renaming.
 #[derive(Debug, Clone)]
-pub struct FileListStore(Arc<Inner>);
+pub struct FileListCache(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -48,7 +48,7 @@ const UNFINISHED: &str = ".tmp";
 /// How many digits of the digest are in the name of a file. The whole digest is inside.
 const DIGITS: usize = 16;
 
-impl FileListStore {
+impl FileListCache {
     /// A store in this directory, which is created when first needed.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -65,9 +65,9 @@ impl FileListStore {
     }
 }
 
-impl ListStore for FileListStore {
+impl ListCache for FileListCache {
     /// Reads and parses on threads for blocking work.
-    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>> {
+    fn load<'a>(&'a self, keys: &'a [ListCacheKey]) -> BoxFuture<'a, Vec<Option<CachedLists>>> {
         Box::pin(async move {
             let n_threads = available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
             let part = keys.len().div_ceil(n_threads).max(1);
@@ -88,7 +88,7 @@ impl ListStore for FileListStore {
         })
     }
 
-    fn save(&self, key: ListKey, lists: KeptLists) -> BoxFuture<'_, ()> {
+    fn save(&self, key: ListCacheKey, lists: CachedLists) -> BoxFuture<'_, ()> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let saved = spawn_blocking(move || {
@@ -111,7 +111,7 @@ impl ListStore for FileListStore {
 }
 
 impl Inner {
-    fn load(&self, keys: &[ListKey]) -> Vec<Option<KeptLists>> {
+    fn load(&self, keys: &[ListCacheKey]) -> Vec<Option<CachedLists>> {
         match check_folder(&self.folder) {
             Ok(()) => keys.iter().map(|key| self.load_one(key)).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => vec![None; keys.len()],
@@ -122,7 +122,7 @@ impl Inner {
         }
     }
 
-    fn load_one(&self, key: &ListKey) -> Option<KeptLists> {
+    fn load_one(&self, key: &ListCacheKey) -> Option<CachedLists> {
         let path = self.folder.join(file_name(key));
         let text = match read(&path) {
             Ok(text) => text,
@@ -141,7 +141,7 @@ impl Inner {
         }
     }
 
-    fn save(&self, key: &ListKey, lists: &KeptLists) -> io::Result<()> {
+    fn save(&self, key: &ListCacheKey, lists: &CachedLists) -> io::Result<()> {
         let text = format::write(key, lists);
         let path = self.folder.join(file_name(key));
         if text.len() as u64 > MAX_BYTES {
@@ -219,7 +219,7 @@ impl Inner {
 }
 
 /// The name of the file of a key.
-fn file_name(key: &ListKey) -> String {
+fn file_name(key: &ListCacheKey) -> String {
     format!(
         "{}-{}{ENDING}",
         outward_name(key.server()),

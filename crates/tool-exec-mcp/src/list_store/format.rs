@@ -7,13 +7,13 @@ use mcp_wire::Revision;
 use raw_json::{JsonKind, JsonLimits, RawJson};
 use tool_core::Feature;
 
-use super::{KeptLists, ListKey};
+use super::{CachedLists, ListCacheKey};
 
 /// Names what the file is, and the version of its format.
 const FORMAT: &str = "dev.toolplane/kept-lists/1";
 
 /// Writes lists as the text of a file.
-pub(super) fn write(key: &ListKey, kept: &KeptLists) -> String {
+pub(super) fn write(key: &ListCacheKey, kept: &CachedLists) -> String {
     let mut text = String::new();
     let mut member = |open: &str, name: &str, value: &str| {
         text.push_str(open);
@@ -48,7 +48,7 @@ pub(super) fn write(key: &ListKey, kept: &KeptLists) -> String {
 ///
 /// # Errors
 /// What is wrong with it, as a fragment.
-pub(super) fn read(key: &ListKey, text: Vec<u8>) -> Result<KeptLists, String> {
+pub(super) fn read(key: &ListCacheKey, text: Vec<u8>) -> Result<CachedLists, String> {
     // As permissive as the wire is: what a server may list may be kept.
     let file = RawJson::parse_within(text, JsonLimits::RELAY).map_err(|error| error.to_string())?;
     let members: HashMap<_, _> = file.members().collect();
@@ -92,7 +92,7 @@ pub(super) fn read(key: &ListKey, text: Vec<u8>) -> Result<KeptLists, String> {
     if !lists.contains_key(&Feature::Tool) {
         return Err(missing("tools"));
     }
-    Ok(KeptLists::new(info, lists))
+    Ok(CachedLists::new(info, lists))
 }
 
 /// The member that holds the list of this kind.

@@ -3,26 +3,26 @@ use std::{collections::HashMap, future::ready, io};
 use parking_lot::{Mutex, MutexGuard};
 use tool_core::BoxFuture;
 
-use super::{KeptLists, ListKey, ListStore};
+use super::{CachedLists, ListCacheKey, ListCache};
 
-/// A [`ListStore`] in memory: for tests, and for programs that build one toolplane after another.
+/// A [`ListCache`] in memory: for tests, and for programs that build one toolplane after another.
 #[derive(Debug, Default)]
-pub struct MemoryListStore(Mutex<HashMap<ListKey, KeptLists>>);
+pub struct MemoryListCache(Mutex<HashMap<ListCacheKey, CachedLists>>);
 
-impl MemoryListStore {
-    fn entries(&self) -> MutexGuard<'_, HashMap<ListKey, KeptLists>> {
+impl MemoryListCache {
+    fn entries(&self) -> MutexGuard<'_, HashMap<ListCacheKey, CachedLists>> {
         self.0.lock()
     }
 }
 
-impl ListStore for MemoryListStore {
-    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>> {
+impl ListCache for MemoryListCache {
+    fn load<'a>(&'a self, keys: &'a [ListCacheKey]) -> BoxFuture<'a, Vec<Option<CachedLists>>> {
         let entries = self.entries();
         let found = keys.iter().map(|key| entries.get(key).cloned()).collect();
         Box::pin(ready(found))
     }
 
-    fn save(&self, key: ListKey, lists: KeptLists) -> BoxFuture<'_, ()> {
+    fn save(&self, key: ListCacheKey, lists: CachedLists) -> BoxFuture<'_, ()> {
         self.entries().insert(key, lists);
         Box::pin(ready(()))
     }

@@ -11,7 +11,7 @@ use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{BoxFuture, Feature};
 
-pub use self::{file::FileListStore, memory::MemoryListStore};
+pub use self::{file::FileListCache, memory::MemoryListCache};
 use crate::ServerSettings;
 
 /// Stores the last lists that servers gave, so that they can be served before the servers run.
@@ -19,12 +19,12 @@ use crate::ServerSettings;
 /// A list is raw: as the server wrote it. Filters, names and limits of the configuration are applied whenever a list is
 /// loaded, as they are to a list that was just read. No implementation fails loudly: lists that cannot be stored or loaded
 /// are read from their servers again.
-pub trait ListStore: fmt::Debug + Send + Sync {
+pub trait ListCache: fmt::Debug + Send + Sync {
     /// Loads the lists of many servers at once, in the order of the keys; `None` for those of which there are none.
-    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>>;
+    fn load<'a>(&'a self, keys: &'a [ListCacheKey]) -> BoxFuture<'a, Vec<Option<CachedLists>>>;
 
     /// Stores the lists of a server instead of those stored under the same key.
-    fn save(&self, key: ListKey, lists: KeptLists) -> BoxFuture<'_, ()>;
+    fn save(&self, key: ListCacheKey, lists: CachedLists) -> BoxFuture<'_, ()>;
 
     /// Deletes the lists of the server of this name, in whatever configuration, or those of all servers. Returns how many
     /// were deleted.
@@ -36,7 +36,7 @@ pub trait ListStore: fmt::Debug + Send + Sync {
 
 /// Identifies the lists of one server in one configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ListKey {
+pub struct ListCacheKey {
     server: String,
     digest: String,
 }
@@ -44,14 +44,14 @@ pub struct ListKey {
 /// The lists of a server, as the server wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct KeptLists {
+pub struct CachedLists {
     /// The server's description of itself when it gave the lists.
     pub server: ServerInfo,
     /// The entries of each list that was read.
     pub lists: HashMap<Feature, Vec<RawJson>>,
 }
 
-impl ListKey {
+impl ListCacheKey {
     /// The key of a server with these settings.
     ///
     /// The digest covers everything that decides which list the server gives: how it is reached, with `${…}` references as
@@ -88,7 +88,7 @@ impl ListKey {
     }
 }
 
-impl KeptLists {
+impl CachedLists {
     /// Lists of a server that describes itself like this.
     #[must_use]
     pub fn new(server: ServerInfo, lists: HashMap<Feature, Vec<RawJson>>) -> Self {

@@ -46,7 +46,7 @@ async fn everything_that_can_be_declared_can_be_asked() {
         let answer = client.asks(&server, method).await;
         assert_eq!(answer["result"]["by"], "anna", "{method}: {answer}");
     }
-    assert_eq!(server.n_own_connections(), 1, "one for all calls of the client");
+    assert_eq!(server.n_dedicated_connections(), 1, "one for all calls of the client");
     server.shutdown().await;
 }
 
@@ -95,7 +95,7 @@ async fn of_two_clients_that_call_at_once_each_gets_its_own_questions() {
         answers.push(asking.await.unwrap()["result"]["by"].clone());
     }
     assert_eq!(answers, ["anna", "otto"]);
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     server.shutdown().await;
 }
 
@@ -111,7 +111,7 @@ async fn a_principals_clients_have_a_connection_for_each_call() {
         })
         .collect();
     client.was_asked(2).await;
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     client.clone().answers(2);
     for asking in asking {
         assert_eq!(asking.await.unwrap()["result"]["by"], "anna");
@@ -122,7 +122,7 @@ async fn a_principals_clients_have_a_connection_for_each_call() {
         .answers(1)
         .asks(&server, "elicitation/create")
         .await;
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     server.shutdown().await;
 }
 
@@ -214,7 +214,7 @@ async fn what_a_call_asks_that_was_given_up_is_not_asked_of_the_next_client() {
         .make()
         .await
         .unwrap();
-    assert_eq!(server.n_own_connections(), 1, "the one before is closed");
+    assert_eq!(server.n_dedicated_connections(), 1, "the one before is closed");
     // A call after which nothing is left costs no connection.
     let answer = second.asks(&server, "elicitation/create").await;
     assert_eq!(answer["result"]["by"], "anonymous", "{answer}");
@@ -286,7 +286,7 @@ async fn a_server_that_wants_roots_at_once_gets_them() {
         .await;
     assert_eq!(client.asked(), ["roots/list"], "the client is asked once");
     // No call runs: the server is told with the next one, and can have the new roots then.
-    server.roots_changed(&tool_core::ClientKey::Session("anna".into()));
+    server.notify_roots_changed(&tool_core::ClientKey::Session("anna".into()));
     client.call(&server, "echo", json!({})).make().await.unwrap();
     fixture
         .noted("notifications", "notifications/roots/list_changed")
@@ -314,7 +314,7 @@ async fn roots_that_change_during_a_call_are_told_at_once() {
         async move { client.call(&server, "hold", json!({})).make().await }
     });
     until(|| fixture.notes("held").len() == 1).await;
-    server.roots_changed(&tool_core::ClientKey::Session("anna".into()));
+    server.notify_roots_changed(&tool_core::ClientKey::Session("anna".into()));
     fixture
         .noted("notifications", "notifications/roots/list_changed")
         .await;

@@ -120,7 +120,7 @@ async fn clients_that_declare_other_things_share_no_connection() {
         let client = Client::of_principal("anna", declared).answers(9);
         pid(client.call(&server, "pid", json!({}))).await;
     }
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     server.shutdown().await;
 }
 
@@ -131,7 +131,7 @@ async fn beyond_the_bound_calls_share_or_are_refused() {
         let server = server(&fixture, isolation, 1);
         let (anna, otto) = (Client::session("anna", ASKABLE), Client::session("otto", ASKABLE));
         let held = hold(&anna, &server, &fixture).await;
-        assert_eq!(server.n_own_connections_used(), 1);
+        assert_eq!(server.n_dedicated_connections_in_use(), 1);
         let outcome = reached(otto.call(&server, "pid", json!({}))).await;
         if isolation == Isolation::Auto {
             outcome.unwrap();
@@ -141,13 +141,13 @@ async fn beyond_the_bound_calls_share_or_are_refused() {
             let error = outcome.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Overloaded, "{error}");
         }
-        assert_eq!(server.n_own_connections(), 1);
+        assert_eq!(server.n_dedicated_connections(), 1);
         // One that nobody uses makes room.
         anna.call(&server, "release", json!({})).make().await.unwrap();
         held.await.unwrap();
         pid(otto.call(&server, "pid", json!({}))).await;
-        assert_eq!(server.n_own_connections(), 1);
-        assert_eq!(server.n_own_connections_used(), 0);
+        assert_eq!(server.n_dedicated_connections(), 1);
+        assert_eq!(server.n_dedicated_connections_in_use(), 0);
         server.shutdown().await;
     }
 }
@@ -159,11 +159,11 @@ async fn one_that_nobody_uses_is_closed_after_a_while() {
     let (anna, otto) = (Client::session("anna", ASKABLE), Client::session("otto", ASKABLE));
     let idle = pid(anna.call(&server, "pid", json!({}))).await;
     let held = hold(&otto, &server, &fixture).await;
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(301)).await;
     tokio::time::resume();
-    until(|| server.n_own_connections() == 1).await;
+    until(|| server.n_dedicated_connections() == 1).await;
     ended(&idle.to_string()).await;
     // The other one is in use, and the first client gets another.
     otto.call(&server, "release", json!({})).make().await.unwrap();
@@ -179,15 +179,15 @@ async fn a_client_that_is_gone_takes_its_connection_along() {
     let client = Client::session("anna", ASKABLE);
     let gone = ClientKey::Session("anna".into());
     let held = hold(&client, &server, &fixture).await;
-    server.client_gone(&gone);
-    assert_eq!(server.n_own_connections(), 1, "a call runs");
+    server.release_client(&gone);
+    assert_eq!(server.n_dedicated_connections(), 1, "a call runs");
     client.call(&server, "release", json!({})).make().await.unwrap();
     held.await.unwrap();
     let process = pid(client.call(&server, "pid", json!({}))).await;
-    server.client_gone(&ClientKey::Session("otto".into()));
-    assert_eq!(server.n_own_connections(), 1, "it is another's");
-    server.client_gone(&gone);
-    assert_eq!(server.n_own_connections(), 0);
+    server.release_client(&ClientKey::Session("otto".into()));
+    assert_eq!(server.n_dedicated_connections(), 1, "it is another's");
+    server.release_client(&gone);
+    assert_eq!(server.n_dedicated_connections(), 0);
     ended(&process.to_string()).await;
     server.shutdown().await;
 }
@@ -214,7 +214,7 @@ async fn one_that_died_is_opened_again_and_others_live() {
     };
     let process = tokio::time::timeout(LIMIT, again).await.unwrap();
     assert_ne!(process, before[0]);
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     server.shutdown().await;
 }
 
@@ -289,7 +289,7 @@ async fn one_client_has_one_however_it_words_what_it_can_be_asked() {
     // What makes no difference to a server is nothing to be asked.
     let auto = self::server(&fixture, Isolation::Auto, 4);
     pid(Client::session("otto", r#"{"x":{}}"#).call(&auto, "pid", json!({}))).await;
-    assert_eq!(auto.n_own_connections(), 0);
+    assert_eq!(auto.n_dedicated_connections(), 0);
     server.shutdown().await;
     auto.shutdown().await;
 }

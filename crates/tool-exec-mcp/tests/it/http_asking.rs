@@ -121,7 +121,7 @@ async fn questions_reach_the_client_of_their_call_among_several_on_one_connectio
         (&of_anna["result"]["by"], &of_otto["result"]["by"]),
         (&json!("anna"), &json!("otto"))
     );
-    assert_eq!(server.n_own_connections(), 1);
+    assert_eq!(server.n_dedicated_connections(), 1);
     server.shutdown().await;
 }
 

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tool_core::SourceState;
-use tool_exec_mcp::{ListStore, McpServer, MemoryListStore, StartLimit};
+use tool_exec_mcp::{ListCache, McpServer, MemoryListCache, StartLimit};
 
 use crate::{
     fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool},
@@ -177,10 +177,10 @@ async fn servers_share_a_limit_of_starts_and_one_that_is_called_goes_first() {
 #[tokio::test]
 async fn a_server_that_was_started_for_something_else_confirms_its_kept_lists() {
     let fixture = Fixture::new(&[tool("old")]);
-    let store: Arc<dyn ListStore> = Arc::new(MemoryListStore::default());
+    let store: Arc<dyn ListCache> = Arc::new(MemoryListCache::default());
     let keeping = || {
         let server = McpServer::new(fixture.settings(""), Arc::new(NoSecrets));
-        McpServer::keep_lists(std::slice::from_ref(&server), &store);
+        McpServer::cache_lists(std::slice::from_ref(&server), &store);
         server
     };
     let before = keeping();

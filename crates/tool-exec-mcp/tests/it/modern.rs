@@ -145,6 +145,6 @@ async fn each_request_says_what_its_client_can_be_asked() {
     for (call, expected) in cases {
         assert_eq!(meta(call).await, expected);
     }
-    assert_eq!(server.n_own_connections(), 0, "all share the one connection");
+    assert_eq!(server.n_dedicated_connections(), 0, "all share the one connection");
     server.shutdown().await;
 }

@@ -27,7 +27,7 @@ fn server(fixture: &Fixture, isolation: Isolation) -> Arc<McpServer> {
 /// The identity of a client of a caller.
 pub(crate) fn identity(key: &ClientKey, declared: &str, caller: &Caller) -> ClientIdentity {
     let declared = raw_json::RawJson::parse(declared.to_owned()).unwrap();
-    ClientIdentity::new(None, Some(key), ClientCapabilities::of(&declared), caller)
+    ClientIdentity::new(None, Some(key), ClientCapabilities::from_json(&declared), caller)
 }
 
 fn session(name: &str) -> ClientIdentity {
@@ -113,7 +113,7 @@ async fn a_change_on_a_clients_own_connection_is_its_alone() {
             Some(vec!["box__renamed".to_owned()])
         );
         // With the connection go its lists.
-        server.client_gone(&ClientKey::Session("anna".into()));
+        server.release_client(&ClientKey::Session("anna".into()));
         until(|| tools(&source, &session("anna")).is_none()).await;
         assert_eq!(*told.lock().unwrap(), [only.clone(), only.clone(), only]);
         server.shutdown().await;
@@ -162,7 +162,7 @@ async fn lists_of_a_connection_that_died_are_read_again_when_it_is_opened() {
     until(|| tools(&source, &session("anna")).is_some()).await;
     client.call(&server, "exit", json!({})).make().await.unwrap_err();
     until(|| tools(&source, &session("anna")).is_none()).await;
-    until(|| server.n_own_connections_used() == 0).await;
+    until(|| server.n_dedicated_connections_in_use() == 0).await;
     loop {
         if client.call(&server, "other", json!({})).make().await.is_ok() {
             break;
@@ -185,7 +185,7 @@ async fn clients_that_share_have_no_lists_of_their_own() {
         let key = ClientKey::Session("anna".into());
         let client = identity(&key, declared, &Caller::local());
         source.refresh_for(&client).await;
-        assert_eq!((tools(&source, &client), server.n_own_connections()), (None, 0));
+        assert_eq!((tools(&source, &client), server.n_dedicated_connections()), (None, 0));
         server.shutdown().await;
     }
 }
@@ -205,7 +205,7 @@ async fn a_call_in_which_nobody_is_asked_goes_to_the_connection_of_its_client() 
         async move { call.make().await.unwrap().raw().get("pid").unwrap() }
     };
     let shared = process(true).await;
-    assert_eq!(server.n_own_connections(), 0, "none is opened for it");
+    assert_eq!(server.n_dedicated_connections(), 0, "none is opened for it");
     let own = process(false).await;
     assert_ne!(own, shared);
     assert_eq!(process(true).await, own);

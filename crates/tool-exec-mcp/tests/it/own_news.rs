@@ -29,7 +29,7 @@ fn server(fixture: &Fixture, isolation: Isolation) -> Arc<McpServer> {
 fn session(name: &str) -> ClientIdentity {
     let key = ClientKey::Session(name.into());
     let declared = raw_json::RawJson::parse(ASKABLE.to_owned()).unwrap();
-    let capabilities = ClientCapabilities::of(&declared);
+    let capabilities = ClientCapabilities::from_json(&declared);
     ClientIdentity::new(None, Some(&key), capabilities, &Caller::local())
 }
 

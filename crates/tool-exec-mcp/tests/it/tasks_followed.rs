@@ -165,16 +165,16 @@ async fn a_task_stays_on_the_connection_of_its_client_which_is_kept_for_it() {
     let mut call = Call::of(&server, tool, arguments);
     call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     let handle = made(&mut call, wanted()).await;
-    assert_eq!(server.n_own_connections(), 1);
+    assert_eq!(server.n_dedicated_connections(), 1);
     let key = tool_core::ClientKey::Session("anna".into());
-    server.client_gone(&key);
-    assert_eq!(server.n_own_connections(), 1, "something still runs there");
+    server.release_client(&key);
+    assert_eq!(server.n_dedicated_connections(), 1, "something still runs there");
     // What it asks while its result is waited for reaches the client.
     asked(&mut call, &handle.task, TaskRequest::Result).await.unwrap();
     assert_eq!(client.asked(), ["elicitation/create"]);
     drop((call, handle));
-    server.client_gone(&key);
-    until(|| server.n_own_connections() == 0).await;
+    server.release_client(&key);
+    until(|| server.n_dedicated_connections() == 0).await;
     server.shutdown().await;
 }
 

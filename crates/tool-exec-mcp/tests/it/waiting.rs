@@ -105,13 +105,13 @@ async fn another_connection_is_opened_when_a_call_has_waited_for_long() {
     let call = waiting(&client, &server).await;
     advance(PATIENCE - Duration::from_millis(1)).await;
     settle().await;
-    assert_eq!(server.n_own_connections(), 1);
+    assert_eq!(server.n_dedicated_connections(), 1);
     advance(Duration::from_millis(1)).await;
     join(call).await.unwrap();
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     // Which is used again.
     join(begin(&client, &server)).await.unwrap();
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     client.clone().answers(1);
     join(held).await;
 }
@@ -159,7 +159,7 @@ async fn calls_that_come_at_once_wait_for_one_start_however_long_it_takes() {
         advance(Duration::from_secs(1)).await;
         settle().await;
     }
-    assert_eq!(server.n_own_connections(), 1);
+    assert_eq!(server.n_dedicated_connections(), 1);
     std::fs::write(fixture.path("go"), "").unwrap();
     for call in calls {
         join(call).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_connection_that_is_free_is_taken_while_another_one_is_opened() {
         advance(Duration::from_secs(1)).await;
         settle().await;
     }
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     client.clone().answers(1);
     join(held).await;
     for call in calls {
@@ -202,7 +202,7 @@ async fn a_call_that_is_given_up_takes_no_connection() {
     client.clone().answers(1);
     join(held).await;
     join(next).await.unwrap();
-    assert_eq!(server.n_own_connections(), 1);
+    assert_eq!(server.n_dedicated_connections(), 1);
     // Nor is an opening broken off that was begun for it: the next call uses what came of it.
     let held = parked(&client, &server).await;
     let given_up = waiting(&client, &server).await;
@@ -212,7 +212,7 @@ async fn a_call_that_is_given_up_takes_no_connection() {
     let next = waiting(&client, &server).await;
     std::fs::write(fixture.path("go"), "").unwrap();
     assert_eq!(join(next).await.unwrap(), fixture.notes("starts")[2]);
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     client.clone().answers(1);
     join(held).await;
 }
@@ -258,7 +258,7 @@ async fn at_the_bound_calls_share_or_wait_on() {
             join(held).await;
             join(call).await.unwrap();
         }
-        assert_eq!(server.n_own_connections(), 1);
+        assert_eq!(server.n_dedicated_connections(), 1);
     }
 }
 
@@ -274,14 +274,14 @@ async fn a_further_connection_is_closed_sooner_than_the_last() {
     join(held).await;
     advance(Duration::from_secs(29)).await;
     settle().await;
-    assert_eq!(server.n_own_connections(), 2);
+    assert_eq!(server.n_dedicated_connections(), 2);
     advance(Duration::from_secs(2)).await;
-    until(|| server.n_own_connections() == 1).await;
+    until(|| server.n_dedicated_connections() == 1).await;
     advance(Duration::from_secs(240)).await;
     settle().await;
-    assert_eq!(server.n_own_connections(), 1);
+    assert_eq!(server.n_dedicated_connections(), 1);
     advance(Duration::from_secs(60)).await;
-    until(|| server.n_own_connections() == 0).await;
+    until(|| server.n_dedicated_connections() == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,7 +290,7 @@ async fn a_connection_that_gives_news_is_kept_until_nobody_watches() {
     let (server, client) = (server(&fixture, "", Isolation::Auto, 16), client());
     join(begin(&client, &server)).await.unwrap();
     let key = ClientKey::Principal("local".into());
-    let capabilities = ClientCapabilities::of(&raw_json::RawJson::parse(ASKABLE).unwrap());
+    let capabilities = ClientCapabilities::from_json(&raw_json::RawJson::parse(ASKABLE).unwrap());
     let identity = ClientIdentity::new(None, Some(&key), capabilities, &Caller::local());
     let source = server.source();
     let subscribed = tokio::spawn({
@@ -302,14 +302,14 @@ async fn a_connection_that_gives_news_is_kept_until_nobody_watches() {
         advance(Duration::from_secs(301)).await;
         settle().await;
     }
-    assert_eq!(server.n_own_connections(), 1);
+    assert_eq!(server.n_dedicated_connections(), 1);
     source.end_unwatched(Duration::ZERO, &|_, clients| clients.includes(&identity));
     advance(Duration::from_secs(301)).await;
     settle().await;
-    assert_eq!(server.n_own_connections(), 1, "the client still watches");
+    assert_eq!(server.n_dedicated_connections(), 1, "the client still watches");
     source.end_unwatched(Duration::ZERO, &|_, _| false);
     advance(Duration::from_secs(301)).await;
-    until(|| server.n_own_connections() == 0).await;
+    until(|| server.n_dedicated_connections() == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -387,13 +387,13 @@ async fn each_opening_is_logged_with_its_reason() {
     join(held).await;
     // One of the two ends, and is opened again by a call that finds no other.
     advance(Duration::from_secs(31)).await;
-    until(|| server.n_own_connections() == 1).await;
+    until(|| server.n_dedicated_connections() == 1).await;
     let exit = tokio::spawn({
         let (client, server) = (client.clone(), server.clone());
         async move { client.call(&server, "exit", json!({})).make().await.is_err() }
     });
     assert!(join(exit).await);
-    until(|| server.n_own_connections_used() == 0).await;
+    until(|| server.n_dedicated_connections_in_use() == 0).await;
     let again = begin(&client, &server);
     settle().await;
     // A server that has just ended is left alone for a moment.

@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields, sanitised};
+use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields, sanitize_arguments};
 use tool_scan::escape_line;
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
@@ -39,7 +39,7 @@ pub(crate) fn start(cx: &CallContext) {
             target: TARGET,
             method = conventions::method(&cx.target),
             n_bytes = cx.arguments.raw().len(),
-            input = %sanitised(&hide_fields(cx.arguments.raw(), &cx.tool().settings().redact)),
+            input = %sanitize_arguments(&hide_fields(cx.arguments.raw(), &cx.tool().settings().redact)),
             "started"
         );
     } else {

@@ -182,7 +182,7 @@ impl Observe for Metrics {
             | Event::Replayed { cx }
             | Event::RateLimited { cx, .. }
             | Event::Shed { cx, .. }
-            | Event::HeldBack { cx, .. }
+            | Event::BreakerRejected { cx, .. }
             | Event::Degraded { cx, .. }
             | Event::BreakerChanged { cx, .. } => self.count(cx, event),
             _ => {}

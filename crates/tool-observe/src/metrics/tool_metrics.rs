@@ -135,7 +135,7 @@ impl ToolMetrics {
             }
             Event::RateLimited { scope, .. } => count_scope(&self.rate_limited, *scope),
             Event::Shed { scope, .. } => count_scope(&self.shed, *scope),
-            Event::HeldBack { scope, .. } => count_scope(&self.held_back, *scope),
+            Event::BreakerRejected { scope, .. } => count_scope(&self.held_back, *scope),
             Event::Degraded { degraded, .. } => {
                 self.degraded[degraded.step as usize].fetch_add(1, Ordering::Relaxed);
             }

@@ -111,7 +111,7 @@ fn to_span_event<'a>(event: &Event<'a>) -> Option<(&'a CallContext, &'static str
         Event::RateLimited { cx, scope } => (cx, events::RATE_LIMITED, [of(scope), None]),
         Event::Queued { cx, waited } => (cx, events::QUEUED, [time(events::WAITED, waited), None]),
         Event::Shed { cx, scope } => (cx, events::SHED, [of(scope), None]),
-        Event::HeldBack { cx, scope } => (cx, events::HELD_BACK, [of(scope), None]),
+        Event::BreakerRejected { cx, scope } => (cx, events::HELD_BACK, [of(scope), None]),
         Event::BreakerChanged { cx, scope, change } => {
             let state = text(events::BREAKER_STATE, change.to.as_str());
             (cx, events::BREAKER, [of(scope), state])

@@ -158,7 +158,7 @@ impl Tracer {
         let has_events = span.is_recorded && kind == SpanKind::Call;
         span.recorder = has_events.then(|| Arc::new(SpanEventRecorder::new(start)));
         if let Some(recorder) = &span.recorder {
-            cx.observers = take(&mut cx.observers).beside(recorder.clone());
+            cx.observers = take(&mut cx.observers).with_call_observer(recorder.clone());
         }
         span
     }

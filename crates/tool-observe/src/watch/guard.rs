@@ -79,7 +79,7 @@ impl<'a> WatchGuard<'a> {
         }
         if !self.observers.is_empty() {
             let cx = &*self.cx;
-            self.observers.tell(&match self.kind {
+            self.observers.emit(&match self.kind {
                 SpanKind::Call => Event::CallFinished { cx, result, elapsed },
                 SpanKind::Attempt => Event::AttemptFinished {
                     cx,

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::advance;
 use tool_core::{Alert, AlertKind, ErrorKind, HealthStatus, Tool, UpstreamState};
 use tool_observe::{AlertMonitor, AlertSettings};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 
 use crate::health::{TrackerFixture, fails, takes, tool};
 
@@ -41,10 +41,10 @@ async fn it_fires_once_and_is_over_once() {
     assert_eq!(alerts[0].health.unwrap().status, HealthStatus::Unhealthy);
     assert_eq!(in_words(&monitor.check(&fixture.tracker)), NOTHING);
     // 92.6 %: above the threshold of 90 %, but below the 95 % that resolve the alert.
-    fixture.calls(&tool, 125, &Step::Echo).await;
+    fixture.calls(&tool, 125, &ScriptStep::Echo).await;
     assert_eq!(in_words(&monitor.check(&fixture.tracker)), NOTHING);
     // 95 %
-    fixture.calls(&tool, 65, &Step::Echo).await;
+    fixture.calls(&tool, 65, &ScriptStep::Echo).await;
     assert_eq!(
         in_words(&monitor.check(&fixture.tracker)),
         ["tool `weather` success_rate resolved"]
@@ -55,12 +55,12 @@ async fn it_fires_once_and_is_over_once() {
 #[tokio::test(start_paused = true)]
 async fn figures_that_swing_around_the_threshold_raise_one_alert() {
     let (fixture, tool, monitor) = (TrackerFixture::new(), tool("weather"), monitor());
-    fixture.calls(&tool, 80, &Step::Echo).await;
+    fixture.calls(&tool, 80, &ScriptStep::Echo).await;
     let mut n_alerts = 0;
     for _ in 0..20 {
         fixture.calls(&tool, 10, &fails(ErrorKind::Timeout)).await;
         n_alerts += monitor.check(&fixture.tracker).len();
-        fixture.calls(&tool, 90, &Step::Echo).await;
+        fixture.calls(&tool, 90, &ScriptStep::Echo).await;
         n_alerts += monitor.check(&fixture.tracker).len();
     }
     assert_eq!(n_alerts, 1);
@@ -124,7 +124,7 @@ async fn a_server_that_is_down_is_one_alert_not_one_for_each_tool() {
     let (fixture, monitor) = (TrackerFixture::new(), monitor());
     let upstream = Arc::new(UpstreamState::new("files"));
     let tools: Vec<Arc<Tool>> = ["read", "write", "list"]
-        .map(|name| TestTool::new(name).upstream(&upstream).build(Script::new([])))
+        .map(|name| TestTool::new(name).upstream(&upstream).build(ScriptedExecutor::new([])))
         .into();
     for tool in &tools {
         fixture.calls(tool, 10, &fails(ErrorKind::Unavailable)).await;
@@ -135,7 +135,7 @@ async fn a_server_that_is_down_is_one_alert_not_one_for_each_tool() {
     );
     // The server is healthy again, but two of its tools are not.
     for _ in 0..60 {
-        fixture.calls(&tools[1], 10, &Step::Echo).await;
+        fixture.calls(&tools[1], 10, &ScriptStep::Echo).await;
     }
     assert_eq!(
         in_words(&monitor.check(&fixture.tracker)),
@@ -179,7 +179,7 @@ async fn what_is_gone_is_over() {
 async fn other_thresholds_hold_from_the_next_look_and_what_fires_is_remembered() {
     let (fixture, tool, monitor) = (TrackerFixture::new(), tool("weather"), monitor());
     fixture.calls(&tool, 2, &fails(ErrorKind::Timeout)).await;
-    fixture.calls(&tool, 8, &Step::Echo).await;
+    fixture.calls(&tool, 8, &ScriptStep::Echo).await;
     assert_eq!(
         in_words(&monitor.check(&fixture.tracker)),
         ["tool `weather` success_rate firing"]

@@ -2,10 +2,10 @@
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_observe::sanitised;
+use tool_observe::sanitize_arguments;
 
 fn shown(value: Value) -> String {
-    sanitised(&RawJson::from(value))
+    sanitize_arguments(&RawJson::from(value))
 }
 
 #[test]
@@ -108,5 +108,5 @@ fn what_is_shown_is_bounded_and_still_json() {
         assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
     }
     let digits = RawJson::parse(format!(r#"{{"n": {}}}"#, "9".repeat(10_000))).unwrap();
-    assert_eq!(sanitised(&digits), r#"{"n":"…"}"#);
+    assert_eq!(sanitize_arguments(&digits), r#"{"n":"…"}"#);
 }

@@ -8,7 +8,7 @@ use tool_core::{
 };
 use tool_observe::{HealthTracker, WatchAttemptLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 /// Health tracker and the observers that report attempts to it.
 pub(crate) struct TrackerFixture {
@@ -30,15 +30,15 @@ impl TrackerFixture {
     }
 
     /// Calls the tool once, and cancels the call after `patience`.
-    pub(crate) async fn call(&self, tool: &Arc<Tool>, step: Step, patience: Duration) {
+    pub(crate) async fn call(&self, tool: &Arc<Tool>, step: ScriptStep, patience: Duration) {
         let stack =
-            Layers::outermost(WatchAttemptLayer::new(self.observers.clone())).around(Script::new([step]));
+            Layers::outermost(WatchAttemptLayer::new(self.observers.clone())).around(ScriptedExecutor::new([step]));
         let mut cx = call(tool.clone(), json!({}), self.clock.clone());
         // The result does not matter here: the tracker counts it.
         let _ = timeout(patience, stack.invoke(&mut cx)).await;
     }
 
-    pub(crate) async fn calls(&self, tool: &Arc<Tool>, n: usize, step: &Step) {
+    pub(crate) async fn calls(&self, tool: &Arc<Tool>, n: usize, step: &ScriptStep) {
         for _ in 0..n {
             self.call(tool, step.clone(), Duration::from_secs(3600)).await;
         }
@@ -50,15 +50,15 @@ impl TrackerFixture {
 }
 
 pub(crate) fn tool(name: &str) -> Arc<Tool> {
-    TestTool::new(name).build(Script::new([]))
+    TestTool::new(name).build(ScriptedExecutor::new([]))
 }
 
-pub(crate) fn fails(kind: ErrorKind) -> Step {
-    Step::FailSent(ToolError::new(kind, "it does not work"))
+pub(crate) fn fails(kind: ErrorKind) -> ScriptStep {
+    ScriptStep::FailSent(ToolError::new(kind, "it does not work"))
 }
 
-pub(crate) fn takes(seconds: u64) -> Step {
-    Step::After(Duration::from_secs(seconds), json!(1))
+pub(crate) fn takes(seconds: u64) -> ScriptStep {
+    ScriptStep::After(Duration::from_secs(seconds), json!(1))
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn a_failure_in_the_tools_own_words_is_an_answer_and_is_counted_apart() {
     let (fixture, tool) = (TrackerFixture::new(), tool("weather"));
     let mut reply = Reply::value(json!("no such city").into());
     reply.is_error = true;
-    fixture.calls(&tool, 3, &Step::Reply(reply)).await;
+    fixture.calls(&tool, 3, &ScriptStep::Reply(reply)).await;
     let report = fixture.report(&tool);
     assert_eq!((report.n_calls, report.n_failures, report.n_reported), (3, 0, 3));
     assert_eq!(report.status, HealthStatus::Healthy);
@@ -116,7 +116,7 @@ async fn a_call_that_was_given_up_counts_only_if_the_tool_had_its_time() {
     let (fixture, tool) = (TrackerFixture::new(), tool("weather"));
     for (seconds, n_expected) in [(5, 0), (26, 0), (28, 1)] {
         fixture
-            .call(&tool, Step::Hang(true), Duration::from_secs(seconds))
+            .call(&tool, ScriptStep::Hang(true), Duration::from_secs(seconds))
             .await;
         assert_eq!(
             fixture.report(&tool).n_failures,
@@ -125,7 +125,7 @@ async fn a_call_that_was_given_up_counts_only_if_the_tool_had_its_time() {
         );
     }
     fixture
-        .call(&tool, Step::Hang(false), Duration::from_secs(29))
+        .call(&tool, ScriptStep::Hang(false), Duration::from_secs(29))
         .await;
     assert_eq!(fixture.report(&tool).n_failures, 1, "it never got there");
 }
@@ -135,7 +135,7 @@ async fn what_was_five_minutes_ago_is_forgotten() {
     let (fixture, tool) = (TrackerFixture::new(), tool("weather"));
     fixture.calls(&tool, 10, &fails(ErrorKind::Unavailable)).await;
     advance(Duration::from_secs(269)).await;
-    fixture.calls(&tool, 10, &Step::Echo).await;
+    fixture.calls(&tool, 10, &ScriptStep::Echo).await;
     assert_eq!(
         fixture.report(&tool).status,
         HealthStatus::Unhealthy,
@@ -161,7 +161,7 @@ async fn another_window_keeps_what_is_within_it() {
     assert_eq!(fixture.tracker.window(), Duration::from_secs(3600));
     assert_eq!(fixture.report(&tool), before, "all of it is within an hour");
     advance(Duration::from_secs(400)).await;
-    fixture.calls(&tool, 1, &Step::Echo).await;
+    fixture.calls(&tool, 1, &ScriptStep::Echo).await;
     assert_eq!(
         fixture.report(&tool).n_calls,
         9,
@@ -189,10 +189,10 @@ async fn a_shorter_window_forgets_what_is_older() {
 async fn one_broken_tool_does_not_make_its_server_ill() {
     let fixture = TrackerFixture::new();
     let upstream = Arc::new(UpstreamState::new("files"));
-    let of_server = |name| TestTool::new(name).upstream(&upstream).build(Script::new([]));
+    let of_server = |name| TestTool::new(name).upstream(&upstream).build(ScriptedExecutor::new([]));
     let (broken, sound) = (of_server("broken"), of_server("sound"));
     fixture.calls(&broken, 10, &fails(ErrorKind::UpstreamError)).await;
-    fixture.calls(&sound, 10, &Step::Echo).await;
+    fixture.calls(&sound, 10, &ScriptStep::Echo).await;
     assert_eq!(fixture.report(&broken).status, HealthStatus::Unhealthy);
     let server = fixture.tracker.upstream("files");
     assert_eq!((server.n_calls, server.status), (20, HealthStatus::Healthy));
@@ -208,15 +208,15 @@ async fn a_reload_keeps_the_figures_and_a_tool_that_goes_takes_them_with_it() {
         let mut tool = TestTool::new("weather");
         tool.descriptor.description = description.to_owned();
         tool.state = Some(state.clone());
-        tool.build(Script::new([]))
+        tool.build(ScriptedExecutor::new([]))
     };
     let (before, after) = (snapshot("one"), snapshot("another"));
-    fixture.calls(&before, 2, &Step::Echo).await;
-    fixture.calls(&after, 1, &Step::Echo).await;
+    fixture.calls(&before, 2, &ScriptStep::Echo).await;
+    fixture.calls(&after, 1, &ScriptStep::Echo).await;
     assert_eq!(fixture.tracker.tool("weather").n_calls, 3);
     // A second tracker over the same state, as after a reload that changed more.
     let (another, name) = (TrackerFixture::new(), AlertSubject::Tool("weather".into()));
-    another.calls(&after, 1, &Step::Echo).await;
+    another.calls(&after, 1, &ScriptStep::Echo).await;
     assert_eq!(another.tracker.report(&name).unwrap().n_calls, 4);
     drop((before, after, state));
     assert_eq!(fixture.tracker.report(&name), None);

@@ -13,7 +13,7 @@ use tool_core::{
 };
 use tool_observe::{AlertLog, BreakerLog, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 use tracing::{Level, instrument::WithSubscriber};
 
 #[derive(Clone, Default)]
@@ -31,7 +31,7 @@ impl io::Write for Buffer {
 }
 
 /// Runs a call with these arguments and returns its log lines at a level.
-async fn logged(level: Level, arguments: Value, step: Step) -> Vec<Value> {
+async fn logged(level: Level, arguments: Value, step: ScriptStep) -> Vec<Value> {
     let buffer = Buffer::default();
     let to = buffer.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -40,7 +40,7 @@ async fn logged(level: Level, arguments: Value, step: Step) -> Vec<Value> {
         .json()
         .flatten_event(true)
         .finish();
-    let script = Script::new([step]);
+    let script = ScriptedExecutor::new([step]);
     let stack = Layers::outermost(WatchLayer::default())
         .then(WatchAttemptLayer::default())
         .around(script.clone());
@@ -97,7 +97,7 @@ fn messages(lines: &[Value]) -> Vec<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn at_info_start_and_end_are_logged_without_arguments() {
-    let lines = logged(Level::INFO, json!({"city": "Oslo"}), Step::Echo).await;
+    let lines = logged(Level::INFO, json!({"city": "Oslo"}), ScriptStep::Echo).await;
     assert_eq!(messages(&lines), ["started", "answered"]);
     for line in &lines {
         assert_eq!(line["span"]["tool"], "echo");
@@ -112,7 +112,7 @@ async fn at_info_start_and_end_are_logged_without_arguments() {
 #[tokio::test(start_paused = true)]
 async fn at_debug_arguments_are_logged_without_secrets() {
     let arguments = json!({"city": "Oslo", "auth": {"apiKey": "hunter2"}, "list": [{"password": "hunter2"}]});
-    let lines = logged(Level::DEBUG, arguments, Step::Value(json!({"token": "hunter2"}))).await;
+    let lines = logged(Level::DEBUG, arguments, ScriptStep::Value(json!({"token": "hunter2"}))).await;
     assert_eq!(
         lines[0]["input"],
         r#"{"city":"Oslo","auth":"[hidden]","list":[{"password":"[hidden]"}]}"#
@@ -126,7 +126,7 @@ async fn a_failure_is_logged_for_whoever_reads_warnings_alone() {
         ErrorKind::Unavailable,
         "nobody answers\n2026 INFO forged \u{1b}[31m",
     );
-    let lines = logged(Level::WARN, json!({}), Step::Fail(error.clone())).await;
+    let lines = logged(Level::WARN, json!({}), ScriptStep::Fail(error.clone())).await;
     assert_eq!(
         messages(&lines),
         [r"failed: nobody answers\n2026 INFO forged \u{1b}[31m"]
@@ -134,7 +134,7 @@ async fn a_failure_is_logged_for_whoever_reads_warnings_alone() {
     assert_eq!(lines[0]["tool"], "echo");
     assert_eq!(lines[0]["correlation_id"], "00000000000000000000000000000007");
     assert_eq!(lines[0]["kind"], "unavailable");
-    let lines = logged(Level::DEBUG, json!({}), Step::Fail(error)).await;
+    let lines = logged(Level::DEBUG, json!({}), ScriptStep::Fail(error)).await;
     assert_eq!(lines[1]["attempt"], 1, "{lines:?}");
 }
 
@@ -144,7 +144,7 @@ async fn a_failure_is_logged_with_addresses_and_without_credentials() {
         ErrorKind::Unavailable,
         "https://ada:hunter2@10.1.2.3/v1 refused Authorization: Bearer hunter2.A1",
     );
-    let lines = logged(Level::DEBUG, json!({}), Step::Fail(error)).await;
+    let lines = logged(Level::DEBUG, json!({}), ScriptStep::Fail(error)).await;
     let said = "failed: https://[redacted]@10.1.2.3/v1 refused Authorization: Bearer [redacted]";
     assert_eq!(messages(&lines)[1..], [format!("attempt {said}").as_str(), said]);
 }
@@ -161,7 +161,7 @@ fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
     let mut tool = TestTool::new("t");
     tool.upstream = Some(Arc::new(UpstreamState::new("files")));
     let cx = &call(
-        tool.build(Script::new([])),
+        tool.build(ScriptedExecutor::new([])),
         json!({}),
         Arc::new(TokioClock::new()),
     );

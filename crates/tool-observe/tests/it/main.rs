@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, Observers, ToolError};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 /// Observer that records a line of text for each event.
 #[derive(Default)]
@@ -60,7 +60,7 @@ fn ending(result: Option<&Result<tool_core::Outcome, ToolError>>) -> String {
     }
 }
 
-fn watched(script: &Script) -> (impl Invoke, Arc<EventRecorder>, CallContext) {
+fn watched(script: &ScriptedExecutor) -> (impl Invoke, Arc<EventRecorder>, CallContext) {
     let recorder = Arc::new(EventRecorder::default());
     let observers: Observers = [recorder.clone() as Arc<dyn Observe>].into_iter().collect();
     let stack = Layers::outermost(WatchLayer::new(observers.clone()))
@@ -76,7 +76,7 @@ fn watched(script: &Script) -> (impl Invoke, Arc<EventRecorder>, CallContext) {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_told_from_start_to_end() {
-    let script = Script::new([Step::After(Duration::from_secs(2), json!(1))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_secs(2), json!(1))]);
     let (stack, recorder, mut cx) = watched(&script);
     stack.invoke(&mut cx).await.unwrap();
     assert_eq!(
@@ -91,7 +91,7 @@ async fn a_call_is_told_from_start_to_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_told_with_its_kind() {
-    let script = Script::new([Step::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
     let (stack, recorder, mut cx) = watched(&script);
     stack.invoke(&mut cx).await.unwrap_err();
     assert_eq!(
@@ -106,7 +106,7 @@ async fn a_failure_is_told_with_its_kind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_told_as_well() {
-    let script = Script::new([Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
     let (stack, recorder, mut cx) = watched(&script);
     timeout(Duration::from_secs(3), stack.invoke(&mut cx))
         .await

@@ -12,12 +12,12 @@ use tool_core::{
 };
 use tool_observe::{Gauge, Metrics, SEMANTIC_CONVENTIONS, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 /// Makes a call that `metrics` counts.
-async fn run(metrics: &Arc<Metrics>, name: &str, step: Step) {
+async fn run(metrics: &Arc<Metrics>, name: &str, step: ScriptStep) {
     let observers: Observers = [metrics.clone() as Arc<dyn Observe>].into_iter().collect();
-    let script = Script::new([step]);
+    let script = ScriptedExecutor::new([step]);
     let stack = Layers::outermost(WatchLayer::new(observers.clone()))
         .then(WatchAttemptLayer::new(observers))
         .around(script.clone());
@@ -37,14 +37,14 @@ fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn calls_and_attempts_are_counted_by_tool_and_outcome() {
     let metrics = Arc::new(Metrics::new());
-    run(&metrics, "a", Step::After(Duration::from_millis(15), json!({}))).await;
+    run(&metrics, "a", ScriptStep::After(Duration::from_millis(15), json!({}))).await;
     run(
         &metrics,
         "a",
-        Step::Fail(ToolError::new(ErrorKind::Timeout, "late")),
+        ScriptStep::Fail(ToolError::new(ErrorKind::Timeout, "late")),
     )
     .await;
-    run(&metrics, "b", Step::Echo).await;
+    run(&metrics, "b", ScriptStep::Echo).await;
     assert_eq!(
         lines(&metrics, "toolplane_calls_total{"),
         [
@@ -84,7 +84,7 @@ async fn what_layers_tell_is_counted() {
     let mut tool = TestTool::new("t");
     tool.state = Some(Arc::new(ToolState::new(Some(upstream))));
     let cx = &call(
-        tool.build(Script::new([])),
+        tool.build(ScriptedExecutor::new([])),
         json!({}),
         Arc::new(TokioClock::new()),
     );
@@ -100,7 +100,7 @@ async fn what_layers_tell_is_counted() {
         Event::HedgeWon { cx },
         Event::RateLimited { cx, scope },
         Event::Shed { cx, scope },
-        Event::HeldBack {
+        Event::BreakerRejected {
             cx,
             scope: Scope::Upstream,
         },
@@ -175,7 +175,7 @@ async fn what_layers_tell_is_counted() {
     let breaker = || lines(&metrics, "toolplane_breaker_state{");
     metrics.observe(&Event::CallStarted { cx });
     assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 2"#]);
-    let other = TestTool::new("t").build(Script::new([]));
+    let other = TestTool::new("t").build(ScriptedExecutor::new([]));
     let other = &call(other, json!({}), Arc::new(TokioClock::new()));
     metrics.observe(&Event::CallStarted { cx: other });
     assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 0"#]);
@@ -188,7 +188,7 @@ fn the_state_of_a_breaker_goes_with_what_it_is_of() {
     let mut tool = TestTool::new("t");
     tool.upstream = Some(Arc::new(UpstreamState::new("files")));
     let cx = call(
-        tool.build(Script::new([])),
+        tool.build(ScriptedExecutor::new([])),
         json!({}),
         Arc::new(TokioClock::new()),
     );
@@ -287,9 +287,9 @@ fn no_subject_of_alerts_makes_more_series_than_there_is_room_for() {
 async fn no_name_makes_more_series_than_there_is_room_for() {
     let metrics = Arc::new(Metrics::new());
     for n in 0..1005 {
-        run(&metrics, &format!("t{n}"), Step::Echo).await;
+        run(&metrics, &format!("t{n}"), ScriptStep::Echo).await;
     }
-    run(&metrics, "t7", Step::Echo).await;
+    run(&metrics, "t7", ScriptStep::Echo).await;
     assert_eq!(lines(&metrics, "toolplane_calls_total{").len(), 1001);
     assert_eq!(
         lines(&metrics, r#"toolplane_calls_total{tool="other""#),

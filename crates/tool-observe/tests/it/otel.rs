@@ -17,7 +17,7 @@ use tool_core::{
 };
 use tool_observe::{Tracer, WatchAttemptLayer, WatchLayer, trace_id_of_call};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -28,7 +28,7 @@ struct Host {
 
 /// Tool that makes a span of its own and sets the received trace context as its attribute.
 struct Instrumented<'a> {
-    script: &'a Script,
+    script: &'a ScriptedExecutor,
     host: &'a Host,
 }
 
@@ -54,7 +54,7 @@ impl Host {
         Self { exporter, provider }
     }
 
-    async fn run(&self, script: &Script, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+    async fn run(&self, script: &ScriptedExecutor, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let tracer = Tracer::from_provider(&self.provider);
         let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(tracer.clone())))
             .then(WatchAttemptLayer::default().with_tracer(Some(tracer)))
@@ -68,7 +68,7 @@ impl Host {
     }
 }
 
-fn context(script: &Script) -> CallContext {
+fn context(script: &ScriptedExecutor) -> CallContext {
     let tool = TestTool::new("echo").build(script.clone());
     call(tool, json!({}), Arc::new(TokioClock::new()))
 }
@@ -81,7 +81,7 @@ fn attribute(span: &SpanData, key: &str) -> Option<Value> {
 #[tokio::test(start_paused = true)]
 async fn spans_hang_below_the_active_span_and_those_of_the_tool_below_them() {
     let host = Host::new(Sampler::AlwaysOn);
-    let script = Script::new([Step::After(Duration::from_secs(2), json!(1))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_secs(2), json!(1))]);
     let mut cx = context(&script);
     let request = host.provider.tracer("host").start("request");
     let context = Context::current_with_span(request);
@@ -107,7 +107,7 @@ async fn spans_hang_below_the_active_span_and_those_of_the_tool_below_them() {
 #[tokio::test(start_paused = true)]
 async fn a_span_says_what_was_called_and_how_it_ended() {
     let host = Host::new(Sampler::AlwaysOn);
-    let script = Script::new([Step::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
     let mut cx = context(&script);
     cx.trace = TraceContext::parse(PARENT, Some("vendor=1"));
     host.run(&script, &mut cx).await.unwrap_err();
@@ -127,7 +127,7 @@ async fn a_span_says_what_was_called_and_how_it_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_ends_its_spans() {
     let host = Host::new(Sampler::AlwaysOn);
-    let script = Script::new([Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
     let mut cx = context(&script);
     let ran = timeout(Duration::from_secs(3), host.run(&script, &mut cx));
     ran.await.unwrap_err();
@@ -140,11 +140,11 @@ async fn a_dropped_call_ends_its_spans() {
 #[tokio::test(start_paused = true)]
 async fn what_the_host_does_not_sample_is_not_exported_and_the_tool_hears_so() {
     let host = Host::new(Sampler::AlwaysOff);
-    let script = Script::new([Step::After(Duration::ZERO, json!(1))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(Duration::ZERO, json!(1))]);
     let mut cx = context(&script);
     let seen = Arc::new(std::sync::Mutex::new(None));
     let tracer = Tracer::from_provider(&host.provider);
-    struct TraceRecorder(Arc<std::sync::Mutex<Option<TraceContext>>>, Script);
+    struct TraceRecorder(Arc<std::sync::Mutex<Option<TraceContext>>>, ScriptedExecutor);
     impl Invoke for TraceRecorder {
         async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
             *self.0.lock().unwrap() = cx.trace.clone();
@@ -221,7 +221,7 @@ impl Invoke for RetryEvents {
         for _ in 0..33 {
             let pause = Duration::from_millis(1500);
             let error = &error;
-            cx.observers.tell(&Event::Retried { cx, error, pause });
+            cx.observers.emit(&Event::Retried { cx, error, pause });
         }
         Err(error)
     }
@@ -232,7 +232,7 @@ async fn the_events_of_a_call_are_in_its_span_up_to_a_number() {
     let host = Host::new(Sampler::AlwaysOn);
     let tracer = Tracer::from_provider(&host.provider);
     let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(tracer))).around(RetryEvents);
-    let mut cx = context(&Script::new([]));
+    let mut cx = context(&ScriptedExecutor::new([]));
     cx.origin.client = Some(ClientKey::Principal("p".into()));
     stack.invoke(&mut cx).await.unwrap_err();
     let span = host.span("tools/call echo");
@@ -272,7 +272,7 @@ async fn an_id_generator_of_the_host_knows_the_correlation_id() {
         .with_id_generator(CallIds::default())
         .build();
     let host = Host { exporter, provider };
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(&script);
     cx.correlation_id = CorrelationId(7 << 64 | 5);
     host.run(&script, &mut cx).await.unwrap();

@@ -10,7 +10,7 @@ use serde_json::json;
 use tool_core::{ErrorKind, Invoke, Layers, Observe, Observers, ToolError};
 use tool_observe::{Gauge, Metrics, OtelMetrics, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 struct Host {
     exporter: InMemoryMetricExporter,
@@ -75,9 +75,9 @@ fn lines<T: std::fmt::Display + Copy>(name: &str, data: &MetricData<T>) -> Vec<S
     }
 }
 
-async fn run(observer: &Arc<OtelMetrics>, clock: &Arc<TokioClock>, step: Step) {
+async fn run(observer: &Arc<OtelMetrics>, clock: &Arc<TokioClock>, step: ScriptStep) {
     let observers: Observers = [observer.clone() as Arc<dyn Observe>].into_iter().collect();
-    let script = Script::new([step]);
+    let script = ScriptedExecutor::new([step]);
     let stack = Layers::outermost(WatchLayer::new(observers.clone()))
         .then(WatchAttemptLayer::new(observers))
         .around(script.clone());
@@ -94,11 +94,11 @@ async fn calls_reach_the_meter_of_the_host() {
     let (host, clock) = (Host::new(), Arc::new(TokioClock::new()));
     let metrics = Arc::new(Metrics::new());
     let observer = Arc::new(OtelMetrics::from_provider(metrics.clone(), &host.provider));
-    run(&observer, &clock, Step::After(Duration::from_secs(2), json!({}))).await;
+    run(&observer, &clock, ScriptStep::After(Duration::from_secs(2), json!({}))).await;
     run(
         &observer,
         &clock,
-        Step::Fail(ToolError::new(ErrorKind::Timeout, "late")),
+        ScriptStep::Fail(ToolError::new(ErrorKind::Timeout, "late")),
     )
     .await;
     let points = host.points();
@@ -125,7 +125,7 @@ async fn a_figure_that_is_added_later_is_exported_too() {
     let (host, clock) = (Host::new(), Arc::new(TokioClock::new()));
     let metrics = Arc::new(Metrics::new());
     let observer = Arc::new(OtelMetrics::from_provider(metrics.clone(), &host.provider));
-    run(&observer, &clock, Step::Echo).await;
+    run(&observer, &clock, ScriptStep::Echo).await;
     metrics.add_gauge(Gauge {
         name: "toolplane_seats",
         help: "Seats.",
@@ -133,7 +133,7 @@ async fn a_figure_that_is_added_later_is_exported_too() {
         read: Box::new(|| vec![("a".to_owned(), 7.0)]),
     });
     tokio::time::advance(Duration::from_secs(1)).await;
-    run(&observer, &clock, Step::Echo).await;
+    run(&observer, &clock, ScriptStep::Echo).await;
     let points = host.points();
     let seats = "toolplane.seats  {room=a} 7";
     assert!(points.iter().any(|point| point == seats), "{points:#?}");

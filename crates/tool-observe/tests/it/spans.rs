@@ -15,7 +15,7 @@ use tool_observe::{
     AttributeValue, EndedSpan, Sampler, SpanEvent, SpanProcessor, Tracer, WatchAttemptLayer, WatchLayer,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -70,7 +70,7 @@ impl SpanProcessor for SpanRecorder {
 }
 
 /// Tool that returns the trace context it receives.
-struct TraceEcho(Script);
+struct TraceEcho(ScriptedExecutor);
 
 impl Invoke for TraceEcho {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
@@ -83,16 +83,16 @@ impl Invoke for TraceEcho {
 struct Fixture {
     recorder: Arc<SpanRecorder>,
     tracer: Tracer,
-    script: Script,
+    script: ScriptedExecutor,
 }
 
 impl Fixture {
-    fn new(sampler: Sampler, steps: impl IntoIterator<Item = Step>) -> Self {
+    fn new(sampler: Sampler, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let recorder = Arc::new(SpanRecorder::default());
         Self {
             tracer: Tracer::new(sampler, recorder.clone()),
             recorder,
-            script: Script::new(steps),
+            script: ScriptedExecutor::new(steps),
         }
     }
 
@@ -125,7 +125,7 @@ fn received_trace(outcome: &Outcome) -> Option<TraceContext> {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::After(Duration::from_secs(2), json!({}))]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::After(Duration::from_secs(2), json!({}))]);
     let mut cx = fixture.call(Some(PARENT));
     let outcome = fixture.run(&mut cx).await.unwrap();
     let [attempt, call] = &fixture.spans()[..] else {
@@ -160,7 +160,7 @@ async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
 #[tokio::test(start_paused = true)]
 async fn spans_say_what_was_called_and_how_it_ended() {
     let down = ToolError::new(ErrorKind::Unavailable, "nobody answers");
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Fail(down)]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Fail(down)]);
     fixture.run(&mut fixture.call(None)).await.unwrap_err();
     let spans = fixture.spans();
     let attributes: Vec<Vec<_>> = spans
@@ -212,7 +212,7 @@ async fn spans_say_what_was_called_and_how_it_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_span_says_addresses_and_no_credentials() {
     let down = ToolError::new(ErrorKind::Unavailable, "10.1.2.3:80 refused api_key=hunter2");
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Fail(down)]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Fail(down)]);
     fixture.run(&mut fixture.call(None)).await.unwrap_err();
     for span in fixture.spans() {
         assert_eq!(
@@ -239,7 +239,7 @@ impl Backend for Served {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_in_the_words_of_mcp_where_that_is_spoken() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
     let tool = TestTool::new("echo").build_on(Served);
     let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
     fixture.run(&mut cx).await.unwrap();
@@ -250,7 +250,7 @@ async fn an_attempt_is_in_the_words_of_mcp_where_that_is_spoken() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_has_its_spans() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Hang(true)]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Hang(true)]);
     let mut cx = fixture.call(None);
     timeout(Duration::from_secs(3), fixture.run(&mut cx))
         .await
@@ -277,7 +277,7 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
         (never, Some(PARENT)),
         (never, None),
     ] {
-        let fixture = Fixture::new(sampler, [Step::Echo]);
+        let fixture = Fixture::new(sampler, [ScriptStep::Echo]);
         let outcome = fixture.run(&mut fixture.call(parent)).await.unwrap();
         assert!(fixture.spans().is_empty());
         assert!(!received_trace(&outcome).unwrap().is_sampled());
@@ -286,7 +286,7 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
         ratio: 1.0,
         is_parent_based: false,
     };
-    let fixture = Fixture::new(always, [Step::Echo]);
+    let fixture = Fixture::new(always, [ScriptStep::Echo]);
     fixture.run(&mut fixture.call(Some(&unsampled))).await.unwrap();
     assert_eq!(fixture.spans().len(), 2);
 }
@@ -297,7 +297,7 @@ async fn a_share_of_traces_is_sampled_as_a_whole() {
         ratio: 0.1,
         is_parent_based: true,
     };
-    let fixture = Fixture::new(tenth, [Step::Echo]);
+    let fixture = Fixture::new(tenth, [ScriptStep::Echo]);
     for n in 0..1000_u64 {
         let mut cx = fixture.call(None);
         // Uniform over the range of the last 64 bits.
@@ -325,7 +325,7 @@ impl<S: Invoke> Invoke for Refusal<S> {
         for _ in 0..self.0 {
             sleep(Duration::from_millis(5)).await;
             let scope = Scope::Upstream;
-            cx.observers.tell(&Event::HeldBack { cx, scope });
+            cx.observers.emit(&Event::BreakerRejected { cx, scope });
         }
         assert!(!cx.observers.is_empty() || !cx.trace.as_ref().unwrap().is_sampled());
         self.1.invoke(cx).await
@@ -336,7 +336,7 @@ impl<S: Invoke> Invoke for Refusal<S> {
 async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
     let unsampled = PARENT.replace("-01", "-00");
     for (n_events, n_kept, n_more) in [(0, 0, 0), (3, 3, 0), (40, 32, 8)] {
-        let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+        let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
         let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(fixture.tracer.clone())))
             .then(RefusalLayer(n_events))
             .then(WatchAttemptLayer::default().with_tracer(Some(fixture.tracer.clone())))
@@ -364,7 +364,7 @@ async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_tracer_the_callers_trace_is_passed_on() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
     let stack = Layers::outermost(WatchLayer::default())
         .then(WatchAttemptLayer::default())
         .around(TraceEcho(fixture.script.clone()));

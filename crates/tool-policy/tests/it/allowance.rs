@@ -17,30 +17,30 @@ use tool_core::{
     HedgeSettings, InputRequest, Invoke, Layer, Metadata, Mode, Outcome, PendingCall, Reply, Settings,
     Target, ToolError, Trust,
 };
-use tool_policy::{CallLimits, Micros, Quota, QuotaLayer, Rules};
+use tool_policy::{QuotaLimits, MicroDollars, Quota, QuotaLayer, Rules};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 /// The layer around a scripted tool.
 struct Bench {
-    stack: Quota<Script>,
-    script: Script,
+    stack: Quota<ScriptedExecutor>,
+    script: ScriptedExecutor,
     clock: Arc<dyn Clock>,
 }
 
-fn limits(change: impl FnOnce(&mut CallLimits)) -> Rules {
+fn limits(change: impl FnOnce(&mut QuotaLimits)) -> Rules {
     let mut rules = Rules::default();
     change(&mut rules.limits);
     rules
 }
 
 impl Bench {
-    fn new(change: impl FnOnce(&mut CallLimits)) -> Self {
-        Self::with([Step::Echo], change)
+    fn new(change: impl FnOnce(&mut QuotaLimits)) -> Self {
+        Self::with([ScriptStep::Echo], change)
     }
 
-    fn with(steps: impl IntoIterator<Item = Step>, change: impl FnOnce(&mut CallLimits)) -> Self {
-        let script = Script::new(steps);
+    fn with(steps: impl IntoIterator<Item = ScriptStep>, change: impl FnOnce(&mut QuotaLimits)) -> Self {
+        let script = ScriptedExecutor::new(steps);
         Self {
             stack: QuotaLayer::new(limits(change)).layer(script.clone()),
             script,
@@ -189,8 +189,8 @@ async fn the_same_call_is_made_no_more_often_than_is_said() {
 #[tokio::test]
 async fn what_calls_cost_is_summed_exactly() {
     let bench = Bench::new(|limits| {
-        limits.cost_per_turn = Some(Micros::from_dollars(0.3));
-        limits.cost_per_conversation = Some(Micros::from_dollars(0.5));
+        limits.cost_per_turn = Some(MicroDollars::from_dollars(0.3));
+        limits.cost_per_conversation = Some(MicroDollars::from_dollars(0.5));
     });
     let context = |cost: Option<f64>, trust: Trust, turn: u32| {
         let mut tool = TestTool::new("search").metadata(Metadata {
@@ -241,10 +241,10 @@ fn dollars_become_whole_millionths() {
         (12.345, 12_345_000, "12.345"),
         (1e300, u64::MAX, "18446744073709.551615"),
     ] {
-        let amount = Micros::from_dollars(dollars);
+        let amount = MicroDollars::from_dollars(dollars);
         assert_eq!(
             (amount, amount.to_string().as_str()),
-            (Micros(micros), shown),
+            (MicroDollars(micros), shown),
             "{dollars}"
         );
     }
@@ -310,7 +310,7 @@ async fn what_is_not_made_is_not_counted() {
     for (ended, counts) in cases {
         let shown = format!("{ended:?}");
         let bench = Bench::new(|_| {});
-        let change = |limits: &mut CallLimits| {
+        let change = |limits: &mut QuotaLimits| {
             limits.calls_per_turn = Some(1);
             limits.identical_calls = Some(1);
             limits.calls_per_conversation = Some(1);
@@ -362,7 +362,7 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let mut tool = TestTool::new("search");
         change(&mut tool.settings);
-        let tool = tool.build(Script::new([Step::Echo]));
+        let tool = tool.build(ScriptedExecutor::new([ScriptStep::Echo]));
         let context = || {
             let mut cx = call(tool.clone(), json!({}), clock.clone());
             cx.extras.meta = Some(RawJson::from(of("a", 1)));

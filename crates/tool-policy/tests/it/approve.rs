@@ -12,7 +12,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError,
+    ApprovalListener, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError,
     Asker, BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer,
     Mode, Outcome, Pattern, Question, Resume, Tool, ToolError,
 };
@@ -21,7 +21,7 @@ use tool_policy::{
     Rules, SharedRules,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const SOUND: &str = "no test panics with it";
 const JSON: &str = "a test writes JSON";
@@ -29,8 +29,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The layer around a scripted tool, with everything that it reaches.
 struct Bench {
-    stack: Approval<Script>,
-    script: Script,
+    stack: Approval<ScriptedExecutor>,
+    script: ScriptedExecutor,
     desk: ApprovalDesk,
     clock: Arc<dyn Clock>,
     news: Arc<News>,
@@ -40,7 +40,7 @@ struct Bench {
 #[derive(Default)]
 struct News(Mutex<Vec<String>>);
 
-impl ApprovalNews for News {
+impl ApprovalListener for News {
     fn told(&self, approval: &ApprovalRecord) {
         let mut news = self.0.lock().expect(SOUND);
         news.push(format!("{} {}", approval.state.as_str(), approval.call.tool));
@@ -61,14 +61,14 @@ fn rules(change: impl FnOnce(&mut ApprovalRules)) -> Rules {
 
 impl Bench {
     fn new() -> Self {
-        Self::with(rules(|_| {}), Arc::new(MemoryApprovals::default()), [Step::Echo])
+        Self::with(rules(|_| {}), Arc::new(MemoryApprovals::default()), [ScriptStep::Echo])
     }
 
-    fn with(rules: Rules, store: Arc<dyn Approvals>, steps: impl IntoIterator<Item = Step>) -> Self {
+    fn with(rules: Rules, store: Arc<dyn Approvals>, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let news = Arc::new(News::default());
         let desk = ApprovalDesk::new(store, [news.clone() as _], clock.clone());
-        let script = Script::new(steps);
+        let script = ScriptedExecutor::new(steps);
         Self {
             stack: ApprovalLayer::new(rules, desk.clone()).layer(script.clone()),
             script,
@@ -285,12 +285,12 @@ async fn an_approval_is_good_for_the_very_call_that_it_was_given_for() {
 #[tokio::test]
 async fn an_approval_from_before_the_policy_changed_is_good_for_nothing() {
     let store = Arc::new(MemoryApprovals::default());
-    let before = Bench::with(rules(|_| {}), store.clone(), [Step::Echo]);
+    let before = Bench::with(rules(|_| {}), store.clone(), [ScriptStep::Echo]);
     let handle = before.pending(5).await;
     before.decide(&handle, ApprovalVerdict::Approve).await;
     let mut changed = rules(|_| {});
     changed.blocklist = vec![Pattern::new("other")];
-    let after = Bench::with(changed, store, [Step::Echo]);
+    let after = Bench::with(changed, store, [ScriptStep::Echo]);
     let mut cx = with_handle(after.context(&after.tool(), json!({"amount": 5})), &handle);
     let error = after.call(&mut cx).await.expect_err("it is refused");
     assert_eq!(error.kind(), ErrorKind::Denied);
@@ -348,7 +348,7 @@ async fn whoever_asks_must_not_decide_where_another_must() {
     let bench = Bench::with(
         rules(|approval| approval.separate_approver = true),
         Arc::new(MemoryApprovals::default()),
-        [Step::Echo],
+        [ScriptStep::Echo],
     );
     let client = Arc::new(Client::that_says(
         r#"{"action":"accept","content":{"approve":true}}"#,
@@ -697,7 +697,7 @@ async fn an_approval_is_kept_as_long_as_its_call_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_that_is_given_back_is_none_for_longer() {
-    let fails = Step::Fail(ToolError::new(ErrorKind::RateLimited, "it failed"));
+    let fails = ScriptStep::Fail(ToolError::new(ErrorKind::RateLimited, "it failed"));
     let bench = Bench::with(rules(|_| {}), Arc::new(MemoryApprovals::default()), [fails]);
     let handle = bench.pending(5).await;
     bench.decide(&handle, ApprovalVerdict::Approve).await;
@@ -712,13 +712,13 @@ async fn an_approval_that_is_given_back_is_none_for_longer() {
 async fn an_approval_is_given_back_only_when_nothing_was_begun() {
     let error = |kind| ToolError::new(kind, "it failed");
     for (step, is_back) in [
-        (Step::Fail(error(ErrorKind::RateLimited)), true),
-        (Step::FailSent(error(ErrorKind::Timeout)), false),
+        (ScriptStep::Fail(error(ErrorKind::RateLimited)), true),
+        (ScriptStep::FailSent(error(ErrorKind::Timeout)), false),
     ] {
         let bench = Bench::with(
             rules(|_| {}),
             Arc::new(MemoryApprovals::default()),
-            [step, Step::Echo],
+            [step, ScriptStep::Echo],
         );
         let handle = bench.pending(5).await;
         bench.decide(&handle, ApprovalVerdict::Approve).await;
@@ -734,7 +734,7 @@ async fn an_approval_of_a_call_that_was_dropped_is_gone() {
     let bench = Bench::with(
         rules(|_| {}),
         Arc::new(MemoryApprovals::default()),
-        [Step::Hang(true)],
+        [ScriptStep::Hang(true)],
     );
     let handle = bench.pending(5).await;
     bench.decide(&handle, ApprovalVerdict::Approve).await;
@@ -774,7 +774,7 @@ impl Approvals for Broken {
 #[tokio::test(start_paused = true)]
 async fn where_nothing_can_be_kept_nothing_is_approved() {
     let full = || Arc::new(MemoryApprovals::new(3, 2)) as Arc<dyn Approvals>;
-    let bench = Bench::with(rules(|_| {}), full(), [Step::Echo]);
+    let bench = Bench::with(rules(|_| {}), full(), [ScriptStep::Echo]);
     let call = |principal: &'static str, amount: u32| {
         let mut cx = bench.context(&bench.tool(), json!({ "amount": amount }));
         cx.origin.caller = Arc::new(Caller::new(principal));
@@ -805,7 +805,7 @@ async fn where_nothing_can_be_kept_nothing_is_approved() {
         "room again"
     );
 
-    let bench = Bench::with(rules(|_| {}), Arc::new(Broken), [Step::Echo]);
+    let bench = Bench::with(rules(|_| {}), Arc::new(Broken), [ScriptStep::Echo]);
     for mut cx in [
         bench.context(&bench.tool(), json!({})),
         with_handle(bench.context(&bench.tool(), json!({})), "h"),

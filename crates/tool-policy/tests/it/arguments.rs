@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{ArgumentHandling, ErrorKind, Invoke, Layer, Outcome, ToolError};
 use tool_policy::ValidationLayer;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 
 use crate::context;
 
@@ -20,7 +20,7 @@ fn tool(handling: ArgumentHandling) -> TestTool {
 
 /// What the tool was called with, what the caller was told, or why it was not called.
 async fn call(handling: ArgumentHandling, arguments: Value) -> Result<(Value, Option<Value>), ToolError> {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(tool(handling), &script, arguments);
     let outcome = ValidationLayer.layer(script.clone()).invoke(&mut cx).await;
     assert_eq!(script.n_calls(), usize::from(outcome.is_ok()));
@@ -68,7 +68,7 @@ async fn each_handling_does_what_it_says() {
 
 #[tokio::test]
 async fn a_failure_tells_what_was_changed_as_well() {
-    let script = Script::new([Step::Fail(ToolError::new(
+    let script = ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(
         ErrorKind::UpstreamError,
         "no such page",
     ))]);
@@ -88,7 +88,7 @@ async fn a_failure_tells_what_was_changed_as_well() {
 
 #[tokio::test]
 async fn what_does_not_change_keeps_its_own_text() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(tool(ArgumentHandling::Coerce), &script, json!({}));
     let text = r#"{"query" : "\u0061", "limit":"4","id":123456789012345678901234567890 }"#;
     cx.arguments = std::sync::Arc::new(tool_core::Arguments::parse(text).unwrap());
@@ -133,7 +133,7 @@ async fn defaults_are_filled_in_with_coerce_and_by_their_own_setting() {
         (Sanitize, None, true),
         (Sanitize, Some(false), false),
     ] {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         let mut cx = context(tool_with_defaults(handling, setting), &script, bare.clone());
         cx.record_decisions();
         let came = ValidationLayer.layer(script.clone()).invoke(&mut cx).await;
@@ -180,7 +180,7 @@ async fn defaults_are_filled_in_with_coerce_and_by_their_own_setting() {
 
 #[tokio::test]
 async fn strict_arguments_are_refused_though_defaults_are_filled_in() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let tool = tool_with_defaults(ArgumentHandling::Strict, Some(true));
     let mut cx = context(tool, &script, json!({"query": "a", "limit": "3"}));
     let error = ValidationLayer
@@ -201,7 +201,7 @@ async fn arguments_that_fit_are_never_refused_for_their_defaults() {
         "maxProperties": 3,
     }));
     tool.settings.fill_defaults = Some(true);
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(tool, &script, arguments.clone());
     cx.record_decisions();
     ValidationLayer

@@ -13,7 +13,7 @@ use tool_core::{
 };
 use tool_policy::{BreakerLayer, BreakerPeekLayer, Circuit, Verdict};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SETTINGS: BreakerSettings = BreakerSettings {
@@ -180,8 +180,8 @@ fn stack<S: Invoke + 'static>(inner: S) -> impl Invoke + 'static {
 }
 
 /// Calls a tool whose every call fails so, and tells how many arrived of 20.
-async fn arrivals(tool: TestTool, step: Step) -> usize {
-    let script = Script::new([step]);
+async fn arrivals(tool: TestTool, step: ScriptStep) -> usize {
+    let script = ScriptedExecutor::new([step]);
     let (tool, clock) = (tool.build(script.clone()), TokioClock::new());
     let stack = stack(script.clone());
     for _ in 0..20 {
@@ -202,19 +202,19 @@ async fn only_signs_of_illness_count() {
             | ErrorKind::OutcomeUnknown => 5,
             _ => 20,
         };
-        for step in [Step::Fail(error(kind)), Step::FailSent(error(kind))] {
+        for step in [ScriptStep::Fail(error(kind)), ScriptStep::FailSent(error(kind))] {
             assert_eq!(arrivals(guarded("t"), step).await, expected, "{kind}");
         }
-        let fails = Step::Fail(error(kind));
+        let fails = ScriptStep::Fail(error(kind));
         assert_eq!(arrivals(TestTool::new("t"), fails).await, 20, "not configured");
     }
     let failure = Reply::result(raw_json::RawJson::object(), true);
-    assert_eq!(arrivals(guarded("t"), Step::Reply(failure)).await, 20);
+    assert_eq!(arrivals(guarded("t"), ScriptStep::Reply(failure)).await, 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
-    let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);
     let (tool, clock) = (guarded("weather").build(script.clone()), TokioClock::new());
     let stack = stack(script);
     for _ in 0..5 {
@@ -239,9 +239,9 @@ async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
 
 #[tokio::test(start_paused = true)]
 async fn one_probe_of_ten_thousand_calls_is_sent() {
-    let mut steps = vec![Step::Fail(error(ErrorKind::Unavailable)); 5];
-    steps.extend([Step::After(10 * SECOND, json!(1)), Step::Echo]);
-    let script = Script::new(steps);
+    let mut steps = vec![ScriptStep::Fail(error(ErrorKind::Unavailable)); 5];
+    steps.extend([ScriptStep::After(10 * SECOND, json!(1)), ScriptStep::Echo]);
+    let script = ScriptedExecutor::new(steps);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     let stack = Arc::new(stack(script.clone()));
     for _ in 0..5 {
@@ -267,11 +267,11 @@ async fn one_probe_of_ten_thousand_calls_is_sent() {
 /// Probes that fail, are given up, hang for all of their time and succeed, each with ten thousand calls beside it.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_calls_send_one_probe_in_every_round() {
-    let failure = Step::Fail(error(ErrorKind::Unavailable));
+    let failure = ScriptStep::Fail(error(ErrorKind::Unavailable));
     let mut steps = vec![failure.clone(); 5];
-    let answers = Step::After(SECOND / 2, json!(1));
-    steps.extend([failure, Step::Hang(true), Step::Hang(true), answers, Step::Echo]);
-    let script = Script::new(steps);
+    let answers = ScriptStep::After(SECOND / 2, json!(1));
+    steps.extend([failure, ScriptStep::Hang(true), ScriptStep::Hang(true), answers, ScriptStep::Echo]);
+    let script = ScriptedExecutor::new(steps);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     let stack = Arc::new(stack(script.clone()));
     let round = async |patience: Duration| {
@@ -313,9 +313,9 @@ async fn ten_thousand_calls_send_one_probe_in_every_round() {
 
 #[tokio::test(start_paused = true)]
 async fn a_withdrawn_probe_frees_its_place() {
-    let mut steps = vec![Step::Fail(error(ErrorKind::Unavailable)); 5];
-    steps.extend([Step::Hang(true), Step::Echo]);
-    let script = Script::new(steps);
+    let mut steps = vec![ScriptStep::Fail(error(ErrorKind::Unavailable)); 5];
+    steps.extend([ScriptStep::Hang(true), ScriptStep::Echo]);
+    let script = ScriptedExecutor::new(steps);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     let stack = stack(script.clone());
     for _ in 0..5 {
@@ -334,7 +334,7 @@ async fn a_withdrawn_probe_frees_its_place() {
 #[tokio::test(start_paused = true)]
 async fn an_impatient_caller_does_not_count_and_a_hung_tool_does() {
     for (patience, expected) in [(SECOND, 20), (20 * SECOND, 20), (30 * SECOND, 5)] {
-        let script = Script::new([Step::Hang(true)]);
+        let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
         let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
         let stack = stack(script.clone());
         for _ in 0..20 {
@@ -360,10 +360,10 @@ async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_n
     ] {
         let (upstream, clock) = (Arc::new(UpstreamState::new("files")), TokioClock::new());
         let (broken, sound) = (
-            Script::new([Step::FailSent(error(kind))]),
-            Script::new([Step::Echo]),
+            ScriptedExecutor::new([ScriptStep::FailSent(error(kind))]),
+            ScriptedExecutor::new([ScriptStep::Echo]),
         );
-        let tool = |name: &str, script: &Script| {
+        let tool = |name: &str, script: &ScriptedExecutor| {
             let mut tool = guarded(name).upstream(&upstream);
             tool.settings.upstream_breaker.per = BreakerScope::Upstream;
             tool.build(script.clone())
@@ -395,7 +395,7 @@ async fn what_waits_for_a_person_closes_nothing() {
             })))
         }
     }
-    let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);
     let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
     for _ in 0..5 {
         let _ = stack(script.clone()).invoke(&mut context(&tool, clock)).await;
@@ -409,9 +409,9 @@ async fn what_waits_for_a_person_closes_nothing() {
 }
 
 /// Two tools of one upstream, guarded with these settings of their own.
-fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&Script; 2]) -> [Arc<Tool>; 2] {
+fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&ScriptedExecutor; 2]) -> [Arc<Tool>; 2] {
     let upstream = Arc::new(UpstreamState::new("files"));
-    let tool = |name: &str, settings, script: &Script| {
+    let tool = |name: &str, settings, script: &ScriptedExecutor| {
         let mut tool = guarded(name).upstream(&upstream);
         tool.settings.breaker = Some(settings);
         tool.settings.upstream_breaker.per = BreakerScope::Upstream;
@@ -427,8 +427,8 @@ fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&Script; 
 #[tokio::test(start_paused = true)]
 async fn tools_with_different_windows_share_the_counts_of_their_upstream() {
     let (well, ill) = (
-        Script::new([Step::Echo]),
-        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
+        ScriptedExecutor::new([ScriptStep::Echo]),
+        ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
     );
     let settings = |seconds| BreakerSettings {
         max_failures: 100,
@@ -456,8 +456,8 @@ async fn tools_with_different_windows_share_the_counts_of_their_upstream() {
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_sets_for_itself_closes_off_no_other() {
     let (well, ill) = (
-        Script::new([Step::Echo]),
-        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
+        ScriptedExecutor::new([ScriptStep::Echo]),
+        ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
     );
     let once = BreakerSettings {
         max_failures: 1,
@@ -477,10 +477,10 @@ async fn what_a_tool_sets_for_itself_closes_off_no_other() {
 async fn an_upstream_may_have_no_breaker() {
     let (upstream, clock) = (Arc::new(UpstreamState::new("files")), TokioClock::new());
     let (ill, well) = (
-        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
-        Script::new([Step::Echo]),
+        ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
+        ScriptedExecutor::new([ScriptStep::Echo]),
     );
-    let tool = |name: &str, script: &Script| {
+    let tool = |name: &str, script: &ScriptedExecutor| {
         let mut tool = guarded(name).upstream(&upstream);
         tool.settings.upstream_breaker.disabled = true;
         tool.build(script.clone())
@@ -504,11 +504,11 @@ async fn a_tool_that_fails_holds_back_no_other_and_a_dead_upstream_holds_back_al
         ErrorKind::OutcomeUnknown,
     ];
     let steps = kinds.map(|kind| {
-        let answered = Step::FailAnswered(error(kind));
+        let answered = ScriptStep::FailAnswered(error(kind));
         [
             (answered, false),
-            (Step::FailSent(error(kind)), false),
-            (Step::Fail(error(kind)), true),
+            (ScriptStep::FailSent(error(kind)), false),
+            (ScriptStep::Fail(error(kind)), true),
         ]
     });
     for (step, is_dead) in steps.into_iter().flatten() {
@@ -516,7 +516,7 @@ async fn a_tool_that_fails_holds_back_no_other_and_a_dead_upstream_holds_back_al
             Arc::new(UpstreamState::new("https://a.example")),
             TokioClock::new(),
         );
-        let (bad, good) = (Script::new([step.clone()]), Script::new([Step::Echo]));
+        let (bad, good) = (ScriptedExecutor::new([step.clone()]), ScriptedExecutor::new([ScriptStep::Echo]));
         let first = guarded("bad").upstream(&upstream).build(bad.clone());
         let second = guarded("good").upstream(&upstream).build(good.clone());
         for _ in 0..20 {
@@ -541,9 +541,9 @@ async fn a_change_says_from_what_to_what_why_and_for_how_long() {
         }
     }
     let (told, clock) = (Arc::new(Told::default()), TokioClock::new());
-    let mut steps = vec![Step::FailAnswered(error(ErrorKind::UpstreamError)); 6];
-    steps.push(Step::Echo);
-    let script = Script::new(steps);
+    let mut steps = vec![ScriptStep::FailAnswered(error(ErrorKind::UpstreamError)); 6];
+    steps.push(ScriptStep::Echo);
+    let script = ScriptedExecutor::new(steps);
     let tool = guarded("t").build(script.clone());
     let run = async || {
         let mut cx = context(&tool, clock);

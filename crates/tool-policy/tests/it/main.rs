@@ -21,14 +21,14 @@ use tool_core::{
 };
 use tool_policy::{AdmissionLayer, ApprovalRules, ResultValidationLayer, Rules, ValidationLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
-fn context(tool: TestTool, script: &Script, arguments: Value) -> CallContext {
+fn context(tool: TestTool, script: &ScriptedExecutor, arguments: Value) -> CallContext {
     call(tool.build(script.clone()), arguments, Arc::new(TokioClock::new()))
 }
 
 async fn admit(rules: Rules, name: &str, required: &[&str], granted: &[&str]) -> Result<Outcome, ToolError> {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let required = required.iter().map(ToString::to_string).collect();
     let tool = TestTool::new(name).metadata(Metadata {
         required_permissions: required,
@@ -133,7 +133,7 @@ async fn rules_admit_and_refuse() {
 fn a_rule_is_about_the_tool_by_each_of_its_names() {
     let mut tool = TestTool::new("wipe");
     tool.provenance.names = vec!["files__cleanup".into(), "files__delete_file".into()];
-    let tool = tool.build(Script::new([]));
+    let tool = tool.build(ScriptedExecutor::new([]));
     let target = Target::Tool(tool.clone());
     for name in ["wipe", "files__cleanup", "files__delete_*"] {
         let rules = Rules {
@@ -177,7 +177,7 @@ async fn arguments_that_do_not_fit_reach_nothing() {
         (json!({"n": "1"}), false),
         (json!({}), false),
     ] {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         let mut cx = context(
             TestTool::new("count").input(schema.clone()),
             &script,
@@ -218,7 +218,7 @@ async fn results_that_do_not_fit_are_refused_without_their_values() {
         ),
     ];
     for (reply, fits) in cases {
-        let script = Script::new([Step::Reply(reply.clone())]);
+        let script = ScriptedExecutor::new([ScriptStep::Reply(reply.clone())]);
         let mut cx = context(
             TestTool::new("measure").output(schema.clone()),
             &script,
@@ -235,7 +235,7 @@ async fn results_that_do_not_fit_are_refused_without_their_values() {
 
 #[tokio::test]
 async fn a_tool_without_an_output_schema_may_answer_anything() {
-    let script = Script::new([Step::Value(json!([1, 2]))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!([1, 2]))]);
     let mut cx = context(TestTool::new("free"), &script, json!({}));
     assert!(ResultValidationLayer.layer(script).invoke(&mut cx).await.is_ok());
 }
@@ -246,7 +246,7 @@ fn resource(template: &str, uri: &str) -> Target {
     tool.descriptor.feature = Feature::ResourceTemplate;
     tool.descriptor.uri = Some(template.into());
     Target::Resource {
-        resource: tool.build(Script::new([])),
+        resource: tool.build(ScriptedExecutor::new([])),
         uri: uri.into(),
     }
 }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tool_core::{ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError};
 use tool_policy::PartialResultsLayer;
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 async fn run(settings: Option<PartialSettings>, reply: Reply) -> Result<Outcome, ToolError> {
-    let script = Script::new([Step::Reply(reply)]);
+    let script = ScriptedExecutor::new([ScriptStep::Reply(reply)]);
     let mut tool = TestTool::new("search");
     tool.settings.partial = settings;
     let mut cx = call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()));

@@ -10,7 +10,7 @@ use tool_core::{
 };
 use tool_policy::{RateLimit, RateLimitLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -25,14 +25,14 @@ fn per_minute(requests: u32) -> Limit {
 
 /// A stack around an executor that answers at once, and the clock of its calls.
 struct Bench {
-    stack: RateLimit<Script>,
-    script: Script,
+    stack: RateLimit<ScriptedExecutor>,
+    script: ScriptedExecutor,
     clock: Arc<dyn Clock>,
 }
 
 impl Bench {
     fn new(layer: RateLimitLayer) -> Self {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         Self {
             stack: layer.layer(script.clone()),
             script,

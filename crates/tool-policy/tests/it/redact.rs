@@ -9,7 +9,7 @@ use tool_core::{
     Progress, Question, RedactionMode, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
 };
 use tool_policy::{RedactionLayer, Redactor};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 
 use crate::context;
 
@@ -36,8 +36,8 @@ async fn knowing() -> Redactor {
     redactor
 }
 
-async fn came(redactor: Redactor, redaction: RedactionMode, step: Step) -> Result<Outcome, ToolError> {
-    let script = Script::new([step]);
+async fn came(redactor: Redactor, redaction: RedactionMode, step: ScriptStep) -> Result<Outcome, ToolError> {
+    let script = ScriptedExecutor::new([step]);
     let mut tool = TestTool::new("t");
     tool.settings.redaction = redaction;
     let mut cx = context(tool, &script, json!({}));
@@ -46,7 +46,7 @@ async fn came(redactor: Redactor, redaction: RedactionMode, step: Step) -> Resul
 
 async fn shown(redactor: &Redactor, redaction: RedactionMode, result: &str) -> String {
     let reply = Reply::value(RawJson::parse(result.to_owned()).expect("JSON"));
-    let outcome = came(redactor.clone(), redaction, Step::Reply(reply)).await;
+    let outcome = came(redactor.clone(), redaction, ScriptStep::Reply(reply)).await;
     let Ok(Outcome::Reply(reply)) = outcome else {
         panic!("{outcome:?}")
     };
@@ -131,7 +131,7 @@ async fn errors_are_without_them_in_words_and_data() {
         RedactionMode::Credentials,
         RedactionMode::Off,
     ] {
-        let hidden = came(knowing().await, redaction, Step::Fail(error.clone()))
+        let hidden = came(knowing().await, redaction, ScriptStep::Fail(error.clone()))
             .await
             .expect_err("it fails");
         assert_eq!(
@@ -202,7 +202,7 @@ async fn what_is_known_is_bounded_and_new_values_count() {
 #[tokio::test]
 async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_errors() {
     let came = async |redaction, step| {
-        let script = Script::new([step]);
+        let script = ScriptedExecutor::new([step]);
         let mut tool = TestTool::new("t");
         tool.settings.redaction = redaction;
         tool.settings.redact = ["ssn".to_owned()].into();
@@ -214,12 +214,12 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
     };
     let raw = |text: &str| RawJson::parse(text.to_owned()).expect("JSON");
     for redaction in [RedactionMode::Off, RedactionMode::Secrets] {
-        let value = Step::Reply(Reply::value(raw(r#"{"ssn": 1, "n": 1e2}"#)));
+        let value = ScriptStep::Reply(Reply::value(raw(r#"{"ssn": 1, "n": 1e2}"#)));
         let result = raw(r#"{"structuredContent": {"ssn": 1}, "content": []}"#);
         for (step, expected) in [
             (value, r#"{"ssn": "[redacted]", "n": 1e2}"#),
             (
-                Step::Reply(Reply::result(result, false)),
+                ScriptStep::Reply(Reply::result(result, false)),
                 r#"{"structuredContent": {"ssn": "[redacted]"}, "content": []}"#,
             ),
         ] {
@@ -230,7 +230,7 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
             assert_eq!(reply.raw().as_str(), expected);
         }
         let error = ToolError::new(ErrorKind::UpstreamError, "no").with_detail(raw(r#"{"ssn":1}"#));
-        let error = came(redaction, Step::Fail(error)).await.expect_err("it fails");
+        let error = came(redaction, ScriptStep::Fail(error)).await.expect_err("it fails");
         assert_eq!(
             error.detail().map(RawJson::as_str),
             Some(r#"{"ssn":"[redacted]"}"#)
@@ -251,7 +251,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
             r#"{"SSN":"[redacted]","ssn ":"[redacted]"}"#,
         ),
     ] {
-        let script = Script::new([Step::Reply(Reply::value(raw(value)))]);
+        let script = ScriptedExecutor::new([ScriptStep::Reply(Reply::value(raw(value)))]);
         let mut tool = TestTool::new("t");
         tool.settings.redact = ["ssn".to_owned()].into();
         let mut cx = context(tool, &script, json!({}));
@@ -265,7 +265,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
         assert_eq!(reply.raw().as_str(), expected);
     }
     let error = ToolError::new(ErrorKind::UpstreamError, r#"refused: {"Ssn":"078-05-1120"}"#);
-    let script = Script::new([Step::Fail(error)]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(error)]);
     let mut tool = TestTool::new("t");
     tool.settings.redact = ["ssn".to_owned()].into();
     let mut cx = context(tool, &script, json!({}));
@@ -350,7 +350,7 @@ async fn what_a_tool_says_while_it_runs_is_without_them() {
         let told = Arc::new(Told::default());
         let mut tool = TestTool::new("t");
         tool.settings.redaction = redaction;
-        let mut cx = context(tool, &Script::new([]), json!({}));
+        let mut cx = context(tool, &ScriptedExecutor::new([]), json!({}));
         cx.origin.progress = Some(told.clone());
         let clock = cx.clock.clone();
         cx.origin.ask = Some(Asker::new(told.clone(), clock));
@@ -420,7 +420,7 @@ async fn fields_are_hidden_in_questions_and_forms_keep_their_names() {
         let mut tool = TestTool::new("t");
         tool.settings.redaction = RedactionMode::Off;
         tool.settings.redact = vec!["ssn".to_owned()].into();
-        let mut cx = context(tool, &Script::new([]), json!({}));
+        let mut cx = context(tool, &ScriptedExecutor::new([]), json!({}));
         let clock = cx.clock.clone();
         cx.origin.ask = Some(Asker::new(told.clone(), clock));
         let layer = RedactionLayer::new(Redactor::default()).layer(Questioner(params.clone()));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tool_core::{Body, Caller, Feature, Invoke, Layer, Outcome, Pattern, Reply, Target};
 use tool_policy::{AdmissionLayer, ApprovalRules, Rules};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call, file_readers, file_spelling};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call, file_readers, file_spelling};
 
 /// A resource of the server `files`: one of a template, or a listed one.
 fn resource(feature: Feature, listed: &str, uri: &str) -> Target {
@@ -16,7 +16,7 @@ fn resource(feature: Feature, listed: &str, uri: &str) -> Target {
     tool.descriptor.feature = feature;
     tool.descriptor.uri = Some(listed.into());
     Target::Resource {
-        resource: tool.build(Script::new([])),
+        resource: tool.build(ScriptedExecutor::new([])),
         uri: uri.into(),
     }
 }
@@ -221,7 +221,7 @@ fn a_list_hides_what_a_server_spells_in_another_way() {
 /// The values that a client gets of those with which a server completes `{+path}` of this template.
 fn completed(rules: &Rules, template: &str, values: &[&str]) -> Value {
     let result = json!({"completion": {"values": values, "total": values.len(), "hasMore": false}});
-    let script = Script::new([Step::Reply(Reply::result(RawJson::from(result), false))]);
+    let script = ScriptedExecutor::new([ScriptStep::Reply(Reply::result(RawJson::from(result), false))]);
     let mut tool = TestTool::new(&format!("files__{template}"));
     tool.descriptor.feature = Feature::ResourceTemplate;
     tool.descriptor.uri = Some(template.into());

@@ -13,7 +13,7 @@ use tool_core::{
 };
 use tool_policy::ErrorPolicyLayer;
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 fn told(message: &str) -> String {
     let error = ToolError::new(ErrorKind::UpstreamError, message);
@@ -173,7 +173,7 @@ async fn operators_are_told_of_what_should_not_happen_and_not_of_each() {
         (ErrorKind::Denied, 0),
     ] {
         let alerts = Arc::new(Alerts::default());
-        let script = Script::new([Step::Fail(ToolError::new(kind, "as scripted"))]);
+        let script = ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(kind, "as scripted"))]);
         let tool = TestTool::new("t").build(script.clone());
         let layer = surface.clone().layer(script);
         let clock = Arc::new(TokioClock::new());

@@ -13,7 +13,7 @@ use tool_core::{
     BreakerScope, BreakerSettings, CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
     Reply, Tool, ToolError, UpstreamState,
 };
-use tool_testkit::{Script, TestTool, call};
+use tool_testkit::{ScriptedExecutor, TestTool, call};
 
 use crate::{
     breaker::{BreakerLayer, BreakerPeekLayer},
@@ -83,7 +83,7 @@ impl World {
             tool.settings.breaker = Some(SETTINGS);
             tool.settings.upstream_breaker.per = BreakerScope::Upstream;
             tool.upstream = upstream.clone();
-            tool.build(Script::new([]))
+            tool.build(ScriptedExecutor::new([]))
         });
         let world = Self {
             tools: tools.collect(),

@@ -16,7 +16,7 @@ use tool_core::{
     BoxFuture, Catalogue, Descriptor, Executor, Feature, Source, SourceState, SourceStatus, Trust,
 };
 use tool_registry::{FixedSource, Registry};
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{ScriptedExecutor, TestTool};
 
 use crate::{names, parts, registry};
 
@@ -77,7 +77,7 @@ impl Server {
 }
 
 /// Runs the tools of servers, each by the server that its settings name.
-struct Owned(Script);
+struct Owned(ScriptedExecutor);
 
 impl Owned {
     const KIND: &str = "owned";
@@ -162,7 +162,7 @@ fn registry_of(servers: &[&Arc<Server>]) -> Registry {
             .map(|server| Arc::clone(server) as Arc<dyn Source>)
             .collect(),
     );
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(Owned(ScriptedExecutor::new([]))));
     Registry::new(all)
 }
 
@@ -182,13 +182,13 @@ async fn a_list_has_what_was_kept_and_starts_nothing_for_it() {
     registry.load_within(WAIT).await;
     assert_eq!(kept.n_recalls.load(Ordering::SeqCst), 1, "once is enough");
     let tool = registry.get("kept__a").expect("it is listed");
-    assert!(registry.snapshot().is_kept(&tool));
-    assert!(registry.confirmed("kept__a").is_none());
+    assert!(registry.snapshot().is_unconfirmed(&tool));
+    assert!(registry.get_confirmed("kept__a").is_none());
     // Whoever wants everything as it is now waits for it.
     registry.load().await;
     assert_eq!(kept.n_loads(), 1);
-    assert!(registry.confirmed("kept__a").is_some());
-    assert!(!registry.snapshot().is_kept(&tool));
+    assert!(registry.get_confirmed("kept__a").is_some());
+    assert!(!registry.snapshot().is_unconfirmed(&tool));
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
         (vec!["good__a".to_owned()], WAIT)
     );
     let missing: Vec<_> = registry
-        .unlisted()
+        .unlisted_sources()
         .iter()
         .map(|source| source.name().to_owned())
         .collect();
@@ -223,7 +223,7 @@ async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
     hanging.gate.add_permits(1);
     changes.changed().await.expect("what comes late is told");
     assert_eq!(names(&registry), ["good__a", "hanging__a"]);
-    assert!(registry.unlisted().is_empty());
+    assert!(registry.unlisted_sources().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -279,7 +279,7 @@ async fn one_in_the_place_of_another_has_its_own_time() {
     let registry = registry_of(&[&before]);
     registry.load_within(WAIT).await;
     let mut all = parts(vec![now.clone()]);
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(Owned(ScriptedExecutor::new([]))));
     registry.replace(all, false);
     let start = Instant::now();
     registry.load_within(WAIT).await;
@@ -292,7 +292,7 @@ async fn what_is_kept_is_confirmed_before_it_is_used() {
     let other = Server::new("other", Some(&["other__a"]), &["other__a"]);
     let written = Arc::new(FixedSource::new("file", vec![crate::descriptor("written")]));
     let mut all = parts(vec![server.clone(), other.clone(), written]);
-    all.executors.push(Arc::new(Owned(Script::new([]))));
+    all.executors.push(Arc::new(Owned(ScriptedExecutor::new([]))));
     let registry = Registry::new(all);
     let same = registry.find("s__same").await.expect("it was kept");
     assert_eq!(server.n_loads(), 0);
@@ -300,7 +300,7 @@ async fn what_is_kept_is_confirmed_before_it_is_used() {
     assert!(!registry.confirm(&written).await);
     assert!(registry.confirm(&same).await);
     assert_eq!((server.n_loads(), other.n_loads()), (1, 0), "no other is needed");
-    assert!(registry.confirmed("s__same").is_some());
+    assert!(registry.get_confirmed("s__same").is_some());
     assert!(
         !registry.confirm(&registry.get("s__same").unwrap()).await,
         "once is enough"

@@ -14,10 +14,10 @@ use std::{
 use raw_json::RawJson;
 use tokio::sync::{Semaphore, watch};
 use tool_core::{
-    BoxFuture, Catalogue, Descriptor, Disabled, Feature, Instant, Rejected, Source, SourceState, SourceStatus,
+    BoxFuture, Catalogue, Descriptor, DisabledTool, Feature, Instant, RejectedEntry, Source, SourceState, SourceStatus,
 };
 use tool_registry::{FixedSource, Registry, RegistryParts};
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{ScriptedExecutor, TestTool};
 
 /// A server whose tools become known when it is loaded.
 struct Lazy {
@@ -110,7 +110,7 @@ fn descriptor(name: &str) -> Arc<Descriptor> {
 }
 
 fn parts(sources: Vec<Arc<dyn Source>>) -> RegistryParts {
-    let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(Script::new([]))];
+    let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(ScriptedExecutor::new([]))];
     RegistryParts {
         sources,
         executors,
@@ -269,7 +269,7 @@ async fn a_tool_that_is_off_stays_so_when_it_is_described_in_other_words() {
     let lazy = Arc::new(Lazy::new("srv", &["srv__a"]));
     let registry = registry(vec![lazy.clone()]);
     let before = registry.find("srv__a").await.expect("it is there");
-    before.state().disable(Disabled {
+    before.state().disable(DisabledTool {
         reason: "its credentials are refused".to_owned(),
         since: SystemTime::UNIX_EPOCH,
         until: Instant::default(),
@@ -308,19 +308,19 @@ async fn a_failed_source_is_missing_with_its_reason() {
     let registry = registry(vec![Arc::new(failed), Arc::new(Lazy::new("good", &["good__a"]))]);
     registry.load().await;
     assert_eq!(names(&registry), ["good__a"]);
-    let owner = registry.failed_owner(Feature::Tool, "bad__a");
+    let owner = registry.find_failed_source(Feature::Tool, "bad__a");
     let (name, status) = owner.expect("it has one");
     assert_eq!(
         (&*name, status.state),
         ("bad", SourceState::Failed("it does not start".to_owned()))
     );
-    assert_eq!(registry.failed_owner(Feature::Tool, "good__b"), None);
+    assert_eq!(registry.find_failed_source(Feature::Tool, "good__b"), None);
 }
 
 #[tokio::test]
 async fn what_a_source_leaves_out_is_listed() {
     let lazy = Lazy::new("srv", &[]);
-    let rejected = Rejected {
+    let rejected = RejectedEntry {
         feature: Feature::Tool,
         name: "srv__x".to_owned(),
         reason: "no schema".to_owned(),

@@ -82,7 +82,7 @@ impl Source for Server {
 fn owners(registry: &Registry) -> Vec<(String, String)> {
     let snapshot = registry.snapshot();
     let owned = snapshot.tools().iter().map(|tool| {
-        let source = registry.source_of(tool).expect("it was listed by one");
+        let source = registry.find_source(tool).expect("it was listed by one");
         (tool.name().to_string(), source.name().to_owned())
     });
     owned.collect()

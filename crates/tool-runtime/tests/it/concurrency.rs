@@ -13,7 +13,7 @@ use tool_core::{
     ToolError, UpstreamState,
 };
 use tool_runtime::{ConcurrencyLimitLayer, DeadlineLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,7 +24,7 @@ fn limit(max: u32, queue: u32) -> ConcurrencySettings {
     }
 }
 
-fn tool(script: &Script, limits: impl FnOnce(&mut Limits)) -> Arc<Tool> {
+fn tool(script: &ScriptedExecutor, limits: impl FnOnce(&mut Limits)) -> Arc<Tool> {
     let mut tool = TestTool::new("slow");
     limits(&mut tool.settings.limits);
     tool.build(script.clone())
@@ -39,7 +39,7 @@ fn context(tool: &Arc<Tool>, principal: &str) -> CallContext {
 type Called = JoinHandle<Result<Outcome, ToolError>>;
 
 /// Begins a call and lets it go as far as it can.
-async fn begin(layer: &ConcurrencyLimitLayer, script: &Script, mut cx: CallContext) -> Called {
+async fn begin(layer: &ConcurrencyLimitLayer, script: &ScriptedExecutor, mut cx: CallContext) -> Called {
     let stack = layer.clone().layer(script.clone());
     let called = tokio::spawn(async move { stack.invoke(&mut cx).await });
     for _ in 0..4 {
@@ -48,8 +48,8 @@ async fn begin(layer: &ConcurrencyLimitLayer, script: &Script, mut cx: CallConte
     called
 }
 
-fn takes(duration: Duration) -> Script {
-    Script::new([Step::After(duration, json!(1))])
+fn takes(duration: Duration) -> ScriptedExecutor {
+    ScriptedExecutor::new([ScriptStep::After(duration, json!(1))])
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +112,7 @@ async fn who_comes_first_is_served_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_waiter_frees_its_place_and_a_dropped_call_its_own() {
-    let (layer, script) = (ConcurrencyLimitLayer::new(), Script::new([Step::Hang(false)]));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), ScriptedExecutor::new([ScriptStep::Hang(false)]));
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 1)));
     let running = begin(&layer, &script, context(&tool, "ann")).await;
     let waiting = begin(&layer, &script, context(&tool, "ann")).await;
@@ -168,7 +168,7 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
         (Some(3 * SECOND), 40 * SECOND, 3 * SECOND, ErrorKind::Overloaded),
         (Some(60 * SECOND), 40 * SECOND, 40 * SECOND, ErrorKind::Timeout),
     ] {
-        let (layer, script) = (ConcurrencyLimitLayer::new(), Script::new([Step::Hang(true)]));
+        let (layer, script) = (ConcurrencyLimitLayer::new(), ScriptedExecutor::new([ScriptStep::Hang(true)]));
         let tool = tool(&script, |limits| {
             limits.concurrency.tool = Some(ConcurrencySettings { wait, ..limit(1, 9) });
         });
@@ -232,7 +232,7 @@ async fn one_that_would_wait_in_vain_is_refused_at_once() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_tool_that_hangs_keeps_no_other_tool_from_running() {
     let layer = ConcurrencyLimitLayer::new();
-    let (hung, well) = (Script::new([Step::Hang(true)]), takes(SECOND));
+    let (hung, well) = (ScriptedExecutor::new([ScriptStep::Hang(true)]), takes(SECOND));
     let limits = |limits: &mut Limits| {
         limits.concurrency.tool = Some(limit(2, 100));
         limits.concurrency.total = Some(limit(3, 100));
@@ -306,7 +306,7 @@ async fn another_limit_counts_what_runs_already() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_takes_no_place() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 0)));
     let layer = ConcurrencyLimitLayer::new();
     let dry = || {

@@ -14,7 +14,7 @@ use tool_core::{
     HealthStatus, Invoke, Layer, Layers, Metadata, Mode, Outcome, Reentry, Tool, ToolError,
 };
 use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const ROOM: u64 = 1 << 20;
@@ -34,8 +34,8 @@ pub(crate) fn given(value: Value) -> FailureStep {
     FailureStep::Default(RawJson::from(value))
 }
 
-pub(crate) fn fails(kind: ErrorKind) -> Step {
-    Step::Fail(ToolError::new(kind, "it is ill"))
+pub(crate) fn fails(kind: ErrorKind) -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(kind, "it is ill"))
 }
 
 pub(crate) fn repeatable() -> Metadata {
@@ -62,7 +62,7 @@ pub(crate) fn kind(result: Result<Outcome, ToolError>) -> ErrorKind {
 /// Other tools, and how their calls arrived.
 #[derive(Default)]
 pub(crate) struct Others {
-    tools: HashMap<String, (Arc<Tool>, Script)>,
+    tools: HashMap<String, (Arc<Tool>, ScriptedExecutor)>,
     pub(crate) calls: Mutex<Vec<Arrived>>,
 }
 
@@ -77,12 +77,12 @@ pub(crate) struct Arrived {
 }
 
 impl Others {
-    pub(crate) fn with(self, name: &str, step: Step) -> Self {
+    pub(crate) fn with(self, name: &str, step: ScriptStep) -> Self {
         self.with_tool(TestTool::new(name), step)
     }
 
-    pub(crate) fn with_tool(mut self, tool: TestTool, step: Step) -> Self {
-        let script = Script::new([step]);
+    pub(crate) fn with_tool(mut self, tool: TestTool, step: ScriptStep) -> Self {
+        let script = ScriptedExecutor::new([step]);
         let name = tool.descriptor.name.to_string();
         self.tools.insert(name, (tool.build(script.clone()), script));
         self
@@ -140,8 +140,8 @@ pub(crate) fn layer(others: &Arc<Others>) -> FallbackLayer {
 }
 
 /// Makes a call of a tool that does this.
-pub(crate) async fn run(degrade: FallbackLayer, tool: TestTool, step: Step) -> Result<Outcome, ToolError> {
-    let script = Script::new([step]);
+pub(crate) async fn run(degrade: FallbackLayer, tool: TestTool, step: ScriptStep) -> Result<Outcome, ToolError> {
+    let script = ScriptedExecutor::new([step]);
     let mut cx = call(
         tool.build(script.clone()),
         json!({"q": 1}),
@@ -153,9 +153,9 @@ pub(crate) async fn run(degrade: FallbackLayer, tool: TestTool, step: Step) -> R
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_left_alone() {
-    let others = Arc::new(Others::default().with("other", Step::Echo));
+    let others = Arc::new(Others::default().with("other", ScriptStep::Echo));
     let tool = tool(&[fallback("other"), given(json!(0))]);
-    let result = run(layer(&others), tool, Step::Value(json!("there"))).await;
+    let result = run(layer(&others), tool, ScriptStep::Value(json!("there"))).await;
     assert_eq!(told(result), (json!("there"), Value::Null));
     assert_eq!(others.names().len(), 0);
 }
@@ -224,13 +224,13 @@ async fn without_a_ladder_and_with_an_empty_end_the_call_fails_as_it_failed() {
 async fn what_may_have_had_its_effect_is_never_replaced() {
     let answered = |kind| {
         let error = ToolError::new(kind, "it is ill");
-        Step::FailSent(error)
+        ScriptStep::FailSent(error)
     };
     let steps = [given(json!("instead"))];
     for (metadata, step, is_replaced) in [
-        (Metadata::default(), Step::Hang(true), false),
-        (Metadata::default(), Step::Hang(false), true),
-        (repeatable(), Step::Hang(true), true),
+        (Metadata::default(), ScriptStep::Hang(true), false),
+        (Metadata::default(), ScriptStep::Hang(false), true),
+        (repeatable(), ScriptStep::Hang(true), true),
         (Metadata::default(), answered(ErrorKind::ResultInvalid), false),
         (Metadata::default(), answered(ErrorKind::Protocol), false),
         (Metadata::default(), answered(ErrorKind::UpstreamError), false),
@@ -246,7 +246,7 @@ async fn what_may_have_had_its_effect_is_never_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kept_answer_is_given_up_to_its_age() {
-    let script = Script::new([Step::Value(json!("kept")), fails(ErrorKind::Unavailable)]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!("kept")), fails(ErrorKind::Unavailable)]);
     let share = CacheLayer::new(ROOM);
     let stack = FallbackLayer::new(share.clone()).layer(share.layer(script.clone()));
     let mut tool = tool(&[FailureStep::Stale(3600 * SECOND)]);
@@ -305,12 +305,12 @@ async fn a_given_answer_must_fit_what_the_tool_declares() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_with_a_key_gets_nothing_that_was_not_done() {
-    let others = Arc::new(Others::default().with("other", Step::Value(json!("done"))));
+    let others = Arc::new(Others::default().with("other", ScriptStep::Value(json!("done"))));
     for (steps, expected) in [
         (vec![given(json!(0))], None),
         (vec![given(json!(0)), fallback("other")], Some(json!("done"))),
     ] {
-        let script = Script::new([fails(ErrorKind::Unavailable)]);
+        let script = ScriptedExecutor::new([fails(ErrorKind::Unavailable)]);
         let tool = tool(&steps).build(script.clone());
         let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
         cx.extras.idempotency_key = Some("k".into());
@@ -322,13 +322,13 @@ async fn a_call_with_a_key_gets_nothing_that_was_not_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_says_what_would_be_done() {
-    let others = Arc::new(Others::default().with("other", Step::Echo));
+    let others = Arc::new(Others::default().with("other", ScriptStep::Echo));
     let steps = [
         fallback("other"),
         FailureStep::Stale(3600 * SECOND),
         given(json!(0)),
     ];
-    let script = Script::new([fails(ErrorKind::Unavailable)]);
+    let script = ScriptedExecutor::new([fails(ErrorKind::Unavailable)]);
     let mut cx = call(
         tool(&steps).build(script.clone()),
         json!({}),

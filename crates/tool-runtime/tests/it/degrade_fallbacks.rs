@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tool_core::{CallContext, ErrorKind, FallbackOf, Invoke, Layer, Layers, Reply, ToolError};
 use tool_runtime::{DeadlineLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 use crate::degrade::{Ill, Others, SECOND, fails, fallback, given, kind, layer, repeatable, run, told, tool};
 
@@ -21,8 +21,8 @@ async fn the_first_that_answers_stands_in_and_the_reply_says_so() {
     let others = Others::default()
         .with("a", fails(ErrorKind::Timeout))
         .with("denied", fails(ErrorKind::Denied))
-        .with("b", Step::Reply(reply))
-        .with("c", Step::Echo);
+        .with("b", ScriptStep::Reply(reply))
+        .with("c", ScriptStep::Echo);
     let others = Arc::new(others);
     let steps = ["a", "denied", "b", "c"].map(fallback);
     let result = run(layer(&others), tool(&steps), fails(ErrorKind::Unavailable)).await;
@@ -58,12 +58,12 @@ async fn unhealthy_ones_are_tried_after_the_others_of_their_run() {
 #[tokio::test(start_paused = true)]
 async fn everything_fits_into_one_deadline() {
     let names = ["a", "b", "c", "d", "e"];
-    let hung = |others: Others, name| others.with(name, Step::Hang(false));
+    let hung = |others: Others, name| others.with(name, ScriptStep::Hang(false));
     for (ending, took) in [(None, 60 * SECOND), (Some(given(json!("at last"))), 60 * SECOND)] {
         let others = Arc::new(names.into_iter().fold(Others::default(), hung));
         let steps: Vec<_> = names.into_iter().map(fallback).chain(ending.clone()).collect();
         let start = Instant::now();
-        let result = run(layer(&others), tool(&steps), Step::Hang(false)).await;
+        let result = run(layer(&others), tool(&steps), ScriptStep::Hang(false)).await;
         let lefts: Vec<_> = others.arrived().iter().filter_map(|call| call.left).collect();
         assert_eq!(
             lefts[..4],
@@ -84,9 +84,9 @@ async fn everything_fits_into_one_deadline() {
 }
 
 /// The context of a call, after it.
-async fn context(others: &Arc<Others>, steps: &[&str], step: Step) -> (CallContext, ErrorKind) {
+async fn context(others: &Arc<Others>, steps: &[&str], step: ScriptStep) -> (CallContext, ErrorKind) {
     let steps: Vec<_> = steps.iter().copied().map(fallback).collect();
-    let script = Script::new([step]);
+    let script = ScriptedExecutor::new([step]);
     let tool = tool(&steps).metadata(repeatable()).build(script.clone());
     let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
     let stack = Layers::outermost(DeadlineLayer)
@@ -100,10 +100,10 @@ async fn context(others: &Arc<Others>, steps: &[&str], step: Step) -> (CallConte
 async fn one_of_which_nobody_knows_whether_it_ran_ends_everything() {
     let invalid = ToolError::new(ErrorKind::ResultInvalid, "nonsense");
     for (step, expected) in [
-        (Step::Hang(true), ErrorKind::OutcomeUnknown),
-        (Step::FailSent(invalid), ErrorKind::ResultInvalid),
+        (ScriptStep::Hang(true), ErrorKind::OutcomeUnknown),
+        (ScriptStep::FailSent(invalid), ErrorKind::ResultInvalid),
     ] {
-        let others = Others::default().with("pay", step).with("other", Step::Echo);
+        let others = Others::default().with("pay", step).with("other", ScriptStep::Echo);
         let others = Arc::new(others);
         let down = fails(ErrorKind::Unavailable);
         let (cx, kind) = context(&others, &["pay", "other"], down).await;
@@ -112,7 +112,7 @@ async fn one_of_which_nobody_knows_whether_it_ran_ends_everything() {
     }
     // One that may run twice has done no harm.
     let others = Others::default()
-        .with_tool(TestTool::new("look").metadata(repeatable()), Step::Hang(true))
+        .with_tool(TestTool::new("look").metadata(repeatable()), ScriptStep::Hang(true))
         .with("other", fails(ErrorKind::Unavailable));
     let others = Arc::new(others);
     let (cx, kind) = context(&others, &["look", "other"], fails(ErrorKind::Unavailable)).await;
@@ -122,8 +122,8 @@ async fn one_of_which_nobody_knows_whether_it_ran_ends_everything() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_withdrawn_meanwhile_knows_that_another_tool_may_have_run() {
-    let others = Arc::new(Others::default().with("pay", Step::Hang(true)));
-    let script = Script::new([fails(ErrorKind::Unavailable)]);
+    let others = Arc::new(Others::default().with("pay", ScriptStep::Hang(true)));
+    let script = ScriptedExecutor::new([fails(ErrorKind::Unavailable)]);
     let tool = tool(&[fallback("pay")])
         .metadata(repeatable())
         .build(script.clone());
@@ -138,8 +138,8 @@ async fn a_call_that_is_withdrawn_meanwhile_knows_that_another_tool_may_have_run
 
 #[tokio::test(start_paused = true)]
 async fn a_stand_in_has_the_callers_words_and_nothing_of_the_first_call() {
-    let others = Arc::new(Others::default().with("other", Step::Echo));
-    let script = Script::new([fails(ErrorKind::Unavailable)]);
+    let others = Arc::new(Others::default().with("other", ScriptStep::Echo));
+    let script = ScriptedExecutor::new([fails(ErrorKind::Unavailable)]);
     let tool = tool(&[fallback("other")]).build(script.clone());
     let mut cx = call(tool, json!({"q": 7}), Arc::new(TokioClock::new()));
     let meta = RawJson::from(json!({"dev.toolplane/conversation": 1}));
@@ -155,8 +155,8 @@ async fn a_stand_in_has_the_callers_words_and_nothing_of_the_first_call() {
 
 #[tokio::test(start_paused = true)]
 async fn no_tool_is_tried_twice() {
-    let others = Arc::new(Others::default().with("a", Step::Echo).with("search", Step::Echo));
-    let script = Script::new([fails(ErrorKind::Unavailable)]);
+    let others = Arc::new(Others::default().with("a", ScriptStep::Echo).with("search", ScriptStep::Echo));
+    let script = ScriptedExecutor::new([fails(ErrorKind::Unavailable)]);
     let tool = tool(&[fallback("a"), fallback("search")]).build(script.clone());
     let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
     let tried = FallbackOf::new("first".into(), false);
@@ -173,13 +173,13 @@ async fn what_stands_in_must_fit_what_the_tool_declares() {
     let others = Others::default()
         .with_tool(
             TestTool::new("reports").metadata(repeatable()),
-            Step::Reply(failed),
+            ScriptStep::Reply(failed),
         )
         .with_tool(
             TestTool::new("text").metadata(repeatable()),
-            Step::Value(json!("five")),
+            ScriptStep::Value(json!("five")),
         )
-        .with("number", Step::Value(json!(5)));
+        .with("number", ScriptStep::Value(json!(5)));
     let others = Arc::new(others);
     let steps = ["reports", "text", "number"].map(fallback);
     let tool = tool(&steps).output(json!({"type": "integer"}));

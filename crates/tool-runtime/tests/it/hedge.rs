@@ -20,7 +20,7 @@ use tool_core::{
     Reply, Resume, RetrySettings, TaskMode, Tool, ToolError, Trust,
 };
 use tool_runtime::{ConcurrencyLimitLayer, HedgeLayer, RetryLayer, TokioClock};
-use tool_testkit::{Script, TestTool, call};
+use tool_testkit::{ScriptedExecutor, TestTool, call};
 
 const MS: Duration = Duration::from_millis(1);
 /// How long the first attempt is alone in these tests.
@@ -131,7 +131,7 @@ fn text(result: Result<Outcome, ToolError>) -> Result<String, ErrorKind> {
 
 /// Calls a hedged tool of these fates: how it ends, when, and what layers noted last.
 async fn run(fated: &Fated, tool: TestTool) -> (Result<String, ErrorKind>, Duration, String) {
-    let mut cx = context(&tool.build(Script::new([])));
+    let mut cx = context(&tool.build(ScriptedExecutor::new([])));
     let start = Instant::now();
     let result = HedgeLayer::default().layer(fated.clone()).invoke(&mut cx).await;
     assert_eq!(fated.n_running(), 0, "no attempt outlives its call");
@@ -286,7 +286,7 @@ async fn what_is_more_than_a_plain_call_gets_no_company() {
     ];
     for (number, (what, change)) in changes.iter().enumerate() {
         let fated = Fated::new(slow, slow);
-        let mut cx = context(&hedged().build(Script::new([])));
+        let mut cx = context(&hedged().build(ScriptedExecutor::new([])));
         change(&mut cx);
         HedgeLayer::default()
             .layer(fated.clone())
@@ -307,7 +307,7 @@ impl Progress for Unread {
 #[tokio::test(start_paused = true)]
 async fn a_hedge_says_that_it_repeats_and_its_answer_is_that_of_the_call() {
     let fated = Fated::new((5000 * MS, Ok("first")), (MS, Ok("beside")));
-    let mut cx = context(&hedged().build(Script::new([])));
+    let mut cx = context(&hedged().build(ScriptedExecutor::new([])));
     cx.origin.progress = Some(Arc::new(Unread));
     cx.extras.meta = Some(RawJson::from(json!({"mine": 1})));
     HedgeLayer::default()
@@ -337,7 +337,7 @@ async fn there_are_as_many_as_there_may_be() {
 async fn all_attempts_end_with_their_call() {
     let never = (1_000_000 * MS, Ok("never"));
     let fated = Fated::new(never, never);
-    let mut cx = context(&hedged().build(Script::new([])));
+    let mut cx = context(&hedged().build(ScriptedExecutor::new([])));
     let stack = HedgeLayer::default().layer(fated.clone());
     let given_up = timeout(1000 * MS, stack.invoke(&mut cx)).await;
     assert!(given_up.is_err());
@@ -351,7 +351,7 @@ async fn hedges_are_a_tenth_of_the_calls_however_slow_they_are_and_share_that_wi
         let fated = Fated::new(fails, fails);
         let mut tool = hedged();
         tool.settings.retry = retries.then(RetrySettings::default);
-        let tool = tool.build(Script::new([]));
+        let tool = tool.build(ScriptedExecutor::new([]));
         let stack = Arc::new(
             Layers::outermost(RetryLayer::default())
                 .then(HedgeLayer::default())
@@ -379,7 +379,7 @@ async fn a_hedge_waits_for_no_place() {
     for (max, expected) in [(1, "first"), (2, "beside")] {
         let mut tool = hedged();
         tool.settings.limits.concurrency.tool = Some(ConcurrencySettings::new(max));
-        let mut cx = context(&tool.build(Script::new([])));
+        let mut cx = context(&tool.build(ScriptedExecutor::new([])));
         let stack = Layers::outermost(HedgeLayer::default())
             .then(ConcurrencyLimitLayer::new())
             .around(fated.clone());
@@ -426,7 +426,7 @@ async fn a_percentile_is_that_of_the_attempts_that_are_known_and_a_tenth() {
             },
             max: 1,
         });
-        let tool = tool.build(Script::new([]));
+        let tool = tool.build(ScriptedExecutor::new([]));
         let stack = HedgeLayer::new(known.clone()).layer(fated);
         let start = Instant::now();
         let clock = Arc::new(TokioClock::new());
@@ -471,7 +471,7 @@ async fn observers_are_told_of_hedges() {
     let told = Arc::new(Told::default());
     for beside in [100, 9000] {
         let fated = Fated::new((1000 * MS, Ok("first")), (beside * MS, Ok("beside")));
-        let mut cx = context(&hedged().build(Script::new([])));
+        let mut cx = context(&hedged().build(ScriptedExecutor::new([])));
         cx.observers = [told.clone() as Arc<dyn Observe>]
             .into_iter()
             .collect::<Observers>();

@@ -24,7 +24,7 @@ use tool_runtime::{
     DeadlineLayer, Idempotency, IdempotencyLayer, LedgerLimits, MemoryLedger, RetryLayer, TimeoutLayer,
     TokioClock,
 };
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -32,27 +32,27 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A layer around a script, and what it remembers.
 struct Bench {
     ledger: Arc<MemoryLedger>,
-    script: Script,
+    script: ScriptedExecutor,
     clock: Arc<TokioClock>,
     n_calls: AtomicU64,
 }
 
 impl Bench {
-    fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+    fn new(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         Self::within(LedgerLimits::default(), steps)
     }
 
-    fn within(limits: LedgerLimits, steps: impl IntoIterator<Item = Step>) -> Self {
+    fn within(limits: LedgerLimits, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let clock = Arc::new(TokioClock::new());
         Self {
             ledger: Arc::new(MemoryLedger::new(limits, clock.clone())),
-            script: Script::new(steps),
+            script: ScriptedExecutor::new(steps),
             clock,
             n_calls: AtomicU64::new(0),
         }
     }
 
-    fn layer(&self) -> Idempotency<Script> {
+    fn layer(&self) -> Idempotency<ScriptedExecutor> {
         IdempotencyLayer::new(self.ledger.clone()).layer(self.script.clone())
     }
 
@@ -100,7 +100,7 @@ fn replayed(reply: &Reply) -> Option<String> {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_key_gives_the_stored_answer_until_its_time_is_over() {
-    let bench = Bench::new([Step::Value(json!(1)), Step::Value(json!(2))]);
+    let bench = Bench::new([ScriptStep::Value(json!(1)), ScriptStep::Value(json!(2))]);
     let tool = bench.tool("pay");
     let first = reply(bench.run(&tool, "k").await);
     assert_eq!((first.raw().as_str(), replayed(&first)), ("1", None));
@@ -125,7 +125,7 @@ async fn the_same_key_gives_the_stored_answer_until_its_time_is_over() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_the_tool_itself_reports_is_an_answer() {
     let failure = Reply::result(RawJson::object(), true);
-    let bench = Bench::new([Step::Reply(failure), Step::Value(json!(2))]);
+    let bench = Bench::new([ScriptStep::Reply(failure), ScriptStep::Value(json!(2))]);
     let tool = bench.tool("pay");
     for _ in 0..2 {
         assert!(reply(bench.run(&tool, "k").await).is_error);
@@ -190,8 +190,8 @@ async fn a_key_is_for_one_call_of_one_principal() {
 #[tokio::test(start_paused = true)]
 async fn a_thousand_calls_with_one_key_are_one() {
     let bench = Arc::new(Bench::new([
-        Step::After(5 * SECOND, json!("paid")),
-        Step::Value(json!("paid twice")),
+        ScriptStep::After(5 * SECOND, json!("paid")),
+        ScriptStep::Value(json!("paid twice")),
     ]));
     let tool = bench.tool("pay");
     let mut calls = JoinSet::new();
@@ -210,7 +210,7 @@ async fn a_thousand_calls_with_one_key_are_one() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_does_so_within_its_own_deadline() {
-    let bench = Bench::new([Step::After(50 * SECOND, json!(1))]);
+    let bench = Bench::new([ScriptStep::After(50 * SECOND, json!(1))]);
     let tool = bench.tool("pay");
     let stack = Layers::outermost(DeadlineLayer)
         .then(IdempotencyLayer::new(bench.ledger.clone()))
@@ -236,48 +236,48 @@ async fn what_a_failure_does_to_the_key() {
         (
             "nothing was sent",
             once(),
-            Step::Fail(fail(ErrorKind::Unavailable)),
+            ScriptStep::Fail(fail(ErrorKind::Unavailable)),
             true,
         ),
         (
             "it may have run",
             once(),
-            Step::FailSent(fail(ErrorKind::UpstreamError)),
+            ScriptStep::FailSent(fail(ErrorKind::UpstreamError)),
             false,
         ),
         (
             "not let in",
             once(),
-            Step::FailNotTaken(fail(ErrorKind::Auth)),
+            ScriptStep::FailNotTaken(fail(ErrorKind::Auth)),
             true,
         ),
         (
             "not now",
             once(),
-            Step::FailNotTaken(fail(ErrorKind::Unavailable)),
+            ScriptStep::FailNotTaken(fail(ErrorKind::Unavailable)),
             true,
         ),
         (
             "refused",
             once(),
-            Step::FailAnswered(fail(ErrorKind::Auth)),
+            ScriptStep::FailAnswered(fail(ErrorKind::Auth)),
             false,
         ),
         (
             "declared",
             once().metadata(idempotent),
-            Step::FailSent(fail(ErrorKind::Timeout)),
+            ScriptStep::FailSent(fail(ErrorKind::Timeout)),
             true,
         ),
         (
             "keyed",
             keyed("t"),
-            Step::FailSent(fail(ErrorKind::UpstreamError)),
+            ScriptStep::FailSent(fail(ErrorKind::UpstreamError)),
             true,
         ),
     ];
     for (name, tool, step, is_free) in table {
-        let bench = Bench::new([step, Step::Echo]);
+        let bench = Bench::new([step, ScriptStep::Echo]);
         let tool = tool.build(bench.script.clone());
         let first = kind(bench.run(&tool, "k").await);
         let again = bench.run(&tool, "k").await;
@@ -291,7 +291,7 @@ async fn what_a_failure_does_to_the_key() {
 
 #[tokio::test(start_paused = true)]
 async fn what_nobody_knows_stays_unknown_under_the_same_id() {
-    let bench = Bench::new([Step::Hang(true), Step::Echo]);
+    let bench = Bench::new([ScriptStep::Hang(true), ScriptStep::Echo]);
     let tool = bench.tool("pay");
     let stack = Layers::outermost(DeadlineLayer)
         .then(IdempotencyLayer::new(bench.ledger.clone()))
@@ -316,7 +316,7 @@ async fn what_nobody_knows_stays_unknown_under_the_same_id() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_without_a_key_is_remembered_if_nobody_knows_what_became_of_it() {
-    let bench = Bench::new([Step::Echo, Step::Hang(true)]);
+    let bench = Bench::new([ScriptStep::Echo, ScriptStep::Hang(true)]);
     let tool = bench.tool("pay");
     let stack = IdempotencyLayer::new(bench.ledger.clone()).layer(TimeoutLayer.layer(bench.script.clone()));
     let mut cx = bench.call(&tool, json!({}), None);
@@ -344,7 +344,7 @@ async fn a_withdrawn_call_frees_its_key_unless_it_was_sent() {
         (true, true, None),
         (true, false, Some(ErrorKind::OutcomeUnknown)),
     ] {
-        let bench = Bench::new([Step::Hang(sent), Step::Echo]);
+        let bench = Bench::new([ScriptStep::Hang(sent), ScriptStep::Echo]);
         let metadata = Metadata {
             read_only: Some(read_only),
             ..Metadata::default()
@@ -358,7 +358,7 @@ async fn a_withdrawn_call_frees_its_key_unless_it_was_sent() {
             expected,
             "{sent} {read_only}"
         );
-        let unkeyed = Bench::new([Step::Hang(sent)]);
+        let unkeyed = Bench::new([ScriptStep::Hang(sent)]);
         let mut cx = unkeyed.call(&tool, json!({}), None);
         let layer = unkeyed.layer();
         assert!(timeout(SECOND, layer.invoke(&mut cx)).await.is_err());
@@ -369,9 +369,9 @@ async fn a_withdrawn_call_frees_its_key_unless_it_was_sent() {
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_for_a_call_that_comes_to_nothing_take_its_place() {
     let bench = Arc::new(Bench::new([
-        Step::Hang(false),
-        Step::Fail(ToolError::new(ErrorKind::Unavailable, "down")),
-        Step::After(SECOND, json!(3)),
+        ScriptStep::Hang(false),
+        ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "down")),
+        ScriptStep::After(SECOND, json!(3)),
     ]));
     let tool = bench.tool("pay");
     let run = || {
@@ -392,7 +392,7 @@ async fn those_who_wait_for_a_call_that_comes_to_nothing_take_its_place() {
 }
 
 /// A tool that asks first, and then does something.
-struct AsksFirst(Script);
+struct AsksFirst(ScriptedExecutor);
 
 impl Invoke for AsksFirst {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
@@ -408,7 +408,7 @@ impl Invoke for AsksFirst {
 
 #[tokio::test(start_paused = true)]
 async fn another_round_goes_on_with_the_key() {
-    let bench = Bench::new([Step::Value(json!("paid")), Step::Value(json!("paid twice"))]);
+    let bench = Bench::new([ScriptStep::Value(json!("paid")), ScriptStep::Value(json!("paid twice"))]);
     let tool = bench.tool("pay");
     let layer = IdempotencyLayer::new(bench.ledger.clone()).layer(AsksFirst(bench.script.clone()));
     let mut rounds = Vec::new();
@@ -481,7 +481,7 @@ async fn what_is_not_finished_is_not_stored() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_passed_on_makes_a_retry_safe() {
     for (passes_key, has_key, n_calls) in [(true, true, 2), (true, false, 1), (false, true, 1)] {
-        let bench = Bench::new([Step::Hang(true), Step::Echo]);
+        let bench = Bench::new([ScriptStep::Hang(true), ScriptStep::Echo]);
         let mut tool = TestTool::new("pay");
         tool.settings.retry = Some(RetrySettings::default());
         tool.settings.idempotency.passes_key = passes_key;
@@ -498,7 +498,7 @@ async fn a_key_that_is_passed_on_makes_a_retry_safe() {
 }
 
 /// Begins each attempt, as the layer does that watches them.
-struct Attempts(Script);
+struct Attempts(ScriptedExecutor);
 
 impl Invoke for Attempts {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
@@ -509,17 +509,17 @@ impl Invoke for Attempts {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
-    let fail = |kind| Step::Fail(ToolError::new(kind, "as scripted"));
-    let busy = Step::FailSent(ToolError::new(ErrorKind::InvalidArguments, "as scripted"));
+    let fail = |kind| ScriptStep::Fail(ToolError::new(kind, "as scripted"));
+    let busy = ScriptStep::FailSent(ToolError::new(ErrorKind::InvalidArguments, "as scripted"));
     for (name, last, n_calls) in [
         ("not reached", fail(ErrorKind::Unavailable), 3),
         ("held back", fail(ErrorKind::RateLimited), 3),
         ("not let in", fail(ErrorKind::Auth), 2),
         // Such as status 409: the upstream works on the first attempt.
         ("refused", busy, 2),
-        ("not in time", Step::Hang(false), 2),
+        ("not in time", ScriptStep::Hang(false), 2),
     ] {
-        let bench = Bench::new([Step::Hang(true), last]);
+        let bench = Bench::new([ScriptStep::Hang(true), last]);
         let mut tool = keyed("pay").limits(9 * SECOND, 5 * SECOND);
         tool.settings.retry = Some(RetrySettings::default());
         let tool = tool.build(bench.script.clone());
@@ -546,7 +546,7 @@ async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_runs_the_tool_knows_the_key_and_may_be_asked_again() {
-    let bench = Bench::new([Step::Hang(true), Step::Echo, Step::Value(json!("again"))]);
+    let bench = Bench::new([ScriptStep::Hang(true), ScriptStep::Echo, ScriptStep::Value(json!("again"))]);
     let tool = keyed("pay").build(bench.script.clone());
     let stack = IdempotencyLayer::new(bench.ledger.clone()).layer(TimeoutLayer.layer(bench.script.clone()));
     let mut results = Vec::new();
@@ -596,7 +596,7 @@ async fn the_ledger_holds_no_more_than_it_may_and_keeps_what_runs() {
         max_entries: 3,
         ..LedgerLimits::default()
     };
-    let bench = Arc::new(Bench::within(limits, [Step::After(SECOND, json!(0)), Step::Echo]));
+    let bench = Arc::new(Bench::within(limits, [ScriptStep::After(SECOND, json!(0)), ScriptStep::Echo]));
     let tool = bench.tool("t");
     let running = tokio::spawn({
         let (bench, tool) = (bench.clone(), tool.clone());
@@ -615,7 +615,7 @@ async fn the_ledger_holds_no_more_than_it_may_and_keeps_what_runs() {
     assert_eq!(follower.raw().as_str(), "0", "it waited for the one that runs");
     assert_eq!(running.await.expect("it ends").raw().as_str(), "0");
     assert_eq!(bench.script.n_calls(), 11);
-    let full = Bench::within(limits, [Step::Hang(false)]);
+    let full = Bench::within(limits, [ScriptStep::Hang(false)]);
     let layer = full.layer();
     let mut calls: Vec<_> = (0..4)
         .map(|n| full.call(&tool, json!({}), Some(&n.to_string())))
@@ -676,7 +676,7 @@ async fn what_failures_say_is_given_up_before_calls_are() {
     };
     let wordy = ToolError::new(ErrorKind::UpstreamError, "no");
     let wordy = wordy.with_detail(RawJson::from(json!("x".repeat(10_000))));
-    let bench = Bench::within(limits, [Step::Value(json!(1)), Step::FailSent(wordy)]);
+    let bench = Bench::within(limits, [ScriptStep::Value(json!(1)), ScriptStep::FailSent(wordy)]);
     assert_eq!(make(&bench, "ann", 0..1).await, 1);
     assert_eq!(make(&bench, "bob", 0..20).await, 20);
     assert!(bench.ledger.n_bytes() <= 40_000);
@@ -692,7 +692,7 @@ async fn an_answer_that_is_given_up_for_others_is_not_made_again() {
         max_bytes: 20_000,
         ..LedgerLimits::default()
     };
-    let bench = Bench::within(limits, [Step::Value(json!("x".repeat(10_000)))]);
+    let bench = Bench::within(limits, [ScriptStep::Value(json!("x".repeat(10_000)))]);
     let tool = bench.tool("t");
     for key in ["a", "b", "c"] {
         reply(bench.run(&tool, key).await);
@@ -703,7 +703,7 @@ async fn an_answer_that_is_given_up_for_others_is_not_made_again() {
     assert!(error.message().contains("has run already"), "{error}");
     assert!(replayed(&reply(bench.run(&tool, "c").await)).is_some());
     assert_eq!(bench.script.n_calls(), 3);
-    let huge = Bench::within(limits, [Step::Value(json!("x".repeat(30_000)))]);
+    let huge = Bench::within(limits, [ScriptStep::Value(json!("x".repeat(30_000)))]);
     reply(huge.run(&tool, "a").await);
     assert_eq!(kind(huge.run(&tool, "a").await), ErrorKind::OutcomeUnknown);
     assert!(huge.ledger.n_bytes() < 2_000 && huge.script.n_calls() == 1);
@@ -726,10 +726,10 @@ async fn a_dry_run_takes_no_key() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_knows_is_listed_and_the_latest_comes_first() {
     let bench = Bench::new([
-        Step::Hang(true),
-        Step::Value(json!(1)),
-        Step::Hang(true),
-        Step::Hang(true),
+        ScriptStep::Hang(true),
+        ScriptStep::Value(json!(1)),
+        ScriptStep::Hang(true),
+        ScriptStep::Hang(true),
     ]);
     let tool = bench.tool("pay");
     for key in ["a", "b", "c", "d"] {

@@ -22,11 +22,11 @@ use tool_core::{
     Metadata, Outcome, Progress, Question, Reply, ToolError,
 };
 use tool_runtime::{DeadlineLayer, TimeoutLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn context(script: &Script, tool: TestTool) -> CallContext {
+fn context(script: &ScriptedExecutor, tool: TestTool) -> CallContext {
     call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()))
 }
 
@@ -36,7 +36,7 @@ fn is_reply(result: &Result<Outcome, ToolError>) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_ends_a_call_that_never_answers() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow").limits(7 * SECOND, 30 * SECOND));
     let start = Instant::now();
     let error = DeadlineLayer
@@ -59,7 +59,7 @@ async fn a_call_that_was_sent_ends_unknown_unless_declared_repeatable() {
         (Metadata::default(), ErrorKind::OutcomeUnknown),
         (repeatable, ErrorKind::Timeout),
     ] {
-        let script = Script::new([Step::Hang(true)]);
+        let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
         let mut cx = context(&script, TestTool::new("slow").metadata(metadata));
         let error = TimeoutLayer
             .layer(script)
@@ -72,7 +72,7 @@ async fn a_call_that_was_sent_ends_unknown_unless_declared_repeatable() {
 
 #[tokio::test(start_paused = true)]
 async fn the_callers_deadline_counts_if_it_is_earlier() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow"));
     cx.deadline = Some(cx.clock.now() + 2 * SECOND);
     let start = Instant::now();
@@ -83,7 +83,7 @@ async fn the_callers_deadline_counts_if_it_is_earlier() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_in_the_past_sends_nothing() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(&script, TestTool::new("late"));
     cx.deadline = Some(cx.clock.now() + SECOND);
     advance(2 * SECOND).await;
@@ -97,7 +97,7 @@ async fn a_deadline_in_the_past_sends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_in_time_passes_both_limits() {
-    let script = Script::new([Step::After(4 * SECOND, json!({"ok": true}))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(4 * SECOND, json!({"ok": true}))]);
     let mut cx = context(&script, TestTool::new("slow").limits(6 * SECOND, 5 * SECOND));
     let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(script);
     assert!(is_reply(&stack.invoke(&mut cx).await));
@@ -105,7 +105,7 @@ async fn an_answer_in_time_passes_both_limits() {
 
 #[tokio::test(start_paused = true)]
 async fn the_attempt_ends_before_the_call_does() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow").limits(60 * SECOND, 5 * SECOND));
     let start = Instant::now();
     let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(script);
@@ -173,7 +173,7 @@ impl Invoke for Asking {
 
 /// A call of a tool that may work for 5 s in all, by a client that takes a minute for an answer.
 async fn ask(works: Duration, n_questions: usize) -> (Result<Outcome, ToolError>, Duration) {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("asks").limits(6 * SECOND, 5 * SECOND));
     cx.origin.ask = Some(Asker::new(Arc::new(Slow(60 * SECOND)), cx.clock.clone()));
     let start = Instant::now();
@@ -238,7 +238,7 @@ impl Invoke for Working {
 /// A call of 10 s with attempts of 3 s, for a caller that wants to know of progress or not: what came of it, how long it
 /// took, and how many reports there were.
 async fn work(tool: Working, wants_progress: bool) -> (Result<Outcome, ToolError>, Duration, usize) {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("works").limits(10 * SECOND, 3 * SECOND));
     let reports: Arc<Reports> = Arc::default();
     cx.origin.progress = wants_progress.then(|| reports.clone() as Arc<dyn Progress>);
@@ -276,7 +276,7 @@ async fn progress_puts_the_end_of_an_attempt_off_and_not_that_of_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_stops_telling_ends_its_limit_after_its_last_report() {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let mut cx = context(&script, TestTool::new("stops").limits(10 * SECOND, 3 * SECOND));
     cx.origin.progress = Some(Arc::new(Reports::default()));
     let once = |cx: &CallContext| cx.origin.progress.clone().unwrap().report(RawJson::object());

@@ -8,7 +8,7 @@ use tool_core::{
     CacheSettings, ErrorKind, FailureStep, Invoke, Layers, Metadata, Outcome, RetrySettings, ToolError,
 };
 use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, RetryLayer, TimeoutLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 use crate::degrade::{Others, ROOM, SECOND, given};
 
@@ -39,11 +39,11 @@ fn declared(idempotent: Option<bool>, read_only: Option<bool>) -> Metadata {
 }
 
 /// Answers once, then does this; tells what came of the second call and whether the failure was followed by anything.
-async fn run(follows: Follows, metadata: Metadata, step: &Step) -> (Result<Outcome, ToolError>, bool) {
-    let script = Script::new([
-        Step::Value(json!("kept")),
+async fn run(follows: Follows, metadata: Metadata, step: &ScriptStep) -> (Result<Outcome, ToolError>, bool) {
+    let script = ScriptedExecutor::new([
+        ScriptStep::Value(json!("kept")),
         step.clone(),
-        Step::Value(json!("again")),
+        ScriptStep::Value(json!("again")),
     ]);
     let mut tool = TestTool::new("t").metadata(metadata);
     let cached = |stale_if_error| CacheSettings {
@@ -62,7 +62,7 @@ async fn run(follows: Follows, metadata: Metadata, step: &Step) -> (Result<Outco
         }
         Follows::StaleIfError => tool.settings.cache = Some(cached(3600 * SECOND)),
     }
-    let others = Arc::new(Others::default().with("other", Step::Value(json!("other"))));
+    let others = Arc::new(Others::default().with("other", ScriptStep::Value(json!("other"))));
     let share = CacheLayer::new(ROOM);
     let stack = Layers::outermost(DeadlineLayer)
         .then(FallbackLayer::new(share.clone()).gate(others))
@@ -90,16 +90,16 @@ fn fail(kind: ErrorKind) -> ToolError {
 async fn one_rule_decides_what_may_follow_a_failure() {
     // The step, whether it was sent, and whether the tool may have run then.
     let steps = [
-        (Step::Fail(fail(ErrorKind::Unavailable)), false, false),
-        (Step::Fail(fail(ErrorKind::RateLimited)), false, false),
-        (Step::Hang(false), false, false),
-        (Step::FailNotTaken(fail(ErrorKind::Unavailable)), true, false),
-        (Step::FailNotTaken(fail(ErrorKind::RateLimited)), true, false),
-        (Step::FailAnswered(fail(ErrorKind::UpstreamError)), true, true),
-        (Step::FailAnswered(fail(ErrorKind::Unavailable)), true, true),
-        (Step::FailAnswered(fail(ErrorKind::RateLimited)), true, true),
-        (Step::FailSent(fail(ErrorKind::Unavailable)), true, true),
-        (Step::Hang(true), true, true),
+        (ScriptStep::Fail(fail(ErrorKind::Unavailable)), false, false),
+        (ScriptStep::Fail(fail(ErrorKind::RateLimited)), false, false),
+        (ScriptStep::Hang(false), false, false),
+        (ScriptStep::FailNotTaken(fail(ErrorKind::Unavailable)), true, false),
+        (ScriptStep::FailNotTaken(fail(ErrorKind::RateLimited)), true, false),
+        (ScriptStep::FailAnswered(fail(ErrorKind::UpstreamError)), true, true),
+        (ScriptStep::FailAnswered(fail(ErrorKind::Unavailable)), true, true),
+        (ScriptStep::FailAnswered(fail(ErrorKind::RateLimited)), true, true),
+        (ScriptStep::FailSent(fail(ErrorKind::Unavailable)), true, true),
+        (ScriptStep::Hang(true), true, true),
     ];
     let tools = [
         (declared(None, None), false),
@@ -128,7 +128,7 @@ async fn one_rule_decides_what_may_follow_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_the_same_work_knows_that_the_tool_may_have_run() {
-    let script = Script::new([Step::Value(json!("kept")), Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!("kept")), ScriptStep::Hang(true)]);
     let mut tool = TestTool::new("t");
     tool.settings.cache = Some(CacheSettings {
         ttl: Some(SECOND),
@@ -157,7 +157,7 @@ async fn who_waits_for_the_same_work_knows_that_the_tool_may_have_run() {
 async fn retries_count_their_attempts_themselves() {
     use tool_core::{CallContext, DispatchState};
 
-    struct Numbered(Script, std::sync::Mutex<Vec<(u32, DispatchState)>>);
+    struct Numbered(ScriptedExecutor, std::sync::Mutex<Vec<(u32, DispatchState)>>);
     impl Invoke for Numbered {
         async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
             self.1.lock().unwrap().push((cx.attempt, cx.dispatch().state()));
@@ -167,8 +167,8 @@ async fn retries_count_their_attempts_themselves() {
     let mut tool = TestTool::new("pay");
     tool.settings.retry = Some(RetrySettings::default());
     tool.settings.idempotency.passes_key = true;
-    let steps = [Step::FailAnswered(fail(ErrorKind::Unavailable)), Step::Hang(true)];
-    let script = Script::new(steps);
+    let steps = [ScriptStep::FailAnswered(fail(ErrorKind::Unavailable)), ScriptStep::Hang(true)];
+    let script = ScriptedExecutor::new(steps);
     let tool = tool.build(script.clone());
     let numbered = Arc::new(Numbered(script, std::sync::Mutex::default()));
     for has_timeout in [true, false] {

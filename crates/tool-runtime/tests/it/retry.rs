@@ -16,7 +16,7 @@ use tool_core::{
     Layer, Metadata, Mode, Outcome, Question, Reply, RetrySettings, Tool, ToolError, Trust, UpstreamState,
 };
 use tool_runtime::{Backoff, RetryBudget, RetryLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -46,8 +46,8 @@ fn error(kind: ErrorKind) -> ToolError {
 }
 
 /// Runs a tool by a script and tells how it ended, how often it was called and how long it took.
-async fn run(tool: TestTool, steps: &[Step]) -> (Result<Outcome, ToolError>, usize, Duration) {
-    let script = Script::new(steps.to_vec());
+async fn run(tool: TestTool, steps: &[ScriptStep]) -> (Result<Outcome, ToolError>, usize, Duration) {
+    let script = ScriptedExecutor::new(steps.to_vec());
     let mut cx = context(&tool.build(script.clone()));
     let start = Instant::now();
     let result = retry().layer(script.clone()).invoke(&mut cx).await;
@@ -58,7 +58,7 @@ async fn run(tool: TestTool, steps: &[Step]) -> (Result<Outcome, ToolError>, usi
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_earns_no_retries() {
     for (mode, earns) in [(Mode::Live, true), (Mode::DryRun, false)] {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         let tool = retrying("t").build(script.clone());
         let budget: Arc<RetryBudget> = tool.state().get_or_init(RetryBudget::default);
         let now = TokioClock::new().now();
@@ -88,8 +88,8 @@ fn the_table_of_what_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_may_pass_is_tried_as_often_as_configured() {
-    let fails = Step::Fail(error(ErrorKind::Unavailable));
-    let (result, n_calls, _) = run(retrying("t"), &[fails.clone(), fails.clone(), Step::Echo]).await;
+    let fails = ScriptStep::Fail(error(ErrorKind::Unavailable));
+    let (result, n_calls, _) = run(retrying("t"), &[fails.clone(), fails.clone(), ScriptStep::Echo]).await;
     assert!(matches!(result, Ok(Outcome::Reply(_))), "{result:?}");
     assert_eq!(n_calls, 3);
     let (result, n_calls, took) = run(retrying("t"), std::slice::from_ref(&fails)).await;
@@ -102,16 +102,16 @@ async fn what_may_pass_is_tried_as_often_as_configured() {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_cannot_have_run_or_may_run_twice_is_sent_again() {
-    let sent = Step::FailSent(error(ErrorKind::Timeout));
-    let not_sent = Step::Fail(error(ErrorKind::Timeout));
+    let sent = ScriptStep::FailSent(error(ErrorKind::Timeout));
+    let not_sent = ScriptStep::Fail(error(ErrorKind::Timeout));
     let mut foreign = retrying("t").metadata(idempotent());
     foreign.descriptor.origin.trust = Trust::Upstream;
     let never = Metadata {
         retryable: Some(false),
         ..idempotent()
     };
-    let unknown = Step::FailSent(error(ErrorKind::OutcomeUnknown));
-    let hopeless = Step::Fail(error(ErrorKind::Timeout).with_no_retry());
+    let unknown = ScriptStep::FailSent(error(ErrorKind::OutcomeUnknown));
+    let hopeless = ScriptStep::Fail(error(ErrorKind::Timeout).with_no_retry());
     for (what, tool, step, expected) in [
         ("not sent", retrying("t"), &not_sent, 3),
         ("sent", retrying("t"), &sent, 1),
@@ -156,7 +156,7 @@ async fn an_answer_is_never_tried_again() {
     ] {
         let n_calls = Arc::new(Mutex::new(0));
         let stack = retry().layer(Fixed(outcome, n_calls.clone()));
-        let tool = retrying("t").metadata(idempotent()).build(Script::new([]));
+        let tool = retrying("t").metadata(idempotent()).build(ScriptedExecutor::new([]));
         stack.invoke(&mut context(&tool)).await.unwrap();
         assert_eq!(*n_calls.lock().unwrap(), 1);
     }
@@ -164,8 +164,8 @@ async fn an_answer_is_never_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_upstream_is_waited_for_as_it_asks() {
-    let told = |after| Step::Fail(error(ErrorKind::RateLimited).with_retry_after(after));
-    let (result, n_calls, took) = run(retrying("t"), &[told(7 * SECOND), Step::Echo]).await;
+    let told = |after| ScriptStep::Fail(error(ErrorKind::RateLimited).with_retry_after(after));
+    let (result, n_calls, took) = run(retrying("t"), &[told(7 * SECOND), ScriptStep::Echo]).await;
     assert!(result.is_ok());
     assert_eq!(n_calls, 2);
     assert!(
@@ -173,7 +173,7 @@ async fn the_upstream_is_waited_for_as_it_asks() {
         "{took:?}"
     );
     for never in [60 * SECOND, Duration::from_secs(99_999_999), Duration::MAX] {
-        let script = Script::new([told(never)]);
+        let script = ScriptedExecutor::new([told(never)]);
         let mut cx = context(&retrying("t").build(script.clone()));
         cx.deadline = Some(cx.clock.now() + 60 * SECOND);
         let start = Instant::now();
@@ -181,14 +181,14 @@ async fn the_upstream_is_waited_for_as_it_asks() {
         assert_eq!(result.expect_err("it fails").retry_after(), Some(never));
         assert_eq!((script.n_calls(), start.elapsed()), (1, Duration::ZERO));
     }
-    let (_, _, took) = run(retrying("t"), &[Step::Fail(error(ErrorKind::RateLimited))]).await;
+    let (_, _, took) = run(retrying("t"), &[ScriptStep::Fail(error(ErrorKind::RateLimited))]).await;
     let linear = Duration::from_millis(500 + 1000)..=Duration::from_millis(1000 + 2000);
     assert!(linear.contains(&took), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_pause_reaches_beyond_the_deadline() {
-    let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);
     let mut tool = retrying("t");
     tool.settings.retry = Some(RetrySettings {
         max_attempts: 1000,
@@ -259,7 +259,7 @@ impl Invoke for Down {
 #[tokio::test(start_paused = true)]
 async fn an_outage_does_not_see_more_than_a_tenth_more_attempts() {
     let upstream = Arc::new(UpstreamState::new("down"));
-    let tools = ["a", "b"].map(|name| retrying(name).upstream(&upstream).build(Script::new([])));
+    let tools = ["a", "b"].map(|name| retrying(name).upstream(&upstream).build(ScriptedExecutor::new([])));
     let start = Instant::now();
     let arrivals = Arc::default();
     let stack = Arc::new(retry().layer(Down(Arc::clone(&arrivals), start)));
@@ -354,7 +354,7 @@ async fn rare_faults_are_not_seen_by_callers() {
             Ok(Reply::value(cx.arguments.raw().clone()).into())
         }
     }
-    let tool = retrying("t").metadata(idempotent()).build(Script::new([]));
+    let tool = retrying("t").metadata(idempotent()).build(ScriptedExecutor::new([]));
     let n_attempts = Arc::new(Mutex::new(0));
     let stack = retry().layer(Flaky(Jitter::seeded(3), n_attempts.clone()));
     let mut n_ok = 0;
@@ -378,7 +378,7 @@ async fn a_retry_says_so_and_is_not_retried_again() {
             Err(error(ErrorKind::Unavailable))
         }
     }
-    let tool = retrying("t").build(Script::new([]));
+    let tool = retrying("t").build(ScriptedExecutor::new([]));
     let seen = Arc::default();
     let stack = retry().layer(Metas(Arc::clone(&seen)));
     let mut cx = context(&tool);
@@ -439,7 +439,7 @@ async fn nobody_is_asked_twice() {
     }
     let n_calls = Arc::new(Mutex::new(0));
     let stack = retry().layer(Asks(n_calls.clone()));
-    let mut cx = context(&retrying("t").metadata(idempotent()).build(Script::new([])));
+    let mut cx = context(&retrying("t").metadata(idempotent()).build(ScriptedExecutor::new([])));
     cx.origin.ask = Some(Asker::new(Arc::new(Answers), cx.clock.clone()));
     cx.record_decisions();
     stack.invoke(&mut cx).await.expect_err("it fails");

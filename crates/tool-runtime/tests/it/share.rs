@@ -14,7 +14,7 @@ use tool_core::{
     PendingCall, Progress, Question, Reply, Resume, TaskMode, ToolError,
 };
 use tool_runtime::{Cache, CacheLayer, DeadlineLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
@@ -53,7 +53,7 @@ impl Calls {
     }
 
     fn next(&self) -> CallContext {
-        let tool = self.tool.clone().build(Script::new([]));
+        let tool = self.tool.clone().build(ScriptedExecutor::new([]));
         let mut cx = call(tool, json!({"q": 1}), self.clock.clone());
         cx.observers = self.observers.clone();
         cx
@@ -74,17 +74,17 @@ fn kind(result: &Result<Outcome, ToolError>) -> Option<ErrorKind> {
     result.as_ref().err().map(ToolError::kind)
 }
 
-fn down() -> Step {
-    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+fn down() -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
 }
 
-fn layer(share: &CacheLayer, script: &Script) -> Cache<Script> {
+fn layer(share: &CacheLayer, script: &ScriptedExecutor) -> Cache<ScriptedExecutor> {
     share.clone().layer(script.clone())
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_given_again_until_it_is_too_old_and_says_so() {
-    let script = Script::new([Step::Value(json!("old")), Step::Value(json!("new"))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!("old")), ScriptStep::Value(json!("new"))]);
     let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
     assert_eq!(
         told(stack.invoke(&mut calls.next()).await),
@@ -139,10 +139,10 @@ async fn only_answers_are_kept() {
     let failed = RawJson::from(json!({"content": [], "isError": true}));
     for step in [
         down(),
-        Step::Reply(Reply::result(failed, true)),
-        Step::Outcome(Outcome::Pending(Box::new(pending))),
+        ScriptStep::Reply(Reply::result(failed, true)),
+        ScriptStep::Outcome(Outcome::Pending(Box::new(pending))),
     ] {
-        let script = Script::new([step.clone()]);
+        let script = ScriptedExecutor::new([step.clone()]);
         let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
         for n_calls in 1..=3 {
             let _ = stack.invoke(&mut calls.next()).await;
@@ -153,7 +153,7 @@ async fn only_answers_are_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn without_settings_every_call_is_made() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let (stack, calls) = (
         layer(&CacheLayer::new(ROOM), &script),
         Calls::of(TestTool::new("search")),
@@ -166,7 +166,7 @@ async fn without_settings_every_call_is_made() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_need_more_are_made_for_themselves() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
     told(stack.invoke(&mut calls.next()).await);
     let bypassing = RawJson::from(json!({CacheLayer::META_KEY: CacheLayer::BYPASS}));
@@ -195,10 +195,10 @@ async fn calls_that_need_more_are_made_for_themselves() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
-    let script = Script::new([
-        Step::Value(json!("old")),
-        Step::After(SECOND, json!("new")),
-        Step::Value(json!("newer")),
+    let script = ScriptedExecutor::new([
+        ScriptStep::Value(json!("old")),
+        ScriptStep::After(SECOND, json!("new")),
+        ScriptStep::Value(json!("newer")),
     ]);
     let share = CacheLayer::new(ROOM);
     let calls = Calls::of(tool(CacheSettings {
@@ -247,9 +247,9 @@ async fn what_is_old_is_given_if_nothing_new_can_be_had() {
         (ErrorKind::Cancelled, false),
         (ErrorKind::Internal, false),
     ] {
-        let script = Script::new([
-            Step::Value(json!("old")),
-            Step::Fail(ToolError::new(failure, "no")),
+        let script = ScriptedExecutor::new([
+            ScriptStep::Value(json!("old")),
+            ScriptStep::Fail(ToolError::new(failure, "no")),
         ]);
         let (stack, calls) = (
             layer(&CacheLayer::new(ROOM), &script),
@@ -283,7 +283,7 @@ async fn what_is_old_is_given_if_nothing_new_can_be_had() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
-    let script = Script::new([Step::Value(json!("old")), Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!("old")), ScriptStep::Hang(true)]);
     let share = CacheLayer::new(ROOM);
     let stack = Layers::outermost(DeadlineLayer)
         .then(share.clone())
@@ -309,9 +309,9 @@ async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn other_credentials_make_other_answers() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let stack = layer(&CacheLayer::new(ROOM), &script);
-    let tool = plain().build(Script::new([]));
+    let tool = plain().build(ScriptedExecutor::new([]));
     let clock = Arc::new(TokioClock::new());
     let next = || call(tool.clone(), json!({}), clock.clone());
     told(stack.invoke(&mut next()).await);
@@ -323,7 +323,7 @@ async fn other_credentials_make_other_answers() {
 #[tokio::test(start_paused = true)]
 async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room() {
     let text = "x".repeat(1000);
-    let script = Script::new([Step::Value(json!(text))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!(text))]);
     let share = CacheLayer::new(20_000);
     let stack = layer(&share, &script);
     let clock = Arc::new(TokioClock::new());
@@ -331,7 +331,7 @@ async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room()
         max_bytes: 1000,
         ..CacheSettings::default()
     });
-    let small = small.build(Script::new([]));
+    let small = small.build(ScriptedExecutor::new([]));
     for _ in 0..2 {
         told(
             stack
@@ -340,7 +340,7 @@ async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room()
         );
     }
     assert_eq!((script.n_calls(), share.n_bytes()), (2, 0));
-    let tool = plain().build(Script::new([]));
+    let tool = plain().build(ScriptedExecutor::new([]));
     for n in 0..200 {
         told(
             stack
@@ -485,7 +485,7 @@ impl Observe for Counted {
 #[tokio::test(start_paused = true)]
 async fn every_answer_is_told_of_once() {
     let counted = Arc::new(Counted::default());
-    let script = Script::new([Step::Value(json!(1)), down()]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!(1)), down()]);
     let stack = layer(&CacheLayer::new(ROOM), &script);
     let calls = Calls::of(kept_for_bad_times()).told_to(counted.clone());
     let (mut first, mut second) = (calls.next(), calls.next());

@@ -12,7 +12,7 @@ use tool_core::{
     CacheSettings, CallContext, ErrorKind, Invoke, Jitter, Layer, Layers, Outcome, Tool, ToolError,
 };
 use tool_runtime::{CacheLayer, DeadlineLayer, TokioClock};
-use tool_testkit::{Script, Step, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, call};
 
 use crate::share::{MINUTE, SECOND, tool};
 
@@ -20,17 +20,17 @@ const ROOM: u64 = 1 << 20;
 
 struct Calls {
     share: CacheLayer,
-    script: Script,
+    script: ScriptedExecutor,
     tool: Arc<Tool>,
     clock: Arc<TokioClock>,
 }
 
 impl Calls {
-    fn of(steps: impl IntoIterator<Item = Step>) -> Self {
+    fn of(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         Self {
             share: CacheLayer::new(ROOM),
-            script: Script::new(steps),
-            tool: tool(CacheSettings::default()).build(Script::new([])),
+            script: ScriptedExecutor::new(steps),
+            tool: tool(CacheSettings::default()).build(ScriptedExecutor::new([])),
             clock: Arc::new(TokioClock::new()),
         }
     }
@@ -58,7 +58,7 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_calls_at_once_are_one() {
-    let calls = Calls::of([Step::After(SECOND, json!("answer"))]);
+    let calls = Calls::of([ScriptStep::After(SECOND, json!("answer"))]);
     let stack = calls.share.clone().layer(calls.script.clone());
     let mut contexts: Vec<_> = (0..1000).map(|_| calls.next()).collect();
     let results = join_all(contexts.iter_mut().map(|cx| stack.invoke(cx))).await;
@@ -76,7 +76,7 @@ async fn a_thousand_calls_at_once_are_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stampede_when_an_answer_gets_old_is_one_call() {
-    let calls = Calls::of([Step::After(SECOND, json!("answer"))]);
+    let calls = Calls::of([ScriptStep::After(SECOND, json!("answer"))]);
     let stack = calls.share.clone().layer(calls.script.clone());
     for n_calls in 1..=3 {
         let mut contexts: Vec<_> = (0..100).map(|_| calls.next()).collect();
@@ -90,9 +90,9 @@ async fn a_stampede_when_an_answer_gets_old_is_one_call() {
 #[tokio::test(start_paused = true)]
 async fn all_who_wait_get_the_error_and_the_next_call_is_made() {
     let calls = Calls::of([
-        Step::After(SECOND, json!(1)),
-        Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers")),
-        Step::Value(json!(2)),
+        ScriptStep::After(SECOND, json!(1)),
+        ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers")),
+        ScriptStep::Value(json!(2)),
     ]);
     let first = calls.begin(calls.next()).await;
     first.await.unwrap().unwrap();
@@ -112,7 +112,7 @@ async fn all_who_wait_get_the_error_and_the_next_call_is_made() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_who_goes_takes_nothing_from_the_others() {
-    let calls = Calls::of([Step::After(2 * SECOND, json!("answer"))]);
+    let calls = Calls::of([ScriptStep::After(2 * SECOND, json!("answer"))]);
     let first = calls.begin(calls.next()).await;
     let second = calls.begin(calls.next()).await;
     sleep(SECOND).await;
@@ -128,7 +128,7 @@ async fn the_first_who_goes_takes_nothing_from_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_ones_deadline_is_not_that_of_the_others() {
-    let calls = Calls::of([Step::After(10 * SECOND, json!("answer"))]);
+    let calls = Calls::of([ScriptStep::After(10 * SECOND, json!("answer"))]);
     let mut hasty = calls.next();
     hasty.tighten_deadline(SECOND);
     let hasty = calls.begin(hasty).await;
@@ -141,7 +141,7 @@ async fn the_first_ones_deadline_is_not_that_of_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_who_goes_ends_the_work() {
-    let calls = Calls::of([Step::Hang(true)]);
+    let calls = Calls::of([ScriptStep::Hang(true)]);
     let all = [
         calls.begin(calls.next()).await,
         calls.begin(calls.next()).await,
@@ -161,7 +161,7 @@ async fn the_last_who_goes_ends_the_work() {
 
 #[tokio::test(start_paused = true)]
 async fn the_work_ends_with_the_tools_own_time() {
-    let calls = Calls::of([Step::Hang(false)]);
+    let calls = Calls::of([ScriptStep::Hang(false)]);
     let stack = calls.share.clone().layer(calls.script.clone());
     let start = Instant::now();
     let error = stack.invoke(&mut calls.next()).await.expect_err("it hangs");
@@ -197,12 +197,12 @@ async fn ten_thousand_random_ends_leave_nothing_behind() {
     let random = Jitter::seeded(7);
     let upto = |n: u64| u64::try_from(random.up_to(Duration::from_nanos(n)).as_nanos()).unwrap_or(0);
     let share = CacheLayer::new(ROOM);
-    let script = Script::new([Step::After(Duration::from_micros(200), json!(1))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_micros(200), json!(1))]);
     let tool = tool(CacheSettings {
         ttl: Some(Duration::from_micros(300)),
         ..CacheSettings::default()
     });
-    let (tool, clock) = (tool.build(Script::new([])), Arc::new(TokioClock::new()));
+    let (tool, clock) = (tool.build(ScriptedExecutor::new([])), Arc::new(TokioClock::new()));
     for _ in 0..100 {
         let calls: Vec<_> = (0..100)
             .map(|_| {

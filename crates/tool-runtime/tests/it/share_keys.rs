@@ -9,7 +9,7 @@ use tool_core::{
     Arguments, CacheScope, CacheSettings, CallContext, Caller, Invoke, Layer, Outcome, Target, Tool,
 };
 use tool_runtime::{CacheLayer, TokioClock};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 
 /// Everything that makes a call what it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +73,7 @@ fn context(of: &Call, scope: CacheScope, clock: &Arc<TokioClock>) -> CallContext
         scope,
         ..CacheSettings::default()
     });
-    let tool: Arc<Tool> = tool.build(Script::new([]));
+    let tool: Arc<Tool> = tool.build(ScriptedExecutor::new([]));
     let mut caller = Caller::new(of.principal);
     caller.tenant = of.tenant.into();
     let arguments = Arguments::from_value(of.arguments.clone()).unwrap();
@@ -90,7 +90,7 @@ fn is_shared(first: &Call, second: &Call, scope: CacheScope) -> bool {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let clock = Arc::new(TokioClock::new());
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         let stack = CacheLayer::new(1 << 20).layer(script.clone());
         for call in [first, second] {
             let result = stack.invoke(&mut context(call, scope, &clock)).await;
@@ -130,7 +130,7 @@ proptest! {
 fn arguments_that_mean_the_same_are_the_same() {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         let stack = CacheLayer::new(1 << 20).layer(script.clone());
         let clock = Arc::new(TokioClock::new());
         let call = Call {

@@ -11,7 +11,7 @@ use shuttle::future::{block_on, spawn, yield_now};
 use tokio::sync::oneshot;
 use tool_core::{CacheScope, ErrorKind, Instant, Reply, ToolError};
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, TestTool, call};
+use tool_testkit::{ScriptedExecutor, TestTool, call};
 
 use crate::{
     answers::{Answers, Key},
@@ -32,7 +32,7 @@ struct World {
 
 impl World {
     fn new(fails: bool) -> Self {
-        let tool = TestTool::new("t").build(Script::new([]));
+        let tool = TestTool::new("t").build(ScriptedExecutor::new([]));
         let cx = call(tool, json!({}), Arc::new(TokioClock::new()));
         Self {
             flights: Arc::default(),

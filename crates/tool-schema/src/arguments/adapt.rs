@@ -5,7 +5,7 @@
 
 use raw_json::{JsonKind, JsonLimits, RawJson};
 use serde_json::{Map, Value};
-use tool_core::{Adapted, ArgumentHandling, Change, ChangeKind};
+use tool_core::{AdaptedArguments, ArgumentHandling, Change, ChangeKind};
 
 use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, is_a, list, pointer_step, wants};
 
@@ -15,7 +15,7 @@ const MAX_STEPS: u64 = 100_000;
 const MAX_TEXT: usize = 10_000;
 
 /// Changes arguments as far as this handling allows. Returns `None` if there is no change.
-pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
     let sanitize = match handling {
         ArgumentHandling::Coerce => false,
         ArgumentHandling::Sanitize => true,
@@ -28,7 +28,7 @@ pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandl
         changes: Vec::new(),
     };
     let arguments = walk.value(schema, arguments, 0, true)?;
-    Some(Adapted {
+    Some(AdaptedArguments {
         arguments,
         changes: walk.changes,
     })

@@ -6,7 +6,7 @@
 
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Map, Value};
-use tool_core::{Adapted, Change, ChangeKind};
+use tool_core::{AdaptedArguments, Change, ChangeKind};
 
 use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, each_subschema, list, pointer_step};
 
@@ -98,7 +98,7 @@ impl Defaults {
     }
 
     /// Fills in absent members. Returns `None` if there are none, or if that would exceed a budget.
-    pub(crate) fn fill(&self, arguments: &RawJson) -> Option<Adapted> {
+    pub(crate) fn fill(&self, arguments: &RawJson) -> Option<AdaptedArguments> {
         let schema = self.schema.as_ref()?;
         let mut walk = Walk::new(schema);
         let mut filled: Option<RawJson> = None;
@@ -108,7 +108,7 @@ impl Defaults {
                 _ if walk.is_exhausted() => return None,
                 Some(next) => filled = Some(next),
                 None => {
-                    return filled.map(|arguments| Adapted {
+                    return filled.map(|arguments| AdaptedArguments {
                         arguments,
                         changes: walk.changes,
                     });

@@ -1,7 +1,7 @@
 use proptest::{prelude::*, test_runner::RngSeed};
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{Adapted, ArgumentHandling, CheckJson};
+use tool_core::{AdaptedArguments, ArgumentHandling, CheckJson};
 
 use crate::compile;
 
@@ -280,7 +280,7 @@ proptest! {
         let compiled = compile(&schema);
         let raw = RawJson::from(&text);
         let came = compiled.adapt(&raw, ArgumentHandling::Coerce);
-        let came: Option<Adapted> = came.inspect(|came| assert!(!came.changes.is_empty()));
+        let came: Option<AdaptedArguments> = came.inspect(|came| assert!(!came.changes.is_empty()));
         let came: Value = came.map_or(text, |came| came.arguments.to().unwrap());
         prop_assert_eq!(&came, &value);
         prop_assert!(compiled.check(&came).is_ok());

@@ -17,7 +17,7 @@ use toolplane::{
     observe::Metrics,
 };
 use toolplane_gateway::{
-    Allowed, AllowedHosts, Gateway, GatewayOptions, HttpServerOptions, ServeOptions, StdioOptions,
+    AllowList, AllowedHosts, Gateway, GatewayOptions, HttpServerOptions, ServeOptions, StdioOptions,
     serve_metrics,
 };
 
@@ -242,14 +242,14 @@ async fn serve_http(
 fn http_options(spec: &GatewaySpec) -> HttpServerOptions {
     HttpServerOptions {
         allowed: allowed(spec).into(),
-        old_clients: spec.sse_path.clone(),
+        sse_path: spec.sse_path.clone(),
         ..HttpServerOptions::default()
     }
 }
 
 /// Who may come over HTTP.
-fn allowed(spec: &GatewaySpec) -> Allowed {
-    Allowed {
+fn allowed(spec: &GatewaySpec) -> AllowList {
+    AllowList {
         hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
         origins: spec.allowed_origins.clone(),
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolplane::{
-    ListStore as _, RawJson, Toolplane,
+    ListCache as _, RawJson, Toolplane,
     manifest::{HttpTransportSpec, Loaded, ServerSpec, ServerTransport},
 };
 use toolplane_gateway::OperatorClient;

@@ -3,7 +3,7 @@ use std::{future::pending, time::Duration};
 use raw_json::RawJson;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tool_testkit::{Script, Step, TestTool, executor};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, executor};
 use toolplane::{
     Toolplane,
     core::{CallContext, ErrorKind, Invoke, Outcome, Reply, ToolError},
@@ -13,8 +13,8 @@ use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions
 use crate::support::{Client, Http, MODERN, plane, raw};
 
 /// The result of one call whose tool does this.
-async fn rendered(step: Step, meta: &str) -> String {
-    let mut client = Client::of(plane(&Script::new([step]), [TestTool::new("t")]));
+async fn rendered(step: ScriptStep, meta: &str) -> String {
+    let mut client = Client::of(plane(&ScriptedExecutor::new([step]), [TestTool::new("t")]));
     client.result("tools/call", &format!(r#""name":"t"{meta}"#)).await
 }
 
@@ -43,7 +43,7 @@ async fn a_value_is_text_for_the_model_and_structured_for_programs() {
             r#"{"resultType":"complete","content":[{"type":"text","text":"null"}],"structuredContent":null}"#,
         ),
     ] {
-        let step = || Step::Reply(Reply::value(raw(value)));
+        let step = || ScriptStep::Reply(Reply::value(raw(value)));
         assert_eq!(rendered(step(), "").await, legacy);
         assert_eq!(rendered(step(), &modern).await, now);
     }
@@ -52,7 +52,7 @@ async fn a_value_is_text_for_the_model_and_structured_for_programs() {
 #[tokio::test]
 async fn what_a_server_answers_keeps_its_bytes() {
     let result = r#"{ "content": [{"type":"hologram","x":1e2}],"vendor":{"b":1,"a":2},"structuredContent":{"n":12345678901234567890123},"_meta":{"v":1} }"#;
-    let step = || Step::Reply(Reply::result(raw(result), false));
+    let step = || ScriptStep::Reply(Reply::result(raw(result), false));
     assert_eq!(rendered(step(), "").await, result);
     let modern = rendered(step(), &format!(",{MODERN}")).await;
     assert_eq!(modern, result.replacen('{', r#"{"resultType":"complete","#, 1));
@@ -60,11 +60,11 @@ async fn what_a_server_answers_keeps_its_bytes() {
     let mut noted = Reply::result(raw(result), false);
     noted.add_meta("dev.toolplane/stale", RawJson::from(true));
     let expected = result.replace(r#"{"v":1}"#, r#"{"v":1,"dev.toolplane/stale":true}"#);
-    assert_eq!(rendered(Step::Reply(noted), "").await, expected);
+    assert_eq!(rendered(ScriptStep::Reply(noted), "").await, expected);
     let mut value = Reply::value(raw("{}"));
     value.add_meta("dev.toolplane/stale", RawJson::from(true));
     assert_eq!(
-        rendered(Step::Reply(value), "").await,
+        rendered(ScriptStep::Reply(value), "").await,
         r#"{"content":[{"type":"text","text":"{}"}],"structuredContent":{},"_meta":{"dev.toolplane/stale":true}}"#
     );
 }
@@ -72,7 +72,7 @@ async fn what_a_server_answers_keeps_its_bytes() {
 #[tokio::test]
 async fn a_result_of_a_modern_server_says_its_own_type() {
     let result = r#"{"resultType":"complete","content":[]}"#;
-    let step = Step::Reply(Reply::result(raw(result), false));
+    let step = ScriptStep::Reply(Reply::result(raw(result), false));
     assert_eq!(rendered(step, &format!(",{MODERN}")).await, result);
 }
 
@@ -83,7 +83,7 @@ async fn what_a_legacy_server_says_of_the_type_of_its_result_is_no_question() {
         let result = format!(
             r#"{{"content":[],"resultType":{kind},"inputRequests":{{"a":{{"method":"elicitation/create"}}}}}}"#
         );
-        let step = || Step::Reply(Reply::result(raw(&result), false));
+        let step = || ScriptStep::Reply(Reply::result(raw(&result), false));
         assert_eq!(rendered(step(), "").await, result);
         assert_eq!(
             rendered(step(), &format!(",{MODERN}")).await,
@@ -98,18 +98,18 @@ async fn a_failure_is_a_result_that_says_so() {
         .with_retry_after(Duration::from_millis(1500))
         .with_detail(raw(r#"{"limit": 1e2}"#));
     assert_eq!(
-        rendered(Step::Fail(error), "").await,
+        rendered(ScriptStep::Fail(error), "").await,
         r#"{"content":[{"type":"text","text":"rate_limited: 100 calls a minute are reached; wait before calling again"}],"isError":true,"_meta":{"dev.toolplane/error":{"kind":"rate_limited","message":"100 calls a minute are reached","retryable":true,"retry_after_ms":1500,"detail":{"limit": 1e2}}}}"#
     );
     let long =
         ToolError::new(ErrorKind::UpstreamError, "no").with_detail(RawJson::from(&*"x".repeat(20_000)));
-    assert!(!rendered(Step::Fail(long), "").await.contains("detail"));
+    assert!(!rendered(ScriptStep::Fail(long), "").await.contains("detail"));
 }
 
 #[tokio::test]
 async fn a_call_that_policy_or_schema_refuses_is_a_result() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let mut client = Client::of(plane(&script, [TestTool::new("t").input(schema)]));
     for (params, kind) in [
         (r#""name":"t","arguments":{"n":"x"}"#, "invalid_arguments"),
@@ -129,7 +129,7 @@ async fn a_call_that_policy_or_schema_refuses_is_a_result() {
 
 #[tokio::test]
 async fn a_call_of_nothing_is_an_error_of_the_protocol() {
-    let mut client = Client::of(plane(&Script::new([]), [TestTool::new("weather")]));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([]), [TestTool::new("weather")]));
     for (params, message) in [
         (r#""name":"wether""#, "did you mean `weather`?"),
         (r#""name":"xyz","arguments":{}"#, "there is no tool `xyz`"),
@@ -158,7 +158,7 @@ async fn a_call_of_nothing_is_an_error_of_the_protocol() {
 
 #[tokio::test]
 async fn arguments_reach_the_tool_with_their_own_bytes() {
-    let mut client = Client::of(plane(&Script::new([Step::Echo]), [TestTool::new("t")]));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([ScriptStep::Echo]), [TestTool::new("t")]));
     let arguments = r#"{"n": 123456789012345678901234567890, "f":1.10,"a":{}}"#;
     let result = client
         .result("tools/call", &format!(r#""name":"t","arguments":{arguments}"#))
@@ -172,7 +172,7 @@ async fn arguments_reach_the_tool_with_their_own_bytes() {
 
 #[tokio::test]
 async fn cancelling_reaches_the_tool() {
-    let script = Script::new([Step::Hang(true), Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true), ScriptStep::Echo]);
     let mut client = Client::of(plane(&script, [TestTool::new("t")]));
     client
         .send(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t"}}"#)
@@ -250,7 +250,7 @@ async fn progress_trace_and_caller_pass_through() {
 async fn arguments_that_headers_mirror_are_checked() {
     let schema =
         json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let tools = [TestTool::new("mirrored").input(schema), TestTool::new("plain")];
     let http = Http::of(plane(&script, tools));
     let arguments = r#","arguments":{"region":"eu"}"#;
@@ -271,7 +271,7 @@ async fn arguments_that_headers_mirror_are_checked() {
 async fn arguments_that_headers_mirror_are_checked_before_their_server_was_ever_listed() {
     let schema =
         json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let upstream = plane(&script, [TestTool::new("mirrored").input(schema)]);
     let upstream = Gateway::new(upstream, GatewayOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -301,10 +301,10 @@ async fn arguments_that_headers_mirror_are_checked_before_their_server_was_ever_
 #[tokio::test]
 async fn a_key_in_meta_makes_a_call_once_and_an_unknown_outcome_says_its_id() {
     let unknown = ToolError::new(ErrorKind::OutcomeUnknown, "lost");
-    let script = Script::new([
-        Step::Value(json!(1)),
-        Step::FailSent(unknown),
-        Step::Value(json!(2)),
+    let script = ScriptedExecutor::new([
+        ScriptStep::Value(json!(1)),
+        ScriptStep::FailSent(unknown),
+        ScriptStep::Value(json!(2)),
     ]);
     let mut client = Client::of(plane(&script, [TestTool::new("t")]));
     let with = |key: &str| format!(r#""name":"t","_meta":{{"dev.toolplane/idempotency-key":{key}}}"#);

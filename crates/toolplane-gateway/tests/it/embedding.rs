@@ -9,7 +9,7 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{Toolplane, observe::Metrics};
 use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions, serve_metrics};
 
@@ -46,7 +46,7 @@ const CALL: &str =
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}}"#;
 
 fn gateway() -> Gateway {
-    let plane = plane(&Script::new([Step::Echo]), [TestTool::new("t")]);
+    let plane = plane(&ScriptedExecutor::new([ScriptStep::Echo]), [TestTool::new("t")]);
     Gateway::new(plane, GatewayOptions::default())
 }
 
@@ -185,7 +185,7 @@ async fn a_session_hears_of_changes_on_its_stream() {
 async fn metrics_are_served_where_they_are_asked_for() {
     let metrics = Arc::new(Metrics::new());
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .tool(TestTool::new("t").descriptor)
         .observer(metrics.clone())
         .build()
@@ -278,7 +278,7 @@ async fn pages_of_health_name_tools_only_to_those_who_may_know() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .source(Changing::new(&["a"]))
         .tool(TestTool::new("t").descriptor)
         .build()

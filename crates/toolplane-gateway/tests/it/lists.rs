@@ -1,5 +1,5 @@
 use serde_json::json;
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{ScriptedExecutor, TestTool};
 use toolplane::{Toolplane, manifest::Configuration};
 use toolplane_gateway::GatewayOptions;
 
@@ -19,7 +19,7 @@ fn tools(names: &[&str]) -> Vec<TestTool> {
 
 #[tokio::test]
 async fn tools_are_listed_in_the_order_of_their_names() {
-    let mut client = Client::of(plane(&Script::new([]), tools(&["b", "a"])));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([]), tools(&["b", "a"])));
     let tool = |name: &str| {
         format!(r#"{{"name":"{name}","description":"The tool {name}.","inputSchema":{{"type":"object"}}}}"#)
     };
@@ -37,7 +37,7 @@ async fn a_definition_keeps_its_bytes() {
     let mut tool = TestTool::new("t");
     let definition = r#"{"x-vendor":1e2,"name":"theirs","inputSchema":{ "type":"object","maximum":12345678901234567890123 },"execution":{"taskSupport":"forbidden"}}"#;
     tool.descriptor.definition = Some(crate::support::raw(definition));
-    let mut client = Client::of(plane(&Script::new([]), [tool]));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([]), [tool]));
     let listed = client.result("tools/list", "").await;
     assert_eq!(
         listed,
@@ -93,7 +93,7 @@ async fn what_an_operator_declares_is_an_annotation_and_wins() {
     ];
     for (definition, read_only, idempotent, expected) in cases {
         let tool = declared(definition, read_only, idempotent);
-        let mut client = Client::of(plane(&Script::new([]), [tool]));
+        let mut client = Client::of(plane(&ScriptedExecutor::new([]), [tool]));
         for era in ["", MODERN] {
             let listed = crate::support::raw(&client.result("tools/list", era).await);
             let tool = listed.get("tools").unwrap().items().next().unwrap();
@@ -113,7 +113,7 @@ async fn a_list_is_without_secrets_that_are_known_since_it_was_read() {
     let redactor = toolplane::policy::Redactor::default();
     let plane = Toolplane::builder().redactor(redactor.clone());
     let plane = plane
-        .executor(std::sync::Arc::new(Script::new([])))
+        .executor(std::sync::Arc::new(ScriptedExecutor::new([])))
         .tool(tool.descriptor);
     let mut client = Client::of(plane.build().expect("usable"));
     let before = client.result("tools/list", "").await;
@@ -129,7 +129,7 @@ async fn long_lists_come_in_pages() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut options = GatewayOptions::default();
     options.page_size = 3;
-    let mut client = Client::with(plane(&Script::new([]), tools(&names)), options);
+    let mut client = Client::with(plane(&ScriptedExecutor::new([]), tools(&names)), options);
     for _ in 0..2 {
         let (mut seen, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
         loop {
@@ -164,7 +164,7 @@ async fn nobody_sees_what_policy_forbids() {
     configuration.policy.blocklist = vec![toolplane::core::Pattern::new("secret*")];
     let builder = Toolplane::builder()
         .configuration(configuration)
-        .executor(std::sync::Arc::new(Script::new([])))
+        .executor(std::sync::Arc::new(ScriptedExecutor::new([])))
         .tool(TestTool::new("open").descriptor)
         .tool(TestTool::new("secret1").descriptor);
     let mut client = Client::of(builder.build().expect("it can be set up"));
@@ -208,7 +208,7 @@ async fn a_change_is_told_once_to_who_has_a_list() {
 
 #[tokio::test]
 async fn modern_clients_are_promised_the_same() {
-    let mut client = Client::of(plane(&Script::new([]), tools(&["a"])));
+    let mut client = Client::of(plane(&ScriptedExecutor::new([]), tools(&["a"])));
     let discovered = client.result("server/discover", MODERN).await;
     let capabilities = format!("{CAPABILITIES}{}", TASKS[1]);
     assert!(discovered.contains(&capabilities), "{discovered}");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     RawJson, Toolplane,
     core::{Disabled, Instant},
@@ -24,7 +24,7 @@ fn values(records: &[RawJson]) -> Vec<Value> {
 #[tokio::test]
 async fn they_see_servers_and_switch_tools_on_again() {
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .source(Changing::new(&["a"]))
         .tool(TestTool::new("t").descriptor)
         .build()

@@ -33,7 +33,7 @@ fn gateway(source: &Arc<Changing>) -> Gateway {
 
 /// The clients of a principal that declare this.
 fn group(principal: &str, declared: &str) -> ClientGroup {
-    let capabilities = ClientCapabilities::of(&raw(declared));
+    let capabilities = ClientCapabilities::from_json(&raw(declared));
     ClientGroup {
         identity: ClientIdentity::new(None, None, capabilities, &Caller::new(principal)),
         is_principal: true,

@@ -9,7 +9,7 @@ use tokio::{
     net::TcpListener,
     time::{advance, pause, resume, sleep, timeout},
 };
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     Toolplane,
     manifest::{LoadOptions, Syntax, load},
@@ -20,7 +20,7 @@ use crate::support::plane;
 
 /// A toolplane whose one server keeps a connection for each session.
 async fn in_front_of_another() -> Toolplane {
-    let inner = plane(&Script::new([Step::Echo]), [TestTool::new("t")]);
+    let inner = plane(&ScriptedExecutor::new([ScriptStep::Echo]), [TestTool::new("t")]);
     let inner = Gateway::new(inner, GatewayOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");

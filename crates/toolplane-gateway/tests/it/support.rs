@@ -15,7 +15,7 @@ use tokio::{
     sync::watch,
     time::timeout,
 };
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{ScriptedExecutor, TestTool};
 use toolplane::{
     Toolplane,
     core::{
@@ -50,7 +50,7 @@ pub(crate) fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).expect("a test writes JSON")
 }
 
-pub(crate) fn plane(script: &Script, tools: impl IntoIterator<Item = TestTool>) -> Toolplane {
+pub(crate) fn plane(script: &ScriptedExecutor, tools: impl IntoIterator<Item = TestTool>) -> Toolplane {
     let mut builder = Toolplane::builder().executor(Arc::new(script.clone()));
     for tool in tools {
         builder = builder.tool(tool.descriptor);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{ApprovalRule, ErrorKind, Metadata, Outcome, Overrides, Pattern, RetrySettings, ToolError, Trust},
@@ -22,7 +22,7 @@ fn guarded(name: &str) -> TestTool {
     tool
 }
 
-fn plane(script: &Script, change: impl FnOnce(&mut Configuration), tool: TestTool) -> Toolplane {
+fn plane(script: &ScriptedExecutor, change: impl FnOnce(&mut Configuration), tool: TestTool) -> Toolplane {
     let mut configuration = Configuration::default();
     change(&mut configuration);
     Toolplane::builder()
@@ -60,8 +60,8 @@ async fn approve(plane: &Toolplane, handle: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn one_approval_is_for_all_attempts_of_a_call() {
-    let failed = Step::Fail(ToolError::new(ErrorKind::Unavailable, "it is ill"));
-    let script = Script::new([failed.clone(), failed, Step::Echo]);
+    let failed = ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "it is ill"));
+    let script = ScriptedExecutor::new([failed.clone(), failed, ScriptStep::Echo]);
     let mut tool = guarded("pay").metadata(Metadata {
         idempotent: Some(true),
         ..Metadata::default()
@@ -84,7 +84,7 @@ async fn one_approval_is_for_all_attempts_of_a_call() {
 
 #[tokio::test]
 async fn nobody_is_asked_about_a_call_that_cannot_be_made() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let tool = guarded("pay").input(json!({"type": "object", "required": ["to"]}));
     let plane = plane(
         &script,
@@ -100,7 +100,7 @@ async fn nobody_is_asked_about_a_call_that_cannot_be_made() {
 
 #[tokio::test]
 async fn a_dry_run_says_that_approval_would_be_asked_for() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, |_| {}, guarded("pay"));
     let explained = plane.dry_run(request(&json!({}))).await;
     let note = explained.notes.iter().find(|note| note.layer == "approve");
@@ -113,7 +113,7 @@ async fn a_dry_run_says_that_approval_would_be_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_expires_as_the_policy_says() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let minute = Duration::from_secs(60);
     let plane = plane(
         &script,
@@ -130,7 +130,7 @@ async fn an_approval_expires_as_the_policy_says() {
 
 #[tokio::test]
 async fn what_a_server_says_of_its_tools_neither_asks_for_approval_nor_does_without() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     for (own, default, needs) in [
         (ApprovalRule::Required, None, false),
         (ApprovalRule::Never, Some(ApprovalRule::Required), true),
@@ -159,7 +159,7 @@ policy: {{approval: {{required: [pay], callback: {{url: '{url}', secret: '${{sec
     let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable");
     let plane = Toolplane::builder()
         .loaded(&loaded)
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .tool(TestTool::new("pay").descriptor)
         .build()
         .expect("usable");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_testkit::{Script, Step};
+use tool_testkit::{ScriptedExecutor, ScriptStep};
 use toolplane::{
     CallRequest, Toolplane,
     core::{ErrorKind, ToolError},
@@ -55,7 +55,7 @@ async fn one_tools_failures_hold_back_its_host_only_where_it_says_so() {
 async fn the_gauge_of_an_open_breaker_goes_with_the_tool() {
     let metrics = Arc::new(Metrics::new());
     let down = ToolError::new(ErrorKind::Unavailable, "no connection");
-    let script = Script::new([Step::Fail(down)]);
+    let script = ScriptedExecutor::new([ScriptStep::Fail(down)]);
     let yaml = |name: &str| {
         loaded(&format!(
             "tools: {{{name}: {{description: d, breaker: {{}}, executor: {{kind: scripted}}}}}}"

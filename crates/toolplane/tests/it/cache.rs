@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::advance;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{CacheSettings, Caller, ErrorKind, Metadata, Outcome, ToolError, Trust},
@@ -36,7 +36,7 @@ fn by_default() -> Configuration {
     configuration
 }
 
-fn plane(script: &Script, configuration: Configuration, tool: TestTool) -> Toolplane {
+fn plane(script: &ScriptedExecutor, configuration: Configuration, tool: TestTool) -> Toolplane {
     Toolplane::builder()
         .configuration(configuration)
         .executor(Arc::new(script.clone()))
@@ -64,7 +64,7 @@ fn request(arguments: &Value) -> CallRequest {
 /// The fifth critical scenario of the layered architecture: identical requests within the time to live.
 #[tokio::test(start_paused = true)]
 async fn an_identical_call_within_the_time_to_live_is_answered_from_the_cache() {
-    let script = Script::new([Step::Value(json!("first")), Step::Value(json!("second"))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!("first")), ScriptStep::Value(json!("second"))]);
     let plane = plane(&script, Configuration::default(), cached("search"));
     assert_eq!(
         status(&plane, request(&json!({"q": "a", "n": 1}))).await,
@@ -125,7 +125,7 @@ async fn only_what_its_operator_declared_is_cached() {
         ("a server's own setting", by_default(), claiming, false),
         ("not this one", by_default(), disabled, false),
     ] {
-        let script = Script::new([Step::Echo]);
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
         let plane = plane(&script, configuration, tool);
         for _ in 0..2 {
             status(&plane, request(&json!({}))).await;
@@ -136,7 +136,7 @@ async fn only_what_its_operator_declared_is_cached() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_reads_the_answer_of_somebody_else() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, Configuration::default(), cached("search"));
     let of = |caller: &str, tenant: &str| {
         let mut caller = Caller::new(caller);
@@ -152,7 +152,7 @@ async fn nobody_reads_the_answer_of_somebody_else() {
 
 #[tokio::test(start_paused = true)]
 async fn who_may_not_call_gets_nothing_out_of_the_cache_either() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let tool = || {
         let mut tool = cached("search").metadata(Metadata {
             required_permissions: vec!["search".to_owned()],
@@ -175,7 +175,7 @@ async fn who_may_not_call_gets_nothing_out_of_the_cache_either() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_may_want_an_answer_of_its_own() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, Configuration::default(), cached("search"));
     status(&plane, request(&json!({}))).await;
     assert_eq!(
@@ -190,8 +190,8 @@ async fn a_call_may_want_an_answer_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_call_is_tried_again_once_for_all_and_explained_to_the_first() {
-    let down = Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
-    let script = Script::new([down, Step::After(SECOND, json!(1))]);
+    let down = ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
+    let script = ScriptedExecutor::new([down, ScriptStep::After(SECOND, json!(1))]);
     let mut tool = cached("search");
     tool.descriptor.overrides.retry = Some(Default::default());
     let plane = plane(&script, Configuration::default(), tool);
@@ -219,7 +219,7 @@ async fn whose_time_ends_while_a_shared_call_runs_is_told_timeout_and_not_that_n
         (Configuration::default(), cached("search")),
         (by_default(), TestTool::new("search").metadata(declared())),
     ] {
-        let script = Script::new([Step::After(2 * SECOND, json!("there"))]);
+        let script = ScriptedExecutor::new([ScriptStep::After(2 * SECOND, json!("there"))]);
         let plane = plane(&script, configuration, tool);
         let (patient, hasty) = tokio::join!(plane.call(request(&json!({}))), plane.call(hasty()));
         patient.expect("it has a minute");
@@ -228,7 +228,7 @@ async fn whose_time_ends_while_a_shared_call_runs_is_told_timeout_and_not_that_n
     }
     let (no_cache, own_call) = (TestTool::new("search"), hasty().bypass_cache());
     for (tool, request) in [(no_cache, hasty()), (cached("search"), own_call)] {
-        let plane = plane(&Script::new([Step::Hang(true)]), Configuration::default(), tool);
+        let plane = plane(&ScriptedExecutor::new([ScriptStep::Hang(true)]), Configuration::default(), tool);
         let error = plane.call(request).await.expect_err("it hangs");
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     }
@@ -236,7 +236,7 @@ async fn whose_time_ends_while_a_shared_call_runs_is_told_timeout_and_not_that_n
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_neither_reads_nor_fills_the_cache() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, Configuration::default(), cached("search"));
     for _ in 0..2 {
         let dry = plane.dry_run(request(&json!({}))).await;

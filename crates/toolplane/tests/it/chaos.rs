@@ -8,14 +8,14 @@ use std::{
 
 use serde_json::json;
 use tokio::time::{Instant, advance};
-use tool_testkit::{Script, Step, TestTool, executor};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
         BreakerSettings, CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome,
         Overrides, Reply, RetrySettings, ToolError,
     },
-    faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, Latency},
+    faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, InjectedLatency},
 };
 
 /// The settings of the scenario: a fifth of all attempts fails, and some are slow.
@@ -23,14 +23,14 @@ fn storm(seed: u64, faults: &[InjectedFault]) -> ChaosLayer {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 0.2;
     rule.faults = faults.to_vec();
-    rule.latency = Some(Latency {
+    rule.latency = Some(InjectedLatency {
         rate: 0.3,
         max: Duration::from_secs(5),
     });
     ChaosLayer::new(ChaosPlan::new(seed, [rule]))
 }
 
-fn plane(chaos: ChaosLayer, script: &Script, overrides: Overrides) -> Toolplane {
+fn plane(chaos: ChaosLayer, script: &ScriptedExecutor, overrides: Overrides) -> Toolplane {
     let metadata = Metadata {
         idempotent: Some(true),
         ..Metadata::default()
@@ -59,7 +59,7 @@ async fn fifty_calls_at_a_fifth_of_failures() {
     for seed in 0..20 {
         let plane = plane(
             storm(seed, &InjectedFault::USUAL),
-            &Script::new([]),
+            &ScriptedExecutor::new([]),
             Overrides::default(),
         );
         let n_successes = n_successes(&plane).await;
@@ -89,7 +89,7 @@ async fn with_retries_nearly_all_of_them_succeed() {
             retry: Some(retry),
             ..Overrides::default()
         };
-        n_all += n_successes(&plane(storm(seed, &passing), &Script::new([]), overrides)).await;
+        n_all += n_successes(&plane(storm(seed, &passing), &ScriptedExecutor::new([]), overrides)).await;
     }
     assert!(n_all >= 990, "{n_all} of 1,000");
 }
@@ -99,7 +99,7 @@ async fn the_same_seed_is_the_same_history() {
     let history = async || {
         let plane = plane(
             storm(11, &InjectedFault::ALL),
-            &Script::new([]),
+            &ScriptedExecutor::new([]),
             Overrides::default(),
         );
         let mut history = Vec::new();
@@ -178,8 +178,8 @@ impl Observe for Instants {
 
 /// The pauses of a call that fails twice and succeeds the third time.
 async fn pauses(seed: u64) -> [Duration; 2] {
-    let fails = || Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
-    let script = Script::new([fails(), fails(), Step::Value(json!("there"))]);
+    let fails = || ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
+    let script = ScriptedExecutor::new([fails(), fails(), ScriptStep::Value(json!("there"))]);
     let mut tool = TestTool::new("test");
     tool.descriptor.overrides.retry = Some(RetrySettings::default());
     let instants = Arc::new(Instants::default());
@@ -235,7 +235,7 @@ async fn a_breaker_opens_under_chaos_and_closes_when_it_is_over() {
         breaker: Some(BreakerSettings::default()),
         ..Overrides::default()
     };
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let plane = plane(chaos.clone(), &script, overrides);
     let mut n_refused = 0;
     for _ in 0..20 {
@@ -257,7 +257,7 @@ async fn a_breaker_opens_under_chaos_and_closes_when_it_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn chaos_shows_and_dry_runs_meet_none() {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let chaos = storm(42, &InjectedFault::USUAL);
     let plane = plane(chaos.clone(), &script, Overrides::default());
     assert_eq!(plane.readiness().chaos, Some(42));

@@ -158,7 +158,7 @@ tools:
         loaded.configuration.secrets.clone(),
     );
     // What an executor does with it when it is needed.
-    let known = redactor.watching(Arc::new(secrets));
+    let known = redactor.wrap_secrets(Arc::new(secrets));
     let template = Template::parse("${secret:token}").expect("valid");
     template.resolve(&*known).await.expect("there is a value");
     let plane = Toolplane::builder()

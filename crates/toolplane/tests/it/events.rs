@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::time::advance;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
@@ -28,7 +28,7 @@ impl Observe for Notebook {
             Event::RateLimited { scope, .. } => format!("rate of {}", scope.as_str()),
             Event::Queued { waited, .. } => format!("waited {waited:?}"),
             Event::Shed { scope, .. } => format!("no place of {}", scope.as_str()),
-            Event::HeldBack { scope, .. } => format!("held back by {}", scope.as_str()),
+            Event::BreakerRejected { scope, .. } => format!("held back by {}", scope.as_str()),
             Event::BreakerChanged { scope, change, .. } => {
                 format!("breaker of {} {}", scope.as_str(), change.to.as_str())
             }
@@ -44,7 +44,7 @@ impl Notebook {
     }
 }
 
-fn plane(script: &Script, tool: TestTool) -> (Toolplane, Arc<Notebook>) {
+fn plane(script: &ScriptedExecutor, tool: TestTool) -> (Toolplane, Arc<Notebook>) {
     let notebook = Arc::new(Notebook::default());
     let plane = Toolplane::builder()
         .executor(Arc::new(script.clone()))
@@ -55,8 +55,8 @@ fn plane(script: &Script, tool: TestTool) -> (Toolplane, Arc<Notebook>) {
     (plane, notebook)
 }
 
-fn down() -> Step {
-    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+fn down() -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
 }
 
 async fn call(plane: &Toolplane) {
@@ -66,7 +66,7 @@ async fn call(plane: &Toolplane) {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_of_nothing_is_told_of() {
-    let (plane, notebook) = plane(&Script::new([Step::Echo]), TestTool::new("t"));
+    let (plane, notebook) = plane(&ScriptedExecutor::new([ScriptStep::Echo]), TestTool::new("t"));
     let _ = plane.call(CallRequest::new("nothing")).await;
     assert_eq!(notebook.take(), ["local: not_found"]);
 }
@@ -85,7 +85,7 @@ async fn retries_and_every_move_of_a_breaker_are_told_of() {
         }),
         ..Overrides::default()
     };
-    let (plane, notebook) = plane(&Script::new([down(), down(), down(), Step::Echo]), tool);
+    let (plane, notebook) = plane(&ScriptedExecutor::new([down(), down(), down(), ScriptStep::Echo]), tool);
     call(&plane).await;
     assert_eq!(
         notebook.take(),
@@ -128,7 +128,7 @@ async fn limits_tell_of_those_who_wait_and_of_those_they_refuse() {
         ..Metadata::default()
     };
     let second = Duration::from_secs(1);
-    let script = Script::new([Step::After(second, serde_json::json!({}))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(second, serde_json::json!({}))]);
     let (plane, notebook) = plane(&script, TestTool::new("t").metadata(metadata));
     tokio::join!(call(&plane), call(&plane), call(&plane), call(&plane));
     assert_eq!(notebook.take(), ["no place of tool", "rate of tool", "waited 1s"]);

@@ -3,9 +3,9 @@
 use std::{future::pending, sync::Arc};
 
 use mcp_mock::{MockServer, MockTool};
-use tool_testkit::{Script, Step, TestTool, executor};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, executor};
 use toolplane::{
-    CallRequest, ListStore, MemoryListStore, Toolplane,
+    CallRequest, ListCache, MemoryListCache, Toolplane,
     core::{
         BoxFuture, Caller, Catalogue, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind,
         FailureStep, Feature, OnUpdate, Source, SourceState, SourceStatus, ToolError, Update,
@@ -64,8 +64,8 @@ impl Source for Private {
     }
 }
 
-fn down() -> Step {
-    Step::Fail(ToolError::new(ErrorKind::Unavailable, "down"))
+fn down() -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "down"))
 }
 
 /// A tool that always fails, and falls back on another one.
@@ -93,9 +93,9 @@ async fn a_fallback_may_be_a_tool_of_the_clients_own_connection() {
         tools: vec![Arc::new(own)],
         ..Catalogue::default()
     };
-    let answers = Script::new([Step::Echo]);
+    let answers = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = Toolplane::builder()
-        .executor(executor("primary", Script::new([down(), down()])))
+        .executor(executor("primary", ScriptedExecutor::new([down(), down()])))
         .executor(executor("own", answers.clone()))
         .tool(failing("own"))
         .source(Arc::new(Private {
@@ -114,14 +114,14 @@ async fn a_fallback_may_be_a_tool_of_the_clients_own_connection() {
 async fn a_fallback_from_a_kept_list_is_confirmed_by_its_server() {
     let server = MockServer::builder().tool(MockTool::new("gone")).build();
     let http = server.http().await.expect("it listens");
-    let store: Arc<dyn ListStore> = Arc::new(MemoryListStore::default());
+    let store: Arc<dyn ListCache> = Arc::new(MemoryListCache::default());
     let yaml = format!("servers: {{s: {{url: '{}'}}}}", http.url());
     let plane = || {
         let loaded = load(&LoadOptions::new().text("c", Syntax::Yaml, &*yaml)).expect("usable");
         let builder = Toolplane::builder()
             .loaded(&loaded)
-            .list_store(store.clone())
-            .executor(executor("primary", Script::new([down()])))
+            .list_cache(store.clone())
+            .executor(executor("primary", ScriptedExecutor::new([down()])))
             .tool(failing("s__gone"));
         builder.build().expect("usable")
     };

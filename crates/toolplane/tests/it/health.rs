@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::{task::AbortHandle, time::sleep};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
@@ -21,8 +21,8 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-pub(crate) fn fails() -> Step {
-    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+pub(crate) fn fails() -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
 }
 
 /// Writes alerts down in words.
@@ -68,7 +68,7 @@ async fn a_retry_hides_a_failure_from_the_caller_and_not_from_the_operator() {
         retry: Some(RetrySettings::default()),
         ..Overrides::default()
     };
-    let script = Script::new([fails(), Step::Echo]);
+    let script = ScriptedExecutor::new([fails(), ScriptStep::Echo]);
     let plane = Toolplane::builder()
         .executor(Arc::new(script))
         .tool(tool.descriptor)
@@ -100,10 +100,10 @@ async fn an_alert_is_raised_as_configured_and_only_while_watched() {
     let text = "alerts: {success_rate: 60%, min_calls: 4, cooldown: 1m}\n";
     let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable");
     let told = Arc::new(Told::default());
-    let steps = [Step::Echo, fails(), Step::Echo, fails(), fails(), Step::Echo];
+    let steps = [ScriptStep::Echo, fails(), ScriptStep::Echo, fails(), fails(), ScriptStep::Echo];
     let plane = Toolplane::builder()
         .loaded(&loaded)
-        .executor(Arc::new(Script::new(steps)))
+        .executor(Arc::new(ScriptedExecutor::new(steps)))
         .tool(TestTool::new("weather").descriptor)
         .observer(told.clone())
         .build()

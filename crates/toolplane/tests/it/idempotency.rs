@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::time::advance;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 #[cfg(all(feature = "exec-http", feature = "exec-mcp"))]
 use toolplane::core::{Caller, Overrides, Settings};
 use toolplane::{
@@ -14,7 +14,7 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn plane(script: &Script) -> Toolplane {
+fn plane(script: &ScriptedExecutor) -> Toolplane {
     let builder = Toolplane::builder().executor(Arc::new(script.clone()));
     builder
         .tool(TestTool::new("pay").descriptor)
@@ -39,7 +39,7 @@ fn reply(result: Result<Outcome, ToolError>) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_made_again_with_its_key_is_made_once_and_explained() {
-    let script = Script::new([Step::Value(json!("paid")), Step::Value(json!("paid twice"))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!("paid")), ScriptStep::Value(json!("paid twice"))]);
     let plane = plane(&script);
     reply(plane.call(pay(7)).await);
     let explained = plane.call_explained(pay(7)).await;
@@ -61,7 +61,7 @@ async fn a_call_that_is_made_again_with_its_key_is_made_once_and_explained() {
 
 #[tokio::test(start_paused = true)]
 async fn what_nobody_knows_is_found_by_its_id() {
-    let script = Script::new([Step::Hang(true), Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true), ScriptStep::Echo]);
     let plane = plane(&script);
     // The call's own deadline ends it, outside of the layer that remembers it.
     let error = plane.call(pay(7).deadline(SECOND)).await.expect_err("it hangs");
@@ -81,7 +81,7 @@ async fn what_nobody_knows_is_found_by_its_id() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_end_without_a_key_has_an_id_as_well() {
-    let script = Script::new([Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
     let plane = plane(&script);
     for deadline in [SECOND, 40 * SECOND] {
         let request = CallRequest::new("pay").deadline(deadline);
@@ -102,7 +102,7 @@ tools:
     let loaded = toolplane::manifest::LoadOptions::new();
     let loaded = loaded.text("c", toolplane::manifest::Syntax::Yaml, yaml);
     let loaded = toolplane::manifest::load(&loaded).expect("usable");
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let builder = Toolplane::builder()
         .loaded(&loaded)
         .executor(Arc::new(script.clone()));

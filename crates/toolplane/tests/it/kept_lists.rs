@@ -5,7 +5,7 @@ use std::{fs, future::ready, path::Path, sync::Arc, time::Duration};
 use mcp_mock::{MockHttp, MockPrompt, MockResource, MockServer, MockTool};
 use raw_json::RawJson;
 use toolplane::{
-    CallRequest, FileListStore, ListStore, MemoryListStore, Toolplane,
+    CallRequest, FileListCache, ListCache, MemoryListCache, Toolplane,
     core::{
         BoxFuture, Caller, ErrorKind, Feature, Outcome, Preview, Reference, Secret, SecretError, Secrets,
         SourceState,
@@ -21,7 +21,7 @@ fn raw(text: &str) -> RawJson {
 struct World {
     server: MockServer,
     http: MockHttp,
-    store: Arc<dyn ListStore>,
+    store: Arc<dyn ListCache>,
 }
 
 impl World {
@@ -36,7 +36,7 @@ impl World {
         Self {
             http: server.http().await.expect("it listens"),
             server,
-            store: Arc::new(MemoryListStore::default()),
+            store: Arc::new(MemoryListCache::default()),
         }
     }
 
@@ -52,7 +52,7 @@ impl World {
 
     fn plane_with(&self, settings: &str, rest: &str) -> Toolplane {
         let builder = Toolplane::builder().loaded(&self.loaded(settings, rest));
-        let builder = builder.list_store(self.store.clone()).secrets(Arc::new(Vault));
+        let builder = builder.list_cache(self.store.clone()).secrets(Arc::new(Vault));
         builder.build().expect("usable")
     }
 
@@ -326,7 +326,7 @@ async fn no_known_secret_is_written() {
     for (reference, value, is_written) in [("long", LONG, true), ("short", SHORT, false)] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut world = World::new(&["plain"]).await;
-        world.store = Arc::new(FileListStore::new(folder.path().join("lists")));
+        world.store = Arc::new(FileListCache::new(folder.path().join("lists")));
         let text = format!("log in with {value}");
         world.server.add_tool(
             MockTool::new("leaky")

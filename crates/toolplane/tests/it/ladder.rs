@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
-use tool_testkit::{Script, Step, TestTool, executor};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
@@ -34,10 +34,10 @@ impl Setup {
     fn tool(
         self,
         name: &'static str,
-        steps: impl IntoIterator<Item = Step>,
+        steps: impl IntoIterator<Item = ScriptStep>,
         fallbacks: &[&str],
-    ) -> (Self, Script) {
-        let steps = Script::new(steps);
+    ) -> (Self, ScriptedExecutor) {
+        let steps = ScriptedExecutor::new(steps);
         let ladder: Vec<_> = fallbacks.iter().copied().map(fallback).collect();
         (self.add(name, &steps, &ladder, |_| {}), steps)
     }
@@ -45,7 +45,7 @@ impl Setup {
     fn add(
         mut self,
         name: &'static str,
-        script: &Script,
+        script: &ScriptedExecutor,
         ladder: &[FailureStep],
         change: impl FnOnce(&mut Descriptor),
     ) -> Self {
@@ -70,11 +70,11 @@ fn fallback(name: &str) -> FailureStep {
     FailureStep::Fallback(name.into())
 }
 
-fn fails(kind: ErrorKind) -> Step {
-    Step::Fail(ToolError::new(kind, "it is ill"))
+fn fails(kind: ErrorKind) -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(kind, "it is ill"))
 }
 
-fn down() -> Step {
+fn down() -> ScriptStep {
     fails(ErrorKind::Unavailable)
 }
 
@@ -114,7 +114,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
     let metrics = Arc::new(Metrics::new());
     let (setup, primary) = Setup::default().tool("search", [down()], &["wiki", "bing"]);
     let (setup, wiki) = setup.tool("wiki", [fails(ErrorKind::RateLimited)], &[]);
-    let (mut setup, bing) = setup.tool("bing", [Step::Value(json!("found"))], &[]);
+    let (mut setup, bing) = setup.tool("bing", [ScriptStep::Value(json!("found"))], &[]);
     setup.builder = setup
         .builder
         .observer(told_events.clone())
@@ -163,10 +163,10 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
 #[tokio::test(start_paused = true)]
 async fn a_hung_primary_and_five_hung_fallbacks_end_at_the_deadline() {
     let names = ["a", "b", "c", "d", "e"];
-    let (mut setup, _) = Setup::default().tool("search", [Step::Hang(false)], &names);
+    let (mut setup, _) = Setup::default().tool("search", [ScriptStep::Hang(false)], &names);
     let mut scripts = Vec::new();
     for name in names {
-        let (next, script) = setup.tool(name, [Step::Hang(false)], &[]);
+        let (next, script) = setup.tool(name, [ScriptStep::Hang(false)], &[]);
         setup = next;
         scripts.push(script);
     }
@@ -209,7 +209,7 @@ async fn tools_that_stand_in_for_each_other_come_to_an_end() {
 #[tokio::test(start_paused = true)]
 async fn a_fallbacks_own_ladder_counts_and_both_are_told() {
     let (setup, _) = Setup::default().tool("a", [down()], &["b"]);
-    let b = Script::new([fails(ErrorKind::Timeout)]);
+    let b = ScriptedExecutor::new([fails(ErrorKind::Timeout)]);
     let plane = setup
         .add("b", &b, &[FailureStep::Default(RawJson::from("usual"))], |_| {})
         .build();
@@ -225,7 +225,7 @@ async fn a_fallbacks_own_ladder_counts_and_both_are_told() {
 #[tokio::test(start_paused = true)]
 async fn a_call_with_a_key_gets_no_given_answer_by_a_detour_either() {
     let (setup, _) = Setup::default().tool("a", [down()], &["b"]);
-    let b = Script::new([down()]);
+    let b = ScriptedExecutor::new([down()]);
     let plane = setup
         .add("b", &b, &[FailureStep::Default(RawJson::from("usual"))], |_| {})
         .build();
@@ -237,9 +237,9 @@ async fn a_call_with_a_key_gets_no_given_answer_by_a_detour_either() {
 #[tokio::test(start_paused = true)]
 async fn a_fallback_that_the_caller_may_not_call_is_passed_over_and_not_named() {
     let (setup, _) = Setup::default().tool("a", [down()], &["secret", "blocked", "b"]);
-    let (setup, secret) = setup.tool("secret", [Step::Echo], &[]);
-    let (setup, blocked) = setup.tool("blocked", [Step::Echo], &[]);
-    let (mut setup, _) = setup.tool("b", [Step::Value(json!("b"))], &[]);
+    let (setup, secret) = setup.tool("secret", [ScriptStep::Echo], &[]);
+    let (setup, blocked) = setup.tool("blocked", [ScriptStep::Echo], &[]);
+    let (mut setup, _) = setup.tool("b", [ScriptStep::Value(json!("b"))], &[]);
     setup.configuration.policy.allowlist = Some(["a", "b", "blocked"].map(Pattern::new).to_vec());
     setup.configuration.policy.blocklist = vec![Pattern::new("blocked")];
     let plane = setup.build();
@@ -255,11 +255,11 @@ async fn a_fallback_that_the_caller_may_not_call_is_passed_over_and_not_named() 
 #[tokio::test(start_paused = true)]
 async fn a_fallback_that_needs_approval_is_passed_over_and_nobody_is_asked() {
     let (setup, _) = Setup::default().tool("a", [down()], &["pay", "b"]);
-    let pay = Script::new([Step::Echo]);
+    let pay = ScriptedExecutor::new([ScriptStep::Echo]);
     let setup = setup.add("pay", &pay, &[], |tool| {
         tool.overrides.approval = Some(ApprovalRule::Required);
     });
-    let (setup, _) = setup.tool("b", [Step::Value(json!("b"))], &[]);
+    let (setup, _) = setup.tool("b", [ScriptStep::Value(json!("b"))], &[]);
     let plane = setup.build();
     let explained = plane.call_explained(CallRequest::new("a")).await;
     assert_eq!(told(explained.result).0, json!("b"));
@@ -276,7 +276,7 @@ async fn a_fallback_that_needs_approval_is_passed_over_and_nobody_is_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_fallback_validates_arguments_as_itself() {
     let (setup, _) = Setup::default().tool("a", [down()], &["strict"]);
-    let strict = Script::new([Step::Echo]);
+    let strict = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = setup
         .add("strict", &strict, &[], |tool| {
             tool.input_schema = RawJson::from(json!({"type": "object", "required": ["city"]}));
@@ -294,8 +294,8 @@ async fn a_fallback_validates_arguments_as_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_given_when_nobody_knows_what_the_tool_did() {
-    let (setup, _) = Setup::default().tool("pay", [Step::Hang(true)], &["other"]);
-    let (setup, other) = setup.tool("other", [Step::Echo], &[]);
+    let (setup, _) = Setup::default().tool("pay", [ScriptStep::Hang(true)], &["other"]);
+    let (setup, other) = setup.tool("other", [ScriptStep::Echo], &[]);
     let plane = setup.build();
     assert_eq!(
         kind(plane.call(CallRequest::new("pay")).await),
@@ -307,8 +307,8 @@ async fn nothing_is_given_when_nobody_knows_what_the_tool_did() {
 #[tokio::test(start_paused = true)]
 async fn under_one_key_a_tool_and_its_fallback_never_both_run() {
     // The first has answered that it failed, and the other has done it.
-    let (setup, first) = Setup::default().tool("pay", [down(), Step::Echo], &["other"]);
-    let (setup, other) = setup.tool("other", [Step::Value(json!("done"))], &[]);
+    let (setup, first) = Setup::default().tool("pay", [down(), ScriptStep::Echo], &["other"]);
+    let (setup, other) = setup.tool("other", [ScriptStep::Value(json!("done"))], &[]);
     let plane = setup.build();
     let request = || CallRequest::new("pay").idempotency_key("k");
     assert_eq!(told(plane.call(request()).await).0, json!("done"));
@@ -320,9 +320,9 @@ async fn under_one_key_a_tool_and_its_fallback_never_both_run() {
 #[tokio::test(start_paused = true)]
 async fn a_key_is_spent_when_nobody_knows_whether_a_fallback_ran() {
     let repeatable = |tool: &mut Descriptor| tool.metadata.idempotent = Some(true);
-    let first = Script::new([down()]);
+    let first = ScriptedExecutor::new([down()]);
     let setup = Setup::default().add("pay", &first, &[fallback("other")], repeatable);
-    let (setup, other) = setup.tool("other", [Step::Hang(true)], &[]);
+    let (setup, other) = setup.tool("other", [ScriptStep::Hang(true)], &[]);
     let plane = setup.build();
     let request = |key: &str| CallRequest::new("pay").idempotency_key(key);
     for _ in 0..2 {
@@ -337,8 +337,8 @@ async fn a_key_is_spent_when_nobody_knows_whether_a_fallback_ran() {
 }
 
 /// What a tool answers that reports a failure: it ran.
-fn reports() -> Step {
-    Step::Reply(Reply::result(RawJson::object(), true))
+fn reports() -> ScriptStep {
+    ScriptStep::Reply(Reply::result(RawJson::object(), true))
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,7 +357,7 @@ async fn a_key_is_spent_when_a_fallback_ran_however_the_primary_failed() {
 #[tokio::test(start_paused = true)]
 async fn an_approval_is_spent_when_a_fallback_ran() {
     for (step, n_calls) in [(reports(), 1), (down(), 2)] {
-        let first = Script::new([down()]);
+        let first = ScriptedExecutor::new([down()]);
         let approved = |tool: &mut Descriptor| tool.overrides.approval = Some(ApprovalRule::Required);
         let setup = Setup::default().add("pay", &first, &[fallback("other")], approved);
         let (setup, other) = setup.tool("other", [step], &[]);
@@ -387,9 +387,9 @@ async fn an_approval_is_spent_when_a_fallback_ran() {
 #[tokio::test(start_paused = true)]
 async fn a_fallbacks_answer_is_not_kept_as_the_primarys() {
     let cached = |tool: &mut Descriptor| tool.overrides.cache = Some(CacheSettings::default());
-    let first = Script::new([down(), Step::Value(json!("own"))]);
+    let first = ScriptedExecutor::new([down(), ScriptStep::Value(json!("own"))]);
     let setup = Setup::default().add("a", &first, &[fallback("b")], cached);
-    let other = Script::new([Step::Value(json!("b"))]);
+    let other = ScriptedExecutor::new([ScriptStep::Value(json!("b"))]);
     let plane = setup.add("b", &other, &[], cached).build();
     assert_eq!(told(plane.call(CallRequest::new("a")).await).0, json!("b"));
     assert_eq!(
@@ -406,7 +406,7 @@ async fn a_fallbacks_answer_is_not_kept_as_the_primarys() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_answer_comes_after_the_retries_and_belongs_to_its_principal() {
-    let script = Script::new([Step::Value(json!("kept")), down()]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!("kept")), down()]);
     let steps = [
         FailureStep::Stale(3600 * SECOND),
         FailureStep::Default(RawJson::from(0_u64)),
@@ -432,8 +432,8 @@ async fn a_fallback_is_tried_again_as_itself() {
     // The last attempt of the first says that it is a repeated one; the other's first attempt is none.
     let retried = |tool: &mut Descriptor| tool.overrides.retry = Some(RetrySettings::default());
     let (first, other) = (
-        Script::new([down()]),
-        Script::new([down(), Step::Value(json!("b"))]),
+        ScriptedExecutor::new([down()]),
+        ScriptedExecutor::new([down(), ScriptStep::Value(json!("b"))]),
     );
     let setup = Setup::default().add("a", &first, &[fallback("b")], retried);
     let plane = setup.add("b", &other, &[], retried).build();
@@ -445,7 +445,7 @@ async fn a_fallback_is_tried_again_as_itself() {
 async fn the_unhealthy_fallback_is_tried_last() {
     let (setup, first) = Setup::default().tool("a", [down()], &["ill", "well"]);
     let (setup, ill) = setup.tool("ill", [down()], &[]);
-    let (setup, well) = setup.tool("well", [Step::Value(json!("well"))], &[]);
+    let (setup, well) = setup.tool("well", [ScriptStep::Value(json!("well"))], &[]);
     let plane = setup.build();
     for _ in 0..3 {
         assert_eq!(told(plane.call(CallRequest::new("a")).await).0, json!("well"));
@@ -459,7 +459,7 @@ async fn the_unhealthy_fallback_is_tried_last() {
 
 #[tokio::test(start_paused = true)]
 async fn fallbacks_of_the_metadata_are_a_ladder() {
-    let script = Script::new([down()]);
+    let script = ScriptedExecutor::new([down()]);
     let setup = Setup::default().add("a", &script, &[], |tool| {
         tool.overrides.on_failure = None;
         tool.metadata = Metadata {
@@ -467,7 +467,7 @@ async fn fallbacks_of_the_metadata_are_a_ladder() {
             ..Metadata::default()
         };
     });
-    let (setup, _) = setup.tool("b", [Step::Value(json!("b"))], &[]);
+    let (setup, _) = setup.tool("b", [ScriptStep::Value(json!("b"))], &[]);
     let plane = setup.build();
     assert_eq!(told(plane.call(CallRequest::new("a")).await).0, json!("b"));
 }
@@ -475,7 +475,7 @@ async fn fallbacks_of_the_metadata_are_a_ladder() {
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_takes_no_step() {
     let (setup, first) = Setup::default().tool("a", [down()], &["b"]);
-    let (setup, other) = setup.tool("b", [Step::Echo], &[]);
+    let (setup, other) = setup.tool("b", [ScriptStep::Echo], &[]);
     let plane = setup.build();
     let dry = plane.dry_run(CallRequest::new("a")).await;
     assert!(matches!(dry.result, Ok(Outcome::Pending(_))));
@@ -546,7 +546,7 @@ async fn an_old_answer_is_counted_and_warned_of_by_whichever_setting_it_is_given
             .finish();
         let _guard = tracing::subscriber::set_default(subscriber);
         let metrics = Arc::new(Metrics::new());
-        let script = Script::new([Step::Value(json!("kept")), down()]);
+        let script = ScriptedExecutor::new([ScriptStep::Value(json!("kept")), down()]);
         let mut setup = Setup::default().add("a", &script, steps, |tool| tool.overrides.cache = Some(cache));
         setup.builder = setup.builder.observer(metrics.clone());
         let plane = setup.build();

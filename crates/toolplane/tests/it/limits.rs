@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::time::Instant;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
@@ -26,7 +26,7 @@ fn two_per_minute() -> RateLimitSettings {
 }
 
 fn plane(
-    script: &Script,
+    script: &ScriptedExecutor,
     configuration: Configuration,
     tools: impl IntoIterator<Item = TestTool>,
 ) -> Toolplane {
@@ -46,7 +46,7 @@ async fn kind(plane: &Toolplane, tool: &str) -> Option<ErrorKind> {
 
 #[tokio::test(start_paused = true)]
 async fn a_tools_own_limit_holds_and_is_explained_and_a_dry_run_counts_nothing() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let metadata = Metadata {
         rate_limit: Some(two_per_minute()),
         concurrency: Some(ConcurrencySettings::new(1)),
@@ -74,7 +74,7 @@ async fn a_tools_own_limit_holds_and_is_explained_and_a_dry_run_counts_nothing()
 
 #[tokio::test]
 async fn what_a_server_says_of_its_tools_limits_nothing() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut tool = TestTool::new("search");
     tool.descriptor.metadata.rate_limit = Some(two_per_minute());
     tool.descriptor.origin.trust = Trust::Upstream;
@@ -85,7 +85,7 @@ async fn what_a_server_says_of_its_tools_limits_nothing() {
 }
 
 /// A scripted executor all of whose tools are run by the server `files`.
-struct Files(Script);
+struct Files(ScriptedExecutor);
 
 impl Executor for Files {
     fn kind(&self) -> &'static str {
@@ -107,7 +107,7 @@ impl Executor for Files {
 
 #[tokio::test(start_paused = true)]
 async fn a_servers_limit_is_that_of_all_its_tools_in_the_place_of_the_default() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let transport = ServerTransport::Http {
         url: toolplane::core::Template::parse("http://127.0.0.1:1/mcp").expect("a URL"),
         headers: Default::default(),
@@ -135,13 +135,13 @@ async fn a_servers_limit_is_that_of_all_its_tools_in_the_place_of_the_default() 
 
 #[tokio::test(start_paused = true)]
 async fn many_calls_at_once_are_bounded_by_the_window_and_keep_their_order() {
-    let script = Script::new([
-        Step::After(9 * SECOND, json!("slow")),
-        Step::Fail(toolplane::core::ToolError::new(
+    let script = ScriptedExecutor::new([
+        ScriptStep::After(9 * SECOND, json!("slow")),
+        ScriptStep::Fail(toolplane::core::ToolError::new(
             ErrorKind::Unavailable,
             "it is ill",
         )),
-        Step::After(SECOND, json!("quick")),
+        ScriptStep::After(SECOND, json!("quick")),
     ]);
     let plane = plane(&script, Configuration::default(), [TestTool::new("tool")]);
     let start = Instant::now();
@@ -162,10 +162,10 @@ async fn many_calls_at_once_are_bounded_by_the_window_and_keep_their_order() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_of_many_calls_run_than_the_window_holds() {
-    let script = Script::new([Step::Hang(false)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
     let plane = plane(&script, Configuration::default(), [TestTool::new("tool")]);
     let requests = (0..20).map(|_| CallRequest::new("tool"));
-    let dropped = tokio::time::timeout(SECOND, plane.call_many(requests, Toolplane::WINDOW)).await;
+    let dropped = tokio::time::timeout(SECOND, plane.call_many(requests, Toolplane::DEFAULT_CONCURRENCY)).await;
     assert!(dropped.is_err(), "they hang");
     assert_eq!(
         (script.n_calls(), script.n_running()),

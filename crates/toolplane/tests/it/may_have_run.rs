@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU16, AtomicUsize, Ordering},
 };
 
-use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
+use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -117,7 +117,7 @@ async fn an_mcp_tool_is_replaced_only_if_it_cannot_have_run_or_may_run_twice() {
         for (declared, is_repeatable) in [("", false), ("read_only: true", true)] {
             for follows in ["fallback: alt", "default: {content: []}"] {
                 let shown = format!("{status} {declared} {follows}");
-                let fails = MockReply::text("no").misbehave(Misbehaviour::status(status));
+                let fails = MockReply::text("no").misbehave(Misbehavior::status(status));
                 // It says so of itself, which does not count.
                 let annotations = RawJson::parse(r#"{"readOnlyHint":true,"idempotentHint":true}"#);
                 let tool = MockTool::new("act")

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::task::yield_now;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
@@ -16,7 +16,7 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn plane(script: &Script, tools: impl IntoIterator<Item = TestTool>) -> (Toolplane, Arc<Metrics>) {
+fn plane(script: &ScriptedExecutor, tools: impl IntoIterator<Item = TestTool>) -> (Toolplane, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::new());
     let builder = Toolplane::builder()
         .executor(Arc::new(script.clone()))
@@ -54,7 +54,7 @@ async fn it_says_where_the_answers_of_a_cache_came_from() {
         cache: Some(cache),
         ..Overrides::default()
     };
-    let script = Script::new([Step::After(SECOND, json!(1)), Step::Value(json!(2))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(SECOND, json!(1)), ScriptStep::Value(json!(2))]);
     let (plane, metrics) = plane(&script, [with("t", overrides), TestTool::new("plain")]);
     tokio::join!(call(&plane, "t"), call(&plane, "t"), async {
         yield_now().await;
@@ -88,7 +88,7 @@ async fn it_says_how_many_wait_also_when_one_is_withdrawn() {
         }),
         ..Metadata::default()
     };
-    let script = Script::new([Step::After(SECOND, json!(1))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(SECOND, json!(1))]);
     let (plane, metrics) = plane(&script, [TestTool::new("t").metadata(metadata)]);
     let length = || lines(&metrics, &["toolplane_queue_length"]);
     assert!(length().is_empty(), "nobody has waited yet");
@@ -117,7 +117,7 @@ async fn it_says_how_many_wait_also_when_one_is_withdrawn() {
 
 #[tokio::test(start_paused = true)]
 async fn it_counts_what_layers_did_to_calls() {
-    let down = || Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
+    let down = || ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
     let overrides = Overrides {
         retry: Some(RetrySettings {
             max_attempts: 2,
@@ -136,7 +136,7 @@ async fn it_counts_what_layers_did_to_calls() {
         burst: None,
         per_principal: None,
     });
-    let script = Script::new([down(), down(), Step::Value(json!("paid")), Step::Value(json!(1))]);
+    let script = ScriptedExecutor::new([down(), down(), ScriptStep::Value(json!("paid")), ScriptStep::Value(json!(1))]);
     let tools = [with("t", overrides), limited, TestTool::new("pay")];
     let (plane, metrics) = plane(&script, tools);
     call(&plane, "t").await;

@@ -14,7 +14,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
 };
-use tool_testkit::{Script, TestTool, executor};
+use tool_testkit::{ScriptedExecutor, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
@@ -80,7 +80,7 @@ async fn endpoints_of_tools_are_asked_if_the_operator_wrote_them() {
     let (moved, _moved) = endpoint(moved).await;
     let server = Server::new(vec![Arc::new(with_endpoint("foreign", &other, Trust::Upstream))]);
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([])))
+        .executor(Arc::new(ScriptedExecutor::new([])))
         .source(Arc::new(server))
         .tool(with_endpoint("well", &well, Trust::Operator))
         .tool(with_endpoint("ill", &ill, Trust::Operator))
@@ -136,7 +136,7 @@ impl Invoke for Raises {
             "its credentials are refused",
             cx.clock.wall(),
         );
-        cx.observers.tell(&Event::Alert { alert: &alert });
+        cx.observers.emit(&Event::Alert { alert: &alert });
         Ok(Reply::value(RawJson::object()).into())
     }
 }

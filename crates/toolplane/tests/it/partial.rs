@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
@@ -15,7 +15,7 @@ use toolplane::{
 
 const KEY: &str = "dev.toolplane/partial";
 
-fn plane(rule: PartialRule, script: &Script, metrics: &Arc<Metrics>) -> Toolplane {
+fn plane(rule: PartialRule, script: &ScriptedExecutor, metrics: &Arc<Metrics>) -> Toolplane {
     let metadata = Metadata {
         read_only: Some(true),
         ..Metadata::default()
@@ -53,7 +53,7 @@ fn told(result: Result<Outcome, ToolError>) -> (Value, Value, Value) {
 #[tokio::test(start_paused = true)]
 async fn a_part_that_is_taken_is_marked_counted_and_not_kept() {
     let part = json!({"data": 1, "errors": ["b is down"]});
-    let script = Script::new([Step::Value(part.clone()), Step::Value(json!({"data": 2}))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(part.clone()), ScriptStep::Value(json!({"data": 2}))]);
     let metrics = Arc::new(Metrics::new());
     let plane = plane(PartialRule::Accept, &script, &metrics);
     let (value, partial, degraded) = told(plane.call(CallRequest::new("search")).await);
@@ -73,7 +73,7 @@ async fn a_part_that_is_taken_is_marked_counted_and_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_part_that_is_not_wanted_is_a_failure_like_any_other() {
-    let script = Script::new([Step::Value(json!({"errors": 1}))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!({"errors": 1}))]);
     let plane = plane(PartialRule::Fail, &script, &Arc::default());
     let explained = plane.call_explained(CallRequest::new("search")).await;
     let (value, partial, degraded) = told(explained.result);

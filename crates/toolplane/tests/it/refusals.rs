@@ -1,6 +1,6 @@
 //! What an upstream does not take: a caller's fault, for which nobody else pays.
 
-use mcp_mock::{Misbehaviour, MockHttp, MockReply, MockServer, MockTool, RpcError};
+use mcp_mock::{Misbehavior, MockHttp, MockReply, MockServer, MockTool, RpcError};
 use toolplane::{
     CallRequest, Toolplane,
     core::ErrorKind,
@@ -70,11 +70,11 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
         (400, ErrorKind::InvalidArguments),
         (422, ErrorKind::InvalidArguments),
     ] {
-        let refusal = MockReply::usual().misbehave(Misbehaviour::status(status));
+        let refusal = MockReply::usual().misbehave(Misbehavior::status(status));
         assert_eq!(twenty(refusal).await, kind, "{status}");
     }
     // What the code leaves open, the status says.
-    let refusal = MockReply::usual().misbehave(Misbehaviour::Status {
+    let refusal = MockReply::usual().misbehave(Misbehavior::Status {
         status: 400,
         headers: Vec::new(),
         body: r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#.to_owned(),
@@ -85,7 +85,7 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
 /// An endpoint that is gone is no fault of the call: what stands in for the tool is called, and still nothing is held back.
 #[tokio::test]
 async fn an_endpoint_that_is_gone_is_stood_in_for_and_opens_no_breaker() {
-    let gone = MockReply::usual().misbehave(Misbehaviour::status(404));
+    let gone = MockReply::usual().misbehave(Misbehavior::status(404));
     let (server, _http, plane) = plane(gone).await;
     for _ in 0..20 {
         let given = plane.call(CallRequest::new("look")).await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "outbound")]
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
-use tool_testkit::{Script, Step};
+use tool_testkit::{ScriptedExecutor, ScriptStep};
 use toolplane::{
     BuildError, CallRequest, Toolplane,
     core::{Caller, ErrorKind, Feature, Health, Outcome, ToolError},
@@ -25,7 +25,7 @@ fn loaded(yaml: &str) -> Loaded {
     load(&LoadOptions::new().text("configuration", Syntax::Yaml, yaml)).expect("usable")
 }
 
-fn plane(script: &Script, yaml: &str) -> Toolplane {
+fn plane(script: &ScriptedExecutor, yaml: &str) -> Toolplane {
     Toolplane::builder()
         .loaded(&loaded(yaml))
         .executor(Arc::new(script.clone()))
@@ -52,8 +52,8 @@ tools:
 
 #[tokio::test(start_paused = true)]
 async fn what_is_known_of_a_tool_is_kept() {
-    let down = Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
-    let script = Script::new([down, Step::Echo]);
+    let down = ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
+    let script = ScriptedExecutor::new([down, ScriptStep::Echo]);
     let plane = plane(&script, ONE);
     assert_eq!(kind(&plane, "a").await, Some(ErrorKind::Unavailable));
     let other = ONE.replace("description: d", "description: other");
@@ -72,7 +72,7 @@ async fn what_is_known_of_a_tool_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_ends_as_it_began_though_its_tool_is_gone() {
-    let script = Script::new([Step::After(Duration::from_secs(5), json!(1)), Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_secs(5), json!(1)), ScriptStep::Echo]);
     let plane = plane(&script, ONE);
     let running = tokio::spawn({
         let plane = plane.clone();
@@ -91,7 +91,7 @@ async fn a_call_ends_as_it_began_though_its_tool_is_gone() {
 
 #[tokio::test]
 async fn rules_and_permissions_are_those_of_now_and_clients_are_told_of_what_changes() {
-    let plane = plane(&Script::new([Step::Echo]), ONE);
+    let plane = plane(&ScriptedExecutor::new([ScriptStep::Echo]), ONE);
     let shown = || plane.known(&Caller::local()).revision_of(Feature::Tool);
     let before = shown();
     plane.reload(&loaded(ONE)).expect("usable");
@@ -115,7 +115,7 @@ async fn rules_and_permissions_are_those_of_now_and_clients_are_told_of_what_cha
 
 #[tokio::test]
 async fn a_configuration_that_cannot_be_used_changes_nothing() {
-    let plane = plane(&Script::new([Step::Echo]), ONE);
+    let plane = plane(&ScriptedExecutor::new([ScriptStep::Echo]), ONE);
     let twice = "
 servers: {configuration: {command: none}}
 policy: {blocklist: ['*']}
@@ -202,10 +202,10 @@ tools: {{a: {{description: d, executor: {{kind: scripted}}}}}}"
         ))
     };
     let told = Arc::new(Told::default());
-    let steps = [fails(), fails(), Step::Echo];
+    let steps = [fails(), fails(), ScriptStep::Echo];
     let plane = Toolplane::builder()
         .loaded(&yaml("", ""))
-        .executor(Arc::new(Script::new(steps)))
+        .executor(Arc::new(ScriptedExecutor::new(steps)))
         .observer(told.clone())
         .build()
         .expect("usable");
@@ -253,7 +253,7 @@ async fn endpoints_are_asked_as_often_as_configured_now() {
     let yaml = |interval: &str| loaded(&format!("health: {{interval: {interval}}}"));
     let plane = Toolplane::builder()
         .loaded(&yaml("1h"))
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .tool(with_endpoint("a", &url, Trust::Operator))
         .build()
         .expect("usable");
@@ -311,7 +311,7 @@ async fn an_open_approval_stays_and_whoever_is_called_now_is_told_what_was_decid
 tools: {{a: {{description: d, executor: {{kind: scripted}}}}}}"
         ))
     };
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = Toolplane::builder()
         .loaded(&yaml(&one))
         .executor(Arc::new(script.clone()))
@@ -339,7 +339,7 @@ async fn errors_are_told_in_the_words_of_now() {
             "{ONE}policy: {{errors: {{unavailable: {{message: '{advice}'}}}}}}\n"
         ))
     };
-    let plane = plane(&Script::new([fails()]), ONE);
+    let plane = plane(&ScriptedExecutor::new([fails()]), ONE);
     let told = async |tool: &str| {
         let error = plane.call(CallRequest::new(tool)).await.expect_err("it fails");
         error.message().to_owned()

@@ -7,7 +7,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, advance},
 };
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
@@ -17,8 +17,8 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn down() -> Step {
-    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+fn down() -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
 }
 
 fn tool(name: &str, overrides: Overrides) -> TestTool {
@@ -27,7 +27,7 @@ fn tool(name: &str, overrides: Overrides) -> TestTool {
     tool
 }
 
-fn plane(script: &Script, tool: TestTool) -> Toolplane {
+fn plane(script: &ScriptedExecutor, tool: TestTool) -> Toolplane {
     Toolplane::builder()
         .executor(Arc::new(script.clone()))
         .tool(tool.descriptor)
@@ -45,7 +45,7 @@ fn both() -> Overrides {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_explained_with_its_attempts() {
-    let script = Script::new([down(), Step::Echo]);
+    let script = ScriptedExecutor::new([down(), ScriptStep::Echo]);
     let plane = plane(&script, tool("t", both()));
     let explained = plane.call_explained(CallRequest::new("t")).await;
     explained.result.expect("the second attempt is answered");
@@ -71,7 +71,7 @@ async fn one_deadline_holds_for_all_attempts() {
         idempotent: Some(true),
         ..Metadata::default()
     };
-    let script = Script::new([Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
     let plane = plane(&script, tool("t", both()).metadata(metadata));
     let start = Instant::now();
     let error = plane.call(CallRequest::new("t")).await.expect_err("it hangs");
@@ -86,7 +86,7 @@ async fn one_deadline_holds_for_all_attempts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sent_call_is_not_sent_again_under_any_settings() {
-    let script = Script::new([Step::Hang(true), Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true), ScriptStep::Echo]);
     let plane = plane(&script, tool("pay", both()));
     let error = plane.call(CallRequest::new("pay")).await.expect_err("it hangs");
     assert_eq!((error.kind(), script.n_calls()), (ErrorKind::OutcomeUnknown, 1));
@@ -97,9 +97,9 @@ async fn a_sent_call_is_not_sent_again_under_any_settings() {
 async fn of_ten_thousand_calls_one_is_the_probe_in_every_round() {
     const ROUNDS: usize = 4;
     let mut steps = vec![down(); 5];
-    steps.extend([Step::Hang(true), down(), Step::Hang(true)]);
-    steps.push(Step::After(SECOND / 2, json!("well")));
-    let script = Script::new(steps);
+    steps.extend([ScriptStep::Hang(true), down(), ScriptStep::Hang(true)]);
+    steps.push(ScriptStep::After(SECOND / 2, json!("well")));
+    let script = ScriptedExecutor::new(steps);
     let mut tool = tool("t", both());
     tool.descriptor.timeout = Some(SECOND);
     let plane = plane(&script, tool);
@@ -129,7 +129,7 @@ async fn of_ten_thousand_calls_one_is_the_probe_in_every_round() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_is_held_back_fails_at_once_and_a_dry_run_changes_nothing() {
-    let script = Script::new([down()]);
+    let script = ScriptedExecutor::new([down()]);
     let plane = plane(&script, tool("t", both()));
     for _ in 0..2 {
         plane

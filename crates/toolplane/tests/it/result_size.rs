@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tool_testkit::{Script, Step};
+use tool_testkit::{ScriptedExecutor, ScriptStep};
 use toolplane::{
     CallRequest, Toolplane,
     core::ErrorKind,
@@ -25,7 +25,7 @@ tools:
         let loaded = load(&LoadOptions::new().text("c", Syntax::Yaml, yaml)).expect("usable");
         let plane = Toolplane::builder()
             .loaded(&loaded)
-            .executor(Arc::new(Script::new([Step::Value(json!(text))])))
+            .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Value(json!(text))])))
             .build()
             .expect("usable");
         for tool in ["own", "fixed", "rendered"] {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::timeout;
 use tool_runtime::TokioClock;
-use tool_testkit::{Script, Step, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 use toolplane::{
     RawJson,
     core::{
@@ -38,7 +38,7 @@ impl Taken {
 
 /// What an attempt at a tool was taken for that goes so and is waited for so long: that of the tool, and that of its upstream.
 /// One failure is enough for the breakers.
-async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
+async fn taken(step: ScriptStep, patience: Duration) -> [Taken; 2] {
     let clock = TokioClock::new();
     let book = Arc::new(HealthTracker::new(Arc::new(clock), HealthTracker::DEFAULT_WINDOW));
     let observers: Observers = [book.clone() as Arc<dyn Observe>].into_iter().collect();
@@ -51,7 +51,7 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
         ..BreakerSettings::default()
     };
     (tool.settings.breaker, tool.settings.upstream_breaker) = (Some(once), once);
-    let script = Script::new([step]);
+    let script = ScriptedExecutor::new([step]);
     let tool = tool.build(script.clone());
     let stack = Layers::outermost(BreakerLayer::default())
         .then(WatchAttemptLayer::new(observers))
@@ -71,7 +71,7 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
 async fn no_kind_of_error_is_a_failure_to_one_and_none_to_the_other() {
     for kind in ErrorKind::ALL {
         let error = ToolError::new(kind, "as scripted");
-        for step in [Step::Fail(error.clone()), Step::FailSent(error)] {
+        for step in [ScriptStep::Fail(error.clone()), ScriptStep::FailSent(error)] {
             let [tool, upstream] = taken(step, SECOND).await;
             for (of, taken) in [("tool", &tool), ("upstream", &upstream)] {
                 let by_health = taken.by_health == Some(true);
@@ -106,17 +106,17 @@ async fn what_is_no_error_and_what_is_given_up_is_the_same_to_both() {
     }));
     let (long, short) = (29 * SECOND, 5 * SECOND);
     for (what, step, patience, expected) in [
-        ("an answer", Step::Echo, long, counted(false)),
+        ("an answer", ScriptStep::Echo, long, counted(false)),
         (
             "a failure in its own words",
-            Step::Reply(reported),
+            ScriptStep::Reply(reported),
             long,
             counted(false),
         ),
-        ("one that waits", Step::Outcome(pending), long, ignored()),
-        ("one that had its time", Step::Hang(true), long, counted(true)),
-        ("one that was given up", Step::Hang(true), short, ignored()),
-        ("one that was not sent", Step::Hang(false), long, ignored()),
+        ("one that waits", ScriptStep::Outcome(pending), long, ignored()),
+        ("one that had its time", ScriptStep::Hang(true), long, counted(true)),
+        ("one that was given up", ScriptStep::Hang(true), short, ignored()),
+        ("one that was not sent", ScriptStep::Hang(false), long, ignored()),
     ] {
         let [tool, upstream] = taken(step, patience).await;
         assert_eq!(tool, expected, "{what}");

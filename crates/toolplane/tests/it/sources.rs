@@ -8,7 +8,7 @@ use std::{
 use mcp_mock::{MockPrompt, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
 use tokio::time::{sleep, timeout};
-use tool_testkit::Script;
+use tool_testkit::ScriptedExecutor;
 use toolplane::{
     CallRequest, Toolplane,
     core::{
@@ -270,7 +270,7 @@ async fn a_prompt_that_is_off_is_switched_on_again() {
     let (plane, ..) = plane(&yaml);
     let view = plane.list(&plane.local_caller()).await;
     for prompt in view.list(Feature::Prompt) {
-        prompt.state().disable(Disabled {
+        prompt.state().disable(DisabledTool {
             reason: "its credentials are refused".to_owned(),
             since: SystemTime::UNIX_EPOCH,
             until: Instant::default(),
@@ -339,7 +339,7 @@ async fn what_a_server_says_of_a_task_is_without_secrets() {
     let tell = tell.expect("somebody listens");
     let task = Task {
         id: "1".into(),
-        runner: Arc::new(InProcess(Script::new([]))),
+        runner: Arc::new(InProcess(ScriptedExecutor::new([]))),
     };
     let plain = r#"{"status":"working","n":1e2}"#;
     for state in [plain.to_owned(), format!(r#"{{"statusMessage":"with {TOKEN}"}}"#)] {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::json;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
@@ -46,10 +46,10 @@ impl SpanProcessor for Kept {
     }
 }
 
-fn plane(steps: impl IntoIterator<Item = Step>, tool: TestTool) -> (Toolplane, Arc<Kept>) {
+fn plane(steps: impl IntoIterator<Item = ScriptStep>, tool: TestTool) -> (Toolplane, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new(steps)))
+        .executor(Arc::new(ScriptedExecutor::new(steps)))
         .tracer(Tracer::new(Sampler::DEFAULT, kept.clone()))
         .tool(tool.descriptor)
         .build()
@@ -63,8 +63,8 @@ fn with(overrides: Overrides) -> TestTool {
     tool
 }
 
-fn down() -> Step {
-    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+fn down() -> ScriptStep {
+    ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
 }
 
 /// The events of the calls that ended since this was asked the last time.
@@ -83,7 +83,7 @@ async fn it_says_where_an_answer_of_a_cache_came_from() {
         cache: Some(CacheSettings::default()),
         ..Overrides::default()
     };
-    let (plane, kept) = plane([Step::After(SECOND, json!(1))], with(overrides));
+    let (plane, kept) = plane([ScriptStep::After(SECOND, json!(1))], with(overrides));
     tokio::join!(call(&plane), call(&plane));
     call(&plane).await;
     let mut told = told(&kept);
@@ -110,7 +110,7 @@ async fn it_says_for_how_long_a_call_waited_for_its_turn_and_that_one_got_none()
         ..Metadata::default()
     };
     let tool = TestTool::new("t").metadata(metadata);
-    let (plane, kept) = plane([Step::After(SECOND, json!(1))], tool);
+    let (plane, kept) = plane([ScriptStep::After(SECOND, json!(1))], tool);
     tokio::join!(call(&plane), call(&plane), call(&plane));
     assert_eq!(
         told(&kept),
@@ -168,7 +168,7 @@ async fn it_says_that_arguments_were_changed_and_which_limit_refused() {
         burst: None,
         per_principal: None,
     });
-    let (plane, kept) = plane([Step::Echo], tool);
+    let (plane, kept) = plane([ScriptStep::Echo], tool);
     for arguments in [json!({"n": "5"}), json!({"n": 5})] {
         let request = CallRequest::new("t").arguments(Arguments::from_value(arguments).expect("an object"));
         let _ = plane.call(request).await;
@@ -184,7 +184,7 @@ async fn it_says_that_arguments_were_changed_and_which_limit_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn it_says_that_a_call_came_to_what_another_has_come_to() {
-    let (plane, kept) = plane([Step::Value(json!("paid"))], TestTool::new("t"));
+    let (plane, kept) = plane([ScriptStep::Value(json!("paid"))], TestTool::new("t"));
     for _ in 0..2 {
         let _ = plane.call(CallRequest::new("t").idempotency_key("k")).await;
     }
@@ -213,7 +213,7 @@ async fn it_says_no_secret_of_the_operator_also_where_results_may_hold_them() {
     });
     let failures = Arc::new(Failures::default());
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([Step::Fail(error)])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Fail(error)])))
         .tracer(Tracer::new(Sampler::DEFAULT, failures.clone()))
         .redactor(redactor)
         .tool(tool.descriptor)

@@ -5,7 +5,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, LAYERS, RawJson, Toolplane,
     core::{
@@ -17,11 +17,11 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn plane(script: &Script, tool: TestTool) -> Toolplane {
+fn plane(script: &ScriptedExecutor, tool: TestTool) -> Toolplane {
     blocked(script, tool, &[])
 }
 
-fn blocked(script: &Script, tool: TestTool, blocklist: &[&str]) -> Toolplane {
+fn blocked(script: &ScriptedExecutor, tool: TestTool, blocklist: &[&str]) -> Toolplane {
     let mut configuration = Configuration::default();
     configuration.policy.blocklist = blocklist.iter().map(|&name| Pattern::new(name)).collect();
     Toolplane::builder()
@@ -53,7 +53,7 @@ fn kind(outcome: Result<Outcome, ToolError>) -> ErrorKind {
 async fn a_reply_keeps_its_bytes() {
     let text = r#"{"big":123456789012345678901234567890, "e":1e2,"z":0,  "a":-0.0}"#;
     let reply = Reply::value(RawJson::parse(text).expect("valid"));
-    let script = Script::new([Step::Reply(reply)]);
+    let script = ScriptedExecutor::new([ScriptStep::Reply(reply)]);
     let plane = plane(&script, TestTool::new("numbers"));
     assert_eq!(
         raw(plane.call(request("numbers", &json!({}))).await).as_str(),
@@ -63,7 +63,7 @@ async fn a_reply_keeps_its_bytes() {
 
 #[tokio::test]
 async fn arguments_reach_the_tool_with_their_own_bytes() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, TestTool::new("echo"));
     let text = r#"{"n": 123456789012345678901234567890, "f":1.10}"#;
     let request = CallRequest::new("echo").json(text).expect("valid");
@@ -72,7 +72,7 @@ async fn arguments_reach_the_tool_with_their_own_bytes() {
 
 #[tokio::test]
 async fn every_layer_decides_in_its_order() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let tool = TestTool::new("echo").output(json!({"type": "object"}));
     let plane = plane(&script, tool);
     let explained = plane.call_explained(request("echo", &json!({}))).await;
@@ -94,7 +94,7 @@ async fn every_layer_decides_in_its_order() {
 
 #[tokio::test]
 async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut tool = TestTool::new("echo")
         .output(json!({"type": "object"}))
         .metadata(Metadata {
@@ -129,7 +129,7 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
 
 #[tokio::test]
 async fn a_dry_run_decides_everything_and_sends_nothing() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let schema = json!({"type": "object", "required": ["city"]});
     let plane = plane(
         &script,
@@ -167,7 +167,7 @@ async fn a_refused_call_reaches_nothing_and_is_watched() {
             }
         }
     }
-    let (script, last) = (Script::new([Step::Echo]), Arc::new(Last::default()));
+    let (script, last) = (ScriptedExecutor::new([ScriptStep::Echo]), Arc::new(Last::default()));
     let mut configuration = Configuration::default();
     configuration.policy.blocklist = vec![Pattern::new("files__*")];
     let plane = Toolplane::builder()
@@ -190,7 +190,7 @@ async fn a_refused_call_reaches_nothing_and_is_watched() {
 
 #[tokio::test]
 async fn what_may_not_be_called_is_not_listed() {
-    let script = Script::new([]);
+    let script = ScriptedExecutor::new([]);
     let plane = blocked(&script, TestTool::new("secret"), &["sec*"]);
     let caller = Caller::local();
     assert!(plane.list(&caller).await.tools().is_empty());
@@ -206,7 +206,7 @@ async fn what_may_not_be_called_is_not_listed() {
 
 #[tokio::test]
 async fn permissions_decide_by_caller() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let metadata = Metadata {
         required_permissions: vec!["network".to_owned()],
         ..Metadata::default()
@@ -225,7 +225,7 @@ async fn permissions_decide_by_caller() {
 
 #[tokio::test]
 async fn an_unknown_name_gets_the_nearest_one() {
-    let plane = plane(&Script::new([]), TestTool::new("get_weather"));
+    let plane = plane(&ScriptedExecutor::new([]), TestTool::new("get_weather"));
     let error = plane
         .call(request("get_wether", &json!({})))
         .await
@@ -246,7 +246,7 @@ async fn no_call_outlives_its_deadline() {
         (Some(5 * SECOND), 5 * SECOND),
         (Some(90 * SECOND), 30 * SECOND),
     ] {
-        let script = Script::new([Step::Hang(false)]);
+        let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
         let plane = plane(&script, TestTool::new("slow"));
         let mut request = request("slow", &json!({}));
         if let Some(requested) = requested {
@@ -264,7 +264,7 @@ async fn no_call_outlives_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tools_own_limit_wins_over_both_defaults() {
-    let script = Script::new([Step::After(100 * SECOND, json!(1))]);
+    let script = ScriptedExecutor::new([ScriptStep::After(100 * SECOND, json!(1))]);
     let mut tool = TestTool::new("very_slow");
     tool.descriptor.timeout = Some(120 * SECOND);
     assert!(
@@ -277,7 +277,7 @@ async fn a_tools_own_limit_wins_over_both_defaults() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it() {
-    let script = Script::new([Step::Hang(true)]);
+    let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
     let plane = plane(&script, TestTool::new("slow"));
     timeout(SECOND, plane.call(request("slow", &json!({}))))
         .await
@@ -287,7 +287,7 @@ async fn dropping_a_call_cancels_it() {
 
 #[tokio::test]
 async fn a_result_that_breaks_its_promise_is_an_error() {
-    let script = Script::new([Step::Value(json!({"t": "warm"}))]);
+    let script = ScriptedExecutor::new([ScriptStep::Value(json!({"t": "warm"}))]);
     let schema = json!({"type": "object", "properties": {"t": {"type": "number"}}});
     let plane = plane(&script, TestTool::new("measure").output(schema));
     assert_eq!(
@@ -312,7 +312,7 @@ async fn two_calls_do_not_share_an_identity() {
     }
     let ids = Arc::new(Ids::default());
     let plane = Toolplane::builder()
-        .executor(Arc::new(Script::new([Step::Echo])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Echo])))
         .observer(ids.clone())
         .tool(TestTool::new("echo").descriptor)
         .build()

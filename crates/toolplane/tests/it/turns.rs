@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use serde_json::json;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{Caller, ErrorKind, Feature, Metadata, Outcome, ToolError},
@@ -11,7 +11,7 @@ use toolplane::{
     policy::{ApprovalVerdict, QuotaLayer, ToolChoice},
 };
 
-fn plane(script: &Script, change: impl FnOnce(&mut Configuration)) -> Toolplane {
+fn plane(script: &ScriptedExecutor, change: impl FnOnce(&mut Configuration)) -> Toolplane {
     let mut configuration = Configuration::default();
     change(&mut configuration);
     let metadata = Metadata {
@@ -36,7 +36,7 @@ fn search() -> CallRequest {
 
 #[tokio::test]
 async fn a_turn_makes_as_many_calls_as_the_policy_allows() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, |configuration| {
         configuration.policy.limits.calls_per_turn = Some(10);
         configuration.policy.limits.calls_per_conversation = Some(15);
@@ -66,7 +66,7 @@ async fn a_turn_makes_as_many_calls_as_the_policy_allows() {
 
 #[tokio::test]
 async fn what_a_conversation_costs_is_bounded_and_explained() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, |configuration| {
         configuration.policy.limits.cost_per_conversation = Some(0.3);
     });
@@ -86,7 +86,7 @@ async fn what_a_conversation_costs_is_bounded_and_explained() {
 
 #[tokio::test]
 async fn no_tool_is_shown_or_called_where_the_choice_is_none() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, |configuration| {
         configuration.policy.tool_choice = ToolChoiceSpec::None;
     });
@@ -98,7 +98,7 @@ async fn no_tool_is_shown_or_called_where_the_choice_is_none() {
 
 #[tokio::test]
 async fn a_turn_must_call_a_tool_where_that_is_required() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     for (choice, is_required) in [(ToolChoiceSpec::Auto, false), (ToolChoiceSpec::Required, true)] {
         let plane = plane(&script, |configuration| configuration.policy.tool_choice = choice);
         let empty = plane.turn("one");
@@ -117,7 +117,7 @@ async fn a_turn_must_call_a_tool_where_that_is_required() {
 
 #[tokio::test]
 async fn a_call_that_waits_for_approval_counts_once_when_it_is_made() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, |configuration| {
         configuration.policy.limits.calls_per_turn = Some(1);
         configuration.policy.approval.required = vec!["*".into()];
@@ -139,7 +139,7 @@ async fn a_call_that_waits_for_approval_counts_once_when_it_is_made() {
 
 #[tokio::test]
 async fn a_callers_own_words_are_kept_beside_the_turn() {
-    let script = Script::new([Step::Echo]);
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, |configuration| {
         configuration.policy.limits.identical_calls = Some(1);
     });

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{ErrorKind, Event, Observe, ToolError},
@@ -61,7 +61,7 @@ async fn it_reaches_neither_log_nor_span_nor_alert_nor_model() {
     let told = Told::default();
     let plane = Toolplane::builder()
         // Of this kind operators are alerted.
-        .executor(Arc::new(Script::new([Step::Fail(ToolError::new(
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(
             ErrorKind::Internal,
             said,
         ))])))

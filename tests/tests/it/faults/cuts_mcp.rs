@@ -1,6 +1,6 @@
 //! An MCP server over HTTP whose connection breaks at every byte of a call there is.
 
-use mcp_mock::{Misbehaviour, MockHttp, MockReply, MockServer, MockTool};
+use mcp_mock::{Misbehavior, MockHttp, MockReply, MockServer, MockTool};
 use serde_json::json;
 use tp_fault::{FaultEvent, Proxy};
 
@@ -184,7 +184,7 @@ fn a_modern_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknow
 #[test]
 fn a_call_answered_in_events_that_break_at_any_byte_is_done_once_and_told_as_unknown() {
     // Another message before the answer makes a stream of events of it.
-    let reply = MockReply::usual().misbehave(Misbehaviour::Flood(1));
+    let reply = MockReply::usual().misbehave(Misbehavior::Flood(1));
     let stage = Stage {
         has_events: true,
         ..Stage::new(Era::Modern, reply)

@@ -218,7 +218,7 @@ impl CallContext {
     /// Emits [`Event::Refused`] for a layer that refuses the call. `reason` is one of a few fixed words.
     pub fn emit_refused(&self, layer: &'static str, reason: &'static str) {
         let cx = self;
-        self.observers.tell(&Event::Refused { cx, layer, reason });
+        self.observers.emit(&Event::Refused { cx, layer, reason });
     }
 
     /// Returns the decisions of layers that were recorded so far.

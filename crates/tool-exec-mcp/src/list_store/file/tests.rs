@@ -10,8 +10,8 @@ use tool_core::{Feature, Template};
 use super::*;
 use crate::{ServerSettings, ServerTarget};
 
-fn key_of(server: &str, command: &str) -> ListKey {
-    ListKey::new(&ServerSettings::new(
+fn key_of(server: &str, command: &str) -> ListCacheKey {
+    ListCacheKey::new(&ServerSettings::new(
         server,
         ServerTarget::Stdio {
             command: Template::parse(command).expect("a template"),
@@ -23,7 +23,7 @@ fn key_of(server: &str, command: &str) -> ListKey {
     ))
 }
 
-fn key() -> ListKey {
+fn key() -> ListCacheKey {
     key_of("box", "run")
 }
 
@@ -31,13 +31,13 @@ fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).expect("JSON")
 }
 
-fn lists(tools: &[&str]) -> KeptLists {
+fn lists(tools: &[&str]) -> CachedLists {
     let mut info = ServerInfo::new(Revision::V2025_11_25);
     info.capabilities = raw(r#"{"tools":{"listChanged":true}}"#);
     info.implementation = Some(raw(r#"{"name":"f","version":"1"}"#));
     info.instructions = Some(raw(r#""Say \"please\".""#));
     let tools = tools.iter().map(|tool| raw(tool)).collect();
-    KeptLists::new(
+    CachedLists::new(
         info,
         [(Feature::Tool, tools), (Feature::Prompt, Vec::new())].into(),
     )
@@ -172,7 +172,7 @@ fn another_configuration_has_another_file() {
     });
     let mut names: Vec<_> = settings
         .iter()
-        .map(|settings| file_name(&ListKey::new(settings)))
+        .map(|settings| file_name(&ListCacheKey::new(settings)))
         .collect();
     names.sort();
     names.dedup();
@@ -183,7 +183,7 @@ fn another_configuration_has_another_file() {
         prefix: String::new(),
         ..first.clone()
     };
-    assert_eq!(ListKey::new(&filtered), ListKey::new(&first));
+    assert_eq!(ListCacheKey::new(&filtered), ListCacheKey::new(&first));
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn lists_are_forgotten_by_server_or_all() {
 #[tokio::test]
 async fn many_servers_are_loaded_at_once_in_their_order() {
     let folder = Folder::new();
-    let store = FileListStore::new(folder.path());
+    let store = FileListCache::new(folder.path());
     let keys: Vec<_> = (0..50).map(|n| key_of(&format!("s{n}"), "run")).collect();
     for (n, key) in keys.iter().enumerate().filter(|(n, _)| n % 3 != 0) {
         store.save(key.clone(), lists(&[&n.to_string()])).await;

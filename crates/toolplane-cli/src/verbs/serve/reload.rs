@@ -10,7 +10,7 @@ use toolplane::{
     Toolplane,
     manifest::{Configuration, Loaded},
 };
-use toolplane_gateway::SharedAllowed;
+use toolplane_gateway::SharedAllowList;
 
 use crate::{command::Serve, config, failure::Failure, output::Console};
 
@@ -79,7 +79,7 @@ struct Serving {
     plane: Toolplane,
     serve: Serve,
     /// Who may come over HTTP.
-    allowed: SharedAllowed,
+    allowed: SharedAllowList,
     /// What counts, from the start.
     fixed: Fixed,
     /// What was told last.
@@ -95,7 +95,7 @@ struct Serving {
 pub(super) fn follow(
     loaded: &Loaded,
     plane: &Toolplane,
-    allowed: SharedAllowed,
+    allowed: SharedAllowList,
     files: Vec<PathBuf>,
     serve: &Serve,
     console: Console,
