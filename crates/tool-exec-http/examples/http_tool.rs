@@ -1,4 +1,4 @@
-//! One HTTP tool without anything else of toolplane: a server on this machine, a tool that calls it, and its answer.
+//! One HTTP tool without the rest of toolplane: a local server, a tool that calls it, and the result.
 //!
 //! `cargo run -p tool-exec-http --example http_tool`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -24,7 +24,7 @@ use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = serve()?;
-    // Only public addresses may be reached unless the operator says otherwise.
+    // Only public addresses may be reached unless the operator allows others.
     let options = HttpExecutorOptions {
         allow_private_networks: vec!["127.0.0.1".parse()?],
         ..HttpExecutorOptions::default()
@@ -36,10 +36,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "response_path": "$.forecast[*].temperature",
     }));
     let prepared = executor.prepare(&descriptor).map_err(|problems| {
-        let told = problems
+        let messages = problems
             .iter()
             .map(|problem| format!("{}: {problem}", problem.pointer));
-        told.collect::<Vec<_>>().join("\n")
+        messages.collect::<Vec<_>>().join("\n")
     })?;
     let tool = Tool::new(ToolParts {
         descriptor: Arc::new(descriptor),
@@ -94,7 +94,7 @@ fn descriptor(config: Value) -> Descriptor {
     }
 }
 
-/// An upstream that answers one request, and shows what it was asked for.
+/// Starts an upstream that answers one request, and prints the request line.
 fn serve() -> Result<std::net::SocketAddr, std::io::Error> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -114,7 +114,7 @@ fn serve() -> Result<std::net::SocketAddr, std::io::Error> {
     Ok(address)
 }
 
-/// Knows one secret.
+/// Secret store with one secret.
 struct OneKey;
 
 impl Secrets for OneKey {

@@ -27,40 +27,37 @@ use tracing::debug;
 use url::Url;
 
 use crate::{
-    address::check_parsed,
-    client::Clients,
-    dispatch::MarkingBody,
-    failure::{Failure, broken, error_answer, left_open, not_connected},
-    json_path::PathError,
+    client::{Clients, MarkingBody, UpstreamTraffic},
+    compile::{Plan, Redirects, ResultSelection, is_allowed_url},
     mapping::MappingError,
-    plan::{Plan, Selection, may_lead_to},
-    redact::LastMasks,
+    redaction::MaskCache,
     request::Request,
-    response::{MediaType, result_of},
-    settings::Redirects,
-    status::{is_of_gateway, refuses_credentials},
-    text::Scope,
-    traffic::Flow,
+    response::{
+        Failure, MediaType, PathError, broken, decode_body, error_response, is_gateway_error, not_connected,
+        refuses_credentials, with_unknown_outcome,
+    },
+    template::{Scope, check_parsed},
 };
 
-/// A prepared HTTP tool.
+/// HTTP tool, ready to be called.
 pub(crate) struct HttpTool {
     pub plan: Arc<Plan>,
     pub clients: Arc<Clients>,
-    /// The requests to its upstream.
-    pub flow: Arc<Flow>,
+    /// Counters of the requests to its upstream.
+    pub traffic: Arc<UpstreamTraffic>,
     pub secrets: Arc<dyn Secrets>,
-    /// The values that the upstream refused last, told apart by a digest.
+    /// Digest of the credentials that the upstream refused last.
     pub refused: Mutex<Option<u64>>,
-    /// Held while others are got, so that many calls share that.
-    pub renewing: AsyncMutex<()>,
-    pub masks: LastMasks,
+    /// Held during a refresh, so that concurrent calls share one refresh.
+    pub refreshing: AsyncMutex<()>,
+    pub masks: MaskCache,
 }
 
-/// How many redirects a call follows.
+/// Maximum number of redirects that a call follows.
 const MAX_REDIRECTS: usize = 3;
-/// A response larger than this is searched off the thread, so that a deadline still ends the call.
-const SEARCHED_HERE: usize = 256 << 10;
+/// Maximum size of a response that is searched on the thread of the call, in bytes. Larger ones are searched on a blocking
+/// thread, so that a deadline can still end the call.
+const MAX_INLINE_SEARCH: usize = 256 << 10;
 
 impl Invoke for HttpTool {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
@@ -90,7 +87,7 @@ impl Invoke for HttpTool {
 
 impl Backend for HttpTool {
     async fn refresh_credentials(&self, refresh: Refresh) -> bool {
-        let _turn = self.renewing.lock().await;
+        let _guard = self.refreshing.lock().await;
         let refused = *self.refused();
         if self.is_changed(refused).await {
             return true;
@@ -110,14 +107,15 @@ impl Backend for HttpTool {
         Some("http")
     }
 
-    /// The clients, unless values come in that may be others under another configuration.
+    /// Returns the address of the shared clients. Returns `None` for tools with references, whose values may depend on the
+    /// configuration.
     fn backend_id(&self) -> Option<usize> {
         let is_fixed = self.plan.references.is_empty();
         is_fixed.then(|| Arc::as_ptr(&self.clients).addr())
     }
 
     async fn preview(&self, cx: &CallContext) -> Result<Option<Preview>, ToolError> {
-        self.previewed(cx).await.map(Some)
+        self.build_preview(cx).await.map(Some)
     }
 }
 
@@ -125,11 +123,11 @@ impl HttpTool {
     async fn exchange(&self, cx: &CallContext) -> Result<Reply, Failure> {
         let plan = &*self.plan;
         let values = self.values().await?;
-        let masks = self.masks.of(&values, &plan.secrets);
+        let masks = self.masks.for_values(&values, &plan.secrets);
         let hidden = plan.hidden_fields(&cx.tool().settings().redact);
         let request = self.request(cx, &values)?;
         let method = request.method.clone();
-        let running = self.flow.begin();
+        let running = self.traffic.begin();
         let (response, was_taken) = self.follow(request, cx).await?;
         let status = response.status();
         debug!(
@@ -139,32 +137,36 @@ impl HttpTool {
             arguments = %masks.message(&sanitize_arguments(&hide_fields(cx.arguments.raw(), &hidden))),
             "http call answered"
         );
-        if !plan.expected.holds(status) {
+        if !plan.expected.contains(status) {
             if refuses_credentials(status) {
                 *self.refused() = Some(self.digest(&values));
             }
-            let is_own = !was_taken && !is_of_gateway(status);
+            let is_own = !was_taken && !is_gateway_error(status);
             if is_own && is_status_not_taken(status.as_u16()) {
                 cx.dispatch().not_taken();
             } else if is_own {
                 cx.dispatch().answered();
             }
-            let error = error_answer(response, &hidden, &masks, cx.clock.wall()).await;
-            let error = if is_own { error } else { left_open(error, cx) };
+            let error = error_response(response, &hidden, &masks, cx.clock.wall()).await;
+            let error = if is_own {
+                error
+            } else {
+                with_unknown_outcome(error, cx)
+            };
             return Err(error.into());
         }
-        let media = MediaType::of(response.headers());
+        let media = MediaType::from_headers(response.headers());
         let body = match method {
             Method::HEAD => Bytes::new(),
             _ => self.body(response, cx).await?,
         };
         drop(running);
-        // Whoever gives up from here on leaves an answer behind that nobody has read.
+        // A cancellation from here on drops a complete answer unread.
         let result = async {
-            // Hides secrets that the upstream says back.
-            let whole = result_of(body, &media)?;
+            // Hides secrets that the upstream echoes.
+            let whole = decode_body(body, &media)?;
             let whole = masks.result(&whole).unwrap_or(whole);
-            // Hidden before anything is selected: a selection may leave a field's name behind.
+            // Hide fields before the selection, since a selection may drop a field's name.
             self.select(hide_fields(&whole, &hidden)).await
         }
         .await;
@@ -177,7 +179,7 @@ impl HttpTool {
         Ok(reply)
     }
 
-    /// Makes the request of a call with these values.
+    /// Builds the request of a call with these values of references.
     pub(crate) fn request(
         &self,
         cx: &CallContext,
@@ -190,7 +192,7 @@ impl HttpTool {
             values,
         })?;
         if let Some(trace) = &cx.trace {
-            request.belongs_to(trace);
+            request.set_trace(trace);
         }
         if let (Some(header), Some(key)) = (&plan.key_header, cx.upstream_idempotency_key())
             && let Ok(key) = HeaderValue::from_str(&key)
@@ -204,13 +206,13 @@ impl HttpTool {
         self.refused.lock()
     }
 
-    /// Whether the present values are others than those of this digest.
+    /// Returns `true` if the current values differ from those of this digest.
     async fn is_changed(&self, refused: Option<u64>) -> bool {
         let values = self.values().await;
         refused.is_some_and(|refused| values.is_ok_and(|values| self.digest(&values) != refused))
     }
 
-    /// Tells values apart, within this process.
+    /// Returns a digest of the values, comparable within this process.
     fn digest(&self, values: &HashMap<Reference, Secret>) -> u64 {
         let mut hasher = DefaultHasher::new();
         for reference in &self.plan.references {
@@ -219,7 +221,7 @@ impl HttpTool {
         hasher.finish()
     }
 
-    /// The present value of every reference.
+    /// Resolves every reference to its current value.
     pub(crate) async fn values(&self) -> Result<HashMap<Reference, Secret>, ToolError> {
         let mut values = HashMap::new();
         for reference in &self.plan.references {
@@ -233,24 +235,27 @@ impl HttpTool {
         Ok(values)
     }
 
-    /// Sends a request and follows the redirects that may be followed. Says also whether one of them took the request and led
-    /// to a place to look at: what is answered there is not about the request (RFC 9110, section 15.4.4).
+    /// Sends a request and follows the allowed redirects.
+    ///
+    /// Also returns `true` if a redirect turned the request into a `GET`: the upstream then processed the original request,
+    /// and the response is about another resource (RFC 9110, section 15.4.4).
     async fn follow(&self, mut request: Request, cx: &CallContext) -> Result<(Response, bool), Failure> {
         let (mut n_followed, mut was_taken) = (0, false);
         loop {
             let response = match self.send(&request, cx).await {
-                Err(Failure::Known(error)) if was_taken => return Err(left_open(error, cx).into()),
+                Err(Failure::Known(error)) if was_taken => return Err(with_unknown_outcome(error, cx).into()),
                 sent => sent?,
             };
             let status = response.status();
             let redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
-            if !redirect || self.plan.expected.holds(status) {
+            if !redirect || self.plan.expected.contains(status) {
                 return Ok((response, was_taken));
             }
             let Some(next) = redirect_target(&request.url, response.headers()) else {
                 return Ok((response, was_taken));
             };
-            // Only a redirect that ends here is an answer: the next place may do what was asked for and stay silent.
+            // Only a redirect that is not followed is an answer: the target of a followed one may process the request and
+            // never respond.
             if self.plan.redirects == Redirects::None || next.origin() != request.url.origin() {
                 cx.dispatch().answered();
                 return Err(redirected(status, "to another place, which is not followed"));
@@ -266,12 +271,12 @@ impl HttpTool {
 
     async fn client(&self) -> Result<Client, ToolError> {
         let key = self.plan.client;
-        if let Some(client) = self.clients.made(key) {
+        if let Some(client) = self.clients.existing(key) {
             return Ok(client);
         }
         let clients = self.clients.clone();
-        let failed = || ToolError::new(ErrorKind::Internal, "no HTTP client can be made");
-        match spawn_blocking(move || clients.make(key)).await {
+        let failed = || ToolError::new(ErrorKind::Internal, "the HTTP client could not be created");
+        match spawn_blocking(move || clients.get_or_create(key)).await {
             Ok(made) => made.map_err(|error| failed().with_source(error.without_url())),
             Err(error) => Err(failed().with_source(error)),
         }
@@ -280,7 +285,7 @@ impl HttpTool {
     /// Sends one request and waits for the head of its response.
     async fn send(&self, request: &Request, cx: &CallContext) -> Result<Response, Failure> {
         let plan = &*self.plan;
-        if !may_lead_to(&request.url, self.clients.reach(plan.client)) {
+        if !is_allowed_url(&request.url, self.clients.address_policy(plan.client)) {
             return Err(not_allowed().into());
         }
         let client = self.client().await?;
@@ -304,7 +309,7 @@ impl HttpTool {
         }
     }
 
-    /// Reads a body, counting what comes out of its decompression.
+    /// Reads a body, and limits its size after decompression.
     async fn body(&self, mut response: Response, cx: &CallContext) -> Result<Bytes, Failure> {
         let limit = self.plan.max_response_bytes;
         let too_large = || {
@@ -317,7 +322,7 @@ impl HttpTool {
         if let Some(coding) = response.headers().get(CONTENT_ENCODING)
             && coding != "identity"
         {
-            let message = "the upstream's answer is compressed in a way that was not asked for";
+            let message = "the upstream's answer has a content encoding that was not requested";
             return Err(ToolError::new(ErrorKind::Protocol, message).into());
         }
         let announced = response.content_length().unwrap_or(0);
@@ -337,7 +342,7 @@ impl HttpTool {
             if chunk.len() > limit - so_far {
                 return Err(too_large());
             }
-            // Most answers come in one piece, which then needs no copy.
+            // Most answers come in one chunk, which then needs no copy.
             if so_far == 0 {
                 first = Some(chunk);
                 continue;
@@ -355,13 +360,13 @@ impl HttpTool {
         Ok(first.unwrap_or_else(|| body.into()))
     }
 
-    /// The part of the response that is the result.
+    /// Selects the result from the response.
     async fn select(&self, response: RawJson) -> Result<RawJson, ToolError> {
         let limit = self.plan.max_response_bytes;
         let Some(selection) = &self.plan.selection else {
             return Ok(response);
         };
-        if response.len() <= SEARCHED_HERE {
+        if response.len() <= MAX_INLINE_SEARCH {
             return selection.apply(&response, limit);
         }
         let plan = self.plan.clone();
@@ -375,12 +380,12 @@ impl HttpTool {
     }
 }
 
-impl Selection {
+impl ResultSelection {
     fn apply(&self, response: &RawJson, limit: usize) -> Result<RawJson, ToolError> {
         let value = response.to().map_err(|error| {
             ToolError::new(
                 ErrorKind::Protocol,
-                format!("the upstream's answer is no usable JSON: {error}"),
+                format!("the upstream's answer is not usable JSON: {error}"),
             )
         })?;
         let too_large = |message: &str| ToolError::new(ErrorKind::ResultTooLarge, message);
@@ -399,7 +404,7 @@ impl Selection {
     }
 }
 
-/// Waits no longer than a limit, if there is one.
+/// Awaits a future, with a timeout if there is one.
 async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Elapsed> {
     match limit {
         Some(limit) => timeout(limit, future).await,
@@ -407,7 +412,7 @@ async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Outp
     }
 }
 
-/// Where a redirect leads; nothing if it names no place that a request could go to.
+/// Returns the target of a redirect, or `None` if its location is missing or invalid.
 fn redirect_target(from: &Url, headers: &HeaderMap) -> Option<Url> {
     let location = headers.get(LOCATION)?.to_str().ok()?;
     let mut next = from.join(location).ok()?;
@@ -422,14 +427,14 @@ fn redirected(status: StatusCode, how: &str) -> Failure {
 }
 
 fn silent() -> Failure {
-    let message = "the upstream fell silent".to_owned();
+    let message = "the upstream sent no data within `read_timeout_ms`".to_owned();
     Failure::Unanswered(ErrorKind::Timeout, message, None)
 }
 
-/// The address is none that the tool may reach.
+/// Error for an address that the tool may not reach.
 pub(crate) fn not_allowed() -> ToolError {
     ToolError::new(
         ErrorKind::Denied,
-        "the upstream's address is not public, and the tool may not reach others",
+        "the upstream's address is not public, and the tool may reach public addresses only",
     )
 }

@@ -7,45 +7,65 @@ use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{Descriptor, DynBackend, Executor, PrepareError, Secrets, Settings, Trust, format_duration};
 
 use crate::{
-    HttpExecutorOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema,
-    redact::LastMasks,
+    HttpExecutorOptions, Traffic,
+    call::HttpTool,
+    client::Clients,
+    compile::{Plan, settings_schema},
+    redaction::MaskCache,
 };
 
-/// Runs tools that are HTTP APIs: the executor of kind `http`.
+/// Executor of kind `http`: runs tools that are HTTP APIs.
 ///
-/// Its tools share connections. It never retries, reads no environment and no proxy settings, and connects to public
-/// addresses only, unless an operator says otherwise.
+/// Its tools share connections. It never retries, ignores environment variables and proxy settings, and connects to public
+/// addresses only, unless an operator allows others.
 ///
 /// # When a call counts as sent
-/// A call is [`Sent`](tool_core::DispatchState::Sent) right before its first byte is written. One that could not be
-/// connected (refused, unknown host, refused address, failed TLS handshake, connecting takes too long) stays
-/// [`NotSent`](tool_core::DispatchState::NotSent). It is [`Answered`](tool_core::DispatchState::Answered) when the
-/// response is complete, or when its head says that it is no success: an answer that is cut off is none.
+/// A call is [`Sent`](tool_core::DispatchState::Sent) right before its first byte is written. It stays
+/// [`NotSent`](tool_core::DispatchState::NotSent) if no connection could be made: connection refused, unknown host, address
+/// not allowed, failed TLS handshake, connect timeout. It is [`Answered`](tool_core::DispatchState::Answered) when the
+/// response is complete, or when its head has an unexpected status. A truncated response is not an answer.
 ///
-/// # What becomes of a response
-/// JSON is relayed as it was written, unless `response_path` or `response.body_mapping` selects from it: a path cuts
-/// out text, a mapping parses and writes anew. Text that is a JSON object or array counts as JSON; other text becomes a
-/// string, an empty body null, anything else `{"mime_type": …, "data": …}` with the bytes in base64. Secrets that come
-/// back and fields named in `redact` are hidden.
+/// # Results
+/// JSON is relayed with its original bytes, unless `response_path` or `response.body_mapping` selects from it. A path (RFC
+/// 9535) copies parts of the text; a mapping (JMESPath) parses and serializes again. Text that is a JSON object or array
+/// counts as JSON. Other text becomes a string, an empty body null, and any other body `{"mime_type": …, "data": …}` with
+/// the bytes in base64. Secrets that the upstream echoes and fields named in `redact` are hidden.
 ///
-/// A status that is not expected is an error, with a short part of the body in its message:
+/// # Errors by status
+/// An unexpected status is an error, with a short excerpt of the body in its message:
 ///
-/// | status | kind | why |
+/// | status | kind | reason |
 /// |---|---|---|
-/// | 401, 407 | `auth` | the upstream does not accept what we showed it: other credentials may help |
-/// | 403 | `auth` | it knows who we are, and refuses: other credentials of the same kind do not help |
-/// | 408, 421, 425 | `unavailable` | it did not take the request as it came: it may take it again, and is not ill |
-/// | 503 | `unavailable` | it does not get to the request now |
-/// | 502, 504 | `outcome_unknown`, or `unavailable` for a tool that may run twice | a gateway says so, and the server behind it may be at work |
-/// | 429 | `rate_limited` | with the time it asks to wait |
-/// | other 4xx | `invalid_arguments` | the same request is refused again: no retry, no sign of an ill upstream |
-/// | other 5xx | `upstream_error` | it failed at the request |
-/// | any other | `protocol` | nothing that was agreed on, such as a redirect that is not followed |
+/// | 401, 407 | `auth` | the upstream does not accept the credentials: others may help |
+/// | 403 | `auth` | the upstream knows the caller and refuses: other credentials of the same kind do not help |
+/// | 408, 421, 425 | `unavailable` | the upstream did not process the request; it may accept a repetition, and is healthy |
+/// | 503 | `unavailable` | the upstream cannot process the request now |
+/// | 502, 504 | `outcome_unknown`, or `unavailable` for a tool that may run twice | a gateway answers, and the server behind it may have processed the request |
+/// | 429 | `rate_limited` | includes the time to wait that the upstream asks for |
+/// | other 4xx | `invalid_arguments` | the upstream would refuse the same request again: no retry, and no sign of an unhealthy upstream |
+/// | other 5xx | `upstream_error` | the upstream failed to process the request |
+/// | any other | `protocol` | an unexpected status, such as a redirect that is not followed |
 ///
-/// # Where a request may go
-/// Names are resolved once, and only public addresses among what they resolve to are connected to. `allow_private` in a
-/// tool's settings opens loopback and private networks, [`HttpExecutorOptions::allow_private_networks`] whatever it names;
-/// link-local and metadata addresses are open only when named there.
+/// # Allowed addresses
+/// A host name is resolved once, and only its public addresses are connected to, which prevents SSRF and DNS rebinding. The
+/// IANA special-purpose address registries (RFC 6890) define the addresses that are not public. `allow_private` in a tool's
+/// settings allows loopback and private networks. [`HttpExecutorOptions::allow_private_networks`] allows everything that it
+/// names; link-local and metadata addresses are allowed only by name.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tool_core::Secrets;
+/// use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
+///
+/// fn executor(secrets: Arc<dyn Secrets>) -> HttpExecutor {
+///     HttpExecutor::new(HttpExecutorOptions::default(), secrets)
+/// }
+/// ```
+///
+/// `examples/http_tool.rs` calls a complete tool.
 pub struct HttpExecutor {
     options: HttpExecutorOptions,
     secrets: Arc<dyn Secrets>,
@@ -53,7 +73,7 @@ pub struct HttpExecutor {
 }
 
 impl HttpExecutor {
-    /// Makes the executor. Clients are made when they are first used.
+    /// Creates the executor. HTTP clients are created on first use.
     #[must_use]
     pub fn new(options: HttpExecutorOptions, secrets: Arc<dyn Secrets>) -> Self {
         let traffic = Traffic::default();
@@ -64,16 +84,16 @@ impl HttpExecutor {
         }
     }
 
-    /// The same executor, which counts what it has on the network together with another.
+    /// Shares the counters of connections and requests with another executor.
     #[must_use]
-    pub fn counting(self, traffic: Traffic) -> Self {
+    pub fn with_traffic(self, traffic: Traffic) -> Self {
         Self {
             clients: clients(&self.options, traffic),
             ..self
         }
     }
 
-    /// What its tools have on the network.
+    /// Returns the counters of connections and requests of its tools.
     #[must_use]
     pub fn traffic(&self) -> &Traffic {
         &self.clients.traffic
@@ -94,12 +114,12 @@ impl Executor for HttpExecutor {
         let plan = Plan::compile(descriptor, &self.options, &*self.secrets).map_err(|problems| problems.0)?;
         Ok(Arc::new(HttpTool {
             plan: Arc::new(plan),
-            flow: self.traffic().flow(self.upstream(descriptor)),
+            traffic: self.traffic().for_upstream(self.upstream(descriptor)),
             clients: self.clients.clone(),
             secrets: self.secrets.clone(),
             refused: Mutex::default(),
-            renewing: AsyncMutex::default(),
-            masks: LastMasks::default(),
+            refreshing: AsyncMutex::default(),
+            masks: MaskCache::default(),
         }))
     }
 
@@ -109,17 +129,17 @@ impl Executor for HttpExecutor {
         origin(url.as_str()?).map(Into::into)
     }
 
-    /// While they are read.
+    /// Returns `true`: results are limited while they are read.
     fn bounds_results(&self) -> bool {
         true
     }
 
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
-        let is_told = descriptor.executor.config.get("idempotency").is_some();
-        is_told && descriptor.origin.trust == Trust::Operator
+        let has_header = descriptor.executor.config.get("idempotency").is_some();
+        has_header && descriptor.origin.trust == Trust::Operator
     }
 
-    /// Limits of time that are longer than an attempt may take: that one always ends first.
+    /// Warns about timeouts that exceed the timeout of an attempt or a call, which always ends first.
     fn warnings(&self, descriptor: &Descriptor, settings: &Settings) -> Vec<PrepareError> {
         let limits = [
             (
@@ -156,10 +176,10 @@ impl Executor for HttpExecutor {
     }
 }
 
-/// The settings that limit how long something takes.
+/// Settings that are timeouts.
 const TIME_LIMITS: [&str; 3] = ["timeout_ms", "connect_timeout_ms", "read_timeout_ms"];
 
-/// Scheme and host of a URL in which both are written out.
+/// Returns scheme and host of a URL, or `None` if one of them contains a reference or an argument.
 fn origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -1,39 +1,23 @@
-//! HTTP APIs as tools: an [`Executor`](tool_core::Executor) that makes a request of a call's arguments and a result of
-//! the response. Arguments are encoded for the place where they stand, responses are relayed as they were written, and
-//! only public addresses are connected to.
+//! HTTP APIs as tools.
+//!
+//! [`HttpExecutor`] is the [`Executor`](tool_core::Executor) of kind `http`: it builds a request from the arguments of a call
+//! and a result from the response. Arguments are percent-encoded or JSON-encoded for their place in the request. Responses
+//! are relayed with the bytes that the upstream sent. Only public addresses are connected to, which prevents server-side
+//! request forgery (SSRF).
 
-mod address;
-mod body;
 mod call;
 mod client;
 mod compile;
-mod dispatch;
-mod encode;
 mod executor;
-mod failure;
-mod fixed;
-mod header;
-mod json_path;
 mod mapping;
-mod network;
 mod options;
-mod plan;
-mod preview;
-mod problems;
-mod query;
-mod redact;
+mod redaction;
 mod request;
-mod resolve;
 mod response;
-mod settings;
-mod status;
-mod text;
-mod traffic;
+mod template;
 
 pub use self::{
+    client::{Network, NetworkError, Resolve, SystemResolver, Traffic},
     executor::HttpExecutor,
-    network::{Network, NetworkError},
     options::HttpExecutorOptions,
-    resolve::{Resolve, SystemResolver},
-    traffic::Traffic,
 };

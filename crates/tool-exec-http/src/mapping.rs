@@ -4,23 +4,24 @@ use jmespath::{ErrorReason, Expression, JmespathError};
 use raw_json::RawJson;
 use serde_json::Value;
 
-/// A JMESPath, as PromptKit uses it to reshape requests and responses.
+/// JMESPath expression that reshapes a request or a response, as in PromptKit.
 ///
-/// It works on a parsed tree: a number beyond a double that it selects is rounded.
+/// It works on a parsed tree, so a number that exceeds the precision of a double is rounded.
 #[derive(Clone)]
 pub(crate) struct Mapping(Expression<'static>);
 
-/// Why a mapping gives nothing.
+/// Error of applying a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MappingError {
-    /// The result is larger than allowed.
+    /// Result exceeds the size limit.
     TooLarge,
-    /// The text says what a value should have been.
+    /// Evaluation failed, with the reason.
     Failed(String),
 }
 
-/// How long and how deeply nested an expression may be: parsing recurses.
+/// Maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
+/// Maximum nesting of an expression, since its parser recurses.
 const MAX_NESTING: usize = 64;
 
 impl Mapping {
@@ -35,11 +36,11 @@ impl Mapping {
             .map_err(|error| format!("is not a valid JMESPath expression: {}", syntax(text, &error)))
     }
 
-    /// Applies the expression; the result's text is at most `limit` bytes.
+    /// Applies the expression. The text of the result is at most `limit` bytes.
     pub(crate) fn apply(&self, value: &Value, limit: usize) -> Result<RawJson, MappingError> {
         let failed = |message: String| MappingError::Failed(message);
         let found = self.0.search(value).map_err(|error| failed(reason(&error)))?;
-        let mut out = Bounded {
+        let mut out = LimitedWriter {
             text: Vec::new(),
             left: limit,
         };
@@ -54,7 +55,7 @@ impl Mapping {
     }
 }
 
-/// An error of syntax in words: the library names its parser's tokens.
+/// Formats a syntax error in plain words, since the library's message names tokens of its parser.
 fn syntax(text: &str, error: &JmespathError) -> String {
     let ErrorReason::Parse(said) = &error.reason else {
         return reason(error);
@@ -79,12 +80,12 @@ fn syntax(text: &str, error: &JmespathError) -> String {
     }
 }
 
-/// An error in one line: its own form draws the expression under it.
+/// Formats an error in one line. The library's own format adds a drawing of the expression.
 fn reason(error: &JmespathError) -> String {
     format!("{} (at character {})", error.reason, error.offset + 1)
 }
 
-/// How deep an expression nests: brackets, and runs of `!`, which nest as well.
+/// Returns the nesting depth of an expression: brackets, and runs of `!`, for which the parser recurses as well.
 fn nesting(text: &str) -> usize {
     let (mut open, mut deepest, mut bangs) = (0_usize, 0, 0);
     for byte in text.bytes() {
@@ -99,13 +100,13 @@ fn nesting(text: &str) -> usize {
     deepest
 }
 
-/// A writer that takes so much and no more: an expression can make much from little.
-struct Bounded {
+/// Writer with a size limit, since an expression can produce much output from little input.
+struct LimitedWriter {
     text: Vec<u8>,
     left: usize,
 }
 
-impl Write for Bounded {
+impl Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.left = self
             .left

@@ -1,32 +1,34 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Network, Resolve, resolve::SystemResolver};
+use crate::{Network, Resolve, SystemResolver};
 
-/// What an operator decides for all HTTP tools.
+/// Options that an operator sets for all HTTP tools.
+///
+/// # Examples
 ///
 /// ```
 /// use tool_exec_http::HttpExecutorOptions;
 ///
-/// let options = HttpOptions {
+/// let options = HttpExecutorOptions {
 ///     allow_private_networks: vec!["127.0.0.1".parse()?, "*.corp.example".parse()?],
-///     ..HttpOptions::default()
+///     ..HttpExecutorOptions::default()
 /// };
 /// # let _ = options;
 /// # Ok::<(), tool_exec_http::NetworkError>(())
 /// ```
 #[derive(Clone)]
 pub struct HttpExecutorOptions {
-    /// Networks and hosts that any tool may reach although they are not public: none by default.
+    /// Networks and hosts that any tool may reach although they are not public. None by default.
     pub allow_private_networks: Vec<Network>,
-    /// How long one exchange may take if neither the tool nor its settings say.
+    /// Default timeout of one exchange, if neither the tool nor its settings set one: 30 s.
     pub timeout: Duration,
-    /// How long connecting may take if a tool's settings do not say.
+    /// Default timeout of connecting, if a tool's settings set none: 5 s.
     pub connect_timeout: Duration,
-    /// The largest response in bytes, after decompression, if a tool's settings do not say.
+    /// Default maximum size of a response in bytes, after decompression: 16 MiB.
     pub max_response_bytes: usize,
-    /// The largest request body in bytes if a tool's settings do not say.
+    /// Default maximum size of a request body in bytes: 4 MiB.
     pub max_request_bytes: usize,
-    /// How host names become addresses. What it finds is checked before anything is connected.
+    /// Resolver of host names. Its addresses are checked before a connection is made.
     pub resolver: Arc<dyn Resolve>,
 }
 
@@ -45,7 +47,7 @@ impl Default for HttpExecutorOptions {
 
 impl fmt::Debug for HttpExecutorOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpOptions")
+        f.debug_struct("HttpExecutorOptions")
             .field("allow_private_networks", &self.allow_private_networks)
             .field("timeout", &self.timeout)
             .field("connect_timeout", &self.connect_timeout)

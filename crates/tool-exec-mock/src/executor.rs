@@ -19,40 +19,51 @@ use crate::{
     template::Template,
 };
 
-/// How a mock waits: the runtime's own way, so that this crate needs none.
+/// Sleep function of the runtime. It is passed in, so that this crate depends on no runtime.
 pub type Sleep = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Runs tools of the kind `mock`: see [`MockSettings`].
+/// Executor of kind `mock`: see [`MockSettings`].
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tool_exec_mock::MockExecutor;
+///
+/// let executor = MockExecutor::new(Arc::new(|latency| Box::pin(tokio::time::sleep(latency))));
+/// # let _ = executor;
+/// ```
 pub struct MockExecutor {
     sleep: Sleep,
 }
 
-/// A mock tool, ready to be called.
-struct Mock {
-    answer: Prepared,
+/// Mock tool, ready to be called.
+struct MockBackend {
+    answer: MockAnswer,
     latency: Duration,
     sleep: Sleep,
 }
 
-enum Prepared {
+enum MockAnswer {
     Result(RawJson),
     File(ResultFile),
     Template(Box<Template>),
     Error(ErrorKind, String),
 }
 
-/// A result in a file. It is read by the first call, since preparing a tool does no I/O, and then kept: what a tool
-/// answers changes with its configuration only.
+/// Result in a file. The first call reads it, since preparing a tool does no I/O. It is then kept, so that a tool's results
+/// change only with its configuration.
 struct ResultFile {
     path: PathBuf,
     content: OnceLock<RawJson>,
 }
 
-/// How large a file with a result may be.
+/// Maximum size of a result file, in bytes.
 const MAX_FILE: u64 = 16 << 20;
 
 impl MockExecutor {
-    /// An executor that waits in this way, where a mock has a latency.
+    /// Creates an executor that waits with `sleep` if a mock has a latency.
     #[must_use]
     pub fn new(sleep: Sleep) -> Self {
         Self { sleep }
@@ -67,18 +78,18 @@ impl Executor for MockExecutor {
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         let (answer, latency_ms) = MockSettings::read(&descriptor.executor.config)?;
         let answer = match answer {
-            Answer::Result(result) => Prepared::Result(result),
-            Answer::File(path) => Prepared::File(ResultFile {
+            Answer::Result(result) => MockAnswer::Result(result),
+            Answer::File(path) => MockAnswer::File(ResultFile {
                 path,
                 content: OnceLock::new(),
             }),
             Answer::Template(source) => {
                 let template = Template::compile(&source).map_err(|error| vec![error])?;
-                Prepared::Template(Box::new(template))
+                MockAnswer::Template(Box::new(template))
             }
-            Answer::Error(kind, message) => Prepared::Error(kind, message),
+            Answer::Error(kind, message) => MockAnswer::Error(kind, message),
         };
-        Ok(Arc::new(Mock {
+        Ok(Arc::new(MockBackend {
             answer,
             latency: Duration::from_millis(latency_ms),
             sleep: self.sleep.clone(),
@@ -90,7 +101,7 @@ impl Executor for MockExecutor {
     }
 }
 
-impl Invoke for Mock {
+impl Invoke for MockBackend {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let dispatch = cx.dispatch().clone();
         dispatch.sent();
@@ -98,10 +109,10 @@ impl Invoke for Mock {
             (self.sleep)(self.latency).await;
         }
         let result = match &self.answer {
-            Prepared::Result(result) => Ok(result.clone()),
-            Prepared::File(file) => file.read(),
-            Prepared::Template(template) => template.render(cx.arguments.value()),
-            Prepared::Error(kind, message) => Err(ToolError::new(*kind, message.clone())),
+            MockAnswer::Result(result) => Ok(result.clone()),
+            MockAnswer::File(file) => file.read(),
+            MockAnswer::Template(template) => template.render(cx.arguments.value()),
+            MockAnswer::Error(kind, message) => Err(ToolError::new(*kind, message.clone())),
         };
         match result.as_ref().err().map(ToolError::kind) {
             Some(kind) if is_not_taken(kind) => dispatch.not_taken(),
@@ -112,22 +123,22 @@ impl Invoke for Mock {
     }
 }
 
-impl Backend for Mock {
-    /// All mocks that are written alike are the same, but for files, which may hold something else.
+impl Backend for MockBackend {
+    /// Returns 0, since mocks with equal settings are equal. Returns `None` for result files, whose content may differ.
     fn backend_id(&self) -> Option<usize> {
-        (!matches!(self.answer, Prepared::File(_))).then_some(0)
+        (!matches!(self.answer, MockAnswer::File(_))).then_some(0)
     }
 
     async fn preview(&self, cx: &CallContext) -> Result<Option<Preview>, ToolError> {
         let (rule, what) = match &self.answer {
-            Prepared::Result(_) => ("result", "a fixed result".to_owned()),
-            Prepared::File(file) => ("result_file", format!("the content of `{}`", file.path.display())),
-            Prepared::Template(template) => {
-                // What the call would fail with, a dry run fails with as well.
+            MockAnswer::Result(_) => ("result", "a fixed result".to_owned()),
+            MockAnswer::File(file) => ("result_file", format!("the content of `{}`", file.path.display())),
+            MockAnswer::Template(template) => {
+                // A dry run fails with the error of the call.
                 template.render(cx.arguments.value())?;
                 ("template", "a template rendered from the arguments".to_owned())
             }
-            Prepared::Error(kind, _) => ("error", format!("an error of the kind `{kind}`")),
+            MockAnswer::Error(kind, _) => ("error", format!("an error of the kind `{kind}`")),
         };
         Ok(Some(Preview {
             request: RawJson::from(serde_json::json!({"answered_by": rule})),
@@ -136,13 +147,13 @@ impl Backend for Mock {
     }
 }
 
-/// Whether a failure stands for an answer that says that the call was not taken, such as HTTP status 401, 429 or 503.
+/// Returns `true` if an error represents a response that the request was not processed, such as HTTP status 401, 429 or 503.
 fn is_not_taken(kind: ErrorKind) -> bool {
     use ErrorKind::{Auth, Overloaded, RateLimited, Unavailable};
     matches!(kind, Auth | Overloaded | RateLimited | Unavailable)
 }
 
-/// Whether a failure stands for an answer that never came.
+/// Returns `true` if an error represents a missing response.
 fn is_unanswered(kind: ErrorKind) -> bool {
     use ErrorKind::{Cancelled, OutcomeUnknown, Timeout};
     matches!(kind, Timeout | Cancelled | OutcomeUnknown)
@@ -166,7 +177,7 @@ impl ResultFile {
     }
 }
 
-/// Reads a regular file of a limited size: no device, and no pipe that nobody writes to.
+/// Reads a regular file with a size limit. Refuses devices, and pipes, which might block forever.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));

@@ -1,6 +1,6 @@
-//! The simple part of Go's `text/template`: fields, conditions, `range`, and a few functions.
+//! Translation of the simple part of Go's `text/template`: fields, conditions, `range`, and some functions.
 
-/// What a Go action does, with expressions in the engine's language.
+/// Go action, with expressions in the engine's language.
 pub(crate) enum Action {
     Comment,
     Print(String),
@@ -11,12 +11,12 @@ pub(crate) enum Action {
     End,
 }
 
-/// The name of the item of the `range` that is opened as the `level`-th block.
+/// Returns the name of the item of the `range` that is opened as the `level`-th block.
 pub(crate) fn item_name(level: usize) -> String {
     format!("_item{level}")
 }
 
-/// The functions that are known, and how many operands they take.
+/// Known functions, with the minimum and maximum number of operands.
 const FUNCTIONS: [(&str, usize, usize); 12] = [
     ("eq", 2, 8),
     ("ne", 2, 2),
@@ -31,13 +31,13 @@ const FUNCTIONS: [(&str, usize, usize); 12] = [
     ("index", 2, 8),
     ("toJson", 1, 1),
 ];
-/// What would be Go, but is not translated.
+/// Go keywords and functions that are not supported.
 const UNKNOWN: [&str; 10] = [
     "with", "define", "template", "block", "printf", "print", "println", "html", "js", "urlquery",
 ];
 
-/// Translates an action; nothing if it is not Go's. `item` is the innermost `range`.
-pub(crate) fn action(body: &str, item: Option<usize>) -> Result<Option<Action>, String> {
+/// Translates an action. Returns `None` if it is not in Go's syntax. `item` is the innermost `range`.
+pub(crate) fn parse_action(body: &str, item: Option<usize>) -> Result<Option<Action>, String> {
     let word = body
         .split(|c: char| c.is_whitespace() || c == '(')
         .next()
@@ -47,24 +47,24 @@ pub(crate) fn action(body: &str, item: Option<usize>) -> Result<Option<Action>, 
         return Ok(Some(Action::Comment));
     }
     if !word.is_empty() && rest.starts_with('(') {
-        // Jinja's way to call.
+        // Jinja's syntax of a call.
         return Ok(None);
     }
     let rest = rest.trim();
-    // What tells an operand of Go's from Jinja's operators.
+    // Go's operands begin with a dot, a `$`, a quote, a parenthesis or a digit; Jinja's operators do not.
     let has_operand =
         rest.starts_with(['.', '$', '"', '`', '(']) || rest.starts_with(|c: char| c.is_ascii_digit());
     if UNKNOWN.contains(&word) && has_operand {
         return Err(format!("Go's `{word}` is not available"));
     }
     let dot = item.map_or_else(|| "_arguments".to_owned(), item_name);
-    let parse = |text: &str, strict: bool| Parser::new(text, &dot)?.all(strict);
+    let parse = |text: &str, strict: bool| Parser::new(text, &dot)?.whole_expression(strict);
     Ok(Some(match word {
         "if" => Action::If(parse(rest, false)?),
         "else" if rest.is_empty() => Action::Else,
         "else" => match rest.strip_prefix("if") {
             Some(condition) => Action::ElseIf(parse(condition, false)?),
-            None => return Err("after `else` only `if` may stand".to_owned()),
+            None => return Err("only `if` may follow `else`".to_owned()),
         },
         "end" if rest.is_empty() => Action::End,
         "range" => Action::Range(parse(rest, true)?),
@@ -77,14 +77,14 @@ pub(crate) fn action(body: &str, item: Option<usize>) -> Result<Option<Action>, 
     }))
 }
 
-/// One piece of an expression.
+/// Token of an expression.
 #[derive(Debug, Clone, PartialEq)]
 enum Token<'a> {
-    /// `.a.b`: from the dot.
+    /// Field of the dot: `.a.b`.
     Field(Vec<&'a str>),
-    /// `$.a.b`: from the arguments.
+    /// Field of the arguments: `$.a.b`.
     Root(Vec<&'a str>),
-    /// A number, a truth value or a text, in the engine's spelling.
+    /// Number, boolean or text, in the engine's syntax.
     Literal(String),
     Name(&'a str),
     Open,
@@ -106,8 +106,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The whole expression. Where it is strict, a field that is missing is an error; in a condition it is false.
-    fn all(mut self, strict: bool) -> Result<String, String> {
+    /// Translates the whole expression. If it is strict, a missing field is an error; in a condition it is false.
+    fn whole_expression(mut self, strict: bool) -> Result<String, String> {
         let expression = self.expression(strict)?;
         match self.tokens.get(self.at) {
             None => Ok(expression),
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
             .find(|(known, ..)| known == name)
             .ok_or_else(|| format!("the function `{name}` is not available"))?;
         self.at += 1;
-        // What a function looks at may be missing, save where it has to say something about it.
+        // Operands of functions may be missing, except for functions that need a value.
         let strict = strict && matches!(name, "len" | "index" | "toJson");
         let mut operands = Vec::new();
         while self.at < self.tokens.len() && self.tokens[self.at] != Token::Close {
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
                 Ok(inner)
             }
             Token::Close => Err("`)` without `(`".to_owned()),
-            Token::Name(name) => Err(format!("`{name}` cannot stand here")),
+            Token::Name(name) => Err(format!("`{name}` is not allowed here")),
         }
     }
 }
@@ -166,7 +166,7 @@ fn field(base: &str, names: &[&str], strict: bool) -> String {
 fn call(name: &str, operands: &[String]) -> String {
     let joined = |operator: &str| format!("({})", operands.join(operator));
     match name {
-        // Go's `eq` asks whether the first is equal to any of the others.
+        // Go's `eq` is true if the first operand equals any of the others.
         "eq" => {
             let choices: Vec<String> = operands[1..]
                 .iter()
@@ -219,7 +219,7 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
     Ok(tokens)
 }
 
-/// A quoted text in the engine's spelling, and how long it was.
+/// Reads a quoted text. Returns it in the engine's syntax, with its length in the source.
 fn string(text: &str, quote: char) -> Result<(String, usize), String> {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {
@@ -259,7 +259,7 @@ fn word(word: &str) -> Result<Token<'_>, String> {
             Ok(Token::Literal(word.to_owned()))
         }
         _ if is_name(word) => Ok(Token::Name(word)),
-        _ => Err(format!("`{word}` is not understood")),
+        _ => Err(format!("unexpected `{word}`")),
     }
 }
 

@@ -1,21 +1,23 @@
-//! Mock tools: a fixed result, a result from a file, or a template rendered from the arguments. For trying out a
-//! configuration without the systems behind it, and for tests.
+//! Mock tools: executor of kind `mock`, which answers with a fixed result, a result from a file, or a template rendered
+//! from the arguments. For trying out a configuration without the systems behind it, and for tests.
+//!
+//! # Examples
 //!
 //! ```
 //! use std::sync::Arc;
 //! use tool_core::Executor;
 //! use tool_exec_mock::MockExecutor;
 //!
-//! // Whoever owns the runtime brings the way to wait; this one never does.
+//! // The owner of the runtime provides the sleep function; this one never waits.
 //! let executor = MockExecutor::new(Arc::new(|_| Box::pin(std::future::ready(()))));
 //! assert_eq!(executor.kind(), "mock");
 //! ```
 //!
 //! # Templates
-//! The text around the placeholders is JSON. A placeholder inside a JSON string becomes a part of that string, any
-//! other one becomes a JSON value of its own: `{"city": {{ city }}, "text": "Weather for {{ city }}"}`. Whatever an
-//! argument holds, it stays inside. Both Jinja's spelling and the simple part of Go's (`{{.city}}`,
-//! `{{ if eq .units "c" }}..{{ else }}..{{ end }}`) are understood.
+//! The text around the placeholders is JSON. A placeholder inside a JSON string becomes a part of that string, any other
+//! one becomes a JSON value: `{"city": {{ city }}, "text": "Weather for {{ city }}"}`. The content of an argument never
+//! changes the structure of the JSON. The syntax is that of Jinja, or the simple part of Go's `text/template` (`{{.city}}`,
+//! `{{ if eq .units "c" }}..{{ else }}..{{ end }}`).
 
 mod executor;
 mod go;

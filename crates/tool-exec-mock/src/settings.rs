@@ -6,37 +6,37 @@ use serde::Deserialize;
 use serde_json::Value;
 use tool_core::{ErrorKind, PrepareError};
 
-/// The settings of a mock tool. Just one of `result`, `result_file`, `template` and `error` says how it answers.
+/// Settings of a mock tool. Exactly one of `result`, `result_file`, `template` and `error` defines its answer.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MockSettings {
-    /// The result of every call: any JSON value.
+    /// Result of every call: any JSON value.
     #[serde(default, deserialize_with = "present")]
     #[schemars(with = "Value")]
     pub result: Option<Value>,
-    /// A file that holds the result as JSON. It is read by the first call and kept until the tool is loaded anew.
+    /// Path of a file with the result as JSON. The first call reads it, and it is kept until the tool is loaded again.
     pub result_file: Option<PathBuf>,
-    /// A template of the result. Placeholders such as `{{ city }}` stand for arguments; the outcome must be JSON.
+    /// Template of the result. Placeholders such as `{{ city }}` are replaced by arguments; the output must be JSON.
     pub template: Option<String>,
-    /// How long each call takes, in milliseconds.
+    /// Duration of each call, in milliseconds.
     #[serde(default)]
     pub latency_ms: u64,
     /// Makes every call fail.
     pub error: Option<MockError>,
 }
 
-/// The error that a mock tool answers with.
+/// Error of a mock tool.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MockError {
-    /// The kind of error, such as `rate_limited`.
+    /// Error kind, such as `rate_limited`.
     pub kind: String,
-    /// What the error says.
+    /// Message of the error.
     #[serde(default)]
     pub message: Option<String>,
 }
 
-/// How a mock tool answers, once its settings are known to be good.
+/// Validated answer of a mock tool.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Result(RawJson),
@@ -48,13 +48,13 @@ pub(crate) enum Answer {
 const FIELDS: [&str; 5] = ["result", "result_file", "template", "latency_ms", "error"];
 const ERROR_FIELDS: [&str; 2] = ["kind", "message"];
 
-/// `null` is a result as good as any other.
+/// Deserializes a result, of which `null` is a valid one.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 impl MockSettings {
-    /// Reads settings and names every problem that they have.
+    /// Reads settings, or returns every problem in them.
     pub(crate) fn read(config: &Value) -> Result<(Answer, u64), Vec<PrepareError>> {
         let mut problems = Vec::new();
         check_fields(config, "", &FIELDS, &mut problems);
@@ -130,7 +130,7 @@ fn check_fields(config: &Value, pointer: &str, known: &[&str], problems: &mut Ve
     }
 }
 
-/// The setting that another spelling stands for, such as `mock_result` of PromptKit and `resultFile`.
+/// Returns the setting that another spelling means, such as `mock_result` of PromptKit and `resultFile`.
 fn meant<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| -> String {
         let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));

@@ -13,24 +13,24 @@ use tool_core::{ErrorKind, PrepareError, ToolError};
 
 use crate::translate::translate;
 
-/// How long a template may be.
+/// Maximum length of a template, in bytes.
 const MAX_TEMPLATE: usize = 256 << 10;
-/// How long a result may be.
+/// Maximum length of a result, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
 /// Maximum cost of a rendering: 50,000 instructions, and a result of the largest size. An instruction costs 1; a byte
-/// costs 1/64 each time that it is read or written, and 16/64 when it is made into JSON.
+/// costs 1/64 each time that it is read or written, and 16/64 when it is serialized as JSON.
 const FUEL: u64 = 50_000 + 20 * MAX_OUTPUT as u64 / 64;
 const NAME: &str = "template";
 
-/// A template of a result, ready to be rendered.
+/// Template of a result, ready to be rendered.
 pub(crate) struct Template {
     engine: Environment<'static>,
-    /// The arguments that it names.
+    /// Names of the arguments in the template.
     arguments: BTreeSet<String>,
 }
 
 impl Template {
-    /// Reads a template and checks its grammar.
+    /// Compiles a template.
     pub(crate) fn compile(text: &str) -> Result<Self, PrepareError> {
         let fail = |message: String| PrepareError::at("/template", message);
         if text.len() > MAX_TEMPLATE {
@@ -53,7 +53,7 @@ impl Template {
 
     /// Renders the template with a call's arguments.
     pub(crate) fn render(&self, arguments: &serde_json::Value) -> Result<RawJson, ToolError> {
-        let mut output = Capped::default();
+        let mut output = LimitedWriter::default();
         let template = self
             .engine
             .get_template(NAME)
@@ -62,12 +62,13 @@ impl Template {
         if output.is_full {
             return Err(ToolError::new(
                 ErrorKind::ResultTooLarge,
-                format!("the mock's template gives more than {MAX_OUTPUT} bytes"),
+                format!("the mock's template produces more than {MAX_OUTPUT} bytes"),
             ));
         }
         rendered.map_err(|error| self.failure(&error, arguments))?;
         RawJson::parse(output.text).map_err(|error| {
-            ToolError::new(ErrorKind::Protocol, "the mock's template does not give JSON").with_source(error)
+            ToolError::new(ErrorKind::Protocol, "the mock's template does not produce JSON")
+                .with_source(error)
         })
     }
 
@@ -79,13 +80,14 @@ impl Template {
                 .find(|name| arguments.get(name.as_str()).is_none());
             let what = match (error.detail(), missing) {
                 (Some(detail), _) if detail.contains('`') => detail.to_owned(),
-                (_, Some(name)) => format!("the argument `{name}` is not given"),
-                _ => "an argument is not given".to_owned(),
+                (_, Some(name)) => format!("the argument `{name}` is missing"),
+                _ => "an argument is missing".to_owned(),
             };
-            // The schema lets it be absent, or the arguments would have been refused: the fault is the template's.
+            // The schema allows the argument to be absent, or validation would have refused the call: the template is at
+            // fault.
             return ToolError::new(
                 ErrorKind::Protocol,
-                format!("the mock's template cannot be filled in: {what}"),
+                format!("the mock's template cannot be rendered: {what}"),
             );
         }
         ToolError::new(
@@ -95,7 +97,7 @@ impl Template {
     }
 }
 
-/// What the engine says, without its own framing.
+/// Returns the engine's message without its framing.
 fn describe(error: &Error) -> String {
     let what = error
         .detail()
@@ -106,7 +108,7 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// The arguments by name, and all of them as `_arguments`.
+/// Returns the variables of the template: the arguments by name, and all of them as `_arguments`.
 fn context(arguments: &serde_json::Value) -> Value {
     let all = Value::from(Serde(arguments));
     let mut members: BTreeMap<String, Value> = BTreeMap::new();
@@ -122,8 +124,8 @@ fn context(arguments: &serde_json::Value) -> Value {
     Value::from(members)
 }
 
-/// An engine that can read arguments and nothing else: no files, no environment, no other templates, and no filter
-/// whose result can be larger than what goes in by more than a factor.
+/// Returns an engine that can read only arguments: no files, no environment, no other templates, and no filter whose result
+/// exceeds its input by more than a constant factor.
 fn engine() -> Environment<'static> {
     let mut engine = Environment::empty();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -150,7 +152,7 @@ fn engine() -> Environment<'static> {
     engine.add_filter("string", filters::string);
     engine.add_filter("join", join);
     engine.add_filter("times", times);
-    // Every value is written as JSON anyway.
+    // Auto-escaping is not needed, since every value is written as JSON.
     engine.add_filter("tojson", |value: Value| value);
     engine.add_test("defined", minijinja::tests::is_defined);
     engine.add_test("undefined", minijinja::tests::is_undefined);
@@ -162,13 +164,13 @@ fn engine() -> Environment<'static> {
     engine
 }
 
-/// A text that is written into a JSON string that the template itself opens and closes.
+/// Text for a JSON string that the template itself opens and closes.
 #[derive(Debug)]
 struct InString(String);
 
 impl Object for InString {}
 
-/// Writes a value as JSON, whatever the template says about escaping.
+/// Writes a value as JSON, whatever escaping the template asks for.
 fn format_json(output: &mut Output<'_>, _: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.is_undefined() {
         return Err(Error::from(EngineError::UndefinedError));
@@ -181,11 +183,11 @@ fn format_json(output: &mut Output<'_>, _: &mut State<'_, '_>, value: &Value) ->
 
 fn json(value: &Value) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| {
-        Error::new(EngineError::BadSerialization, "a value has no form in JSON").with_source(error)
+        Error::new(EngineError::BadSerialization, "a value cannot be written as JSON").with_source(error)
     })
 }
 
-/// `_text(value)`: the value as part of a JSON string. A text stands for itself, anything else for its JSON.
+/// Function `_text(value)`: returns the value as part of a JSON string. Texts are inserted directly, other values as JSON.
 fn text(value: &Value) -> Result<Value, Error> {
     if value.is_undefined() {
         return Err(Error::from(EngineError::UndefinedError));
@@ -200,18 +202,18 @@ fn text(value: &Value) -> Result<Value, Error> {
     )))
 }
 
-/// `_part(value, names..)`: what lies under these names.
+/// Function `_part(value, names..)`: returns the value under these names, or an error.
 fn part(base: Value, names: &[Value]) -> Result<Value, Error> {
     look_up(base, names).ok_or_else(|| {
         let path: Vec<String> = names.iter().map(ToString::to_string).collect();
         Error::new(
             EngineError::UndefinedError,
-            format!("the argument `{}` is not given", path.join(".")),
+            format!("the argument `{}` is missing", path.join(".")),
         )
     })
 }
 
-/// `_seek(value, names..)`: what lies under these names, or nothing.
+/// Function `_seek(value, names..)`: returns the value under these names, or none.
 fn seek(base: Value, names: &[Value]) -> Value {
     look_up(base, names).unwrap_or_else(|| Value::from(()))
 }
@@ -222,7 +224,7 @@ fn look_up(base: Value, names: &[Value]) -> Option<Value> {
     })
 }
 
-/// `range(n)`: the numbers below `n`, of which there are at most a thousand.
+/// Function `range(n)`: returns the numbers below `n`, which is at most 1000.
 fn range(n: u64) -> Result<Value, Error> {
     if n > 1_000 {
         return Err(Error::new(
@@ -233,7 +235,7 @@ fn range(n: u64) -> Result<Value, Error> {
     Ok((0..n).collect())
 }
 
-/// `items|join(", ")`: the engine's own has no limit.
+/// Filter `items|join(", ")`. Replaces the engine's own, which has no size limit.
 fn join(items: &Value, separator: Option<String>) -> Result<String, Error> {
     let separator = separator.unwrap_or_default();
     let mut out = String::new();
@@ -252,7 +254,7 @@ fn join(items: &Value, separator: Option<String>) -> Result<String, Error> {
     Ok(out)
 }
 
-/// `number|times(factor)`: in place of `*`, which repeats texts as well.
+/// Filter `number|times(factor)`. Replaces `*`, which repeats texts as well.
 fn times(value: Value, factor: Value) -> Result<Value, Error> {
     let fail = || Error::new(EngineError::InvalidOperation, "`times` multiplies numbers");
     if value.kind() != ValueKind::Number || factor.kind() != ValueKind::Number {
@@ -269,14 +271,14 @@ fn times(value: Value, factor: Value) -> Result<Value, Error> {
     Ok(Value::from(number(value)? * number(factor)?))
 }
 
-/// Takes as much output as is allowed.
+/// Writer with a size limit.
 #[derive(Default)]
-struct Capped {
+struct LimitedWriter {
     text: Vec<u8>,
     is_full: bool,
 }
 
-impl io::Write for &mut Capped {
+impl io::Write for &mut LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.text.len() + bytes.len() > MAX_OUTPUT {
             self.is_full = true;

@@ -1,14 +1,14 @@
-//! From a template as a user writes it to one that the engine runs: Go's spelling becomes Jinja's, and a
-//! placeholder inside a JSON string is marked as such.
+//! Translation of a user's template to the engine's language: Go's syntax becomes Jinja's, and a placeholder inside a JSON
+//! string is marked as such.
 
 use crate::go;
 
-/// A template in the engine's language.
-pub(crate) struct Translated {
+/// Template in the engine's language.
+pub(crate) struct Translation {
     pub(crate) source: String,
 }
 
-/// Why a template cannot be translated, and in which line.
+/// Error of the translation, with its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (line {line})")]
 pub(crate) struct TranslateError {
@@ -16,13 +16,13 @@ pub(crate) struct TranslateError {
     line: usize,
 }
 
-/// What a template may do: choose and repeat. No tag that stores, includes or defines anything, so the size of all
-/// values is bounded by the sizes of template and arguments.
+/// Allowed tags: conditions and loops. No tag can store, include or define anything, so the sizes of template and arguments
+/// bound the size of all values.
 const TAGS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
 
 /// Translates a template.
-pub(crate) fn translate(text: &str) -> Result<Translated, TranslateError> {
-    let mut writer = Writer {
+pub(crate) fn translate(text: &str) -> Result<Translation, TranslateError> {
+    let mut writer = Translator {
         out: String::with_capacity(text.len() + 64),
         in_string: false,
         open: Vec::new(),
@@ -59,7 +59,7 @@ pub(crate) fn translate(text: &str) -> Result<Translated, TranslateError> {
             line: text.matches('\n').count() + 1,
         });
     }
-    Ok(Translated { source: writer.out })
+    Ok(Translation { source: writer.out })
 }
 
 fn find_tag(text: &str) -> Option<usize> {
@@ -69,7 +69,7 @@ fn find_tag(text: &str) -> Option<usize> {
         .min()
 }
 
-/// The end of a tag: quoted text inside it does not end it.
+/// Returns the end of a tag. Quoted text inside the tag does not end it.
 fn find_end(inner: &str, close: &str) -> Option<usize> {
     let mut quote: Option<char> = None;
     let mut escaped = false;
@@ -87,14 +87,14 @@ fn find_end(inner: &str, close: &str) -> Option<usize> {
     None
 }
 
-struct Writer {
+struct Translator {
     out: String,
-    /// Whether the text so far ends inside a JSON string.
+    /// `true` if the text so far ends inside a JSON string.
     in_string: bool,
     open: Vec<Block>,
 }
 
-/// An open block, and whether it began inside a JSON string: each branch starts where the block does.
+/// Open block. Records whether it began inside a JSON string, since each branch begins in the same place.
 pub(crate) struct Block {
     kind: BlockKind,
     in_string: bool,
@@ -105,7 +105,7 @@ enum BlockKind {
     If,
     For,
     GoIf,
-    /// Go's `range`, with the name of its item.
+    /// `range` of Go, with the name of its item.
     GoRange(usize),
 }
 
@@ -119,7 +119,7 @@ impl Block {
     }
 }
 
-impl Writer {
+impl Translator {
     fn text(&mut self, text: &str) {
         let mut escaped = false;
         for byte in text.bytes() {
@@ -133,14 +133,14 @@ impl Writer {
         self.out.push_str(text);
     }
 
-    /// `{{ .. }}`: in Jinja a value; in Go anything.
+    /// Translates `{{ .. }}`: a value in Jinja, any action in Go.
     fn placeholder(&mut self, inner: &str) -> Result<(), String> {
         let (before, body, after) = trim_marks(inner);
         let item = self.open.iter().rev().find_map(|block| match block.kind {
             BlockKind::GoRange(item) => Some(item),
             _ => None,
         });
-        let Some(action) = go::action(body, item)? else {
+        let Some(action) = go::parse_action(body, item)? else {
             check_expression(body)?;
             self.print(before, body, after);
             return Ok(());
@@ -184,14 +184,12 @@ impl Writer {
         Ok(())
     }
 
-    /// `{% .. %}`.
+    /// Translates `{% .. %}`.
     fn tag(&mut self, inner: &str) -> Result<(), String> {
         let (before, body, after) = trim_marks(inner);
         let (name, rest) = body.split_at(body.find(|c: char| !c.is_alphanumeric()).unwrap_or(body.len()));
         if !TAGS.contains(&name) {
-            return Err(format!(
-                "the tag `{name}` is not available; there are `if` and `for`"
-            ));
+            return Err(format!("the tag `{name}` is not available; use `if` or `for`"));
         }
         check_expression(rest)?;
         match name {
@@ -206,7 +204,7 @@ impl Writer {
                     BlockKind::For
                 };
                 if self.open.pop().is_none_or(|block| block.kind != kind) {
-                    return Err(format!("`{name}` closes nothing"));
+                    return Err(format!("`{name}` closes no open block"));
                 }
             }
         }
@@ -221,7 +219,8 @@ impl Writer {
         });
     }
 
-    /// Another branch of the innermost block, which must be of one of these kinds; of any of Go's if there are none.
+    /// Begins another branch of the innermost block, which must be of one of these kinds, or of any of Go's kinds if the list
+    /// is empty.
     fn branch(&mut self, kinds: &[BlockKind]) -> Result<(), String> {
         let block = self.open.last().ok_or("`else` without `if`")?;
         let fits = if kinds.is_empty() {
@@ -253,14 +252,14 @@ impl Writer {
     }
 }
 
-/// Takes off the marks that swallow white space around a tag.
+/// Strips the marks that trim white space around a tag.
 fn trim_marks(inner: &str) -> (&'static str, &str, &'static str) {
     let (before, inner) = inner.strip_prefix('-').map_or(("", inner), |inner| ("-", inner));
     let (after, inner) = inner.strip_suffix('-').map_or(("", inner), |inner| ("-", inner));
     (before, inner.trim(), after)
 }
 
-/// Refuses what could make small things large: `*` repeats texts as well as it multiplies.
+/// Refuses `*`, which can produce large texts from small ones: it repeats texts as well as it multiplies numbers.
 fn check_expression(expression: &str) -> Result<(), String> {
     let mut quote: Option<char> = None;
     let mut escaped = false;

@@ -1,17 +1,19 @@
-//! The names under which telemetry says things.
+//! Names of span attributes and span events, and their values.
 //!
-//! Those of `gen_ai.*`, `mcp.*` and `error.type` are OpenTelemetry's, at [`SEMANTIC_CONVENTIONS`]. They are written here by
-//! hand since the crate of conventions deprecates them. What begins with `toolplane.` is ours.
+//! `gen_ai.*`, `mcp.*` and `error.type` are OpenTelemetry's, as of [`SEMANTIC_CONVENTIONS`]. They are defined here since
+//! OpenTelemetry's crate of conventions marks them as deprecated. Names that begin with `toolplane.` are our own.
 
 use tool_core::{
     CallContext, Degraded, DegradedStep, DispatchState, Outcome, Target, TaskRequest, ToolError,
 };
 
-/// The version of OpenTelemetry's conventions for MCP and GenAI that spans follow: a repository, and a revision of it since no
-/// release has them yet (status: development). The file is `docs/gen-ai/mcp.md`.
+/// Version of OpenTelemetry's conventions for MCP and GenAI that spans follow.
+///
+/// Consists of a repository and its revision, since no release contains the conventions yet (status: development). The file
+/// is `docs/gen-ai/mcp.md`.
 pub const SEMANTIC_CONVENTIONS: &str = "open-telemetry/semantic-conventions-genai@0393513";
 
-/// The attribute of the instrumentation scope that says which conventions its spans and metrics follow.
+/// Attribute of the instrumentation scope that names the conventions of its spans and metrics.
 #[cfg(feature = "otel")]
 pub(crate) const CONVENTIONS: &str = "toolplane.semantic_conventions";
 
@@ -21,9 +23,9 @@ pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 pub(crate) const TOOL: &str = "gen_ai.tool.name";
 pub(crate) const PROMPT: &str = "gen_ai.prompt.name";
 pub(crate) const ERROR_TYPE: &str = "error.type";
-/// The value of [`ERROR_TYPE`] for an answer that reports a failure of the tool.
+/// Value of [`ERROR_TYPE`] for a result in which the tool reports an error.
 pub(crate) const TOOL_ERROR: &str = "tool_error";
-/// The value of [`ERROR_TYPE`] for a call that nobody waited for any longer.
+/// Value of [`ERROR_TYPE`] for a call that was cancelled.
 pub(crate) const CANCELLED: &str = "cancelled";
 
 pub(crate) const TOOLS_CALL: &str = "tools/call";
@@ -36,18 +38,18 @@ pub(crate) const ATTEMPTS: &str = "toolplane.attempts";
 pub(crate) const EXECUTOR: &str = "toolplane.executor";
 pub(crate) const DISPATCH: &str = "toolplane.dispatch";
 pub(crate) const OUTCOME: &str = "toolplane.outcome";
-/// By which step of the tool's ladder a call was answered, if it failed itself.
+/// Step of the fallback ladder that answered a failed call.
 pub(crate) const DEGRADED: &str = "toolplane.degraded";
-/// The tool in whose place this one was called.
+/// Tool for which this tool was called as a fallback.
 pub(crate) const INSTEAD_OF: &str = "toolplane.instead_of";
-/// After a failure: whether a tool may have run that must not run twice.
+/// Set after a failure if a tool that must not run twice may have run.
 pub(crate) const MAY_HAVE_RUN: &str = "toolplane.may_have_run";
 pub(crate) const RESULT_BYTES: &str = "toolplane.result.bytes";
-/// Number of events that a span does not have, since there were too many.
+/// Number of events that were dropped from a span.
 #[cfg(feature = "otel")]
 pub(crate) const MORE_EVENTS: &str = "toolplane.more_events";
 
-/// The names of what happens to a call while it runs, and what is said of it.
+/// Names of span events and of their attributes.
 pub(crate) mod events {
     pub(crate) const ARGUMENTS_CHANGED: &str = "toolplane.arguments_changed";
     pub(crate) const CACHE: &str = "toolplane.cache";
@@ -75,7 +77,7 @@ pub(crate) mod events {
     pub(crate) const STEP: &str = "toolplane.step";
 }
 
-/// What is called, in the protocol's words: few, whatever callers send.
+/// Returns the MCP method of a target. There are few methods, so it is safe as a label.
 pub(crate) fn method(target: &Target) -> &'static str {
     match target {
         Target::Prompt(_) => PROMPTS_GET,
@@ -89,7 +91,7 @@ pub(crate) fn method(target: &Target) -> &'static str {
     }
 }
 
-/// What the method is about, where there are few of it: no resource, whose URI may be anything.
+/// Returns the name of the tool or prompt. Returns `None` for a resource, since its URI can be any text.
 pub(crate) fn subject(cx: &CallContext) -> Option<&str> {
     match &cx.target {
         Target::Resource { .. } => None,
@@ -97,7 +99,7 @@ pub(crate) fn subject(cx: &CallContext) -> Option<&str> {
     }
 }
 
-/// How something ended, in one word: `ok`, `tool_error`, `cancelled`, a kind of error, or what the call waits for.
+/// Returns the outcome in one word: `ok`, `tool_error`, `cancelled`, an error kind, or the event that the call waits for.
 pub(crate) fn outcome(result: Option<&Result<Outcome, ToolError>>) -> &'static str {
     match result {
         None => CANCELLED,
@@ -110,7 +112,7 @@ pub(crate) fn outcome(result: Option<&Result<Outcome, ToolError>>) -> &'static s
     }
 }
 
-/// The step by which a call was answered that failed itself, as its reply says; nothing for any other.
+/// Returns the fallback step that answered a failed call, by the reply's `_meta`. Returns `None` for any other result.
 pub(crate) fn degraded(result: Option<&Result<Outcome, ToolError>>) -> Option<&'static str> {
     let Some(Ok(Outcome::Reply(reply))) = result else {
         return None;
@@ -121,7 +123,7 @@ pub(crate) fn degraded(result: Option<&Result<Outcome, ToolError>>) -> Option<&'
     steps.into_iter().find(|known| **known == *step)
 }
 
-/// The error that an end is, in the same words; nothing if it is none.
+/// Returns the outcome of an error, in the words of [`outcome`]. Returns `None` for a success.
 pub(crate) fn error_type(result: Option<&Result<Outcome, ToolError>>) -> Option<&'static str> {
     match result {
         Some(Ok(Outcome::Reply(reply))) => reply.is_error.then_some(TOOL_ERROR),
@@ -130,7 +132,7 @@ pub(crate) fn error_type(result: Option<&Result<Outcome, ToolError>>) -> Option<
     }
 }
 
-/// How far an attempt got.
+/// Returns the dispatch state of an attempt.
 pub(crate) fn dispatch(cx: &CallContext) -> &'static str {
     match cx.dispatch().state() {
         DispatchState::NotSent => "not_sent",

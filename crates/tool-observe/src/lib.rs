@@ -1,59 +1,60 @@
-//! What was called and how it went. [`WatchLayer`] stands outermost and tells of whole calls, [`WatchAttemptLayer`] stands
-//! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
-//! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthTracker`] is such an observer: it keeps
-//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`BreakerLog`] tells of circuit breakers, [`SwitchLog`] of tools that are switched off by hand, [`SourceLog`] tells the
-//! log how servers fare. [`Metrics`] is another, for Prometheus.
+//! Telemetry of calls: events, spans, logs, metrics, health and alerts.
+//!
+//! - [`WatchLayer`] reports whole calls and [`WatchAttemptLayer`] single attempts. Both notify every
+//!   [`Observe`](tool_core::Observe) that they were given, also if the call's future is dropped, write log lines, and have
+//!   a [`Tracer`] make spans.
+//! - [`Metrics`] is an observer that counts for Prometheus.
+//! - [`HealthTracker`] is an observer that keeps a sliding window of attempts for each tool and upstream. [`AlertMonitor`]
+//!   compares these numbers with thresholds and raises alerts; [`AlertLog`] and [`Webhook`] forward them.
+//! - [`BreakerLog`], [`SourceLog`] and [`SwitchLog`] log changes of circuit breakers, of servers, and of tools that an
+//!   operator switches off.
+//!
+//! # Examples
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use tool_core::{Invoke, Layers, Observe, Observers};
+//! use tool_observe::{Metrics, WatchAttemptLayer, WatchLayer};
+//!
+//! /// Reports the calls of an executor to `metrics`.
+//! fn watched<S: Invoke>(executor: S, metrics: Arc<Metrics>) -> impl Invoke {
+//!     let observers: Observers = [metrics as Arc<dyn Observe>].into_iter().collect();
+//!     Layers::outermost(WatchLayer::new(observers.clone()))
+//!         .then(WatchAttemptLayer::new(observers))
+//!         .around(executor)
+//! }
+//! ```
 //!
 //! # Features
-//! `otel` has spans and metrics made by the SDK that the host program brings: see `Tracer::global` and `OtelMetrics`.
+//! `otel` adds spans and metrics by the OpenTelemetry SDK of the host program: see `Tracer::global` and `OtelMetrics`.
 
-mod alert_log;
 mod alerts;
-mod attempt;
-mod breaker_log;
-mod call;
 mod conventions;
-mod described;
-mod exposition;
-mod health_book;
-mod histogram;
-mod journal;
-mod log;
+mod health;
+mod logs;
 mod metrics;
 mod milliseconds;
 #[cfg(feature = "otel")]
 mod otel;
 mod record;
-mod series;
-mod signature;
-mod source_log;
-mod switch_log;
-mod text_format;
-mod times;
-mod tracer;
-mod vitals;
+mod spans;
 mod watch;
-mod webhook;
 
 #[cfg(feature = "otel")]
 pub use self::otel::{OtelMetrics, trace_id_of_call};
 pub use tool_core::sanitize_arguments;
 
 pub use self::{
-    alert_log::AlertLog,
-    alerts::{AlertMonitor, AlertSettings},
-    attempt::{WatchAttempt, WatchAttemptLayer},
-    breaker_log::BreakerLog,
-    call::{Watch, WatchLayer},
+    alerts::{
+        AlertMonitor, AlertSettings, InvalidWebhookSecret, Webhook, WebhookError, WebhookMessage,
+        WebhookTransport, webhook,
+    },
     conventions::SEMANTIC_CONVENTIONS,
-    described::AttributeValue,
-    health_book::HealthTracker,
-    journal::SpanEvent,
+    health::HealthTracker,
+    logs::{AlertLog, BreakerLog, SourceLog, SwitchLog},
     metrics::{Gauge, Metrics},
     record::health_record,
-    signature::InvalidWebhookSecret,
-    source_log::SourceLog,
-    switch_log::SwitchLog,
-    tracer::{EndedSpan, Sampler, SpanKind, SpanProcessor, Tracer},
-    webhook::{WebhookTransport, WebhookError, Webhook, WebhookMessage, webhook},
+    spans::{AttributeValue, EndedSpan, Sampler, SpanEvent, SpanKind, SpanProcessor, Tracer},
+    watch::{Watch, WatchAttempt, WatchAttemptLayer, WatchLayer},
 };

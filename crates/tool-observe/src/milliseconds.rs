@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// Converts a duration to milliseconds for fields of logs and records: to a microsecond below 100 ms, to ten above.
+/// Converts a duration to milliseconds for fields of logs and records, rounded to 1 µs below 100 ms and to 10 µs above.
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     let parts = if duration < Duration::from_millis(100) {
         1e3
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn milliseconds_have_no_digits_that_nobody_measured() {
+    fn milliseconds_have_no_insignificant_digits() {
         let cases = [
             (0, "0"),
             (1_234, "0.001"),

@@ -1,13 +1,25 @@
-//! Health and alerts as JSON: what webhooks, edges and the command line show.
+//! JSON form of health reports and alerts, as webhooks, surfaces and the command line show them.
 
 use serde_json::{Map, Value, json};
 use tool_core::{Alert, HealthReport, rfc3339};
 
 use crate::milliseconds::milliseconds;
 
-/// A report as one JSON object: `status`, `calls`, `failures`, `reported_failures`, and where there were calls
-/// `success_rate`, `mean_ms`, `p50_ms`, `p95_ms` and `p99_ms`; where there were checks `check` with
-/// `failures_in_row` and `took_ms`.
+/// Returns a report as one JSON object.
+///
+/// Members: `status`, `calls`, `failures`, `reported_failures`; if there were calls, also `success_rate`, `mean_ms`,
+/// `p50_ms`, `p95_ms` and `p99_ms`; if there were checks, also `check` with `failures_in_row` and `took_ms`.
+///
+/// # Examples
+///
+/// ```
+/// use tool_core::HealthReport;
+/// use tool_observe::health_record;
+///
+/// let record = health_record(&HealthReport::UNKNOWN);
+/// assert_eq!(record["status"], "unknown");
+/// assert_eq!(record["calls"], 0);
+/// ```
 #[must_use]
 pub fn health_record(report: &HealthReport) -> Value {
     let mut record = Map::new();
@@ -37,7 +49,7 @@ pub fn health_record(report: &HealthReport) -> Value {
     Value::Object(record)
 }
 
-/// An alert as one JSON object, in the shape that Standard Webhooks recommend: `type`, `timestamp` and `data`.
+/// Returns an alert as one JSON object, in the shape that Standard Webhooks recommends: `type`, `timestamp` and `data`.
 pub(crate) fn alert_record(alert: &Alert) -> Value {
     let mut data = json!({
         "alert": alert.kind.as_str(),

@@ -1,4 +1,4 @@
-//! Removes hidden text from definitions.
+//! Removal of hidden text from definitions.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -7,17 +7,23 @@ use regex::Regex;
 
 use crate::{hidden_chars, markup};
 
-/// A terminal sequence that begins with ESC: it goes as a whole.
+/// Terminal sequence that begins with ESC (ECMA-48). It is removed as a whole.
 static SEQUENCE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])";
     Regex::new(pattern).expect("the pattern is tested")
 });
 
-/// A text without hidden characters, terminal sequences, comments, and markup that hides text or addresses a model.
+/// Removes hidden characters, terminal sequences, comments, and markup that hides text or addresses a model.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(tool_scan::clean::clean_text("Adds.<!-- hidden -->\u{200b}"), "Adds.");
+/// ```
 #[must_use]
 pub fn clean_text(text: &str) -> Cow<'_, str> {
     let mut cleaned = Cow::Borrowed(text);
-    // What remains can form what was removed.
+    // Repeated, since a removal can join its neighbours to new hidden text.
     loop {
         let once = clean_once(&cleaned);
         if once == cleaned {
@@ -36,8 +42,8 @@ fn clean_once(text: &str) -> Cow<'_, str> {
         text
     };
     match text {
-        Cow::Borrowed(text) => markup::without(text),
-        Cow::Owned(text) => markup::without(&text).into_owned().into(),
+        Cow::Borrowed(text) => markup::remove(text),
+        Cow::Owned(text) => markup::remove(&text).into_owned().into(),
     }
 }
 
@@ -54,20 +60,20 @@ fn without_hidden(text: &str) -> String {
     shown
 }
 
-/// Members whose text is for readers: nothing goes by it when a tool is called.
+/// Members whose text is for readers. It does not affect calls.
 const PROSE: [&str; 5] = ["title", "description", "$comment", "instructions", "errorMessage"];
-/// Members whose values are data, whatever their own members are called.
+/// Members whose values are data, even if their own members have names from [`PROSE`].
 const DATA: [&str; 4] = ["default", "const", "enum", "_meta"];
 
-/// A definition with [`clean_text`] in its prose: titles, descriptions, comments and examples. Names, property names,
-/// constants, defaults and whatever else calls go by stay as they are. `None` if nothing changes.
+/// Applies [`clean_text`] to the prose of a definition: titles, descriptions, comments and examples. Names, property names,
+/// constants, defaults and everything else that affects calls stay. Returns `None` if there is no change.
 #[must_use]
 pub fn clean_definition(definition: &RawJson) -> Option<RawJson> {
-    cleaned(definition, false)
+    clean_value(definition, false)
 }
 
-/// `is_prose` holds for each text of the value.
-fn cleaned(value: &RawJson, is_prose: bool) -> Option<RawJson> {
+/// Cleans a value. `is_prose` is `true` if each text of the value is prose.
+fn clean_value(value: &RawJson, is_prose: bool) -> Option<RawJson> {
     match value.kind() {
         JsonKind::String if is_prose => {
             let text = value.string()?;
@@ -84,7 +90,7 @@ fn cleaned(value: &RawJson, is_prose: bool) -> Option<RawJson> {
                     let is_text = PROSE.contains(&&*key) && member.kind() == JsonKind::String;
                     let is_example =
                         matches!(&*key, "examples" | "example") && member.kind() != JsonKind::Object;
-                    let cleaned = cleaned(&member, is_prose || is_text || is_example)?;
+                    let cleaned = clean_value(&member, is_prose || is_text || is_example)?;
                     Some((key.to_string(), cleaned))
                 })
                 .collect();
@@ -99,7 +105,7 @@ fn cleaned(value: &RawJson, is_prose: bool) -> Option<RawJson> {
         JsonKind::Array => {
             let items: Vec<_> = value
                 .items()
-                .map(|item| (cleaned(&item, is_prose), item))
+                .map(|item| (clean_value(&item, is_prose), item))
                 .collect();
             if items.iter().all(|(cleaned, _)| cleaned.is_none()) {
                 return None;

@@ -3,9 +3,10 @@ use unicode_security::{RestrictionLevel, RestrictionLevelDetection};
 
 use crate::hidden::class_of;
 
-/// A key that names share when a reader may take one for the other: they differ in case, in `-`, `_` and other
-/// separators, in hidden characters, in compatibility forms, or in look-alikes such as `l`, `1` and `I`, `0` and `O`,
-/// `rn` and `m`, and letters of other scripts (UTS #39).
+/// Returns the skeleton of a name, which is equal for names that look alike (UTS #39, section 4).
+///
+/// Such names differ in case, in `-`, `_` and other separators, in hidden characters, in compatibility forms, or in
+/// look-alikes such as `l`, `1` and `I`, `0` and `O`, `rn` and `m`, and letters of other scripts.
 ///
 /// # Examples
 /// ```
@@ -46,8 +47,8 @@ fn put(c: char, key: &mut String) {
     }
 }
 
-/// Whether the letters of a name come from scripts that are not written together (UTS #39, below "highly
-/// restrictive"): Latin with Han, kana, hangul or bopomofo is fine, Latin with Cyrillic is not.
+/// Returns `true` if the letters of a name come from scripts that are not written together (UTS #39, section 5.2, below
+/// "highly restrictive"): Latin with Han, kana, hangul or bopomofo is allowed, Latin with Cyrillic is not.
 #[must_use]
 pub fn has_mixed_scripts(name: &str) -> bool {
     let letters: String = name.chars().filter(|c| c.is_alphabetic()).collect();

@@ -2,7 +2,7 @@ use std::{borrow::Cow, fmt::Write};
 
 use crate::{hidden::class_of, hidden_chars, markup};
 
-/// A text on one line in which each hidden character and line break is written out, such as `\u{202e}` and `\n`.
+/// Escapes each hidden character and line break, such as `\u{202e}` and `\n`, so that the result is one line.
 ///
 /// # Examples
 /// ```
@@ -10,28 +10,28 @@ use crate::{hidden::class_of, hidden_chars, markup};
 /// ```
 #[must_use]
 pub fn escape_line(text: &str) -> Cow<'_, str> {
-    escaped(text, |c, escaped| match c {
+    escape(text, |c, escaped| match c {
         '\n' => escaped.push_str("\\n"),
         '\t' => escaped.push_str("\\t"),
-        // The first half of CRLF; alone it is a hidden character.
+        // Part of a CRLF, since a lone carriage return is a hidden character.
         '\r' => {}
         c => escaped.push(c),
     })
 }
 
-/// A text of several lines in which each hidden character is written out, such as `\u{202e}`. Line feeds and tabs
-/// stay; CRLF becomes a line feed.
+/// Escapes each hidden character, such as `\u{202e}`, in a text of several lines. Line feeds and tabs stay; CRLF becomes a
+/// line feed.
 #[must_use]
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c, escaped| {
+    escape(text, |c, escaped| {
         if c != '\r' {
             escaped.push(c);
         }
     })
 }
 
-/// The text with hidden characters written out and the others as `put` says.
-fn escaped(text: &str, put: impl Fn(char, &mut String)) -> Cow<'_, str> {
+/// Escapes hidden characters, and passes the others to `put`.
+fn escape(text: &str, put: impl Fn(char, &mut String)) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.into();
     }
@@ -52,12 +52,12 @@ fn escaped(text: &str, put: impl Fn(char, &mut String)) -> Cow<'_, str> {
 }
 
 fn put_code(c: char, escaped: &mut String) {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(escaped, "\\u{{{:x}}}", u32::from(c));
 }
 
-/// JSON text that means the same and holds no raw hidden character: each is written as `\u202e`, also where its
-/// neighbours need it. White space between tokens stays.
+/// Returns equivalent JSON text without raw hidden characters. Each is escaped as `\u202e`, even if its neighbours need it.
+/// White space between tokens stays.
 #[must_use]
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| !matches!(c, '\n' | '\r' | '\t') && class_of(c).is_some();
@@ -77,11 +77,11 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// A foreign message as a model may read it: one line, with hidden characters written out as `\u{202e}`, line breaks
-/// and tabs as spaces, and `<` as `&lt;` where it begins a comment or markup that acts or hides.
+/// Escapes a foreign message for a model: one line, with hidden characters as `\u{202e}`, line breaks and tabs as spaces,
+/// and `<` as `&lt;` where it begins a comment, or markup that acts or hides.
 #[must_use]
 pub fn escape_for_model(text: &str) -> Cow<'_, str> {
-    let line = escaped(text, |c, line| {
+    let line = escape(text, |c, line| {
         if matches!(c, '\n' | '\t' | '\r') {
             if !line.ends_with(' ') {
                 line.push(' ');
@@ -91,7 +91,7 @@ pub fn escape_for_model(text: &str) -> Cow<'_, str> {
         }
     });
     match line {
-        Cow::Borrowed(line) => markup::defused(line),
-        Cow::Owned(line) => markup::defused(&line).into_owned().into(),
+        Cow::Borrowed(line) => markup::defuse(line),
+        Cow::Owned(line) => markup::defuse(&line).into_owned().into(),
     }
 }

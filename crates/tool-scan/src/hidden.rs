@@ -15,33 +15,33 @@ static CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> =
     CodePointMapData::<GeneralCategory>::new();
 static DIRECTION: CodePointMapDataBorrowed<'static, BidiClass> = CodePointMapData::<BidiClass>::new();
 
-/// Class of a character that shows nothing or changes how other text is shown.
+/// Class of a character that is invisible or changes how other text is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CharClass {
     /// C0 and C1 controls except tab, line feed and CRLF; among them ESC, which starts terminal sequences.
     Control,
-    /// A control or mark of text direction (Unicode UAX #9).
+    /// Control or mark of text direction (UAX #9).
     Bidi,
-    /// A character without a glyph: zero width, default-ignorable, a filler, or a line or paragraph separator.
+    /// Character without a glyph: zero width, default-ignorable, filler, or line or paragraph separator.
     Invisible,
-    /// A tag character (U+E0000 to U+E007F): invisible ASCII.
+    /// Tag character (U+E0000 to U+E007F): invisible ASCII.
     Tag,
-    /// A private-use character or noncharacter: nobody knows how it is shown.
+    /// Private-use character or noncharacter, whose appearance is undefined.
     PrivateUse,
 }
 
-/// A hidden character and its place.
+/// Hidden character and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HiddenChar {
     /// Byte offset in the text.
     pub at: usize,
-    /// The character.
+    /// Character itself.
     pub char: char,
-    /// Its class.
+    /// Class of the character.
     pub class: CharClass,
 }
 
-/// Class of a character by itself, without regard to its neighbours.
+/// Returns the class of a hidden character, without regard to its neighbours. Returns `None` for other characters.
 pub(crate) fn class_of(c: char) -> Option<CharClass> {
     Some(match c {
         '\t' | '\n' | ' '..='~' => return None,
@@ -50,7 +50,7 @@ pub(crate) fn class_of(c: char) -> Option<CharClass> {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             CharClass::Bidi
         }
-        // A braille cell without dots is as empty as a space and is none.
+        // A braille cell without dots (U+2800) is as empty as a space, but is not one.
         '\u{2028}' | '\u{2029}' | '\u{2800}' | '\u{fff9}'..='\u{fffb}' => CharClass::Invisible,
         // Musical controls and the like; marks of Egyptian quadrats are of the same category and format visible text.
         c if IGNORABLE.contains(c) => CharClass::Invisible,
@@ -68,7 +68,7 @@ fn is_noncharacter(c: char) -> bool {
     code & 0xfffe == 0xfffe || (0xfdd0..=0xfdef).contains(&code)
 }
 
-/// Format characters that have a glyph of their own: signs before numbers, and controls of hieroglyphs.
+/// Returns `true` for format characters with a glyph: signs before numbers, and controls of hieroglyphs.
 fn is_visible_format(c: char) -> bool {
     matches!(
         c,
@@ -77,16 +77,23 @@ fn is_visible_format(c: char) -> bool {
     )
 }
 
-/// Returns `true` if a character shows nothing, or changes how others are shown, wherever it stands. Tab and line
-/// feed are not hidden; [`hidden_chars`] leaves out characters that their neighbours need.
+/// Returns `true` if a character is invisible or changes how others are shown, without regard to its neighbours. Tab and
+/// line feed are not hidden. [`hidden_chars`] excludes characters that their neighbours need.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     class_of(c).is_some()
 }
 
-/// Hidden characters of a text. Those that their script or an emoji needs are left out: a joiner between emoji or
-/// behind a letter of a joining script, a variation selector behind its base, a mark of direction beside text that
-/// runs right to left, the flags of England, Scotland and Wales, a zero-width space in scripts without spaces.
+/// Returns the hidden characters of a text. Characters that their script or an emoji needs are excluded: a joiner between
+/// emoji or after a letter of a joining script, a variation selector after its base, a direction mark next to right-to-left
+/// text, the flags of England, Scotland and Wales, a zero-width space in scripts without spaces.
+///
+/// # Examples
+///
+/// ```
+/// let hidden: Vec<_> = tool_scan::hidden_chars("a\u{202e}b").collect();
+/// assert_eq!((hidden[0].at, hidden[0].class), (1, tool_scan::CharClass::Bidi));
+/// ```
 pub fn hidden_chars(text: &str) -> impl Iterator<Item = HiddenChar> + '_ {
     text.char_indices().filter_map(move |(at, c)| {
         let class = class_of(c)?;
@@ -95,7 +102,7 @@ pub fn hidden_chars(text: &str) -> impl Iterator<Item = HiddenChar> + '_ {
     })
 }
 
-/// Whether a character that is hidden by itself is needed between these texts.
+/// Returns `true` if a hidden character is needed between these texts.
 fn is_needed(c: char, before: &str, after: &str) -> bool {
     match c {
         '\r' => after.starts_with('\n'),
@@ -120,7 +127,7 @@ fn script(c: char) -> Script {
     SCRIPT.get(c)
 }
 
-/// A joiner of an emoji sequence: behind an emoji with its modifier or selector, and before an emoji.
+/// Returns `true` between two emoji, for a joiner of an emoji sequence (UTS #51). The first may have a modifier or selector.
 fn joins_emoji(before: &str, after: &str) -> bool {
     let base = before
         .chars()
@@ -131,7 +138,7 @@ fn joins_emoji(before: &str, after: &str) -> bool {
         && after.chars().next().is_some_and(|c| PICTOGRAPHIC.contains(c))
 }
 
-/// Behind a letter, or a mark on it, of a script whose letters join, and not before another hidden character.
+/// Returns `true` after a letter, or a mark on it, of a joining script, unless another hidden character follows.
 fn is_behind_joining_letter(before: &str, after: &str) -> bool {
     let is_plain = |c: char| class_of(c).is_none();
     let is_joining = |c: char| is_plain(c) && is_joining_script(script(c));
@@ -192,10 +199,10 @@ fn is_written_without_spaces(c: char) -> bool {
     ) && class_of(c).is_none()
 }
 
-/// How far from text that runs right to left a mark of direction may stand, in characters.
+/// Maximum distance of a direction mark from right-to-left text, in characters.
 const REACH: usize = 8;
 
-/// A single mark near a letter that runs right to left.
+/// Returns `true` for the place of a single mark near a right-to-left letter.
 fn is_beside_right_to_left(before: &str, after: &str) -> bool {
     let is_hidden = |c: Option<char>| c.is_some_and(|c| class_of(c).is_some());
     if is_hidden(before.chars().next_back()) || is_hidden(after.chars().next()) {
@@ -208,7 +215,7 @@ fn is_beside_right_to_left(before: &str, after: &str) -> bool {
     before.chars().rev().take(REACH).any(runs_left) || after.chars().take(REACH).any(runs_left)
 }
 
-/// A selector directly behind a base that has variations.
+/// Returns `true` for a selector directly after a base that has variations.
 fn selects_variation(c: char, before: &str, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else {
         return false;
@@ -229,7 +236,7 @@ fn selects_variation(c: char, before: &str, after: &str) -> bool {
     }
 }
 
-/// A tag character of one of the three flags that are written with tags.
+/// Returns `true` for a tag character of one of the three flags that are written with tags.
 fn is_in_flag(c: char, before: &str, after: &str) -> bool {
     const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
     const LONGEST: usize = 6;

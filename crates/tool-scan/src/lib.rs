@@ -1,9 +1,9 @@
-//! Finds suspicious text in tool definitions: invisible characters, characters that change the direction of text,
-//! terminal sequences, comments and markup that hide text, and sentences that give orders to a model. Escapes such
-//! text for people and models, removes it where an operator asks for that, and finds names that look alike.
+//! Scanner for suspicious text in tool definitions: invisible characters, characters that change the direction of text,
+//! terminal sequences, comments and markup that hide text, and sentences that give orders to a model (tool poisoning). Also
+//! escapes such text for people and models, removes it if an operator asks for that, and finds names that look alike.
 //!
-//! Foreign text is never changed in silence: [`scan`] only reports, [`escape_line`] keeps each character readable as
-//! `\u{202e}`, and callers of [`clean`] learn whether anything was removed.
+//! Foreign text is never changed silently: [`scan`] only reports, [`escape_line`] keeps each character readable as
+//! `\u{202e}`, and the functions of [`clean`] report whether anything was removed.
 //!
 //! # Examples
 //! ```
@@ -18,13 +18,13 @@ mod confusable;
 mod escape;
 mod hidden;
 mod markup;
-mod normal;
+mod normalize;
 mod phrases;
 mod scan;
 
 pub use self::{
     confusable::{has_mixed_scripts, name_skeleton},
-    escape::{escape_json, escape_line, escape_lines, escape_for_model},
+    escape::{escape_for_model, escape_json, escape_line, escape_lines},
     hidden::{CharClass, HiddenChar, hidden_chars, is_hidden},
     scan::{Finding, FindingKind, MAX_FINDINGS, scan, scan_text},
 };

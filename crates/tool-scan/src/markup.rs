@@ -1,4 +1,4 @@
-//! Markup that hides text from people or acts on whoever shows it.
+//! Markup that hides text from people, or acts on the program that shows it.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -7,19 +7,18 @@ use regex::Regex;
 /// Names of elements that address a model.
 const ADDRESSING: &str =
     "important|system|sys|secret|hidden|instructions?|override|critical|assistant|admin|prompt";
-/// Names of elements that act on a page. A description of an HTML tool may name them, so that they count with content
-/// or attributes alone.
+/// Names of elements that act on a page. A description of an HTML tool may mention them, so they count only with content or
+/// attributes.
 const ACTING: &str = "script|iframe|object|embed|applet";
 /// Names of further elements that load or send something.
 const LOADING: &str = "link|meta|base|form|svg|style|img|math";
 
-/// An HTML comment, one that never ends, or a Markdown comment: a link definition that nothing links to.
+/// HTML comment, also one without an end, or Markdown comment: an unused link definition.
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(?s)<!--.*?(?:--!?>|\z)|<![A-Za-z\[][^>]*(?:>|\z)|(?m:^) {0,3}\[//\]: *#[^\n]*")
 });
 
-/// The opening of an element that addresses a model, acts, or is styled so that nobody sees it, or a token of a chat
-/// template.
+/// Opening tag of an element that addresses a model, acts, or has an invisible style; or a token of a chat template.
 static OPENING: LazyLock<Regex> = LazyLock::new(|| {
     regex(&format!(
         r#"(?x)<\s*/?\s*(?i-u:{ADDRESSING})(?:[\s/][^<>]*)?(?:>|\z)
@@ -33,7 +32,7 @@ static OPENING: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The beginning of what [`defused`] makes harmless.
+/// Beginning of markup that [`defuse`] makes harmless.
 static ACTIVE: LazyLock<Regex> = LazyLock::new(|| {
     regex(&format!(
         r"(?x)<(?:\s*/?\s*(?i-u:{ADDRESSING}|{ACTING}|{LOADING})(?-u:\b)|!--|!\[|\||<\s*/?\s*(?i-u:sys)|\s*(?i-u:[a-z][a-z0-9-]*)\s[^<>]*=)"
@@ -44,26 +43,26 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is tested")
 }
 
-/// The first comment in a text.
+/// Returns the first comment in a text.
 pub(crate) fn comment(text: &str) -> Option<&str> {
     Some(COMMENT.find(text)?.as_str())
 }
 
-/// The first markup in a text that hides something or addresses a model.
+/// Returns the first markup in a text that hides something or addresses a model.
 pub(crate) fn hidden_markup(text: &str) -> Option<&str> {
     Some(OPENING.find(text)?.as_str())
 }
 
-/// The text with `<` as `&lt;` where it begins a comment or markup that acts or hides.
-pub(crate) fn defused(text: &str) -> Cow<'_, str> {
+/// Replaces `<` by `&lt;` where it begins a comment, or markup that acts or hides.
+pub(crate) fn defuse(text: &str) -> Cow<'_, str> {
     ACTIVE.replace_all(text, |found: &regex::Captures<'_>| found[0].replace('<', "&lt;"))
 }
 
-/// The text without comments and without elements that hide something or address a model. An element goes with what
-/// it holds, as far as its end is found.
-pub(crate) fn without(text: &str) -> Cow<'_, str> {
+/// Removes comments, and elements that hide something or address a model. An element is removed with its content, if its
+/// end is found.
+pub(crate) fn remove(text: &str) -> Cow<'_, str> {
     let mut rest = Cow::Borrowed(text);
-    // What is left can be joined to another one.
+    // Repeated, since a removal can join its neighbours to new markup.
     loop {
         let without_comments = COMMENT.replace_all(&rest, "");
         let shorter = match OPENING.find(&without_comments) {
@@ -80,7 +79,7 @@ pub(crate) fn without(text: &str) -> Cow<'_, str> {
     rest
 }
 
-/// Where the element that opens so ends in what follows: behind its closing tag, or at once if there is none.
+/// Returns the end of an element in the text after its opening tag: after its closing tag, or 0 if there is none.
 fn element_end(opening: &str, after: &str) -> usize {
     let name: String = opening
         .trim_start_matches(['<', ' '])

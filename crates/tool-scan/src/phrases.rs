@@ -4,13 +4,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A rule: the name of what it finds, and the pattern of its words.
+/// Rule with the description of a finding and the pattern of its words.
 struct Rule {
     name: &'static str,
     pattern: Regex,
 }
 
-/// Rules over words: lower case, one space between, which may be missing where letters were spaced out.
+/// Rules on words in lower case, separated by one space, which may be missing if letters were spaced out.
 const OF_WORDS: [(&str, &str); 9] = [
     (
         "tells a model to ignore its instructions",
@@ -61,7 +61,7 @@ const OF_WORDS: [(&str, &str); 9] = [
     ),
 ];
 
-/// Rules over the text in lower case, with its punctuation.
+/// Rules on the text in lower case, with its punctuation.
 const OF_TEXT: [(&str, &str); 2] = [
     (
         "asks for a file with credentials",
@@ -87,8 +87,8 @@ fn rules(list: &[(&'static str, &str)]) -> Vec<Rule> {
         .collect()
 }
 
-/// The orders in a text, each as what it does and the words that say so. `plain` is the text with its punctuation,
-/// `words` its words.
+/// Returns the orders in a text, each with its description and its words. `plain` is the text with punctuation, `words` its
+/// words.
 pub(crate) fn orders<'a>(plain: &'a str, words: &'a str) -> Vec<(&'static str, &'a str)> {
     let mut found: Vec<(&'static str, &str)> = Vec::new();
     for (rules, text) in [(&*WORD_RULES, words), (&*TEXT_RULES, plain)] {
@@ -103,10 +103,10 @@ pub(crate) fn orders<'a>(plain: &'a str, words: &'a str) -> Vec<(&'static str, &
     found
 }
 
-/// The least length of an encoded block that nobody reads, in characters.
+/// Minimum length of a suspicious encoded block, in characters.
 const BLOB: usize = 256;
 
-/// A long block of base64 or hexadecimal digits. Pictures in `data:` URLs are none.
+/// Returns a long block of base64 or hexadecimal digits, except for `data:` URLs, such as those of pictures.
 pub(crate) fn blob(text: &str) -> Option<&str> {
     if text.len() < BLOB || text.trim_start().starts_with("data:") {
         return None;
@@ -116,7 +116,7 @@ pub(crate) fn blob(text: &str) -> Option<&str> {
         .filter(|block| block.len() >= BLOB)
         .find(|block| {
             let n_digits = block.bytes().filter(u8::is_ascii_digit).count();
-            // A rule of dashes or a very long word has no digits.
+            // A line of dashes or a very long word has few digits.
             n_digits * 40 > block.len()
         })
 }

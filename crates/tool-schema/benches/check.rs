@@ -1,4 +1,4 @@
-//! What a call pays for its schema: compiling it once, and checking arguments of some hundred bytes each time.
+//! Cost of a schema for a call: compiling it once, and checking arguments of some hundred bytes each time.
 
 use std::hint::black_box;
 
@@ -47,7 +47,7 @@ fn bench(criterion: &mut Criterion) {
         bencher.iter(|| compiled.check(black_box(&value)).is_ok());
     });
 
-    // The worst that a small pair may cost: the whole budget of a counted check.
+    // Worst case of a small pair: the whole budget of a counted check.
     let branch = json!({"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}, "required": ["a"]});
     let compiled = Schema::compile(&RawJson::from(
         json!({"oneOf": [branch, branch, branch, {"type": "string"}]}),

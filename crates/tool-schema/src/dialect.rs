@@ -1,8 +1,7 @@
 use jsonschema::Draft;
 use serde_json::Value;
 
-/// The draft that a schema names by `$schema`: the newest if it names none, and nothing if it names one that is not
-/// known here.
+/// Returns the draft that a schema names by `$schema`, or the newest if it names none. Returns `None` for an unknown draft.
 pub(crate) fn draft_of(schema: &Value) -> Option<Draft> {
     let Some(uri) = schema.get("$schema") else {
         return Some(Draft::Draft202012);
@@ -18,7 +17,7 @@ pub(crate) fn draft_of(schema: &Value) -> Option<Draft> {
         "draft-06/schema" => Some(Draft::Draft6),
         "draft-07/schema" => Some(Draft::Draft7),
         "draft/2019-09/schema" => Some(Draft::Draft201909),
-        // The address without a draft stands for the newest one.
+        // The URI without a draft means the newest one.
         "draft/2020-12/schema" | "schema" => Some(Draft::Draft202012),
         _ => None,
     }

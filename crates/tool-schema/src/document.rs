@@ -1,4 +1,4 @@
-//! Subschemas of one document: references between them, and the values that they can take.
+//! Subschemas of one document: references between them, and the values that they accept.
 
 use std::cell::{Cell, OnceCell};
 
@@ -6,18 +6,18 @@ use raw_json::{JsonKind, RawJson};
 use serde_json::{Map, Value};
 
 use crate::{
+    budget::{BELOW, BELOW_LISTS, BELOW_MAPS, DEFINITIONS, IN_PLACE, IN_PLACE_LISTS, IN_PLACE_MAPS},
     reference::{Target, resolve},
-    survey::{BELOW, BELOW_LISTS, BELOW_MAPS, DEFINITIONS, IN_PLACE, IN_PLACE_LISTS, IN_PLACE_MAPS},
 };
 
 /// Maximum number of subschemas that are followed for one value: references and combinations.
 pub(crate) const MAX_IN_PLACE: usize = 32;
 
-/// A schema whose subschemas are looked at with a budget of steps.
+/// Schema whose subschemas are visited within a budget of steps.
 pub(crate) struct Document<'a> {
     root: &'a Value,
     n_steps_left: Cell<u64>,
-    /// Names that subschemas give themselves; collected when the first reference by name is followed.
+    /// Anchors of subschemas, collected when the first reference by name is followed.
     anchors: OnceCell<Vec<(&'a str, &'a Value)>>,
 }
 
@@ -42,13 +42,13 @@ impl<'a> Document<'a> {
         self.n_steps_left.get() == 0
     }
 
-    /// Returns `true` for a schema resource of its own within the document: its references lead into itself.
+    /// Returns `true` for an embedded schema resource, whose references lead into itself.
     pub(crate) fn is_embedded(&self, schema: &Value) -> bool {
         let id = schema.get("$id").and_then(Value::as_str);
         id.is_some_and(|id| !id.starts_with('#')) && !std::ptr::eq(schema, self.root)
     }
 
-    /// Whether a subschema takes values of this kind, and, of objects, ones with such constants and required members.
+    /// Returns `true` if a subschema accepts values of this type and, for objects, the constants and required members match.
     pub(crate) fn admits(&self, schema: &'a Value, kind: JsonKind, value: &RawJson, depth: usize) -> bool {
         if !self.take_step() {
             return false;
@@ -85,7 +85,7 @@ impl<'a> Document<'a> {
             let Some(constant) = property.get("const") else {
                 return true;
             };
-            // As text in one form: 1 and 1.0 are the same number.
+            // Compared as canonical JSON (RFC 8785), in which 1 and 1.0 are equal.
             let constant = raw_json::canonical(&RawJson::from(constant));
             value
                 .get(key)
@@ -94,7 +94,7 @@ impl<'a> Document<'a> {
         has_required && has_constants
     }
 
-    /// What a subschema comes to after following its references.
+    /// Follows the references of a subschema to the last target.
     pub(crate) fn resolved(&self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;
         for _ in 0..MAX_IN_PLACE {
@@ -106,7 +106,7 @@ impl<'a> Document<'a> {
         schema
     }
 
-    /// The subschema that `$ref` leads to, if it stays within this schema and names a place in it.
+    /// Returns the target of `$ref`, if it is in this document.
     pub(crate) fn referred(&self, keywords: &Map<String, Value>) -> Option<&'a Value> {
         let reference = keywords.get("$ref")?.as_str()?;
         let is_name = reference.len() > 1 && !reference.starts_with("#/");
@@ -179,7 +179,7 @@ pub(crate) fn pointer_step(pointer: &mut String, key: &str) {
     pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
 }
 
-/// The elements of a keyword that is a list.
+/// Returns the elements of a keyword that is a list.
 pub(crate) fn list<'a>(keywords: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
     keywords
         .get(keyword)
@@ -231,7 +231,7 @@ impl<'a> ItemSchemas<'a> {
     }
 }
 
-/// The types that a subschema asks for, by `type` or by the values that it lists; none if it does not say.
+/// Returns the types that a subschema accepts, by `type` or by the values that it lists. Empty if it restricts neither.
 pub(crate) fn wants(keywords: &Map<String, Value>) -> Vec<&str> {
     match keywords.get("type") {
         Some(Value::String(one)) => vec![one],

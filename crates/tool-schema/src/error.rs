@@ -1,4 +1,4 @@
-/// Why a schema cannot be used. The message is made for the schema's author.
+/// Error for a schema that cannot be used. The message is for the schema's author.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SchemaError {
@@ -7,15 +7,15 @@ pub struct SchemaError {
     pointer: String,
 }
 
-/// What is wrong with a schema.
+/// Kind of a [`SchemaError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaErrorKind {
-    /// It is not JSON, or neither an object nor a boolean.
+    /// The schema is not JSON, or neither an object nor a boolean.
     NotASchema,
-    /// It is larger, deeper or more entangled than allowed.
+    /// The schema exceeds a limit of size, nesting or references.
     TooLarge,
-    /// It breaks the rules of its draft, refers to what it does not hold, or has a pattern that is none.
+    /// The schema breaks the rules of its draft, has a dangling reference, or an invalid pattern.
     Invalid,
 }
 
@@ -33,13 +33,13 @@ impl SchemaError {
         self
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> SchemaErrorKind {
         self.kind
     }
 
-    /// Where in the schema, as a JSON Pointer (RFC 6901); empty for the schema as a whole.
+    /// Returns the place in the schema as a JSON Pointer (RFC 6901). Empty for the schema as a whole.
     #[must_use]
     pub fn pointer(&self) -> &str {
         &self.pointer

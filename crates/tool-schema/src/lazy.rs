@@ -6,21 +6,32 @@ use tool_core::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson};
 
 use crate::{Schema, SchemaError};
 
-/// A schema that is compiled when it is first asked: a gateway with a thousand tools starts without compiling the
-/// nine hundred that nobody calls.
+/// Schema that is compiled on first use, so that a gateway with a thousand tools starts without compiling the nine hundred
+/// that are never called.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::json;
+/// use tool_core::CheckJson;
+/// use tool_schema::{LazySchema, any_object};
+///
+/// let schema = LazySchema::new(any_object());
+/// assert!(schema.check(&json!({"a": 1})).is_ok());
+/// ```
 pub struct LazySchema {
     raw: RawJson,
     compiled: OnceLock<Result<Schema, SchemaError>>,
 }
 
-/// The schema of a tool that declares none: any object.
+/// Returns the schema of a tool that declares none, which accepts any object.
 #[must_use]
 pub fn any_object() -> RawJson {
     RawJson::from(serde_json::json!({"type": "object"}))
 }
 
 impl LazySchema {
-    /// Keeps a schema without looking at it.
+    /// Creates a lazy schema. It is not validated yet.
     #[must_use]
     pub fn new(raw: RawJson) -> Self {
         Self {
@@ -29,16 +40,16 @@ impl LazySchema {
         }
     }
 
-    /// The schema as it was written.
+    /// Returns the schema with its original bytes.
     #[must_use]
     pub fn raw(&self) -> &RawJson {
         &self.raw
     }
 
-    /// The compiled schema, compiled now if it was not yet.
+    /// Returns the compiled schema, and compiles it on the first call.
     ///
     /// # Errors
-    /// When the schema is not usable: the same answer every time.
+    /// Returns an error if the schema is not usable. The result is the same for every call.
     pub fn compiled(&self) -> Result<&Schema, &SchemaError> {
         self.compiled.get_or_init(|| Schema::compile(&self.raw)).as_ref()
     }

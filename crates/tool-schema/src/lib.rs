@@ -1,8 +1,10 @@
 //! JSON Schemas of tools, compiled under budgets, and validation that never blocks a call.
 //!
-//! A schema may come from a server that nobody vouches for, and a value from a model. So compiling counts what it
-//! is about to do before it does it, nothing is ever fetched, and every check has a budget of steps: a pair that
-//! would take longer is refused with words that say so.
+//! A schema may come from an untrusted server, and a value from a model. So the cost of compiling is estimated first,
+//! nothing is ever fetched, and every check has a budget of steps. A check that exceeds it is refused with a message that
+//! says so.
+//!
+//! # Examples
 //!
 //! ```
 //! use raw_json::RawJson;
@@ -19,31 +21,24 @@
 //! ```
 //!
 //! # Formats
-//! `format` is a remark in every draft and never refuses a value. Validators disagree about what an e-mail address
-//! or a URI is; the tool behind the schema knows, and a call that we refuse wrongly cannot be made at all.
+//! `format` is an annotation in every draft and never refuses a value. Validators disagree about valid e-mail addresses and
+//! URIs. The tool itself can check them, while a call that is refused wrongly cannot be made at all.
 
-mod adapt;
-mod defaults;
+mod arguments;
+mod budget;
 mod dialect;
 mod document;
 mod error;
-mod explain;
+mod fast_check;
 mod lazy;
-mod meter;
-mod metered;
-mod pattern;
+mod mismatch;
 mod reference;
-mod rule;
 mod schema;
-mod shape;
-mod survey;
-mod union;
-mod words;
 
 pub use self::{
-    defaults::UnusableDefault,
+    arguments::UnusableDefault,
+    budget::{MAX_DEPTH, MAX_EXPANSION, MAX_SUBSCHEMAS, MAX_TEXT},
     error::{SchemaError, SchemaErrorKind},
     lazy::{LazySchema, any_object},
     schema::{Schema, SchemaWarning},
-    survey::{MAX_DEPTH, MAX_EXPANSION, MAX_SUBSCHEMAS, MAX_TEXT},
 };

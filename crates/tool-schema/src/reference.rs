@@ -2,15 +2,15 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// What a `$ref` points at, as far as that can be told without URIs.
+/// Target of a `$ref`, resolved without URIs.
 pub(crate) enum Target<'a> {
-    /// This part of the same document.
+    /// Part of the same document.
     Part(&'a Value),
-    /// Something that only a resolver of URIs finds: an embedded resource, or a draft's own schema.
+    /// Target that only a URI resolver finds: an embedded resource, or a draft's own schema.
     Elsewhere,
 }
 
-/// Resolves a reference within one document. `anchors` are the names that its subschemas give themselves.
+/// Resolves a reference within one document with these anchors.
 pub(crate) fn resolve<'a>(root: &'a Value, anchors: &[(&'a str, &'a Value)], reference: &str) -> Target<'a> {
     let Some(fragment) = reference.strip_prefix('#') else {
         return Target::Elsewhere;

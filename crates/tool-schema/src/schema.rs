@@ -10,72 +10,83 @@ use tool_core::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson, Misma
 
 use crate::{
     SchemaError, SchemaErrorKind,
-    adapt::adapt,
-    defaults::{Defaults, UnusableDefault},
+    arguments::{Defaults, UnusableDefault, adapt},
+    budget::{MAX_DEPTH, MAX_TEXT, Metered, MeteredNode, Price, SchemaCost, estimate_cost, with_budget},
     dialect::draft_of,
-    explain::{explain, too_complex, unexplained},
-    meter::with_budget,
-    metered::{Metered, MeteredNode},
-    shape::Shape,
-    survey::{MAX_DEPTH, MAX_TEXT, Survey, survey},
+    fast_check::FastCheck,
+    mismatch::{explain, too_complex, unexplained},
 };
 
-/// A compiled schema.
+/// Compiled JSON Schema of draft 4 to 2020-12.
 ///
 /// # Time
-/// A check whose cost is bounded by the sizes of schema and value runs at full speed. Any other one, such as a
-/// schema that refers to itself or a very large value, is counted step by step and stopped at a limit that grows
-/// with the value: some milliseconds for an ordinary value, some hundred for one of many megabytes. A value whose
-/// check is stopped is refused.
+/// A check whose cost is bounded by the sizes of schema and value runs at full speed. Any other one, such as a schema that
+/// refers to itself or a very large value, counts its steps and stops at a limit that grows with the value: some
+/// milliseconds for an ordinary value, some hundred for one of many megabytes. A value whose check is stopped is refused.
+///
+/// # Examples
+///
+/// ```
+/// use raw_json::RawJson;
+/// use serde_json::json;
+/// use tool_core::CheckJson;
+/// use tool_schema::Schema;
+///
+/// let schema = Schema::compile(&RawJson::from(json!({"type": "object", "required": ["city"]})))?;
+/// let error = schema.check(&json!({})).unwrap_err();
+/// assert_eq!(error.to_string(), "missing required property `city`");
+/// # Ok::<(), tool_schema::SchemaError>(())
+/// ```
 pub struct Schema {
     raw: RawJson,
     value: Value,
     draft: Draft,
     backtracks: bool,
-    survey: Survey,
+    cost: SchemaCost,
     warnings: Vec<SchemaWarning>,
     fast: Validator,
-    /// What can be told without a tree, if that is all that the schema asks for.
-    shape: Option<Shape>,
-    // Most schemas never need the counted twin: only a large value or an error asks for it.
+    /// Check on the text alone; `None` if the schema uses other keywords.
+    fast_check: Option<FastCheck>,
+    // Built on first use. Only a large value or an error needs the validator that counts its steps.
     counted: OnceLock<Validator<Metered>>,
-    /// `None` if the schema has no default. Found when they are first asked for.
+    /// Defaults, found on first use; `None` if the schema has no default.
     defaults: OnceLock<Option<Defaults>>,
 }
 
-/// Something about a schema that its author should know, though it can be used.
+/// Remark for the author of a schema that is usable nonetheless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaWarning {
-    /// The schema names a draft that is not known here; it is read as 2020-12.
+    /// The schema names an unknown draft, and is read as 2020-12.
     #[error("unknown `$schema` `{0}`, read as draft 2020-12")]
     UnknownDialect(String),
     /// The schema has a key twice; the last one counts.
     #[error("{0}; the last one counts")]
     DuplicateKey(String),
-    /// A pattern needs look-around or back-references, so matching it goes by trial and stops at a limit.
-    #[error("a pattern needs look-around or back-references and is matched by trial, up to a limit")]
+    /// A pattern needs look-around or back-references, so it is matched by backtracking, up to a limit.
+    #[error("a pattern needs look-around or back-references and is matched by backtracking, up to a limit")]
     Backtracking,
 }
 
-/// What a check may cost at most to run uncounted: about ten milliseconds.
+/// Maximum cost of a check that runs uncounted: about ten milliseconds.
 const UNCOUNTED: u64 = 1_000_000;
-/// The budget of a counted check: so many steps, and so many more for each value.
+/// Base budget of a counted check, in steps.
 const STEPS: u64 = 200_000;
+/// Additional budget for each value.
 const STEPS_PER_VALUE: u64 = 100;
-/// The largest budget: some hundred milliseconds.
+/// Maximum budget: some hundred milliseconds.
 const MAX_STEPS: u64 = 20_000_000;
-/// The budget for finding all that is wrong, once it is known that something is.
+/// Budget for finding all mismatches of a value that does not fit.
 const STEPS_TO_EXPLAIN: u64 = 20_000;
-/// The budget for finding the first problem, where that one did not suffice.
+/// Budget for finding the first mismatch, if that budget did not suffice.
 const STEPS_TO_FIND: u64 = 400_000;
 /// Maximum cost of compiling each subschema of a schema alone, in subschemas.
 const MAX_COST_OF_PARTS: u64 = 20_000;
-/// How deep subschemas and values together may be nested, so that no check exhausts a thread's stack.
+/// Maximum nesting of subschemas and values together, so that no check exhausts a thread's stack.
 const MAX_NESTING: u64 = 1_024;
-/// How large the automaton of a pattern may be, in bytes.
+/// Maximum size of a pattern's automaton, in bytes.
 const PATTERN_SIZE: usize = 1 << 20;
-/// How often matching a pattern that needs look-around may go back.
+/// Maximum number of backtracking steps of a pattern that needs look-around.
 const BACKTRACKS: usize = 10_000;
 
 impl Schema {
@@ -84,11 +95,11 @@ impl Schema {
     /// schemas.
     ///
     /// # Errors
-    /// When the schema is not usable: see [`SchemaErrorKind`].
+    /// Returns an error if the schema is not usable: see [`SchemaErrorKind`].
     pub fn compile(raw: &RawJson) -> Result<Self, SchemaError> {
         let mut warnings = Vec::new();
         let mut value = read(raw, &mut warnings)?;
-        let survey = survey(&value)?;
+        let cost = estimate_cost(&value)?;
         let draft = draft_of(&value).unwrap_or_else(|| {
             warnings.push(SchemaWarning::UnknownDialect(match &value["$schema"] {
                 Value::String(uri) => uri.chars().take(200).collect(),
@@ -97,15 +108,15 @@ impl Schema {
             Draft::Draft202012
         });
         if let Some(members) = value.as_object_mut() {
-            // The draft is settled; the library would look an unknown one up.
+            // The draft is decided; the library would try to look up an unknown one.
             members.shift_remove("$schema");
         }
-        let shape = Shape::of(&value);
+        let fast_check = FastCheck::of(&value);
         let mut backtracks = false;
         let fast = match options(draft, backtracks, jsonschema::options()).build(&value) {
             Ok(validator) => validator,
             Err(_) => {
-                // Only a pattern beyond the linear engine is mended by the other one.
+                // The backtracking engine helps only if a pattern exceeds the linear one.
                 backtracks = true;
                 let validator = options(draft, backtracks, jsonschema::options())
                     .build(&value)
@@ -119,28 +130,28 @@ impl Schema {
             value,
             draft,
             backtracks,
-            survey,
+            cost,
             warnings,
             fast,
-            shape,
+            fast_check,
             counted: OnceLock::new(),
             defaults: OnceLock::new(),
         })
     }
 
-    /// The schema as it was written.
+    /// Returns the schema with its original bytes.
     #[must_use]
     pub fn raw(&self) -> &RawJson {
         &self.raw
     }
 
-    /// What its author should know about it.
+    /// Returns remarks for the author of the schema.
     #[must_use]
     pub fn warnings(&self) -> &[SchemaWarning] {
         &self.warnings
     }
 
-    /// The defaults of the schema that are never filled in, since they do not fit their own subschemas.
+    /// Returns the defaults that are never filled in, since they do not fit their own subschemas.
     #[must_use]
     pub fn unusable_defaults(&self) -> &[UnusableDefault] {
         self.defaults().map_or(&[], Defaults::unusable)
@@ -155,7 +166,7 @@ impl Schema {
     }
 
     fn find_defaults(&self) -> Defaults {
-        let is_small = self.survey.cost_of_parts <= MAX_COST_OF_PARTS;
+        let is_small = self.cost.cost_of_parts <= MAX_COST_OF_PARTS;
         let options = || options(self.draft, self.backtracks, jsonschema::options_for::<Metered>());
         let validators = is_small.then(|| options().build_map(&self.value).ok()).flatten();
         Defaults::find(&self.value, |pointer, default| {
@@ -180,7 +191,7 @@ impl Schema {
         })
     }
 
-    /// The twin that counts its steps.
+    /// Returns the validator that counts its steps.
     fn counted(&self) -> &Validator<Metered> {
         self.counted.get_or_init(|| {
             options(self.draft, self.backtracks, jsonschema::options_for::<Metered>())
@@ -189,14 +200,14 @@ impl Schema {
         })
     }
 
-    /// Whether a value fits; nothing if that would take too long to tell.
+    /// Returns whether a value fits, or `None` if the check exceeds its budget.
     fn verdict(&self, value: &Value) -> Option<bool> {
-        if !self.survey.unbounded && self.costs_little(value) {
+        if !self.cost.unbounded && self.costs_little(value) {
             return Some(self.fast.is_valid(value));
         }
         let mut size = Size::default();
         size.add(value, 1, MAX_STEPS / STEPS_PER_VALUE);
-        if size.depth.saturating_mul(self.survey.in_place_depth) > MAX_NESTING && self.survey.unbounded {
+        if size.depth.saturating_mul(self.cost.in_place_depth) > MAX_NESTING && self.cost.unbounded {
             return None;
         }
         let budget = (STEPS + STEPS_PER_VALUE * size.n_values).min(MAX_STEPS);
@@ -206,32 +217,28 @@ impl Schema {
         lasted.then_some(fits)
     }
 
-    /// Whether no check of this value against this schema can take long.
+    /// Returns `true` if a check of this value is cheap in any case.
     fn costs_little(&self, value: &Value) -> bool {
-        let most = UNCOUNTED / self.survey.weight;
+        let most = UNCOUNTED / self.cost.weight;
         let mut size = Size {
-            byte_price: self.survey.price.byte,
+            byte_price: self.cost.price.byte,
             ..Size::default()
         };
         size.add(value, 1, most);
-        let again = if self.survey.unique_items {
-            size.n_values
-        } else {
-            1
-        };
+        let again = if self.cost.unique_items { size.n_values } else { 1 };
         size.n_values.saturating_add(size.text).saturating_mul(again) <= most && !self.backtracks
     }
 
-    fn price(&self) -> crate::meter::Price {
-        let mut price = self.survey.price;
+    fn price(&self) -> Price {
+        let mut price = self.cost.price;
         if self.backtracks {
-            // Each match may go back so often before it is given up.
+            // Backtracking visits a byte several times before it is given up.
             price.byte += 16;
         }
         price
     }
 
-    /// What is wrong with a value that does not fit.
+    /// Returns the mismatches of a value that does not fit.
     fn mismatch(&self, value: &Value) -> Mismatch {
         let (mismatch, lasted) = with_budget(STEPS_TO_EXPLAIN, self.price(), || {
             let errors = self.counted().iter_errors(MeteredNode(value));
@@ -242,7 +249,7 @@ impl Schema {
                 mismatch.truncated |= !lasted;
                 mismatch
             }
-            // The first problem may lie behind thousands of values that are right.
+            // The first mismatch may come after thousands of values that fit.
             None => with_budget(STEPS_TO_FIND, self.price(), || {
                 let error = self.counted().validate(MeteredNode(value)).err();
                 explain(error.into_iter(), value, &self.value)
@@ -261,7 +268,9 @@ impl Schema {
 
 impl CheckJson for Schema {
     fn surely_fits(&self, text: &RawJson) -> bool {
-        self.shape.as_ref().is_some_and(|shape| shape.surely_fits(text))
+        self.fast_check
+            .as_ref()
+            .is_some_and(|check| check.surely_fits(text))
     }
 
     fn check(&self, value: &Value) -> Result<(), CheckError> {
@@ -310,7 +319,7 @@ fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<Value, Schem
         match error.kind() {
             JsonErrorKind::DuplicateKey(_) => {
                 warnings.push(SchemaWarning::DuplicateKey(error.to_string()));
-                // The check stopped there; the depth of the rest is still to be looked at.
+                // The check stopped there, so the depth of the rest still has to be checked.
                 let limits = JsonLimits {
                     depth: MAX_DEPTH,
                     ..JsonLimits::RELAY
@@ -331,7 +340,7 @@ fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<Value, Schem
     }
 }
 
-/// A JSON Pointer as the library of validators writes it.
+/// Returns a JSON Pointer as a URI fragment (RFC 6901, section 6), as the validator library expects it.
 fn fragment(pointer: &str) -> String {
     format!("#{pointer}")
 }
@@ -345,7 +354,7 @@ fn unreadable(error: &raw_json::JsonError) -> SchemaError {
 }
 
 fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
-    // The library's words may quote the schema; a long quotation helps nobody.
+    // The library's message may quote the schema, at any length.
     let mut message: String = error.to_string().chars().take(300).collect();
     let pointer = error.instance_path().as_str();
     if !pointer.is_empty() {
@@ -372,18 +381,18 @@ fn options<F: Json>(
     }
 }
 
-/// How large a value is.
+/// Size of a value.
 #[derive(Default)]
 struct Size {
     n_values: u64,
     depth: u64,
-    /// What its text costs, where patterns are matched against it.
+    /// Cost of its text for matching patterns.
     text: u64,
     byte_price: u64,
 }
 
 impl Size {
-    /// Adds a value and all in it, until there is more than `most`.
+    /// Adds a value and everything in it, until the size exceeds `most`.
     fn add(&mut self, value: &Value, depth: u64, most: u64) {
         self.n_values += 1;
         self.depth = self.depth.max(depth);

@@ -1,4 +1,4 @@
-//! When a call counts as sent: what decides whether it may be sent again.
+//! Dispatch state of calls, which decides whether a call may be retried.
 
 use std::{
     future::pending,
@@ -17,7 +17,7 @@ use crate::{
     support::{LONG, Values, descriptor, executor, prepare, prepare_by},
 };
 
-/// An address at which nobody listens.
+/// Returns an address without a listener.
 fn closed_port() -> String {
     let listener = BlockingListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/", listener.local_addr().unwrap())
@@ -45,7 +45,7 @@ async fn a_refused_connection_sends_nothing() {
 async fn a_failed_handshake_sends_nothing() {
     let server = Server::start(|_| Answer::Close(b"no TLS here".to_vec())).await;
     let url = server.url("/").replace("http:", "https:");
-    // The server waits for a request that never comes in the clear; the client's limit ends it.
+    // The server waits for a plain-text request that never comes; the client's timeout ends the call.
     let config = json!({"url": url, "method": "POST", "connect_timeout_ms": 200});
     let done = prepare(config).call(json!({"a": 1})).await;
     assert_eq!(
@@ -124,11 +124,11 @@ async fn a_tool_that_may_run_twice_is_only_unavailable() {
     );
     assert_eq!(
         done.error().to_string(),
-        "the exchange with the upstream broke off: the connection was closed"
+        "the exchange with the upstream failed: the connection was closed"
     );
 }
 
-/// The server behind it may have done what was asked for.
+/// The server behind a gateway may have processed the request.
 #[tokio::test]
 async fn a_gateway_that_had_no_answer_leaves_open_whether_the_tool_ran() {
     use ErrorKind::{OutcomeUnknown, Unavailable};
@@ -179,7 +179,7 @@ async fn what_is_not_http_is_a_broken_protocol() {
 
 #[tokio::test]
 async fn a_dropped_call_tells_whether_it_was_sent() {
-    // Sent, and not answered.
+    // The request was sent and not answered.
     let server = Server::start(|_| Answer::Hang(Vec::new())).await;
     for method in ["GET", "POST"] {
         let tool = prepare(json!({"url": server.url("/"), "method": method}));
@@ -200,7 +200,7 @@ async fn a_dropped_call_tells_whether_it_was_sent() {
         }
         assert_eq!(dispatch.state(), DispatchState::Sent, "{method}");
     }
-    // Still connecting: nothing can have left.
+    // The client is still connecting, so no byte was sent.
     let options = HttpExecutorOptions {
         resolver: Arc::new(Never),
         ..HttpExecutorOptions::default()
@@ -219,7 +219,7 @@ async fn a_dropped_call_tells_whether_it_was_sent() {
     }
 }
 
-/// A resolver that never answers.
+/// Resolver that never answers.
 struct Never;
 
 impl Resolve for Never {
@@ -230,14 +230,14 @@ impl Resolve for Never {
 
 #[tokio::test]
 async fn a_pooled_connection_that_was_closed_is_replaced() {
-    // The server closes the connection after each answer without saying so in the head.
+    // The server closes the connection after each answer without announcing it in the head.
     let server = Server::start(|_| Answer::Close(ok("application/json", "1"))).await;
     let tool = prepare(json!({"url": server.url("/"), "method": "POST"}));
     for n_calls in 1..=20 {
         let done = tool.call(json!({"a": 1})).await;
         match &done.result {
             Ok(result) => assert_eq!(result.as_str(), "1"),
-            // It was written to a connection that was closing: not sent again.
+            // The request was written to a connection that was closing, so it is not sent again.
             Err(error) => assert_eq!(error.kind(), ErrorKind::OutcomeUnknown),
         }
         assert!(server.requests().len() <= n_calls);
@@ -264,7 +264,7 @@ async fn a_redirect_is_no_answer_while_its_target_is_silent() {
     assert_eq!(server.requests().len(), 2);
 }
 
-/// The payment was made, and what was to be looked at after it is not there: nobody may pay again for that.
+/// A payment whose redirect leads to a missing page was made, and must not be retried.
 #[tokio::test]
 async fn what_a_redirect_leads_to_says_nothing_of_the_request_that_it_took() {
     use ErrorKind::{Auth, OutcomeUnknown, Unavailable};
@@ -281,7 +281,7 @@ async fn what_a_redirect_leads_to_says_nothing_of_the_request_that_it_took() {
             Unavailable,
             DispatchState::Sent,
         ),
-        // The first place did nothing, and this one says so as well.
+        // Neither the first upstream nor the target of the redirect processed the request.
         ("307 x", Some("503 x"), None, Unavailable, DispatchState::Answered),
         ("308 x", Some("401 x"), None, Auth, DispatchState::Answered),
     ] {

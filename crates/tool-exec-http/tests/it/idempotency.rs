@@ -1,4 +1,4 @@
-//! Keys that the upstream is told.
+//! Idempotency keys in requests to the upstream.
 
 use serde_json::json;
 use tool_core::{Caller, Executor as _, Trust};
@@ -45,7 +45,7 @@ async fn the_upstream_is_told_a_key_of_its_own() {
     }
 }
 
-/// Whether a text has the form of a UUID of version 8.
+/// Returns `true` if a text has the form of a UUID of version 8.
 fn uuid_like(text: &str) -> bool {
     let groups: Vec<_> = text.split('-').map(str::len).collect();
     groups == [8, 4, 4, 4, 12] && text.as_bytes()[14] == b'8' && b"89ab".contains(&text.as_bytes()[19])

@@ -54,7 +54,7 @@ async fn the_size_counts_after_decompression() {
 #[tokio::test]
 async fn a_large_answer_is_given_up() {
     for (number, script) in [
-        // Announced, then counted, in one piece or in many.
+        // Announced by `content-length`, then counted, in one chunk or in many.
         (1, Answer::Close as fn(Vec<u8>) -> Answer),
         (2, |_| Answer::Hang(head("content-length: 1001\r\n"))),
         (3, |_| Answer::Endless(head(""), vec![b'x'; 700])),
@@ -99,7 +99,7 @@ async fn compression_that_was_not_asked_for_is_refused() {
     );
 }
 
-/// Makes one call that is answered, so that the next ones need no new client and no new connection.
+/// Makes one call that is answered, so that later ones need no new client and no new connection.
 async fn warm(tool: &Prepared) {
     assert_eq!(tool.call(json!({"path": "warm"})).await.text(), "1");
 }
@@ -124,7 +124,7 @@ async fn silence_ends_a_call() {
         ),
         (
             json!({"read_timeout_ms": 1000, "connect_timeout_ms": 1000}),
-            "the upstream fell silent",
+            "the upstream sent no data within `read_timeout_ms`",
         ),
     ] {
         let mut config = limit;
@@ -154,7 +154,7 @@ async fn a_drip_ends_with_the_time() {
         Server::start(|_| Answer::Endless(b"HTTP/1.1 200 OK\r\n".to_vec(), b"x: y\r\n".to_vec())).await;
     let tool = prepare(json!({"url": server.url("/"), "timeout_ms": 20_000}));
     let done = tool.call(json!({})).await;
-    // Headers without end are refused by their number before the time is over.
+    // Endless headers are refused by their number before the timeout.
     assert_eq!(done.kind(), ErrorKind::OutcomeUnknown);
     assert!(
         done.error()

@@ -16,9 +16,9 @@ use crate::{
     support::{Prepared, Values, descriptor, prepare, prepare_by},
 };
 
-const REFUSED: &str = "the upstream's address is not public, and the tool may not reach others";
+const REFUSED: &str = "the upstream's address is not public, and the tool may reach public addresses only";
 
-/// Says these addresses one after the other, and the last one for ever.
+/// Resolver that returns these addresses one after the other, then always the last one.
 struct Names(Vec<&'static [&'static str]>, AtomicUsize);
 
 impl Resolve for Names {
@@ -60,14 +60,14 @@ async fn what_a_name_leads_to_is_checked() {
         (&["other.example"], false, vec![&["127.0.0.1"]], false),
         (&[], false, vec![&["::ffff:127.0.0.1"]], false),
         (&[], true, vec![&["169.254.169.254", "fe80::1", "0.0.0.0"]], false),
-        // Only the addresses that passed are connected to.
+        // The client connects only to addresses that passed the check.
         (
             &["127.0.0.1"],
             false,
             vec![&["10.0.0.1", "169.254.169.254", "127.0.0.1"]],
             true,
         ),
-        // There is one look-up, so a second answer has nothing to change.
+        // There is one lookup, so a second answer has no effect.
         (&["127.0.0.1"], false, vec![&["127.0.0.1"], &["10.0.0.1"]], true),
     ] {
         let done = tool(&url, allowed, private, names.clone()).call(json!({})).await;
@@ -103,14 +103,14 @@ async fn literal_addresses_are_checked_in_every_spelling() {
         "１２７.0.0.1",
     ] {
         let executor = HttpExecutor::new(HttpExecutorOptions::default(), Values::of(&[("${HOST}", host)]));
-        // Written out, it is refused before any call.
+        // A literal address is refused when the tool is prepared.
         let problems = prepare_by(&executor, descriptor(json!({"url": format!("http://{host}:1/")})));
         let Err(problems) = problems else { panic!("{host}") };
         assert_eq!(
             problems[0].message, "leads to an address that is not public",
             "{host}"
         );
-        // From a value, it is refused in the call.
+        // An address from a value is refused in the call.
         let tool = prepare_by(&executor, descriptor(json!({"url": "http://${HOST}:1/"})));
         let done = tool
             .unwrap_or_else(|problems| panic!("{problems:?}"))

@@ -1,4 +1,4 @@
-//! A preview is the request that the call sends, without secrets, and nothing is connected for it.
+//! Previews: the request that the call would send, without secrets and without a connection.
 
 use proptest::{prelude::*, test_runner::RngSeed};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn assert_same(server: &Server, request: &Value, sent: &Received) {
         let name = header["name"].as_str().unwrap();
         assert_eq!(sent.header(name).as_deref(), header["value"].as_str(), "{name}");
     }
-    // All others are the transport's.
+    // All other headers are the transport's.
     let of_transport = ["host", "accept-encoding", "content-length"];
     for line in sent.head.lines().skip(1).filter(|line| !line.is_empty()) {
         let name = line.split(':').next().unwrap().to_ascii_lowercase();
@@ -94,7 +94,7 @@ async fn what_the_call_would_be_refused_for_refuses_the_preview() {
         .await
         .expect_err("the address needs it");
     assert_eq!(error.kind(), ErrorKind::InvalidArguments);
-    // Loopback is open, metadata addresses are not.
+    // Loopback is allowed, metadata addresses are not.
     let tool = prepare_with(
         json!({"url": "http://${HOST}/"}),
         &[("${HOST}", "169.254.169.254")],
@@ -127,7 +127,7 @@ async fn literal_credentials_and_named_fields_are_hidden() {
     }
 }
 
-/// Settings that put a secret into one place of the request.
+/// Strategy of settings that insert a secret into one part of the request.
 fn config(place: usize) -> Value {
     let at = |path: &str| format!("http://127.0.0.1:9{path}");
     match place {
@@ -139,7 +139,7 @@ fn config(place: usize) -> Value {
         5 => json!({"url": at("/"), "method": "POST", "body": {"k": "x${KEY}", "n": 1}}),
         6 => json!({"url": at("/"), "method": "POST", "body": {"k": "${KEY}"},
             "headers": {"Content-Type": "application/x-www-form-urlencoded"}}),
-        // A caller who knows the secret does not see it either.
+        // The secret is hidden from a caller who knows it, too.
         _ => json!({"url": at("/{echo}"), "headers": {"Authorization": "Bearer ${KEY}"}}),
     }
 }
@@ -147,12 +147,13 @@ fn config(place: usize) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, rng_seed: RngSeed::Fixed(3), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Two secrets give one preview: nothing of them is in it. Short ones, which no search finds, included.
+    /// Two secrets result in the same preview, so it contains nothing of them. This includes short ones, which the search does
+    /// not find.
     #[test]
     fn a_preview_does_not_depend_on_secrets(place in 0..8_usize, a in "[!-~]{1,24}", b in "[!-~]{1,24}") {
         let runtime = Runtime::new().unwrap();
         let shown = |secret: &str| {
-            // Only the caller's own words could tell.
+            // Only the caller's own arguments may differ.
             let echo = if place == 7 && secret.len() >= 8 { secret } else { "said" };
             let tool = prepare_with(config(place), &[("${KEY}", secret)]);
             runtime.block_on(preview(&tool, &json!({"echo": echo}))).map(|shown| shown.text)

@@ -1,4 +1,4 @@
-//! Settings as PromptKit writes them.
+//! Settings in PromptKit's form.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn without_a_mapping_arguments_are_the_query_or_the_body() {
     let config = json!({"url": "http://HOST/s", "method": "GET", "timeout_ms": 100_000});
     let (received, _) = call(config, r#"{"q": "a b", "n": 42}"#, "null").await;
     assert_eq!(received.line(), "GET /s?q=a%20b&n=42");
-    // With one, a GET sends what it names.
+    // With a mapping, a GET sends the arguments that it names.
     let config = json!({"url": "http://HOST/s", "method": "GET", "request": {"query_params": ["n"]}});
     let (received, _) = call(config, r#"{"q": "a b", "n": 42}"#, "null").await;
     assert_eq!(received.line(), "GET /s?n=42");

@@ -7,7 +7,7 @@ use crate::{
     support::{prepare, prepare_with},
 };
 
-/// Calls a tool at a server that says `null`, and gives what arrived.
+/// Calls a tool at a server that answers `null`, and returns the request that arrived.
 async fn sent(mut config: Value, arguments: &str) -> Received {
     let server = Server::json("null").await;
     let text = config.to_string().replace("http://HOST", &server.url(""));
@@ -123,12 +123,12 @@ async fn arguments_that_make_no_address_are_refused() {
         (
             "/a/{id}",
             r#"{"id": "\ud800"}"#,
-            "the argument `id` is a text that Unicode does not allow",
+            "the argument `id` is not valid Unicode",
         ),
         (
             "/a?x={x}",
             r#"{"x": "\ud800"}"#,
-            "the argument `x` is a text that Unicode does not allow",
+            "the argument `x` is not valid Unicode",
         ),
     ] {
         let done = prepare(json!({"url": server.url(url)}))
@@ -170,7 +170,7 @@ async fn queries() {
             "?n=12345678901234567890123",
         ),
         (json!({"e": "", "l": "{{q}}"}), "{}", "?e=&l=%7Bq%7D"),
-        // With a `query`, other arguments go nowhere; without one they are the query.
+        // With a `query`, other arguments are not sent; without one they are the query.
         (json!({"q": "{q}"}), r#"{"q": 1, "other": 2}"#, "?q=1"),
         (json!({}), r#"{"q": 1, "other": "a b"}"#, "?q=1&other=a%20b"),
     ] {
@@ -211,7 +211,7 @@ async fn headers() {
         ("accept", Some("text/csv")),
         ("x-one", Some("k-123/4")),
         ("x-two", Some("k-123/4")),
-        // A bare name is a header of its own, unless `${NAME}` uses it already.
+        // A bare name becomes a header, unless `${NAME}` uses it already.
         ("api-token", Some("t0ken")),
         ("key", None),
         (
@@ -228,7 +228,7 @@ async fn headers() {
         let done = tool.call(json!({"tenant": value})).await;
         assert_eq!(
             done.error().to_string(),
-            "the argument `tenant` holds characters that a header cannot"
+            "the argument `tenant` contains characters that are not allowed in a header"
         );
         assert_eq!(done.kind(), ErrorKind::InvalidArguments, "{value:?}");
     }
@@ -450,7 +450,7 @@ async fn a_request_belongs_to_the_calls_trace() {
     let own = "00-11111111111111111111111111111111-2222222222222222-00";
     let cases = [
         (json!({"url": server.url("/a")}), Some(parent), Some("a=b")),
-        // What the tool's configuration says stands.
+        // Headers of the tool's configuration stay.
         (
             json!({"url": server.url("/a"), "headers": {"traceparent": own}}),
             Some(own),
@@ -470,7 +470,7 @@ async fn a_request_belongs_to_the_calls_trace() {
     assert_eq!(server.last().header("traceparent"), None);
 }
 
-/// Spellings of a name by which some upstream reads it.
+/// Spellings that some upstream reads as this name.
 fn spelled(name: &str) -> impl Strategy<Value = String> {
     let letters = name.chars().map(|letter| {
         prop_oneof![
@@ -489,7 +489,8 @@ fn spelled(name: &str) -> impl Strategy<Value = String> {
         .prop_map(|(before, letters, after)| format!("{before}{}{after}", letters.concat()))
 }
 
-/// What a call comes to whose argument is named like something that the tool sets: a refusal, or the request that was sent.
+/// Calls a tool with an argument that is named like a parameter of the tool. Returns the refusal, or the request that was
+/// sent.
 fn doubled(config: &Value, name: &str) -> Result<Received, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -550,7 +551,7 @@ async fn an_argument_adds_no_cookie() {
         assert!(
             done.error()
                 .to_string()
-                .contains("the argument `theme` must not hold `;` or `,`")
+                .contains("the argument `theme` must not contain `;` or `,`")
         );
     }
     assert_eq!(server.requests().len(), 1);

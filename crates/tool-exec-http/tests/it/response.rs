@@ -141,7 +141,7 @@ async fn no_refusal_is_a_sign_that_the_upstream_is_ill() {
         assert_eq!(error.kind().is_retryable(), is_again, "{status}");
         let cx = tool.context("{}");
         let signs = HealthSignals::of(&cx, Some(&Err(error)), Duration::ZERO);
-        // Refused credentials do not heal by waiting: a breaker leaves them alone.
+        // Refused credentials do not count for a breaker, since waiting does not help.
         let expected = match status {
             401 | 403 | 407 => HealthSignal::AuthFailure,
             _ => HealthSignal::Neutral,

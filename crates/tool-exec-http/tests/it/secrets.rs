@@ -15,7 +15,7 @@ use crate::{
 const SECRET: &str = "s3cr3t/\"value\"+x";
 const NAMED: [(&str, &str); 2] = [("${secret:api}", SECRET), ("${REGION}", "eu-central-1")];
 
-/// Says back what it was sent: in the clear, and whatever a header holds.
+/// Returns a response body that echoes the request, including its `authorization` header.
 fn echo(request: &Received) -> String {
     let header = request.header("authorization").unwrap_or_default();
     json!({"line": request.line(), "header": header, "body": request.text(), "region": "eu-central-1"})
@@ -84,7 +84,7 @@ async fn a_secret_that_comes_back_is_hidden() {
         let done = tool
             .call(json!({"who": "me", "password": "hunter2hunter2"}))
             .await;
-        // The upstream did get it.
+        // The upstream received the secret.
         let received = server.last();
         assert_eq!(
             received.header("authorization").unwrap(),
@@ -94,7 +94,7 @@ async fn a_secret_that_comes_back_is_hidden() {
         match &done.result {
             Ok(result) => {
                 assert_hidden(result.as_str());
-                // What is no secret stays.
+                // Values that are not secrets stay.
                 assert!(
                     result.as_str().contains("\"region\":\"eu-central-1\""),
                     "{result}"
@@ -167,7 +167,7 @@ async fn a_secret_that_is_written_in_another_way_is_hidden() {
             r#"{"v":"&#67;ANARYq8Z&#x74;"}"#,
             r#"{"v":"[redacted]"}"#,
         ),
-        // In base64 with line breaks, and twice.
+        // In base64 with line breaks, and encoded twice.
         (
             "CANARYq8Zt",
             r#"{"v":"Q0FO\r\nQVJZ\r\ncThadA=="}"#,
@@ -255,7 +255,8 @@ async fn a_value_is_asked_for_in_every_call() {
     }
     values.set("${KEY}", "a\nb");
     let done = tool.call(json!({})).await;
-    let message = "the configured value of the header `x-key` holds characters that a header cannot";
+    let message =
+        "the configured value of the header `x-key` contains characters that are not allowed in a header";
     assert_eq!(done.error().to_string(), message);
     values.remove("${KEY}");
     let done = tool.call(json!({})).await;

@@ -1,4 +1,4 @@
-//! An HTTP server that says exactly the bytes it is told to.
+//! HTTP server that answers with scripted bytes.
 
 use std::{
     net::SocketAddr,
@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A request as it arrived.
+/// Request as it arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
     pub(crate) head: String,
@@ -39,15 +39,15 @@ impl Received {
     }
 }
 
-/// What the server does about a request.
+/// Reaction of the server to a request.
 pub(crate) enum Answer {
-    /// Says this and waits for the next request.
+    /// Sends this and waits for the next request.
     Keep(Vec<u8>),
-    /// Says this and closes the connection.
+    /// Sends this and closes the connection.
     Close(Vec<u8>),
-    /// Says this and then nothing more.
+    /// Sends this and then stays silent.
     Hang(Vec<u8>),
-    /// Says the first, then the second for ever.
+    /// Sends the first text once, then the second one repeatedly.
     Endless(Vec<u8>, Vec<u8>),
 }
 
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// A server that answers every request with this JSON.
+    /// Starts a server that answers every request with this JSON.
     pub(crate) async fn json(body: &'static str) -> Self {
         Self::start(move |_| Answer::Keep(ok("application/json", body))).await
     }
@@ -128,7 +128,7 @@ async fn serve<S: Fn(&Received) -> Answer>(
             }
             Answer::Hang(bytes) => {
                 let _ = stream.write_all(&bytes).await;
-                // Ends when the client goes away.
+                // Ends when the client disconnects.
                 let _ = stream.read(&mut [0; 1]).await;
                 return;
             }
@@ -167,7 +167,7 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Received> 
     }
 }
 
-/// A complete answer.
+/// Complete response.
 pub(crate) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());

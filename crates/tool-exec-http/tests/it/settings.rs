@@ -96,24 +96,27 @@ fn addresses() {
         ),
         (
             "https://user:pass@a.example",
-            "/url: must not hold a user or password",
+            "/url: must not contain a user or password",
         ),
-        ("https://user@a.example", "/url: must not hold a user or password"),
+        (
+            "https://user@a.example",
+            "/url: must not contain a user or password",
+        ),
         ("https://a.example/#x", "/url: must not have a fragment"),
         ("https:///x", "/url: "),
         (
             "https://a.example/a\r\nb",
-            "/url: must not hold control characters",
+            "/url: must not contain control characters",
         ),
         (
             "https://a.example/../x",
             "/url: must not have `.` or `..` segments",
         ),
-        ("https://a.example:{port}/", "/url: `{port}` must not stand here"),
-        ("https://x:{p}@a.example/", "/url: `{p}` must not stand here"),
-        ("{base}/x", "/url: `{base}` must not stand here"),
-        ("{scheme}://a.example/x", "/url: `{scheme}` must not stand here"),
-        ("${SET}{host}/x", "/url: `{host}` must not stand here"),
+        ("https://a.example:{port}/", "/url: `{port}` is not allowed here"),
+        ("https://x:{p}@a.example/", "/url: `{p}` is not allowed here"),
+        ("{base}/x", "/url: `{base}` is not allowed here"),
+        ("{scheme}://a.example/x", "/url: `{scheme}` is not allowed here"),
+        ("${SET}{host}/x", "/url: `{host}` is not allowed here"),
         (
             "https://a.example/?{name}=1",
             "/url: a query parameter's name must be plain text",
@@ -184,24 +187,24 @@ fn headers() {
     for (config, expected) in [
         (
             json!({"headers": {"a b": "x"}}),
-            "/headers/a b: `a b` is no header name",
+            "/headers/a b: invalid header name `a b`",
         ),
         (
             json!({"headers": {"a/b~": "x"}}),
-            "/headers/a~1b~0: `a/b~` is no header name",
+            "/headers/a~1b~0: invalid header name `a/b~`",
         ),
         (
             json!({"headers": {"a\r\nb": "x"}}),
-            "`a\\r\\nb` is no header name",
+            "invalid header name `a\\r\\nb`",
         ),
         (
             json!({"headers": {"a": "x\r\ny"}}),
-            "/headers/a: holds characters that a header cannot",
+            "/headers/a: contains characters that are not allowed in a header",
         ),
         (json!({"headers": {"a": "${"}}), "/headers/a: `${` without"),
         (
             json!({"headers_from_env": ["X-A=1B"]}),
-            "/headers_from_env/0: `1B` is no usable name",
+            "/headers_from_env/0: invalid name of an environment variable: `1B`",
         ),
         (
             json!({"headers_from_env": ["SET", "Host=SET"]}),
@@ -241,17 +244,17 @@ fn the_rest() {
         ),
         (
             json!({"method": "GET", "request": {"body_mapping": "a"}}),
-            "/request: a `GET` request has no body to be mapped",
+            "/request: a `GET` request has no body to map",
         ),
         (
             json!({"body": {}, "request": {"static_body": {"a": 1}}}),
-            "/request: a body is given already",
+            "/request: a body is already set",
         ),
         (
             json!({"body": {"a": {"b": "${x y}"}}}),
             "/body/a/b: `x y` is no usable name",
         ),
-        (json!({"body": "{\"n\": {n}}"}), "/body: is no JSON: "),
+        (json!({"body": "{\"n\": {n}}"}), "/body: is not JSON: "),
         (
             json!({"query": {"a": {"b": 1}}}),
             "/query/a: must be a text, a number, a boolean or a list of them",
@@ -259,7 +262,7 @@ fn the_rest() {
         (json!({"query": {"a": [null]}}), "/query/a: must be a text"),
         (
             json!({"response_path": "a.b"}),
-            "/response_path: is no JSONPath: ",
+            "/response_path: is not a JSONPath: ",
         ),
         (
             json!({"response_path": "$..*..*"}),

@@ -1,4 +1,4 @@
-//! Tools and calls for tests.
+//! Fixtures: tools and calls.
 
 use std::{
     collections::HashMap,
@@ -17,10 +17,10 @@ use tool_core::{
 };
 use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 
-/// How long a test may hang before it fails.
+/// Timeout of a test that hangs.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// Values by the reference's text, such as `${KEY}`.
+/// Secret store with values by the reference's text, such as `${KEY}`.
 #[derive(Default)]
 pub(crate) struct Values(Mutex<HashMap<String, String>>);
 
@@ -51,7 +51,7 @@ impl Secrets for Values {
         Box::pin(async move { Ok(value.map(Secret::new)) })
     }
 
-    /// Kept as the value of the name.
+    /// Records the value of the name.
     fn learn_written(&self, name: &str, value: &str) {
         self.set(name, value);
     }
@@ -81,7 +81,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// How a call came out.
+/// Result of a call.
 pub(crate) struct Done {
     pub(crate) result: Result<RawJson, ToolError>,
     pub(crate) dispatch: DispatchState,
@@ -104,7 +104,7 @@ impl Done {
     }
 }
 
-/// A prepared tool.
+/// Prepared tool.
 pub(crate) struct Prepared {
     invoke: Arc<dyn DynBackend>,
     descriptor: Descriptor,
@@ -159,7 +159,7 @@ impl Prepared {
     }
 }
 
-/// An executor whose tools may reach loopback.
+/// Returns an executor whose tools may reach loopback.
 pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
     let options = HttpExecutorOptions {
         allow_private_networks: vec!["127.0.0.1".parse().unwrap()],
@@ -201,7 +201,7 @@ pub(crate) fn prepare_by(
     Ok(Prepared { invoke, descriptor })
 }
 
-/// A tool that may reach loopback and has these values.
+/// Returns a tool that may reach loopback and has these values.
 pub(crate) fn prepare_with(config: Value, values: &[(&str, &str)]) -> Prepared {
     let executor = executor(Values::of(values));
     prepare_by(&executor, descriptor(config)).unwrap_or_else(|problems| panic!("{problems:?}"))
@@ -211,7 +211,7 @@ pub(crate) fn prepare(config: Value) -> Prepared {
     prepare_with(config, &[])
 }
 
-/// The problems of settings, as `pointer: message`.
+/// Returns the problems of settings, as `pointer: message`.
 pub(crate) fn problems(config: Value) -> Vec<String> {
     let executor = executor(Values::of(&[("${SET}", "a value")]));
     let Err(problems) = prepare_by(&executor, descriptor(config)) else {

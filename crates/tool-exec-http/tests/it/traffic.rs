@@ -1,4 +1,4 @@
-//! What is told of connections and of requests that run.
+//! Counters of connections and of running requests.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn connections_are_counted_once_however_often_they_are_used() {
     }
     assert_eq!((traffic.n_opened(), traffic.n_failed()), (1, 0));
     assert_eq!(traffic.n_requests(), 3);
-    // Nobody listens there, and nobody else can: the address is taken.
+    // No one listens at this address, and no one else can, since it is bound.
     let silent = TcpSocket::new_v4().unwrap();
     silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = silent.local_addr().unwrap();

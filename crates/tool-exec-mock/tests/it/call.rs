@@ -7,7 +7,7 @@ use crate::{answer, context};
 
 #[tokio::test]
 async fn a_fixed_result_is_given_as_a_plain_value() {
-    // A result that looks like MCP's own shape stays a value: a mock stands for any API.
+    // A result with the shape of an MCP result stays a plain value, since a mock represents any API.
     let result = json!({"content": [{"type": "text", "text": "hi"}]});
     let text = answer(json!({"result": result}), json!({})).await.unwrap();
     assert_eq!(text, result.to_string());
@@ -32,7 +32,7 @@ async fn a_file_is_read_by_the_first_call_and_kept() {
         let tool_core::Outcome::Reply(reply) = mock.invoke_boxed(&mut cx).await.unwrap() else {
             panic!("not a reply");
         };
-        // The bytes of the file as it first was.
+        // The original bytes of the file.
         assert_eq!(
             reply.raw().as_str(),
             r#"{"id": 12345678901234567890123, "rate": 1e2}"#
@@ -122,7 +122,7 @@ async fn a_preview_says_that_nothing_is_sent_and_which_rule_answers() {
         assert!(preview.text.starts_with("nothing is sent: "), "{}", preview.text);
         assert_eq!(cx.dispatch().state(), DispatchState::NotSent);
     }
-    // What the template fails with, the preview fails with.
+    // The preview fails with the error of the template.
     let (mock, cx) = context(json!({"template": "{{ n }}"}), json!({}));
     let error = mock.preview_boxed(&cx).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol);

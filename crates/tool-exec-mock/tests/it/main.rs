@@ -1,4 +1,4 @@
-//! Mock tools as they are written and called.
+//! Settings and calls of mock tools.
 
 mod call;
 mod settings;
@@ -16,7 +16,7 @@ use tool_core::{
 use tool_exec_mock::MockExecutor;
 use tool_testkit::{TestTool, call};
 
-/// A clock that stands still.
+/// Clock that stands still.
 struct Still;
 
 impl Clock for Still {
@@ -29,7 +29,7 @@ impl Clock for Still {
     }
 }
 
-/// What runs the tool in a context: the tests call the mock itself.
+/// Placeholder backend of the context. The tests call the mock itself.
 struct Nothing;
 
 impl Invoke for Nothing {
@@ -53,14 +53,14 @@ fn prepare(config: Value) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
     executor().prepare(&descriptor(config))
 }
 
-/// A call of a mock with these settings, ready to be made.
+/// Returns a mock with these settings, and a call of it.
 fn context(config: Value, arguments: Value) -> (Arc<dyn DynBackend>, CallContext) {
     let mock = prepare(config).expect("the settings are usable");
     let tool = TestTool::new("mock").build(Nothing);
     (mock, call(tool, arguments, Arc::new(Still)))
 }
 
-/// What a mock with these settings answers, as text.
+/// Calls a mock with these settings, and returns its answer as text.
 async fn answer(config: Value, arguments: Value) -> Result<String, ToolError> {
     let (mock, mut cx) = context(config, arguments);
     match mock.invoke_boxed(&mut cx).await? {
@@ -72,7 +72,7 @@ async fn answer(config: Value, arguments: Value) -> Result<String, ToolError> {
     }
 }
 
-/// What a template gives for these arguments.
+/// Renders a template with these arguments.
 async fn render(template: &str, arguments: Value) -> Result<String, ToolError> {
     answer(json!({"template": template}), arguments).await
 }

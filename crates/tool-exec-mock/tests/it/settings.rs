@@ -3,7 +3,7 @@ use tool_core::Executor;
 
 use crate::{executor, prepare};
 
-/// The problems of these settings, each as `pointer: message`.
+/// Returns the problems of these settings, each as `pointer: message`.
 fn problems(config: Value) -> Vec<String> {
     let problems = prepare(config).err().unwrap_or_default();
     problems

@@ -8,18 +8,18 @@ async fn placeholders_are_filled_in() {
     let weather =
         json!({"city": "Oslo", "n": 3, "deep": {"a": {"b": [1, {"c": "x"}]}}, "flag": true, "none": null});
     let cases = [
-        // Outside a string: a value.
+        // Outside a string, a placeholder is a value.
         (r#"{"city": {{ city }}}"#, r#"{"city": "Oslo"}"#),
         (r#"{"deep": {{ deep.a }}}"#, r#"{"deep": {"b":[1,{"c":"x"}]}}"#),
         ("{{ n }}", "3"),
         ("{{ none }}", "null"),
-        // Inside a string: a part of it.
+        // Inside a string, it is a part of the string.
         (
             r#"{"text": "Weather for {{ city }}: {{ n }}, {{ deep.a.b }}"}"#,
             r#"{"text": "Weather for Oslo: 3, [1,{\"c\":\"x\"}]"}"#,
         ),
         (r#""\"{{ city }}\"""#, r#""\"Oslo\"""#),
-        // Go's spelling.
+        // Go's syntax.
         (
             r#"{"city": "{{.city}}", "n": {{.n}}}"#,
             r#"{"city": "Oslo", "n": 3}"#,
@@ -210,7 +210,7 @@ fn what_a_template_may_not_do_is_refused_when_it_is_loaded() {
         ("{{ if .x }}1", "`if` is never closed"),
         ("{{ end }}", "`end` without `if` or `range`"),
         ("{% if x %}1{{ end }}", "`end` without `if` or `range`"),
-        ("{{ if .x }}1{% endif %}", "`endif` closes nothing"),
+        ("{{ if .x }}1{% endif %}", "`endif` closes no open block"),
         ("{{ else }}", "`else` without `if`"),
         ("{{ eq .x }}", "wrong number of operands"),
         ("{{ x", "`{{` without `}}`"),
@@ -227,7 +227,7 @@ fn what_a_template_may_not_do_is_refused_when_it_is_loaded() {
                     problems[0].message
                 );
             }
-            // The engine looks filters up when it runs.
+            // The engine looks up filters at run time.
             Ok(_) => assert!(part.is_empty(), "{template} is not refused"),
         }
     }

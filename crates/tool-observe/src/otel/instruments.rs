@@ -17,40 +17,40 @@ use tool_core::{CallContext, Event, Observe, Outcome, SourceState, Target};
 use super::scope;
 use crate::{
     Metrics, conventions,
-    exposition::{Family, FamilyKind, Page, SampleValue},
-    histogram::{BYTES, Bounds, SECONDS},
+    metrics::{BYTES, BucketBounds, Family, FamilyKind, MetricsPage, SECONDS, SampleValue},
 };
 
-/// Pause between two looks at the global provider.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which the global provider is polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const SCOPE: &str = "toolplane";
 
-/// [`Metrics`] that also reach the meters of the host program, by the API of OpenTelemetry.
+/// Exports [`Metrics`] to the meters of the host program, by the API of OpenTelemetry.
 ///
-/// Counters and gauges are read from the metrics when the host's SDK collects; durations and sizes are recorded as they
-/// happen. An instrument has the name that `/metrics` shows, without its unit: `toolplane.call_duration` in seconds is
-/// `toolplane_call_duration_seconds` there, with the same attributes as labels.
+/// Counters and gauges are read from the metrics when the host's SDK collects; durations and sizes are recorded when they
+/// are observed. An instrument has the name of the metric in `/metrics` without the unit: `toolplane.call_duration` in
+/// seconds is `toolplane_call_duration_seconds` there, with the same attributes as labels.
 ///
 /// # Cardinality
-/// The SDK keeps 2,000 sets of attributes for each instrument by default and counts the rest together. A view of the host
-/// raises that, for programs with more than about 300 tools.
+/// By default the SDK keeps 2,000 attribute sets for each instrument and counts the rest together. Programs with more than
+/// about 300 tools raise that limit with a view.
 pub struct OtelMetrics {
     metrics: Arc<Metrics>,
     provider: Provider,
     instruments: RwLock<Option<Arc<Recorder>>>,
-    /// Number of figures of others that have an instrument.
+    /// Number of registered gauges that have an instrument.
     n_gauges: AtomicUsize,
-    /// When changes are looked for next, in milliseconds of the clock of calls.
-    next_look: AtomicU64,
+    /// Time of the next poll, in milliseconds of the clock of calls.
+    next_poll: AtomicU64,
 }
 
 enum Provider {
     Given,
-    /// The global one, as it was at the last look.
+    /// Global provider as of the last poll.
     Global(Mutex<Option<Arc<dyn MeterProvider + Send + Sync>>>),
 }
 
-/// The instruments of one meter. Counters and gauges are read by callbacks; histograms have no such form and are recorded.
+/// Instruments of one meter. Callbacks read counters and gauges; OpenTelemetry has no observable histograms, so those are
+/// recorded.
 struct Recorder {
     meter: Meter,
     call_seconds: Histogram<f64>,
@@ -62,7 +62,7 @@ struct Recorder {
 }
 
 impl OtelMetrics {
-    /// Creates instruments by the meter that this provider gives.
+    /// Creates instruments from a meter of this provider.
     #[must_use]
     pub fn from_provider(metrics: Arc<Metrics>, provider: &dyn MeterProvider) -> Self {
         let this = Self::new(metrics, Provider::Given);
@@ -70,12 +70,12 @@ impl OtelMetrics {
         this
     }
 
-    /// Creates instruments by the global provider. A provider that the host sets later gets them within a second of the next
-    /// call.
+    /// Creates instruments from the global provider. A provider that the host sets later gets them within a second of the
+    /// next call.
     #[must_use]
     pub fn global(metrics: Arc<Metrics>) -> Self {
         let this = Self::new(metrics, Provider::Global(Mutex::default()));
-        this.look();
+        this.poll();
         this
     }
 
@@ -85,14 +85,14 @@ impl OtelMetrics {
             provider,
             instruments: RwLock::default(),
             n_gauges: AtomicUsize::new(0),
-            next_look: AtomicU64::new(0),
+            next_poll: AtomicU64::new(0),
         }
     }
 
-    /// Makes all instruments by this meter, in the place of those before.
+    /// Creates all instruments from this meter, instead of earlier ones.
     fn instrument(&self, meter: Meter) {
         self.n_gauges.store(self.metrics.n_gauges(), Ordering::Relaxed);
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         self.metrics.read(&mut page);
         for family in page.families() {
             observe(&meter, &family, Arc::downgrade(&self.metrics));
@@ -100,8 +100,8 @@ impl OtelMetrics {
         *self.instruments.write() = Some(Arc::new(Recorder::new(meter)));
     }
 
-    /// Makes instruments of what was added since the last look: a provider, or figures of others.
-    fn look(&self) {
+    /// Creates instruments for what was added since the last poll: a provider, or gauges.
+    fn poll(&self) {
         if let Provider::Global(known) = &self.provider {
             let provider = global::meter_provider();
             let mut known = known.lock();
@@ -114,7 +114,7 @@ impl OtelMetrics {
         let n_gauges = self.metrics.n_gauges();
         let n_known = self.n_gauges.swap(n_gauges, Ordering::Relaxed);
         if let Some(recorder) = self.recorder().filter(|_| n_known < n_gauges) {
-            let mut page = Page::default();
+            let mut page = MetricsPage::default();
             self.metrics.read_gauges(&mut page, n_known);
             for family in page.families() {
                 observe(&recorder.meter, &family, Arc::downgrade(&self.metrics));
@@ -122,15 +122,15 @@ impl OtelMetrics {
         }
     }
 
-    fn look_if_due(&self, cx: &CallContext) {
+    fn poll_if_due(&self, cx: &CallContext) {
         let now = cx.clock.now().since(tool_core::Instant::default());
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let next = now.saturating_add(LOOK_INTERVAL.as_millis() as u64);
-        // Calls may have clocks of their own: a time far ahead is another clock's.
-        let known = self.next_look.load(Ordering::Relaxed);
+        let next = now.saturating_add(POLL_INTERVAL.as_millis() as u64);
+        // Calls may use different clocks: a time far ahead is another clock's.
+        let known = self.next_poll.load(Ordering::Relaxed);
         if known <= now || known > next {
-            self.next_look.store(next, Ordering::Relaxed);
-            self.look();
+            self.next_poll.store(next, Ordering::Relaxed);
+            self.poll();
         }
     }
 
@@ -142,7 +142,7 @@ impl OtelMetrics {
 impl Observe for OtelMetrics {
     fn observe(&self, event: &Event<'_>) {
         if let Event::CallStarted { cx } = event {
-            self.look_if_due(cx);
+            self.poll_if_due(cx);
         }
         self.metrics.observe(event);
         if Recorder::records(event)
@@ -153,13 +153,13 @@ impl Observe for OtelMetrics {
     }
 }
 
-/// Makes the observable instrument of a counter or a gauge.
+/// Creates the observable instrument of a counter or a gauge.
 fn observe(meter: &Meter, family: &Family, metrics: Weak<Metrics>) {
     let (name, unit) = instrument(&family.name);
     let source = family.name.clone();
-    let samples = move |tell: &mut dyn FnMut(f64, &[KeyValue])| {
+    let samples = move |observe: &mut dyn FnMut(f64, &[KeyValue])| {
         let Some(metrics) = metrics.upgrade() else { return };
-        let mut page = Page::only(&source);
+        let mut page = MetricsPage::only(&source);
         metrics.read(&mut page);
         for family in page.families().iter().filter(|family| family.name == source) {
             for sample in &family.samples {
@@ -168,7 +168,7 @@ fn observe(meter: &Meter, family: &Family, metrics: Weak<Metrics>) {
                     .map(|(label, value)| KeyValue::new(label.clone(), value.clone()))
                     .collect();
                 if let SampleValue::Number(value) = sample.value {
-                    tell(value, &attributes);
+                    observe(value, &attributes);
                 }
             }
         }
@@ -199,7 +199,7 @@ fn observe(meter: &Meter, family: &Family, metrics: Weak<Metrics>) {
     }
 }
 
-/// Returns the name of the instrument that Prometheus shows under this name, and its unit.
+/// Returns the name and unit of the instrument for a metric of Prometheus.
 fn instrument(family: &str) -> (String, &'static str) {
     let name = family.strip_suffix("_total").unwrap_or(family);
     let (name, unit) = if let Some(name) = name.strip_suffix("_seconds") {
@@ -214,9 +214,9 @@ fn instrument(family: &str) -> (String, &'static str) {
 
 impl Recorder {
     fn new(meter: Meter) -> Self {
-        let bounds = |bounds: &Bounds| {
+        let bounds = |bounds: &BucketBounds| {
             bounds
-                .of
+                .upper
                 .iter()
                 .map(|bound| *bound as f64 / bounds.scale)
                 .collect()
@@ -248,7 +248,7 @@ impl Recorder {
         }
     }
 
-    /// Whether an event says how long or how large something was.
+    /// Returns `true` if the event has a duration or a size.
     fn records(event: &Event<'_>) -> bool {
         matches!(
             event,
@@ -287,7 +287,7 @@ impl Recorder {
     }
 }
 
-/// Returns the attribute that says of which tool a figure is; for what is no tool, the method.
+/// Returns the attribute `tool`. Its value is the tool's name, or the method if the target is not a tool.
 fn tool(target: &Target) -> KeyValue {
     match target {
         Target::Tool(tool) => KeyValue::new("tool", tool.name().clone()),

@@ -7,10 +7,10 @@ use crate::conventions::{CONVENTIONS, SEMANTIC_CONVENTIONS};
 mod instruments;
 mod spans;
 
-pub(crate) use self::spans::{ApiSpan, ApiTracer, End};
+pub(crate) use self::spans::{ApiSpan, ApiTracer, SpanEnd};
 pub use self::{instruments::OtelMetrics, spans::trace_id_of_call};
 
-/// Returns the scope of all spans and metrics.
+/// Returns the instrumentation scope of all spans and metrics.
 fn scope() -> InstrumentationScope {
     InstrumentationScope::builder("toolplane")
         .with_version(env!("CARGO_PKG_VERSION"))

@@ -22,47 +22,46 @@ use tool_core::{CallContext, Outcome, ToolError, TraceContext};
 
 use super::scope;
 use crate::{
-    AttributeValue, SpanKind, conventions,
-    described::{Details, Form},
-    journal::SpanEvent,
+    AttributeValue, SpanEvent, SpanKind, conventions,
+    spans::{SpanFields, SpanTemplate},
 };
 
-/// Pause between two looks at the global provider while it records nothing.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which the global provider is polled while it records nothing.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of attributes that nearly no span exceeds.
 const N_ATTRIBUTES: usize = 8;
 
 thread_local! {
-    /// The correlation id of the call whose span this thread begins.
+    /// Correlation id of the call whose span this thread begins.
     static CALL: Cell<Option<u128>> = const { Cell::new(None) };
 }
 
-/// Returns the correlation id of the call whose span this thread begins, if it begins one.
+/// Returns the correlation id of the call whose span this thread begins, or `None` if it begins no span.
 ///
-/// It is for id generators of a host's SDK: with it as the id of new traces, a trace that begins with a call is found by the
-/// id that logs have.
+/// For id generators of a host's SDK: if a new trace has this id, a trace that begins with a call can be found by the id in
+/// the logs.
 #[must_use]
 pub fn trace_id_of_call() -> Option<u128> {
     CALL.get()
 }
 
-/// A tracer of the host program, by the API of OpenTelemetry.
+/// Tracer of the host program, by the API of OpenTelemetry.
 #[derive(Clone)]
-pub(crate) struct ApiTracer(Arc<Source>);
+pub(crate) struct ApiTracer(Arc<Provider>);
 
-enum Source {
-    /// The tracer of a provider that the host passed.
+enum Provider {
+    /// Tracer of a provider that the host passed.
     Given(BoxedTracer),
-    /// The tracer of the global provider, which the host may set at any time.
+    /// Tracer of the global provider, which the host may set at any time.
     Global(GlobalTracer),
 }
 
-/// The tracer of the global provider, fetched again while there is no provider that makes spans.
+/// Tracer of the global provider, fetched again while no provider makes spans.
 struct GlobalTracer {
     tracer: RwLock<Option<Arc<BoxedTracer>>>,
-    /// When the provider is looked at next, in milliseconds of the clock of calls.
-    next_look: AtomicU64,
+    /// Time of the next poll, in milliseconds of the clock of calls.
+    next_poll: AtomicU64,
 }
 
 /// A span that has begun, and the context in which it is active.
@@ -72,14 +71,14 @@ pub(crate) struct ApiSpan {
     start: SystemTime,
 }
 
-/// The end of a span: all that is known of it then.
-pub(crate) struct End<'a> {
+/// Everything known at the end of a span.
+pub(crate) struct SpanEnd<'a> {
     pub(crate) cx: &'a CallContext,
     pub(crate) kind: SpanKind,
     pub(crate) elapsed: Duration,
     pub(crate) result: Option<&'a Result<Outcome, ToolError>>,
     pub(crate) events: Vec<SpanEvent>,
-    /// Number of events that were not kept.
+    /// Number of dropped events.
     pub(crate) n_more_events: u32,
 }
 
@@ -91,22 +90,22 @@ impl ApiTracer {
         <P::Tracer as opentelemetry::trace::Tracer>::Span: Send + Sync + 'static,
     {
         let tracer = BoxedTracer::new(Box::new(provider.tracer_with_scope(scope())));
-        Self(Arc::new(Source::Given(tracer)))
+        Self(Arc::new(Provider::Given(tracer)))
     }
 
     pub(crate) fn global() -> Self {
-        Self(Arc::new(Source::Global(GlobalTracer {
+        Self(Arc::new(Provider::Global(GlobalTracer {
             tracer: RwLock::new(None),
-            next_look: AtomicU64::new(0),
+            next_poll: AtomicU64::new(0),
         })))
     }
 
-    /// Begins a span below the call's trace context, or below the host's active span where the call has none. Returns
-    /// `None` if no provider makes spans.
+    /// Begins a child span of the call's trace context, or of the host's active span if the call has no trace context.
+    /// Returns `None` if no provider makes spans.
     pub(crate) fn begin(&self, cx: &CallContext, kind: SpanKind) -> Option<ApiSpan> {
         match &*self.0 {
-            Source::Given(tracer) => begin(tracer, cx, kind),
-            Source::Global(global) => global.begin(cx, kind),
+            Provider::Given(tracer) => begin(tracer, cx, kind),
+            Provider::Global(global) => global.begin(cx, kind),
         }
     }
 }
@@ -119,27 +118,27 @@ impl GlobalTracer {
         }
         let now = cx.clock.now().since(tool_core::Instant::default());
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        if now < self.next_look.load(Ordering::Relaxed) {
+        if now < self.next_poll.load(Ordering::Relaxed) {
             return None;
         }
-        let next = now.saturating_add(LOOK_INTERVAL.as_millis() as u64);
-        self.next_look.store(next, Ordering::Relaxed);
+        let next = now.saturating_add(POLL_INTERVAL.as_millis() as u64);
+        self.next_poll.store(next, Ordering::Relaxed);
         let tracer = global::tracer_with_scope(scope());
-        let begun = begin(&tracer, cx, kind)?;
+        let span = begin(&tracer, cx, kind)?;
         *self.tracer.write() = Some(Arc::new(tracer));
-        Some(begun)
+        Some(span)
     }
 }
 
 fn begin(tracer: &BoxedTracer, cx: &CallContext, kind: SpanKind) -> Option<ApiSpan> {
     let start = cx.clock.wall();
-    let form = Form::of(cx, kind, None);
+    let template = SpanTemplate::new(cx, kind, None);
     let parent = parent(cx.trace.as_ref());
     let builder = SpanBuilder {
-        name: Cow::Owned(form.name().concat()),
-        span_kind: Some(otel_kind(&form)),
+        name: Cow::Owned(template.name().concat()),
+        span_kind: Some(otel_kind(&template)),
         start_time: Some(start),
-        // Room for those at the end.
+        // Capacity for the attributes that are set at the end.
         attributes: Some(Vec::with_capacity(N_ATTRIBUTES)),
         ..SpanBuilder::default()
     };
@@ -147,7 +146,7 @@ fn begin(tracer: &BoxedTracer, cx: &CallContext, kind: SpanKind) -> Option<ApiSp
     let span = tracer.build_with_context(builder, &parent);
     CALL.set(None);
     let context = parent.with_span(span);
-    // The no-op tracer gives an invalid context, or the parent's own.
+    // The no-op tracer returns an invalid context, or the parent's own.
     let is_new = {
         let span = context.span();
         let own = span.span_context();
@@ -156,8 +155,8 @@ fn begin(tracer: &BoxedTracer, cx: &CallContext, kind: SpanKind) -> Option<ApiSp
     is_new.then_some(ApiSpan { context, start })
 }
 
-/// Returns the context of the span that the next one belongs to: the active one if the call's trace context is its own or
-/// there is none, else the call's trace context as a remote parent.
+/// Returns the context of the parent span: the active span if the call has no trace context or if it is the active
+/// span's, else the call's trace context as a remote parent.
 fn parent(trace: Option<&TraceContext>) -> Context {
     let active = Context::current();
     let Some(trace) = trace else { return active };
@@ -183,10 +182,10 @@ fn parent(trace: Option<&TraceContext>) -> Context {
     ))
 }
 
-fn otel_kind(form: &Form) -> OtelKind {
-    match form.kind {
-        SpanKind::Attempt if form.protocol.is_some() => OtelKind::Client,
-        SpanKind::Call if form.has_client => OtelKind::Server,
+fn otel_kind(template: &SpanTemplate) -> OtelKind {
+    match template.kind {
+        SpanKind::Attempt if template.protocol.is_some() => OtelKind::Client,
+        SpanKind::Call if template.has_client => OtelKind::Server,
         SpanKind::Attempt | SpanKind::Call => OtelKind::Internal,
     }
 }
@@ -201,7 +200,7 @@ impl ApiSpan {
         self.context.span().is_recording()
     }
 
-    /// Returns the span's ids as they are sent to tools.
+    /// Returns the span's ids in the form that is sent to tools.
     pub(crate) fn trace(&self) -> TraceContext {
         let span = self.context.span();
         let context = span.span_context();
@@ -214,18 +213,18 @@ impl ApiSpan {
         }
     }
 
-    /// Ends the span. Its attributes are set only if somebody records them.
-    pub(crate) fn end(&self, end: &End<'_>) {
+    /// Ends the span. Sets its attributes only if the span is recorded.
+    pub(crate) fn end(&self, end: &SpanEnd<'_>) {
         let span = self.context.span();
         let at = self.start.checked_add(end.elapsed).unwrap_or(self.start);
         if span.is_recording() {
-            let form = Form::of(end.cx, end.kind, end.result);
-            let details = Details::of(end.cx, end.kind, end.result);
-            let mut add = |key, value: AttributeValue<'_>| span.set_attribute(key_value(key, value));
-            form.attributes(&mut add);
-            details.attributes(end.kind, &mut add);
+            let template = SpanTemplate::new(end.cx, end.kind, end.result);
+            let fields = SpanFields::new(end.cx, end.kind, end.result);
+            let mut set = |key, value: AttributeValue<'_>| span.set_attribute(key_value(key, value));
+            template.for_each_attribute(&mut set);
+            fields.for_each_attribute(end.kind, &mut set);
             if end.n_more_events > 0 {
-                add(
+                set(
                     conventions::MORE_EVENTS,
                     AttributeValue::Number(end.n_more_events.into()),
                 );
@@ -235,7 +234,7 @@ impl ApiSpan {
                 let at = self.start.checked_add(event.after).unwrap_or(self.start);
                 span.add_event_with_timestamp(event.name, at, attributes.collect());
             }
-            if let Some(reason) = details.failure(&form) {
+            if let Some(reason) = fields.failure(&template) {
                 span.set_status(Status::error(reason.to_owned()));
             }
         }
@@ -255,10 +254,10 @@ fn key_value(key: &'static str, value: AttributeValue<'_>) -> KeyValue {
 
 impl fmt::Debug for ApiTracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = match &*self.0 {
-            Source::Given(_) => "given",
-            Source::Global(_) => "global",
+        let provider = match &*self.0 {
+            Provider::Given(_) => "given",
+            Provider::Global(_) => "global",
         };
-        f.debug_tuple("ApiTracer").field(&source).finish()
+        f.debug_tuple("ApiTracer").field(&provider).finish()
     }
 }

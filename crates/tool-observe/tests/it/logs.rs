@@ -1,4 +1,4 @@
-//! What is logged of calls, as JSON.
+//! Log lines of calls, as JSON.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use tool_core::{
 };
 use tool_observe::{AlertLog, BreakerLog, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 use tracing::{Level, instrument::WithSubscriber};
 
 #[derive(Clone, Default)]
@@ -30,7 +30,7 @@ impl io::Write for Buffer {
     }
 }
 
-/// What a call of these arguments logs at a level.
+/// Runs a call with these arguments and returns its log lines at a level.
 async fn logged(level: Level, arguments: Value, step: ScriptStep) -> Vec<Value> {
     let buffer = Buffer::default();
     let to = buffer.clone();
@@ -112,12 +112,7 @@ async fn at_info_start_and_end_are_logged_without_arguments() {
 #[tokio::test(start_paused = true)]
 async fn at_debug_arguments_are_logged_without_secrets() {
     let arguments = json!({"city": "Oslo", "auth": {"apiKey": "hunter2"}, "list": [{"password": "hunter2"}]});
-    let lines = logged(
-        Level::DEBUG,
-        arguments,
-        ScriptStep::Value(json!({"token": "hunter2"})),
-    )
-    .await;
+    let lines = logged(Level::DEBUG, arguments, ScriptStep::Value(json!({"token": "hunter2"}))).await;
     assert_eq!(
         lines[0]["input"],
         r#"{"city":"Oslo","auth":"[hidden]","list":[{"password":"[hidden]"}]}"#
@@ -199,11 +194,11 @@ fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
     let message = |line: usize| lines[line]["message"].as_str().unwrap_or_default().to_owned();
     assert_eq!(
         message(0),
-        "the tool `t` is held back for 2.0s: 5 failures in a row"
+        "the breaker of the tool `t` is open for 2.0s: 5 failures in a row"
     );
     assert_eq!(
         message(1),
-        "the upstream `files` is held back for 2.0s: 5 failures in a row"
+        "the breaker of the upstream `files` is open for 2.0s: 5 failures in a row"
     );
     assert_eq!(
         message(2),

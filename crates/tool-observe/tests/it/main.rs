@@ -1,7 +1,8 @@
-//! What observers are told, also of calls that nobody waits for.
+//! Events that observers receive, also for cancelled calls.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
+mod arguments;
 mod health;
 mod logs;
 mod metrics;
@@ -9,7 +10,7 @@ mod metrics;
 mod otel;
 #[cfg(feature = "otel")]
 mod otel_metrics;
-mod sanitize_arguments;
+
 mod spans;
 mod webhook;
 
@@ -23,13 +24,13 @@ use tokio::time::{sleep, timeout};
 use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, Observers, ToolError};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
-/// Writes events down in words.
+/// Observer that records a line of text for each event.
 #[derive(Default)]
-struct Notebook(Mutex<Vec<String>>);
+struct EventRecorder(Mutex<Vec<String>>);
 
-impl Observe for Notebook {
+impl Observe for EventRecorder {
     fn observe(&self, event: &Event<'_>) {
         let line = match event {
             Event::CallStarted { cx } => format!("{} started", cx.tool().name()),
@@ -59,9 +60,9 @@ fn ending(result: Option<&Result<tool_core::Outcome, ToolError>>) -> String {
     }
 }
 
-fn watched(script: &ScriptedExecutor) -> (impl Invoke, Arc<Notebook>, CallContext) {
-    let notebook = Arc::new(Notebook::default());
-    let observers: Observers = [notebook.clone() as Arc<dyn Observe>].into_iter().collect();
+fn watched(script: &ScriptedExecutor) -> (impl Invoke, Arc<EventRecorder>, CallContext) {
+    let recorder = Arc::new(EventRecorder::default());
+    let observers: Observers = [recorder.clone() as Arc<dyn Observe>].into_iter().collect();
     let stack = Layers::outermost(WatchLayer::new(observers.clone()))
         .then(WatchAttemptLayer::new(observers))
         .around(script.clone());
@@ -70,16 +71,16 @@ fn watched(script: &ScriptedExecutor) -> (impl Invoke, Arc<Notebook>, CallContex
         json!({}),
         Arc::new(TokioClock::new()),
     );
-    (stack, notebook, cx)
+    (stack, recorder, cx)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_told_from_start_to_end() {
     let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_secs(2), json!(1))]);
-    let (stack, notebook, mut cx) = watched(&script);
+    let (stack, recorder, mut cx) = watched(&script);
     stack.invoke(&mut cx).await.unwrap();
     assert_eq!(
-        *notebook.0.lock().unwrap(),
+        *recorder.0.lock().unwrap(),
         [
             "echo started",
             "attempt 1 ok after 2s",
@@ -91,10 +92,10 @@ async fn a_call_is_told_from_start_to_end() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_told_with_its_kind() {
     let script = ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
-    let (stack, notebook, mut cx) = watched(&script);
+    let (stack, recorder, mut cx) = watched(&script);
     stack.invoke(&mut cx).await.unwrap_err();
     assert_eq!(
-        *notebook.0.lock().unwrap(),
+        *recorder.0.lock().unwrap(),
         [
             "echo started",
             "attempt 1 unavailable after 0ns",
@@ -106,12 +107,12 @@ async fn a_failure_is_told_with_its_kind() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_told_as_well() {
     let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
-    let (stack, notebook, mut cx) = watched(&script);
+    let (stack, recorder, mut cx) = watched(&script);
     timeout(Duration::from_secs(3), stack.invoke(&mut cx))
         .await
         .unwrap_err();
     assert_eq!(
-        *notebook.0.lock().unwrap(),
+        *recorder.0.lock().unwrap(),
         [
             "echo started",
             "attempt 1 dropped after 3s",
@@ -119,5 +120,5 @@ async fn a_dropped_call_is_told_as_well() {
         ]
     );
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(notebook.0.lock().unwrap().len(), 3, "nothing is told twice");
+    assert_eq!(recorder.0.lock().unwrap().len(), 3, "nothing is told twice");
 }

@@ -1,4 +1,4 @@
-//! What is counted, and under which names.
+//! Metrics and their names.
 
 use std::{
     sync::Arc,
@@ -12,9 +12,9 @@ use tool_core::{
 };
 use tool_observe::{Gauge, Metrics, SEMANTIC_CONVENTIONS, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
-/// Makes a call that is counted.
+/// Makes a call that `metrics` counts.
 async fn run(metrics: &Arc<Metrics>, name: &str, step: ScriptStep) {
     let observers: Observers = [metrics.clone() as Arc<dyn Observe>].into_iter().collect();
     let script = ScriptedExecutor::new([step]);
@@ -37,12 +37,7 @@ fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn calls_and_attempts_are_counted_by_tool_and_outcome() {
     let metrics = Arc::new(Metrics::new());
-    run(
-        &metrics,
-        "a",
-        ScriptStep::After(Duration::from_millis(15), json!({})),
-    )
-    .await;
+    run(&metrics, "a", ScriptStep::After(Duration::from_millis(15), json!({}))).await;
     run(
         &metrics,
         "a",
@@ -176,7 +171,7 @@ async fn what_layers_tell_is_counted() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
     }
-    // A tool of the same name after a reload that gave it a state of its own: that one's breaker is closed.
+    // After a reload that created a new state for the tool, the breaker of the tool is closed.
     let breaker = || lines(&metrics, "toolplane_breaker_state{");
     metrics.observe(&Event::CallStarted { cx });
     assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 2"#]);
@@ -186,7 +181,7 @@ async fn what_layers_tell_is_counted() {
     assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 0"#]);
 }
 
-/// A tool or server that a reload removed has no breaker any more, open or not; what was counted stays.
+/// The state of a breaker disappears when a reload removes its tool or server; its counters stay.
 #[test]
 fn the_state_of_a_breaker_goes_with_what_it_is_of() {
     let metrics = Metrics::new();
@@ -215,33 +210,33 @@ fn the_state_of_a_breaker_goes_with_what_it_is_of() {
 #[test]
 fn an_alert_fires_until_it_is_over() {
     let metrics = Metrics::new();
-    let tell = |kind, phase, subject: AlertSubject| {
+    let observe = |kind, phase, subject: AlertSubject| {
         let alert = &Alert::new(kind, phase, subject, "it fails", SystemTime::UNIX_EPOCH);
         metrics.observe(&Event::Alert { alert });
     };
-    let told = || {
+    let counted = || {
         [
             lines(&metrics, "toolplane_alerts_total"),
             lines(&metrics, "toolplane_alert_firing"),
         ]
     };
     let files = AlertSubject::Upstream("files".into());
-    // Nothing of an end without a beginning, as after a start.
-    tell(AlertKind::Latency, AlertPhase::Resolved, files.clone());
+    // An alert that resolves without having fired, as after a restart, does not count below zero.
+    observe(AlertKind::Latency, AlertPhase::Resolved, files.clone());
     let over = r#"toolplane_alerts_total{kind="latency",phase="resolved"} 1"#;
-    assert_eq!(told(), [vec![over], vec![]]);
+    assert_eq!(counted(), [vec![over], vec![]]);
 
-    tell(AlertKind::SuccessRate, AlertPhase::Firing, files.clone());
-    // A failure has no end, so it does not begin either.
+    observe(AlertKind::SuccessRate, AlertPhase::Firing, files.clone());
+    // The failure of a call never resolves, so it is not counted as firing.
     let search = AlertSubject::Tool("search".into());
-    tell(AlertKind::Failure, AlertPhase::Firing, search.clone());
-    tell(AlertKind::HealthCheck, AlertPhase::Firing, search);
+    observe(AlertKind::Failure, AlertPhase::Firing, search.clone());
+    observe(AlertKind::HealthCheck, AlertPhase::Firing, search);
     let fired = r#"toolplane_alerts_total{kind="success_rate",phase="firing"} 1"#;
     let failed = r#"toolplane_alerts_total{kind="failure",phase="firing"} 1"#;
     let unhealthy = r#"toolplane_alerts_total{kind="health_check",phase="firing"} 1"#;
     let unhealthy_now = r#"toolplane_alert_firing{kind="health_check",tool="search"} 1"#;
     assert_eq!(
-        told(),
+        counted(),
         [
             vec![fired, over, unhealthy, failed],
             vec![
@@ -251,10 +246,10 @@ fn an_alert_fires_until_it_is_over() {
         ]
     );
 
-    tell(AlertKind::SuccessRate, AlertPhase::Resolved, files);
+    observe(AlertKind::SuccessRate, AlertPhase::Resolved, files);
     let resolved = r#"toolplane_alerts_total{kind="success_rate",phase="resolved"} 1"#;
     assert_eq!(
-        told(),
+        counted(),
         [
             vec![fired, resolved, over, unhealthy, failed],
             vec![
@@ -321,7 +316,7 @@ fn figures_of_others_are_read_when_somebody_looks() {
     assert!(text.ends_with(expected), "{text}");
 }
 
-/// The page in the documentation promises these names.
+/// The documentation lists each metric.
 #[test]
 fn every_metric_is_documented() {
     let page = include_str!("../../../../docs/src/how-to/observe.md");

@@ -1,4 +1,4 @@
-//! Spans by the SDK of the host program.
+//! Spans through the OpenTelemetry SDK of the host program.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use tool_core::{
 };
 use tool_observe::{Tracer, WatchAttemptLayer, WatchLayer, trace_id_of_call};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -26,7 +26,7 @@ struct Host {
     provider: SdkTracerProvider,
 }
 
-/// A tool whose code makes a span of its own and keeps the trace context that it was called in.
+/// Tool that makes a span of its own and sets the received trace context as its attribute.
 struct Instrumented<'a> {
     script: &'a ScriptedExecutor,
     host: &'a Host,
@@ -56,8 +56,8 @@ impl Host {
 
     async fn run(&self, script: &ScriptedExecutor, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let tracer = Tracer::from_provider(&self.provider);
-        let stack = Layers::outermost(WatchLayer::default().tracer(Some(tracer.clone())))
-            .then(WatchAttemptLayer::default().tracer(Some(tracer)))
+        let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(tracer.clone())))
+            .then(WatchAttemptLayer::default().with_tracer(Some(tracer)))
             .around(Instrumented { script, host: self });
         stack.invoke(cx).await
     }
@@ -144,33 +144,33 @@ async fn what_the_host_does_not_sample_is_not_exported_and_the_tool_hears_so() {
     let mut cx = context(&script);
     let seen = Arc::new(std::sync::Mutex::new(None));
     let tracer = Tracer::from_provider(&host.provider);
-    struct Look(Arc<std::sync::Mutex<Option<TraceContext>>>, ScriptedExecutor);
-    impl Invoke for Look {
+    struct TraceRecorder(Arc<std::sync::Mutex<Option<TraceContext>>>, ScriptedExecutor);
+    impl Invoke for TraceRecorder {
         async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
             *self.0.lock().unwrap() = cx.trace.clone();
             self.1.invoke(cx).await
         }
     }
-    let stack = Layers::outermost(WatchLayer::default().tracer(Some(tracer.clone())))
-        .then(WatchAttemptLayer::default().tracer(Some(tracer)))
-        .around(Look(seen.clone(), script));
+    let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(tracer.clone())))
+        .then(WatchAttemptLayer::default().with_tracer(Some(tracer)))
+        .around(TraceRecorder(seen.clone(), script));
     stack.invoke(&mut cx).await.unwrap();
     assert!(host.exporter.get_finished_spans().unwrap().is_empty());
     let seen = seen.lock().unwrap().take().unwrap();
     assert!(!seen.is_sampled());
 }
 
-/// A tool or a task that is run by this protocol, or in this process.
+/// Backend that speaks this protocol, or runs in this process, and fails.
 #[derive(Clone, Copy)]
-struct Spoken(Option<&'static str>);
+struct FailingBackend(Option<&'static str>);
 
-impl Invoke for Spoken {
+impl Invoke for FailingBackend {
     async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
         Err(ToolError::new(ErrorKind::Unavailable, "x".repeat(1000)))
     }
 }
 
-impl Backend for Spoken {
+impl Backend for FailingBackend {
     fn protocol(&self) -> Option<&'static str> {
         self.0
     }
@@ -183,38 +183,39 @@ async fn an_attempt_is_a_clients_only_where_something_leaves_the_process() {
         (Some("mcp"), SpanKind::Client),
         (None, SpanKind::Internal),
     ] {
-        let spoken = Spoken(protocol);
-        // The tool is another's by now: it is the task that is asked about.
+        let backend = FailingBackend(protocol);
+        // The tool has another backend by now; the backend of the task counts.
         let followed = |tool| Target::Task {
             tool,
             task: Task {
                 id: "t1".into(),
-                runner: Arc::new(spoken),
+                runner: Arc::new(backend),
             },
             request: TaskRequest::Get,
         };
         let others = if protocol.is_some() { None } else { Some("mcp") };
-        let [own, other] = [spoken, Spoken(others)].map(|runs| TestTool::new("echo").build_on(runs));
+        let [own, other] = [backend, FailingBackend(others)].map(|runs| TestTool::new("echo").build_on(runs));
         for target in [Target::Tool(own), followed(other)] {
             let host = Host::new(Sampler::AlwaysOn);
             let tracer = Tracer::from_provider(&host.provider);
             let tool = target.tool().clone();
             let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
             cx.target = target;
-            let stack = Layers::outermost(WatchAttemptLayer::default().tracer(Some(tracer))).around(spoken);
+            let stack =
+                Layers::outermost(WatchAttemptLayer::default().with_tracer(Some(tracer))).around(backend);
             stack.invoke(&mut cx).await.unwrap_err();
             let spans = host.exporter.get_finished_spans().unwrap();
             assert_eq!(spans[0].span_kind, expected, "{protocol:?}");
-            // Not more of an error than this.
+            // The error is cut to 256 characters.
             assert_eq!(spans[0].status, Status::error("x".repeat(256)));
         }
     }
 }
 
-/// Tells of 33 pauses before it fails.
-struct Pausing;
+/// Emits 33 retry events, then fails.
+struct RetryEvents;
 
-impl Invoke for Pausing {
+impl Invoke for RetryEvents {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let error = ToolError::new(ErrorKind::Unavailable, "nobody answers");
         for _ in 0..33 {
@@ -230,7 +231,7 @@ impl Invoke for Pausing {
 async fn the_events_of_a_call_are_in_its_span_up_to_a_number() {
     let host = Host::new(Sampler::AlwaysOn);
     let tracer = Tracer::from_provider(&host.provider);
-    let stack = Layers::outermost(WatchLayer::default().tracer(Some(tracer))).around(Pausing);
+    let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(tracer))).around(RetryEvents);
     let mut cx = context(&ScriptedExecutor::new([]));
     cx.origin.client = Some(ClientKey::Principal("p".into()));
     stack.invoke(&mut cx).await.unwrap_err();
@@ -249,7 +250,7 @@ async fn the_events_of_a_call_are_in_its_span_up_to_a_number() {
     }
 }
 
-/// Ids of traces that are those of calls.
+/// Id generator whose trace ids are the correlation ids of calls.
 #[derive(Debug, Default)]
 struct CallIds(RandomIdGenerator);
 

@@ -1,4 +1,4 @@
-//! Which spans calls and attempts become, and which trace goes on to the tool.
+//! Spans of calls and attempts, and the trace context that the tool receives.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,13 +15,13 @@ use tool_observe::{
     AttributeValue, EndedSpan, Sampler, SpanEvent, SpanProcessor, Tracer, WatchAttemptLayer, WatchLayer,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
+use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// Keeps what spans say.
+/// Processor that records ended spans.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Span>>);
+struct SpanRecorder(Mutex<Vec<Span>>);
 
 #[derive(Debug, Clone)]
 struct Span {
@@ -50,10 +50,10 @@ fn event(event: &SpanEvent) -> String {
     line
 }
 
-impl SpanProcessor for Kept {
+impl SpanProcessor for SpanRecorder {
     fn on_end(&self, span: EndedSpan) {
         let mut attributes = Vec::new();
-        span.attributes(|key, value| {
+        span.for_each_attribute(|key, value| {
             attributes.push((key, text(value)));
         });
         self.0.lock().unwrap().push(Span {
@@ -69,10 +69,10 @@ impl SpanProcessor for Kept {
     }
 }
 
-/// A tool that tells which trace it is called in.
-struct Telling(ScriptedExecutor);
+/// Tool that returns the trace context it receives.
+struct TraceEcho(ScriptedExecutor);
 
-impl Invoke for Telling {
+impl Invoke for TraceEcho {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.0.invoke(cx).await?;
         let trace = cx.trace.as_ref().map(ToString::to_string);
@@ -81,17 +81,17 @@ impl Invoke for Telling {
 }
 
 struct Fixture {
-    kept: Arc<Kept>,
+    recorder: Arc<SpanRecorder>,
     tracer: Tracer,
     script: ScriptedExecutor,
 }
 
 impl Fixture {
     fn new(sampler: Sampler, steps: impl IntoIterator<Item = ScriptStep>) -> Self {
-        let kept = Arc::new(Kept::default());
+        let recorder = Arc::new(SpanRecorder::default());
         Self {
-            tracer: Tracer::new(sampler, kept.clone()),
-            kept,
+            tracer: Tracer::new(sampler, recorder.clone()),
+            recorder,
             script: ScriptedExecutor::new(steps),
         }
     }
@@ -105,18 +105,18 @@ impl Fixture {
     }
 
     async fn run(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let stack = Layers::outermost(WatchLayer::default().tracer(Some(self.tracer.clone())))
-            .then(WatchAttemptLayer::default().tracer(Some(self.tracer.clone())))
-            .around(Telling(self.script.clone()));
+        let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(self.tracer.clone())))
+            .then(WatchAttemptLayer::default().with_tracer(Some(self.tracer.clone())))
+            .around(TraceEcho(self.script.clone()));
         stack.invoke(cx).await
     }
 
     fn spans(&self) -> Vec<Span> {
-        self.kept.0.lock().unwrap().clone()
+        self.recorder.0.lock().unwrap().clone()
     }
 }
 
-fn told(outcome: &Outcome) -> Option<TraceContext> {
+fn received_trace(outcome: &Outcome) -> Option<TraceContext> {
     let Outcome::Reply(reply) = outcome else {
         panic!("{outcome:?}")
     };
@@ -125,10 +125,7 @@ fn told(outcome: &Outcome) -> Option<TraceContext> {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
-    let fixture = Fixture::new(
-        Sampler::DEFAULT,
-        [ScriptStep::After(Duration::from_secs(2), json!({}))],
-    );
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::After(Duration::from_secs(2), json!({}))]);
     let mut cx = fixture.call(Some(PARENT));
     let outcome = fixture.run(&mut cx).await.unwrap();
     let [attempt, call] = &fixture.spans()[..] else {
@@ -154,8 +151,8 @@ async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
         (call.elapsed, attempt.elapsed),
         (Duration::from_secs(2), Duration::from_secs(2))
     );
-    // What the tool sends belongs to the attempt.
-    let seen = told(&outcome).unwrap();
+    // Requests of the tool are children of the attempt's span.
+    let seen = received_trace(&outcome).unwrap();
     assert_eq!((seen.span_id, seen.is_sampled()), (ids[1].1, true));
     assert_eq!(cx.trace.unwrap().to_string(), PARENT, "the caller's is back");
 }
@@ -204,7 +201,7 @@ async fn spans_say_what_was_called_and_how_it_ended() {
             .iter()
             .all(|span| span.failure.as_deref() == Some("nobody answers"))
     );
-    // A trace that begins here is known by the call's correlation id.
+    // A trace that begins here has the call's correlation id as its trace id.
     assert_eq!(
         spans[1].context.trace_id,
         0x1234_5678_9abc_def0_0fed_cba9_8765_4321
@@ -225,7 +222,7 @@ async fn a_failed_span_says_addresses_and_no_credentials() {
     }
 }
 
-/// A tool that is run by a server.
+/// Backend that speaks MCP.
 struct Served;
 
 impl Invoke for Served {
@@ -273,7 +270,7 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
     let unsampled = PARENT.replace("-01", "-00");
     let never = Sampler {
         ratio: 0.0,
-        follows_caller: false,
+        is_parent_based: false,
     };
     for (sampler, parent) in [
         (Sampler::DEFAULT, Some(&*unsampled)),
@@ -283,11 +280,11 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
         let fixture = Fixture::new(sampler, [ScriptStep::Echo]);
         let outcome = fixture.run(&mut fixture.call(parent)).await.unwrap();
         assert!(fixture.spans().is_empty());
-        assert!(!told(&outcome).unwrap().is_sampled());
+        assert!(!received_trace(&outcome).unwrap().is_sampled());
     }
     let always = Sampler {
         ratio: 1.0,
-        follows_caller: false,
+        is_parent_based: false,
     };
     let fixture = Fixture::new(always, [ScriptStep::Echo]);
     fixture.run(&mut fixture.call(Some(&unsampled))).await.unwrap();
@@ -298,32 +295,32 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
 async fn a_share_of_traces_is_sampled_as_a_whole() {
     let tenth = Sampler {
         ratio: 0.1,
-        follows_caller: true,
+        is_parent_based: true,
     };
     let fixture = Fixture::new(tenth, [ScriptStep::Echo]);
     for n in 0..1000_u64 {
         let mut cx = fixture.call(None);
-        // Evenly spread over all that the last bits can be.
+        // Uniform over the range of the last 64 bits.
         cx.correlation_id = CorrelationId(1 << 100 | u128::from(n * (u64::MAX / 1000) + u64::MAX / 2000));
         fixture.run(&mut cx).await.unwrap();
     }
     assert_eq!(fixture.spans().len(), 2 * 100);
 }
 
-/// Tells of so many refusals before it passes a call on.
-struct Refusing(u32);
+/// Layer that emits this number of refusals before it forwards a call.
+struct RefusalLayer(u32);
 
-impl<S: Invoke> Layer<S> for Refusing {
-    type Invoke = RefusedBy<S>;
+impl<S: Invoke> Layer<S> for RefusalLayer {
+    type Invoke = Refusal<S>;
 
-    fn layer(self, inner: S) -> RefusedBy<S> {
-        RefusedBy(self.0, inner)
+    fn layer(self, inner: S) -> Refusal<S> {
+        Refusal(self.0, inner)
     }
 }
 
-struct RefusedBy<S>(u32, S);
+struct Refusal<S>(u32, S);
 
-impl<S: Invoke> Invoke for RefusedBy<S> {
+impl<S: Invoke> Invoke for Refusal<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         for _ in 0..self.0 {
             sleep(Duration::from_millis(5)).await;
@@ -340,15 +337,15 @@ async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
     let unsampled = PARENT.replace("-01", "-00");
     for (n_events, n_kept, n_more) in [(0, 0, 0), (3, 3, 0), (40, 32, 8)] {
         let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
-        let stack = Layers::outermost(WatchLayer::default().tracer(Some(fixture.tracer.clone())))
-            .then(Refusing(n_events))
-            .then(WatchAttemptLayer::default().tracer(Some(fixture.tracer.clone())))
-            .around(Telling(fixture.script.clone()));
+        let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(fixture.tracer.clone())))
+            .then(RefusalLayer(n_events))
+            .then(WatchAttemptLayer::default().with_tracer(Some(fixture.tracer.clone())))
+            .around(TraceEcho(fixture.script.clone()));
         for parent in [PARENT, &unsampled] {
             let mut cx = fixture.call(Some(parent));
             stack.invoke(&mut cx).await.unwrap();
             let is_listening = !cx.observers.is_empty();
-            assert_eq!(is_listening, parent == PARENT, "what is not recorded is not kept");
+            assert_eq!(is_listening, parent == PARENT, "unsampled calls record no events");
         }
         let [attempt, call] = &fixture.spans()[..] else {
             panic!("two spans")
@@ -356,11 +353,11 @@ async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
         assert_eq!((attempt.events.len(), attempt.n_more_events), (0, 0));
         assert_eq!((call.events.len(), call.n_more_events), (n_kept, n_more));
         for (index, event) in call.events.iter().enumerate() {
-            let told = format!(
+            let expected = format!(
                 "{}ms toolplane.held_back toolplane.scope=upstream",
                 5 * (index + 1)
             );
-            assert_eq!(*event, told);
+            assert_eq!(*event, expected);
         }
     }
 }
@@ -370,9 +367,9 @@ async fn without_a_tracer_the_callers_trace_is_passed_on() {
     let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
     let stack = Layers::outermost(WatchLayer::default())
         .then(WatchAttemptLayer::default())
-        .around(Telling(fixture.script.clone()));
+        .around(TraceEcho(fixture.script.clone()));
     let outcome = stack.invoke(&mut fixture.call(Some(PARENT))).await.unwrap();
-    assert_eq!(told(&outcome).unwrap().to_string(), PARENT);
+    assert_eq!(received_trace(&outcome).unwrap().to_string(), PARENT);
     let outcome = stack.invoke(&mut fixture.call(None)).await.unwrap();
-    assert_eq!(told(&outcome), None);
+    assert_eq!(received_trace(&outcome), None);
 }

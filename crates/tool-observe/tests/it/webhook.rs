@@ -8,10 +8,10 @@ use tokio::time::{Instant, advance, sleep};
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, BoxFuture, Event, HealthReport, Observe, Secret,
 };
-use tool_observe::{WebhookTransport, WebhookError, Webhook, WebhookMessage, webhook};
+use tool_observe::{Webhook, WebhookError, WebhookMessage, WebhookTransport, webhook};
 use tool_runtime::TokioClock;
 
-/// A receiver that answers as it is told, and takes everything after that.
+/// Receiver that gives the scripted answers first, then accepts every message.
 #[derive(Default)]
 struct Receiver {
     answers: Mutex<Vec<Result<(), WebhookError>>>,
@@ -71,7 +71,7 @@ fn alert(tool: &str) -> Alert {
     )
 }
 
-fn tell(webhook: &Webhook, alert: &Alert) {
+fn send(webhook: &Webhook, alert: &Alert) {
     webhook.observe(&Event::Alert { alert });
 }
 
@@ -87,7 +87,7 @@ async fn an_alert_is_sent_as_documented() {
     let webhook = started(&receiver);
     let mut report = HealthReport::UNKNOWN;
     (report.n_calls, report.n_failures, report.mean) = (40, 12, Duration::from_micros(1234));
-    tell(&webhook, &alert("weather").with_health(report.with_status()));
+    send(&webhook, &alert("weather").with_health(report.with_status()));
     sleep(Duration::from_secs(1)).await;
     let got = receiver.got.lock().unwrap();
     let [(_, message)] = &got[..] else {
@@ -129,7 +129,7 @@ async fn an_alert_is_sent_with_addresses_and_without_credentials() {
     let message = "a call ended: 10.1.2.3:80 refused token=hunter2";
     let at = SystemTime::UNIX_EPOCH;
     let alert = Alert::new(AlertKind::Failure, AlertPhase::Firing, subject, message, at);
-    tell(&webhook, &alert);
+    send(&webhook, &alert);
     sleep(Duration::from_secs(1)).await;
     let got = receiver.got.lock().unwrap();
     let body: Value = serde_json::from_str(got[0].1.body()).unwrap();
@@ -147,7 +147,7 @@ async fn what_may_pass_is_tried_again_with_longer_and_longer_pauses() {
         Ok(()),
     ]));
     let webhook = started(&receiver);
-    tell(&webhook, &alert("weather"));
+    send(&webhook, &alert("weather"));
     sleep(Duration::from_secs(600)).await;
     let got = receiver.got.lock().unwrap();
     assert_eq!(got.len(), 3);
@@ -171,7 +171,7 @@ async fn a_receiver_that_never_takes_it_is_given_up_and_the_next_alert_is_sent()
     let receiver = Arc::new(Receiver::answering(answers));
     let webhook = started(&receiver);
     for tool in ["one", "two", "three"] {
-        tell(&webhook, &alert(tool));
+        send(&webhook, &alert(tool));
     }
     sleep(Duration::from_secs(600)).await;
     let got = receiver.got.lock().unwrap();
@@ -198,11 +198,11 @@ async fn alerts_that_nobody_takes_wait_in_a_bounded_queue_and_hold_nobody_up() {
     });
     let webhook = started(&receiver);
     for n in 0..1000 {
-        tell(&webhook, &alert(&format!("tool-{n}")));
+        send(&webhook, &alert(&format!("tool-{n}")));
     }
     drop(webhook);
     advance(Duration::from_secs(1)).await;
-    // Those that wait are sent even though nothing can be added any more.
+    // Waiting messages are delivered even after the webhook is dropped.
     sleep(Duration::from_secs(100 * 3600)).await;
     assert_eq!(receiver.n_got(), 64);
 }

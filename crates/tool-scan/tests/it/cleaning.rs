@@ -33,7 +33,7 @@ fn hidden_text_is_removed() {
     }
 }
 
-/// A call goes by names, constants and defaults: they are left, and stay findings.
+/// Names, constants and defaults affect calls, so they stay, and remain findings.
 #[test]
 fn what_calls_go_by_is_left() {
     let definition = RawJson::from(json!({

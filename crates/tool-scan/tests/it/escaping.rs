@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use tool_scan::{CharClass, escape_json, escape_line, escape_lines, escape_for_model, hidden_chars};
+use tool_scan::{CharClass, escape_for_model, escape_json, escape_line, escape_lines, hidden_chars};
 
 use crate::spellings::{ascii, hidden_char};
 
@@ -25,7 +25,7 @@ fn hidden_characters_are_written_out() {
     }
 }
 
-/// Text of many scripts needs characters that are hidden elsewhere.
+/// Texts of many scripts need characters that are hidden elsewhere.
 #[test]
 fn text_that_people_write_is_left() {
     for text in [
@@ -43,7 +43,7 @@ fn text_that_people_write_is_left() {
     }
 }
 
-/// The same characters elsewhere are hidden.
+/// Characters that scripts need are hidden in other places.
 #[test]
 fn characters_out_of_place_are_found() {
     for (text, class) in [
@@ -54,7 +54,7 @@ fn characters_out_of_place_are_found() {
         ("❤\u{fe0f}\u{fe0f}", CharClass::Invisible),
         ("a\u{200f}b", CharClass::Bidi),
         ("שלום\u{200f}\u{200e}\u{200f}", CharClass::Bidi),
-        // A flag that holds a message.
+        // A flag with a message in tag characters.
         ("🏴\u{e0068}\u{e0069}\u{e007f}", CharClass::Tag),
         (
             "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e0067}\u{e007f}",
@@ -101,7 +101,7 @@ fn what_a_model_reads_is_one_line_without_markup_that_acts() {
 }
 
 proptest! {
-    /// No hidden character and no line break is left in a line, and none but line feeds and tabs in lines.
+    /// An escaped line has no hidden characters and no line breaks; escaped lines have line feeds and tabs only.
     #[test]
     fn nothing_hidden_is_left(parts in prop::collection::vec((ascii(), hidden_char(), prop::sample::select(vec!["", "\n", "\r", "\r\n", "\t"])), 0..8)) {
         let text: String = parts.iter().map(|(text, hidden, line_break)| format!("{text}{hidden}{line_break}")).collect();
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
     }
 
-    /// Whatever a text holds, what is left of it is not hidden.
+    /// The result of cleaning has no hidden characters, for any text.
     #[test]
     fn no_text_is_hidden_after_escaping(text in any::<String>()) {
         let line = escape_line(&text);

@@ -1,4 +1,4 @@
-//! The crate from the outside.
+//! Tests of the public interface.
 
 mod cleaning;
 mod escaping;

@@ -43,7 +43,7 @@ fn scripts_that_are_not_written_together_are_found() {
     }
 }
 
-/// Each letter with characters that look like it.
+/// Letters, each with characters that look like it.
 const ALIKE: [(char, &[&str]); 12] = [
     ('a', &["A", "а", "ａ", "𝐚"]),
     ('e', &["E", "е", "ｅ"]),

@@ -52,7 +52,7 @@ fn the_published_example_is_found() {
     );
 }
 
-/// Sentences of definitions that are well.
+/// Harmless sentences of definitions.
 #[test]
 fn descriptions_are_no_orders() {
     for text in [
@@ -100,7 +100,7 @@ fn blocks_and_markup_are_found() {
     }
 }
 
-/// Each text of a definition is scanned, names of members too.
+/// Every text of a definition is scanned, including names of members.
 #[test]
 fn every_place_is_scanned() {
     let places = [
@@ -150,7 +150,7 @@ fn every_place_is_scanned() {
     );
 }
 
-/// The Cyrillic and full-width letters that look like these.
+/// Cyrillic and full-width letters that look like these.
 fn disguised(c: char, pick: u8) -> String {
     let cyrillic = match c {
         'a' => 'а',
@@ -180,7 +180,7 @@ fn disguised(c: char, pick: u8) -> String {
 }
 
 proptest! {
-    /// An order is found in whatever letters and with whatever space it is written.
+    /// An order is found in any letters and with any spacing.
     #[test]
     fn spellings_of_orders_are_found(
         order in prop::sample::select(&ORDERS[..8]),

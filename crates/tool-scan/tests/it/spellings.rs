@@ -1,12 +1,12 @@
-//! Classes of hidden characters and spellings of them, generated for property tests.
+//! Strategies of hidden characters, by class, and of their spellings.
 
 use proptest::prelude::*;
 
-/// A character that no text of a definition needs, of each class.
+/// Strategy of characters of each class that no text of a definition needs.
 pub(crate) fn hidden_char() -> impl Strategy<Value = char> {
     let range = |range: std::ops::RangeInclusive<u32>| range.prop_filter_map("a character", char::from_u32);
     prop_oneof![
-        // C0 without tab, line feed and carriage return; DEL and C1.
+        // C0 without tab, line feed and carriage return; DEL; C1.
         range(0..=8),
         range(0x0b..=0x0c),
         range(0x0e..=0x1f),
@@ -27,7 +27,7 @@ pub(crate) fn hidden_char() -> impl Strategy<Value = char> {
         range(0x2060..=0x2065),
         range(0x206a..=0x206f),
         range(0xfff9..=0xfffb),
-        // Tags, among them those that are not assigned.
+        // Tags, including unassigned ones.
         range(0xe0000..=0xe00ff),
         // Private use, and noncharacters.
         range(0xe000..=0xf8ff),
@@ -36,7 +36,7 @@ pub(crate) fn hidden_char() -> impl Strategy<Value = char> {
     ]
 }
 
-/// ASCII text around which nothing hidden is needed.
+/// ASCII texts around which no hidden character is needed.
 pub(crate) fn ascii() -> impl Strategy<Value = String> {
     "[a-z ]{0,12}"
 }

@@ -5,7 +5,7 @@ use tool_core::{AdaptedArguments, ArgumentHandling, CheckJson};
 
 use crate::compile;
 
-/// What comes of arguments, and what is said of it: the text itself if nothing changes.
+/// Adapts arguments, and returns them with the descriptions of the changes. Unchanged arguments keep their text.
 fn adapted(schema: &Value, arguments: &str, handling: ArgumentHandling) -> (String, String) {
     let raw = RawJson::parse(arguments.to_owned()).expect("a test gives usable arguments");
     match compile(schema).adapt(&raw, handling) {
@@ -28,7 +28,7 @@ fn values_are_converted_where_nothing_is_lost() {
         (json!({"type": "integer"}), r#""5.5""#, r#""5.5""#),
         (json!({"type": "integer"}), r#""five""#, r#""five""#),
         (json!({"type": "integer"}), "5.5", "5.5"),
-        // More digits than a double has keep them all.
+        // A number with more digits than a double keeps all of them.
         (
             json!({"type": "number"}),
             r#""123456789012345678901234567890""#,
@@ -237,7 +237,7 @@ fn the_report_is_bounded() {
     assert!(adapted.to_string().ends_with(", and 30 more"));
 }
 
-/// Values and the schemas that they are of, with texts in the place of some values.
+/// Strategy of values and their schemas, in which some values are written as text.
 fn typed() -> impl Strategy<Value = (Value, Value, Value)> {
     let leaf = prop_oneof![
         any::<i64>().prop_map(|n| (json!({"type": "integer"}), json!(n), json!(n.to_string()))),
@@ -273,7 +273,7 @@ fn typed() -> impl Strategy<Value = (Value, Value, Value)> {
 proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(4), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Arguments in which every number and word is text come out as they were meant, and are left alone if they fit.
+    /// Arguments whose numbers and booleans are written as text are coerced to the intended values, and fitting ones stay.
     #[test]
     fn what_was_made_text_comes_back((schema, value, text) in typed()) {
         let (schema, value, text) = (of(&schema), json!({"v": value}), json!({"v": text}));

@@ -9,7 +9,7 @@ fn kind(schema: &Value) -> Option<SchemaErrorKind> {
 }
 
 fn nested(depth: usize) -> Value {
-    // Each turn adds two levels of text.
+    // Each iteration adds two levels of nesting.
     (0..depth / 2).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}))
 }
 
@@ -18,7 +18,7 @@ fn wide(n: usize) -> Value {
     json!({"properties": members})
 }
 
-/// Subschemas that each refer to the next one twice: 2^n with references written out.
+/// Returns subschemas that each refer to the next one twice: 2^n with expanded references.
 fn diamond(n: usize, keyword: &str) -> Value {
     let mut definitions = Map::new();
     for index in 0..n {

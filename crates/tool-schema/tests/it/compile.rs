@@ -7,7 +7,7 @@ use crate::{compile, complaint};
 
 #[test]
 fn drafts_differ_as_they_should() {
-    // (`$schema`, schema, value that the draft accepts, value that it refuses)
+    // Columns: `$schema`, schema, value that the draft accepts, value that it refuses.
     let cases = [
         (
             "http://json-schema.org/draft-04/schema#",
@@ -68,7 +68,10 @@ fn an_unknown_draft_is_read_as_the_newest_with_a_warning() {
         json!(7),
     ] {
         let schema = compile(&json!({"$schema": uri, "prefixItems": [{"type": "string"}]}));
-        assert!(matches!(schema.warnings(), [SchemaWarning::UnknownDialect(_)]), "{uri}");
+        assert!(
+            matches!(schema.warnings(), [SchemaWarning::UnknownDialect(_)]),
+            "{uri}"
+        );
         assert!(schema.check(&json!([1])).is_err());
         assert!(schema.check(&json!(["a"])).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Real schemas and calls, and the standard's own test suite: see `fixtures/README.md`.
+//! Real schemas and calls, and the JSON Schema Test Suite: see `fixtures/README.md`.
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn real_schemas_are_usable_or_not() {
     }
 }
 
-/// The schema with something in it that makes every check count its steps.
+/// Returns the schema with an addition that makes every check count its steps.
 fn counted(schema: &Value) -> Option<Value> {
     let mut counted = schema.clone();
     let definitions = counted

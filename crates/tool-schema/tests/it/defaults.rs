@@ -1,4 +1,4 @@
-//! Members that are absent get the default of their schema.
+//! Defaults of a schema for absent members.
 
 use proptest::{prelude::*, test_runner::RngSeed};
 use raw_json::RawJson;
@@ -7,7 +7,7 @@ use tool_core::{ChangeKind, CheckJson};
 
 use crate::compile;
 
-/// The arguments after filling, and the places that were filled.
+/// Returns the arguments with defaults, and the places that were filled.
 fn filled(schema: &Value, arguments: &Value) -> (Value, Vec<String>) {
     match compile(schema).fill_defaults(&RawJson::from(arguments)) {
         Some(filled) => {
@@ -35,21 +35,21 @@ fn absent_members_are_filled_in_wherever_the_schema_speaks_of_them() {
     let n = json!({"type": "integer", "default": 1});
     let with_n = json!({"type": "object", "properties": {"n": n}});
     let cases = [
-        // Its own members, at any depth.
+        // Members of the object, at any depth.
         (json!({"properties": {"n": n}}), json!({}), json!({"n": 1})),
         (
             json!({"properties": {"o": with_n}}),
             json!({"o": {}}),
             json!({"o": {"n": 1}}),
         ),
-        // An object that is absent and has no default stays absent.
+        // An absent object without a default stays absent.
         (json!({"properties": {"o": with_n}}), json!({}), json!({})),
         (
             json!({"properties": {"o": {"properties": {"n": n}, "default": {"m": 2}}}}),
             json!({}),
             json!({"o": {"m": 2, "n": 1}}),
         ),
-        // Items.
+        // Items of arrays.
         (
             json!({"properties": {"l": {"items": with_n}}}),
             json!({"l": [{}, {"n": 2}, 3]}),
@@ -66,13 +66,13 @@ fn absent_members_are_filled_in_wherever_the_schema_speaks_of_them() {
             json!({"l": [{}, {}]}),
             json!({"l": [{"n": 1}, {"m": 1}]}),
         ),
-        // Other members of one kind.
+        // Members by `additionalProperties`.
         (
             json!({"additionalProperties": with_n, "properties": {"p": {}}}),
             json!({"p": {}, "q": {}}),
             json!({"p": {}, "q": {"n": 1}}),
         ),
-        // References: to a pointer, a percent-encoded one, a name, the document itself.
+        // References: to a pointer, a percent-encoded pointer, an anchor, the document itself.
         (
             json!({"$ref": "#/$defs/o", "$defs": {"o": with_n}}),
             json!({}),
@@ -93,13 +93,13 @@ fn absent_members_are_filled_in_wherever_the_schema_speaks_of_them() {
             json!({"child": {"child": {}}}),
             json!({"child": {"child": {"n": 1}, "n": 1}, "n": 1}),
         ),
-        // A default beside a reference goes before that of its target.
+        // A default next to a reference takes precedence over that of its target.
         (
             json!({"properties": {"a": {"$ref": "#/$defs/n"}, "b": {"$ref": "#/$defs/n", "default": 2}}, "$defs": {"n": n}}),
             json!({}),
             json!({"a": 1, "b": 2}),
         ),
-        // All parts of a conjunction; the nearest default counts, then the first.
+        // All parts of `allOf`; the nearest default counts, then the first.
         (
             json!({"properties": {"a": n}, "allOf": [
                 {"properties": {"a": {"default": 2}, "b": {"default": 3}}}, {"properties": {"b": {"default": 4}}}]}),
@@ -111,7 +111,7 @@ fn absent_members_are_filled_in_wherever_the_schema_speaks_of_them() {
             json!({}),
             json!({"o": {"n": 1}}),
         ),
-        // A `null` that may be there is a value.
+        // An allowed `null` is a value.
         (
             json!({"properties": {"a": {"type": ["string", "null"], "default": null}}}),
             json!({}),
@@ -122,13 +122,13 @@ fn absent_members_are_filled_in_wherever_the_schema_speaks_of_them() {
             json!({"a": null}),
             json!({"a": null}),
         ),
-        // Conditions are not looked at.
+        // Conditions (`if`) are ignored.
         (
             json!({"if": {"properties": {"n": n}}, "then": {"properties": {"n": n}}, "not": {"properties": {"n": n}, "required": ["x"]}}),
             json!({}),
             json!({}),
         ),
-        // A schema resource of its own has its own references.
+        // An embedded schema resource has its own references.
         (
             json!({"properties": {"o": {"$id": "https://example.com/o", "properties": {"n": n}}}}),
             json!({"o": {}}),
@@ -158,11 +158,11 @@ fn a_union_is_filled_in_only_where_one_branch_can_take_the_value() {
         let ambiguous =
             json!({keyword: [{"properties": {"n": {"default": 1}}}, {"properties": {"m": {"default": 2}}}]});
         assert_eq!(filled(&ambiguous, &json!({})).0, json!({}), "{keyword}");
-        // The default of a branch for the member itself is one of several.
+        // A default of one branch for the member itself is ambiguous.
         let member = json!({"properties": {"n": {keyword: [{"default": 1}, {"default": 2}]}}});
         assert_eq!(filled(&member, &json!({})).0, json!({}), "{keyword}");
     }
-    // 1 and 1.0 are one number: both branches can take it.
+    // 1 and 1.0 are one number, so both branches accept it.
     let numbers = json!({"anyOf": [
         {"properties": {"v": {"const": 1}, "a": {"default": 1}}}, {"properties": {"v": {"const": 1.0}, "b": {"default": 2}}}]});
     assert_eq!(filled(&numbers, &json!({"v": 1})).0, json!({"v": 1}));
@@ -201,7 +201,7 @@ fn a_default_that_does_not_fit_is_reported_and_not_used() {
             "word": {"enum": ["a", "b"], "default": "c"},
             "by reference": {"$ref": "#/$defs/low", "default": 7},
             "default": {"type": "string"},
-            // What it lacks is filled in itself.
+            // Absent members of the default are filled in as well.
             "lacking": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "default": 1}}, "default": {}},
             "still lacking": {"type": "object", "required": ["n", "m"], "properties": {"n": {"default": 1}}, "default": {}},
         },
@@ -228,7 +228,7 @@ fn a_default_without_end_is_reported_and_not_used() {
     });
     assert_eq!(filled(&schema, &json!({})).0, json!({"size": 1}));
     assert_eq!(unusable(&schema)[0].0, "/$defs/tree/properties/child/default");
-    // Through another one, and a default that only leads there.
+    // Through another subschema, and a default that only leads to it.
     let schema = json!({
         "properties": {"a": {"$ref": "#/$defs/a", "default": {}}},
         "$defs": {
@@ -253,7 +253,7 @@ fn defaults_that_are_too_large_together_are_left_out_as_a_whole() {
     assert_eq!(schema.fill_defaults(&arguments(1000)), None);
 }
 
-/// Cases that Ajv 8.20.0 filled in with `useDefaults`, for which the arguments then fit.
+/// Cases in which Ajv 8.20.0 with `useDefaults` fills in the arguments and then accepts them.
 #[test]
 fn defaults_are_filled_in_as_by_ajv() {
     let cases: Vec<Value> =
@@ -265,7 +265,7 @@ fn defaults_are_filled_in_as_by_ajv() {
     }
 }
 
-/// A subschema and a value that fits it.
+/// Strategy of subschemas with a fitting value.
 fn subschema() -> impl Strategy<Value = (Value, Value)> {
     let leaf = prop_oneof![
         any::<i16>().prop_map(|n| (json!({"type": "integer"}), json!(n))),
@@ -282,7 +282,8 @@ fn subschema() -> impl Strategy<Value = (Value, Value)> {
     })
 }
 
-/// An object whose members may be absent, have defaults that fit or not, and stand in a part of `allOf`.
+/// Strategy of objects whose members may be absent, have fitting or unusable defaults, and are declared in a part of
+/// `allOf`.
 fn object(members: std::collections::BTreeMap<String, ((Value, Value), u8)>) -> (Value, Value) {
     let (mut own, mut part, mut present) = (Map::new(), Map::new(), Map::new());
     for (key, ((mut schema, value), dice)) in members {
@@ -301,7 +302,7 @@ fn object(members: std::collections::BTreeMap<String, ((Value, Value), u8)>) -> 
     )
 }
 
-/// Whether every value of `before` is in `after` at the same place.
+/// Returns `true` if every value of `before` is in `after` in the same place.
 fn keeps(before: &Value, after: &Value) -> bool {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => before
@@ -321,7 +322,7 @@ fn keeps(before: &Value, after: &Value) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Filling adds members only, adds none in a second run, and keeps arguments fitting.
+    /// Filling only adds members, adds none in a second run, and keeps arguments valid.
     #[test]
     fn filling_is_idempotent_and_changes_no_present_member((schema, value) in subschema()) {
         let (schema, arguments) = (json!({"properties": {"v": schema}}), json!({"v": value}));

@@ -131,7 +131,7 @@ fn every_keyword_says_what_it_wants() {
         (
             json!({"properties": {"a": false}}),
             json!({"a": 1}),
-            "`/a` must be left out",
+            "`/a` must be omitted",
         ),
         (
             json!({"not": {"type": "null"}}),

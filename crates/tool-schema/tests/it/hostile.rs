@@ -1,11 +1,11 @@
-//! Pairs that would take a naive validator seconds to years. The tests assert what is said; a test that hangs
-//! fails by the runner's limit.
+//! Pairs of schema and value that would take a naive validator seconds to years. The tests assert the messages; a test that
+//! hangs fails by the timeout of the runner.
 
 use serde_json::{Map, Value, json};
 
 use crate::{compile, complaint};
 
-/// A value nested in arrays.
+/// Returns a value that is nested in arrays.
 fn nested(depth: usize, innermost: Value) -> Value {
     (0..depth).fold(innermost, |inner, _| json!([inner]))
 }
@@ -39,7 +39,7 @@ fn nested_unevaluated_properties_do_not_blow_up() {
 
 #[test]
 fn distinct_items_that_hash_alike_elsewhere_do_not_blow_up() {
-    // Each item brackets the same numbers differently.
+    // Each item nests the same numbers differently.
     let items: Vec<Value> = (0..40_000_u32)
         .map(|code| {
             (0..16).fold(json!([1]), |inner, bit| {
@@ -107,7 +107,7 @@ fn subschemas_that_ask_nothing_cost_something() {
 
 #[test]
 fn deep_values_under_recursive_schemas_keep_the_stack() {
-    // Thirty references between a value and its part.
+    // Thirty references between a value and its member.
     let mut definitions = Map::new();
     for index in 0..30 {
         definitions.insert(

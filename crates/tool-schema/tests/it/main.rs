@@ -1,4 +1,4 @@
-//! What schemas accept, refuse and say, and that no pair of schema and value takes long.
+//! Decisions and messages of schemas, and the time limits of checks.
 
 mod adapt;
 mod budget;
@@ -6,8 +6,8 @@ mod compile;
 mod corpus;
 mod defaults;
 mod explain;
+mod fast_check;
 mod hostile;
-mod shape;
 mod unions;
 
 use raw_json::RawJson;
@@ -15,12 +15,12 @@ use serde_json::Value;
 use tool_core::{CheckError, CheckJson};
 use tool_schema::Schema;
 
-/// Compiles a schema that is usable.
+/// Compiles a usable schema.
 fn compile(schema: &Value) -> Schema {
     Schema::compile(&RawJson::from(schema)).expect("the schema is usable")
 }
 
-/// What the check says, if it says anything.
+/// Returns the message of a failed check, or `None` if the value fits.
 fn complaint(schema: &Value, value: &Value) -> Option<String> {
     match compile(schema).check(value) {
         Ok(()) => None,

@@ -1,10 +1,10 @@
-//! Errors of discriminated unions: one sentence, whichever way the union is written.
+//! Errors of discriminated unions: one sentence, in whichever form the union is written.
 
 use serde_json::{Map, Value, json};
 
 use crate::complaint;
 
-/// Ways to write that a property has one of these values.
+/// Returns all forms of a property with one of these values.
 fn fixed(values: &[&str]) -> Vec<Value> {
     let mut ways = vec![
         json!({"enum": values}),
@@ -19,7 +19,7 @@ fn fixed(values: &[&str]) -> Vec<Value> {
     ways
 }
 
-/// Ways to write an alternative with a fixed `kind` and a required property of its own, among definitions.
+/// Returns all forms of an alternative with a fixed `kind` and a required property of its own, in definitions.
 fn alternatives(name: &str, kind: &Value, own: &str) -> Vec<(Value, Map<String, Value>)> {
     let properties = json!({"kind": kind, own: {"type": "integer"}, "color": {"enum": [name]}});
     let plain = json!({"type": "object", "properties": properties, "required": ["kind", own]});
@@ -49,7 +49,7 @@ fn alternatives(name: &str, kind: &Value, own: &str) -> Vec<(Value, Map<String, 
     ]
 }
 
-/// Schemas with a property `pet`, which is a cat or a dog.
+/// Returns schemas with a property `pet`, which is a cat or a dog.
 fn schemas() -> Vec<Value> {
     let mut schemas = Vec::new();
     for (cat_kind, dog_kind) in fixed(&["cat"]).iter().zip(fixed(&["dog"]).iter().rev()) {

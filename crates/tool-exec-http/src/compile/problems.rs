@@ -1,0 +1,138 @@
+use raw_json::RawJson;
+use schemars::schema_for;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tool_core::PrepareError;
+
+use super::settings::{KeySettings, RequestMapping, ResponseMapping, Settings};
+
+/// Problems in one tool's settings, collected so that an operator sees all of them at once.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(pub Vec<PrepareError>);
+
+impl Problems {
+    pub(crate) fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
+        self.0.push(PrepareError::at(pointer, message));
+    }
+
+    pub(crate) fn hint(
+        &mut self,
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.0.push(PrepareError::at(pointer, message).with_hint(hint));
+    }
+
+    /// Returns the value, or records the problem under this JSON Pointer.
+    pub(crate) fn keep<T>(&mut self, pointer: &str, result: Result<T, String>) -> Option<T> {
+        result.map_err(|message| self.add(pointer, message)).ok()
+    }
+}
+
+/// Returns the JSON Pointer (RFC 6901) of a member.
+pub(crate) fn pointer(parent: &str, key: &str) -> String {
+    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Returns the JSON Pointer of the first text that matches, or of the settings' root if none does.
+pub(crate) fn pointer_of(config: &Value, is_it: &dyn Fn(&str) -> bool) -> String {
+    fn find(value: &Value, place: &str, is_it: &dyn Fn(&str) -> bool) -> Option<String> {
+        match value {
+            Value::String(text) => is_it(text).then(|| place.to_owned()),
+            Value::Array(list) => {
+                let mut places = list.iter().enumerate();
+                places.find_map(|(index, item)| find(item, &format!("{place}/{index}"), is_it))
+            }
+            Value::Object(members) => {
+                let mut places = members.iter();
+                places.find_map(|(key, item)| find(item, &pointer(place, key), is_it))
+            }
+            _ => None,
+        }
+    }
+    find(config, "", is_it).unwrap_or_default()
+}
+
+/// Reads the settings. Keys that cannot be read are reported and keep their defaults.
+pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings {
+    let Value::Object(members) = config else {
+        problems.add("", "the settings of an `http` tool must be an object");
+        return Settings::default();
+    };
+    let mut members = members.clone();
+    for (key, nested) in [
+        ("request", checked::<RequestMapping> as Check),
+        ("response", checked::<ResponseMapping> as Check),
+        ("idempotency", checked::<KeySettings> as Check),
+    ] {
+        if let Some(Value::Object(inner)) = members.get_mut(key) {
+            nested(inner, &format!("/{key}"), problems);
+        }
+    }
+    checked::<Settings>(&mut members, "", problems);
+    serde_json::from_value(Value::Object(members)).unwrap_or_else(|error| {
+        problems.add("", error.to_string());
+        Settings::default()
+    })
+}
+
+/// Returns the JSON Schema of the settings.
+pub(crate) fn settings_schema() -> RawJson {
+    RawJson::from(schema_for!(Settings).to_value())
+}
+
+type Check = fn(&mut Map<String, Value>, &str, &mut Problems);
+
+/// Removes from `members` the keys that `T` does not know or cannot read, and reports them. Every field of `T` has a
+/// default, so that each field can be tried alone.
+fn checked<T: DeserializeOwned + schemars::JsonSchema>(
+    members: &mut Map<String, Value>,
+    parent: &str,
+    problems: &mut Problems,
+) {
+    let schema = schema_for!(T).to_value();
+    let known: Vec<&str> = schema["properties"]
+        .as_object()
+        .map(|properties| properties.keys().map(String::as_str).collect())
+        .unwrap_or_default();
+    members.retain(|key, value| {
+        let place = pointer(parent, key);
+        if !known.contains(&key.as_str()) {
+            let message = format!("unknown setting `{key}`");
+            match nearest(key, &known) {
+                Some(meant) => problems.hint(place, message, format!("did you mean `{meant}`?")),
+                None => problems.hint(place, message, format!("there are {}", known.join(", "))),
+            }
+            return false;
+        }
+        let one = Map::from_iter([(key.clone(), value.clone())]);
+        match serde_json::from_value::<T>(Value::Object(one)) {
+            Ok(_) => true,
+            Err(error) => {
+                problems.add(place, error.to_string());
+                false
+            }
+        }
+    });
+}
+
+/// Returns the known name that was probably meant, by Damerau-Levenshtein distance.
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |name: &str| -> String {
+        let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    let name = plain(name);
+    let name = match name.as_str() {
+        "uri" | "endpoint" => "url",
+        "verb" | "httpmethod" => "method",
+        other => other,
+    };
+    known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, &plain(candidate)), *candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min()
+        .map(|(_, candidate)| candidate)
+}

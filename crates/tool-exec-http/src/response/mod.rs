@@ -1,0 +1,13 @@
+//! Responses: decoding bodies, selecting the result, and mapping statuses and failures to errors.
+
+mod decode;
+mod failure;
+mod response_path;
+mod status;
+
+pub(crate) use self::{
+    decode::{MediaType, decode_body},
+    failure::{Failure, broken, error_response, not_connected, with_unknown_outcome},
+    response_path::{PathError, ResponsePath},
+    status::{ExpectedStatus, is_gateway_error, refuses_credentials},
+};
