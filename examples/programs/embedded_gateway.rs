@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Toolplane::from_yaml(CONFIGURATION)?;
     let gateway = Gateway::new(plane, GatewayOptions::default());
     let options = HttpServerOptions::default();
-    let notices = options.notices.clone();
+    let notifier = options.notifier.clone();
 
     let router = Router::new()
         .route("/", get(async || "this program also serves other things\n"))
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             visited?;
         }
         // Notifies clients of changed tools, as long as it is polled.
-        () = gateway.announce(&notices) => {}
+        () = gateway.announce(&notifier) => {}
     }
     gateway.plane().shutdown().await;
     Ok(())

@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Toolplane::from_yaml(CONFIGURATION)?;
 
     // Tools that the caller may not call are not listed.
-    for tool in plane.list(&plane.local_caller()).await.tools() {
+    for tool in plane.view(&plane.local_caller()).await.tools() {
         println!("{}: {}", tool.name(), tool.descriptor().description);
     }
 
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let explained = plane
         .call_explained(CallRequest::new("weather").json(r#"{"city": 7}"#)?)
         .await;
-    for note in &explained.notes {
+    for note in &explained.decisions {
         println!("{:>10}: {}", note.layer, note.decision);
     }
     expect_error(explained.result, ErrorKind::InvalidArguments)?;

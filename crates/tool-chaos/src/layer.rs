@@ -9,7 +9,9 @@ use std::{
 };
 
 use tokio::time::sleep;
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Target, ToolError, format_duration};
+use tool_core::{
+    CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, Target, ToolError, format_duration,
+};
 
 use crate::{ChaosPlan, InjectedFault, partial_reply::halve};
 
@@ -56,9 +58,6 @@ pub struct Chaos<S> {
 struct AttemptCounter(AtomicU64);
 
 impl ChaosLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "chaos";
-
     /// Creates a layer that follows this plan.
     #[must_use]
     pub fn new(plan: ChaosPlan) -> Self {
@@ -81,6 +80,10 @@ impl ChaosLayer {
             inner.is_stopped.store(true, Ordering::Relaxed);
         }
     }
+}
+
+impl NamedLayer for ChaosLayer {
+    const NAME: &'static str = "chaos";
 }
 
 impl<S> Layer<S> for ChaosLayer {

@@ -33,9 +33,9 @@ pub use self::{
     call::{
         Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallContext, CallOrigin, Caller,
         ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend, DynInvoke,
-        InProcess, InputRequest, Invoke, Layer, LayerDecision, Layers, Mode, NamedLayer, Nested, Outcome, PendingCall,
-        Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume, Target, Task,
-        TaskHandle, TaskMode, TaskRequest,
+        InProcess, InputRequest, Invoke, Layer, LayerDecision, Layers, Mode, NamedLayer, Nested, Outcome,
+        PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume, Target,
+        Task, TaskHandle, TaskMode, TaskRequest,
     },
     failure::{
         Category, Dispatch, DispatchHistory, DispatchState, ErrorKind, HealthSignal, HealthSignals,

@@ -40,7 +40,7 @@ mod validation;
 
 pub use self::{
     admission::{
-        Admission, AdmissionLayer, ApprovalRules, Denial, DisabledTool, Rules, SharedRules, ToolChoice,
+        Admission, AdmissionLayer, ApprovalRules, Denial, DisabledByOperator, Rules, SharedRules, ToolChoice,
     },
     approval::{
         Approval, ApprovalDesk, ApprovalLayer, ApprovalVerdict, DecideError, MemoryApprovals, approval_json,

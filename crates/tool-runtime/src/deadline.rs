@@ -1,6 +1,6 @@
 use std::pin::pin;
 
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError, format_duration};
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, ToolError, format_duration};
 
 use crate::timeout::within;
 
@@ -27,9 +27,8 @@ pub struct Deadline<S> {
     inner: S,
 }
 
-impl DeadlineLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "deadline";
+impl NamedLayer for DeadlineLayer {
+    const NAME: &'static str = "deadline";
 }
 
 impl<S> Layer<S> for DeadlineLayer {

@@ -54,8 +54,8 @@ mod requests;
 mod tasks;
 
 pub use mcp_server::{
-    AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal, ResponseBody,
-    ServeOptions, SharedAllowList, StdioOptions,
+    AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal,
+    ResponseBody, ServeOptions, SharedAllowList, StdioOptions,
 };
 
 pub use self::{

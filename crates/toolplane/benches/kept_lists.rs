@@ -14,7 +14,7 @@ use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 use tool_exec_mcp::ServerInfo;
 use toolplane::{
-    FileListCache, CachedLists, ListCacheKey, ListCache, RawJson, Toolplane,
+    CachedLists, FileListCache, ListCache, ListCacheKey, RawJson, Toolplane,
     core::{BoxFuture, Caller, Feature},
     manifest::{LoadOptions, Loaded, Syntax, load},
 };

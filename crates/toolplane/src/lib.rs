@@ -39,7 +39,7 @@ pub use raw_json::RawJson;
 pub use tool_chaos as faults;
 pub use tool_core as core;
 #[cfg(feature = "exec-mcp")]
-pub use tool_exec_mcp::{FileListCache, CachedLists, ListCacheKey, ListCache, MemoryListCache};
+pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
 pub use tool_manifest as manifest;
 pub use tool_observe as observe;
 pub use tool_policy as policy;

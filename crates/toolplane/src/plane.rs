@@ -293,7 +293,10 @@ impl Toolplane {
         let known = match &request.0.address {
             // A tool from a cached list is looked up again once its server runs.
             Address::Tool(name) => {
-                let known = self.0.registry.get_confirmed_for(name, || self.client_of(&request.0));
+                let known = self
+                    .0
+                    .registry
+                    .get_confirmed_for(name, || self.client_of(&request.0));
                 known.map(Target::Tool)
             }
             _ => None,
@@ -501,12 +504,12 @@ impl Toolplane {
     /// reasons.
     #[must_use]
     pub fn disabled(&self) -> Vec<(Arc<str>, DisabledTool)> {
-        let off = self.switched_off().into_iter();
+        let off = self.disabled_items().into_iter();
         off.map(|(tool, disabled)| (tool.name().clone(), disabled))
             .collect()
     }
 
-    pub(crate) fn switched_off(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
+    pub(crate) fn disabled_items(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
         let snapshot = self.0.registry.snapshot();
         let all = Feature::ALL
             .into_iter()
@@ -533,7 +536,7 @@ impl Toolplane {
         let inner = &*self.0;
         let was_off_by_hand = inner.switch_on(tool);
         let why = "an operator says so";
-        let off = self.switched_off().into_iter();
+        let off = self.disabled_items().into_iter();
         // A tool and a prompt may have the same name.
         off.filter(|(off, _)| **off.name() == *tool)
             .fold(was_off_by_hand, |was_off, (tool, _)| {

@@ -3,7 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use tool_chaos::ChaosLayer;
-use tool_core::{CallContext, DynInvoke, Invoke, Layer, Layers, NamedLayer, Outcome, PendingCall, Target, ToolError};
+use tool_core::{
+    CallContext, DynInvoke, Invoke, Layer, Layers, NamedLayer, Outcome, PendingCall, Target, ToolError,
+};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
     AdmissionLayer, ApprovalLayer, BreakerLayer, BreakerPeekLayer, CredentialRefreshLayer, ErrorPolicyLayer,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use mcp_wire::{
-    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer_id, has_method_in_head,
+    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, has_method_in_head, id_in_head,
+    integer_id,
 };
 use raw_json::RawJson;
 use tokio::time::sleep;

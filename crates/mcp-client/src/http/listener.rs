@@ -227,7 +227,9 @@ fn handle_message(shared: &HttpShared, id: Option<u64>, message: Result<Message,
     match message {
         Ok(Message::Notification(note)) => shared.router.notification(note),
         Ok(Message::Request(request)) => shared.reply(request, None),
-        Ok(Message::Response(response)) if id.is_some() && response.id.as_ref().and_then(integer_id) == id => {
+        Ok(Message::Response(response))
+            if id.is_some() && response.id.as_ref().and_then(integer_id) == id =>
+        {
             return true;
         }
         Ok(Message::Response(_)) => shared.router.stats.unmatched.add(),

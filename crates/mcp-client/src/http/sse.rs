@@ -12,8 +12,8 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use mcp_wire::{
-    Line, LineDecoder, Message, Notification, Request, SseDecoder, SseItem, end_line, id_in_head, integer_id,
-    method, has_method_in_head,
+    Line, LineDecoder, Message, Notification, Request, SseDecoder, SseItem, end_line, has_method_in_head,
+    id_in_head, integer_id, method,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split},

@@ -2,7 +2,8 @@ use std::{future::poll_fn, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use mcp_wire::{
-    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer_id, has_method_in_head,
+    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, has_method_in_head, id_in_head,
+    integer_id,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},

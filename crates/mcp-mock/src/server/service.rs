@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use mcp_server::{
-    Answer, ClientRequestError, InputRequired, Mirrored, Peer, RequestContext, ServerIdentity, Service,
+    Answer, ClientRequestError, HeaderParams, InputRequired, Peer, RequestContext, ServerIdentity, Service,
 };
 use mcp_wire::{Era, Request, Revision, RpcError};
 use raw_json::RawJson;
@@ -53,7 +53,7 @@ impl Service for MockService {
         self.state.capabilities()
     }
 
-    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
+    fn header_params(&self, tool: &str, _: &Peer) -> HeaderParams<'_> {
         let tool = self.state.catalog.find(FeatureKind::Tool, tool);
         tool.and_then(|tool| tool.mirrored.clone()).into()
     }

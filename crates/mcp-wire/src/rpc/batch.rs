@@ -1,7 +1,7 @@
 //! Batches: several messages in one array (JSON-RPC 2.0, section 6).
 
 use bytes::Bytes;
-use raw_json::{JsonKind, JsonLimits, IndexedJson};
+use raw_json::{IndexedJson, JsonKind, JsonLimits};
 
 use super::{ParseError, ParseErrorKind};
 

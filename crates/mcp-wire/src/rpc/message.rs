@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use raw_json::{JsonKind, JsonLimits, IndexedJson, RawJson, TextPart};
+use raw_json::{IndexedJson, JsonKind, JsonLimits, RawJson, TextPart};
 
 use super::{Id, ParseError, ParseErrorKind, RpcError, look_alike};
 

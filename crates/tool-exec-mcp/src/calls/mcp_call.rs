@@ -1,7 +1,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use mcp_client::{ClientError, RequestHook, RequestOptions, ServerInfo};
-use mcp_wire::{Era, Params, meta_key, method};
+use mcp_wire::{Era, Params, meta_key, method, param_key};
 use raw_json::{JsonKind, RawJson};
 use tool_core::{
     Backend, CallContext, Claim, Descriptor, ErrorKind, Feature, Invoke, Outcome, Preview, Refresh, Target,
@@ -26,40 +26,6 @@ pub(crate) struct McpCall {
     /// Place of the call's idempotency key in the request.
     pub(crate) key_place: Option<KeyPlace>,
 }
-
-/// Key of W3C Baggage in `_meta`: application data that travels with a trace.
-const BAGGAGE: &str = "baggage";
-
-/// Members of `_meta` that concern one hop. The caller's are not forwarded, and ours are set below. Baggage may name
-/// users and is meant for the caller's own services.
-const OF_ONE_HOP: [&str; 10] = [
-    BAGGAGE,
-    // Keys of several clients may be equal, and to the server we are one client: see
-    // `CallContext::upstream_idempotency_key`.
-    Claim::META_KEY,
-    meta_key::PROGRESS_TOKEN,
-    meta_key::PROTOCOL_VERSION,
-    meta_key::CLIENT_CAPABILITIES,
-    meta_key::CLIENT_INFO,
-    meta_key::SERVER_INFO,
-    meta_key::LOG_LEVEL,
-    meta_key::SUBSCRIPTION_ID,
-    meta_key::RELATED_TASK,
-];
-
-/// Members of a request that are set here.
-const SAID: [&str; 10] = [
-    "name",
-    "arguments",
-    "uri",
-    "ref",
-    "argument",
-    "context",
-    "task",
-    "inputResponses",
-    "requestState",
-    "_meta",
-];
 
 impl McpCall {
     /// Returns the method and the params, which contain the caller's own text.
@@ -298,7 +264,7 @@ impl McpCall {
 /// Returns the unknown members of the caller's request, without those that are set here.
 fn extra_params(cx: &CallContext) -> Option<RawJson> {
     let extra = cx.extras.extra_params.as_ref()?;
-    let extra = extra.without_members(&SAID).ok()?;
+    let extra = extra.without_members(&param_key::OF_CALLS).ok()?;
     extra.members().next().is_some().then_some(extra)
 }
 
@@ -321,8 +287,11 @@ fn add_meta(params: &mut Params, cx: &CallContext) {
         context.is_none().then_some(meta_key::TRACE_PARENT),
         state.is_none().then_some(meta_key::TRACE_STATE),
     ];
-    let left_out: Vec<&str> = OF_ONE_HOP
+    // Keys of different clients may be equal, and to the server all of them are one client: see
+    // `CallContext::upstream_idempotency_key`.
+    let left_out: Vec<&str> = meta_key::PER_HOP
         .into_iter()
+        .chain([Claim::META_KEY])
         .chain(unread.into_iter().flatten())
         .collect();
     let sent = sent.map(|meta| meta.without_members(&left_out).expect("an object"));

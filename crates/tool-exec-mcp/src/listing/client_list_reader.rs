@@ -130,7 +130,12 @@ impl ClientListReader {
     }
 
     /// Reads these lists and returns those that could not be read. `counted` is the number of changes announced before.
-    async fn read(&self, features: &[Feature], counted: ChangeCounts, freshness: &mut Freshness) -> Vec<Feature> {
+    async fn read(
+        &self,
+        features: &[Feature],
+        counted: ChangeCounts,
+        freshness: &mut Freshness,
+    ) -> Vec<Feature> {
         let connection = self
             .server_connection
             .upgrade()
@@ -145,7 +150,10 @@ impl ClientListReader {
         for (feature, list) in read_lists(&connection, features, limits, |_| limit).await {
             match list {
                 Ok(ListResult {
-                    entries, ttl, truncation: cut, ..
+                    entries,
+                    ttl,
+                    truncation: cut,
+                    ..
                 }) => {
                     freshness.record_read(server, feature, ttl, settings.refresh_interval);
                     let mut described = describe(settings, server, feature, &entries);

@@ -7,7 +7,8 @@ use mcp_wire::Era;
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
 use tool_core::{
-    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, RejectedEntry, Trust, outward_name,
+    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, RejectedEntry, Trust,
+    outward_name,
 };
 
 use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};

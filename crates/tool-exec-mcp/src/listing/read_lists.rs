@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mcp_client::{ChangeCounts, ClientError, Connection, ListTruncation, ListResult};
+use mcp_client::{ChangeCounts, ClientError, Connection, ListResult, ListTruncation};
 use mcp_wire::{code, method};
 use raw_json::RawJson;
 use tool_core::{Feature, ListLimits, ListWarning, Secrets, format_duration};
 
 /// Result of reading one list.
-pub(crate) type ListResult = (Feature, Result<ListResult, String>);
+pub(crate) type FeatureList = (Feature, Result<ListResult, String>);
 
 /// Reads these lists concurrently, each within its time limit. A list that the server does not offer is empty.
 pub(crate) async fn read_lists(
@@ -17,7 +17,7 @@ pub(crate) async fn read_lists(
     features: &[Feature],
     limits: &ListLimits,
     limit: impl Fn(Feature) -> Duration,
-) -> Vec<ListResult> {
+) -> Vec<FeatureList> {
     let lists = features.iter().map(|&feature| {
         let limit = limit(feature);
         async move { (feature, read_one(connection, feature, limits, limit).await) }

@@ -92,7 +92,10 @@ impl McpServer {
         for (feature, list) in read_lists(&connection, features, limits, limit).await {
             match list {
                 Ok(ListResult {
-                    entries, ttl, truncation: cut, ..
+                    entries,
+                    ttl,
+                    truncation: cut,
+                    ..
                 }) => {
                     let server = connection.server();
                     self.freshness()

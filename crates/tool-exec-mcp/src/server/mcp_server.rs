@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{RequestOptions, StartLimit, ServerState, ServerStatus, Upstream};
+use mcp_client::{RequestOptions, ServerState, ServerStatus, StartLimit, Upstream};
 use parking_lot::Mutex as SyncMutex;
 use tokio::{
     runtime::Handle,

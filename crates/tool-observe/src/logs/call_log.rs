@@ -4,7 +4,9 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields, sanitize_arguments};
+use tool_core::{
+    CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields, sanitize_arguments,
+};
 use tool_scan::escape_line;
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 

@@ -1,4 +1,4 @@
-use tool_core::{CallContext, Invoke, Layer, Observers, Outcome, ToolError};
+use tool_core::{CallContext, Invoke, Layer, NamedLayer, Observers, Outcome, ToolError};
 use tracing::Instrument;
 
 use super::guard::WatchGuard;
@@ -33,9 +33,6 @@ pub struct WatchAttempt<S> {
 }
 
 impl WatchAttemptLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "attempt";
-
     /// Creates a layer that notifies these observers.
     #[must_use]
     pub fn new(observers: Observers) -> Self {
@@ -51,6 +48,10 @@ impl WatchAttemptLayer {
         self.tracer = tracer;
         self
     }
+}
+
+impl NamedLayer for WatchAttemptLayer {
+    const NAME: &'static str = "attempt";
 }
 
 impl<S> Layer<S> for WatchAttemptLayer {

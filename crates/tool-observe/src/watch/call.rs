@@ -1,4 +1,4 @@
-use tool_core::{CallContext, Event, Invoke, Layer, Observers, Outcome, ToolError};
+use tool_core::{CallContext, Event, Invoke, Layer, NamedLayer, Observers, Outcome, ToolError};
 use tracing::Instrument;
 
 use super::guard::WatchGuard;
@@ -36,9 +36,6 @@ pub struct Watch<S> {
 }
 
 impl WatchLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "watch";
-
     /// Creates a layer that notifies these observers.
     #[must_use]
     pub fn new(observers: Observers) -> Self {
@@ -54,6 +51,10 @@ impl WatchLayer {
         self.tracer = tracer;
         self
     }
+}
+
+impl NamedLayer for WatchLayer {
+    const NAME: &'static str = "watch";
 }
 
 impl<S> Layer<S> for WatchLayer {

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::advance;
 use tool_core::{Alert, AlertKind, ErrorKind, HealthStatus, Tool, UpstreamState};
 use tool_observe::{AlertMonitor, AlertSettings};
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 
 use crate::health::{TrackerFixture, fails, takes, tool};
 
@@ -124,7 +124,11 @@ async fn a_server_that_is_down_is_one_alert_not_one_for_each_tool() {
     let (fixture, monitor) = (TrackerFixture::new(), monitor());
     let upstream = Arc::new(UpstreamState::new("files"));
     let tools: Vec<Arc<Tool>> = ["read", "write", "list"]
-        .map(|name| TestTool::new(name).upstream(&upstream).build(ScriptedExecutor::new([])))
+        .map(|name| {
+            TestTool::new(name)
+                .upstream(&upstream)
+                .build(ScriptedExecutor::new([]))
+        })
         .into();
     for tool in &tools {
         fixture.calls(tool, 10, &fails(ErrorKind::Unavailable)).await;

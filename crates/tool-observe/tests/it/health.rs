@@ -8,7 +8,7 @@ use tool_core::{
 };
 use tool_observe::{HealthTracker, WatchAttemptLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// Health tracker and the observers that report attempts to it.
 pub(crate) struct TrackerFixture {
@@ -31,8 +31,8 @@ impl TrackerFixture {
 
     /// Calls the tool once, and cancels the call after `patience`.
     pub(crate) async fn call(&self, tool: &Arc<Tool>, step: ScriptStep, patience: Duration) {
-        let stack =
-            Layers::outermost(WatchAttemptLayer::new(self.observers.clone())).around(ScriptedExecutor::new([step]));
+        let stack = Layers::outermost(WatchAttemptLayer::new(self.observers.clone()))
+            .around(ScriptedExecutor::new([step]));
         let mut cx = call(tool.clone(), json!({}), self.clock.clone());
         // The result does not matter here: the tracker counts it.
         let _ = timeout(patience, stack.invoke(&mut cx)).await;
@@ -189,7 +189,11 @@ async fn a_shorter_window_forgets_what_is_older() {
 async fn one_broken_tool_does_not_make_its_server_ill() {
     let fixture = TrackerFixture::new();
     let upstream = Arc::new(UpstreamState::new("files"));
-    let of_server = |name| TestTool::new(name).upstream(&upstream).build(ScriptedExecutor::new([]));
+    let of_server = |name| {
+        TestTool::new(name)
+            .upstream(&upstream)
+            .build(ScriptedExecutor::new([]))
+    };
     let (broken, sound) = (of_server("broken"), of_server("sound"));
     fixture.calls(&broken, 10, &fails(ErrorKind::UpstreamError)).await;
     fixture.calls(&sound, 10, &ScriptStep::Echo).await;

@@ -13,7 +13,7 @@ use tool_core::{
 };
 use tool_observe::{AlertLog, BreakerLog, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 use tracing::{Level, instrument::WithSubscriber};
 
 #[derive(Clone, Default)]
@@ -112,7 +112,12 @@ async fn at_info_start_and_end_are_logged_without_arguments() {
 #[tokio::test(start_paused = true)]
 async fn at_debug_arguments_are_logged_without_secrets() {
     let arguments = json!({"city": "Oslo", "auth": {"apiKey": "hunter2"}, "list": [{"password": "hunter2"}]});
-    let lines = logged(Level::DEBUG, arguments, ScriptStep::Value(json!({"token": "hunter2"}))).await;
+    let lines = logged(
+        Level::DEBUG,
+        arguments,
+        ScriptStep::Value(json!({"token": "hunter2"})),
+    )
+    .await;
     assert_eq!(
         lines[0]["input"],
         r#"{"city":"Oslo","auth":"[hidden]","list":[{"password":"[hidden]"}]}"#

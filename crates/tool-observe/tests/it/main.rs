@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, Observers, ToolError};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// Observer that records a line of text for each event.
 #[derive(Default)]

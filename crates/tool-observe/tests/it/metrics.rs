@@ -12,7 +12,7 @@ use tool_core::{
 };
 use tool_observe::{Gauge, Metrics, SEMANTIC_CONVENTIONS, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// Makes a call that `metrics` counts.
 async fn run(metrics: &Arc<Metrics>, name: &str, step: ScriptStep) {
@@ -37,7 +37,12 @@ fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn calls_and_attempts_are_counted_by_tool_and_outcome() {
     let metrics = Arc::new(Metrics::new());
-    run(&metrics, "a", ScriptStep::After(Duration::from_millis(15), json!({}))).await;
+    run(
+        &metrics,
+        "a",
+        ScriptStep::After(Duration::from_millis(15), json!({})),
+    )
+    .await;
     run(
         &metrics,
         "a",

@@ -17,7 +17,7 @@ use tool_core::{
 };
 use tool_observe::{Tracer, WatchAttemptLayer, WatchLayer, trace_id_of_call};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use tool_core::{ErrorKind, Invoke, Layers, Observe, Observers, ToolError};
 use tool_observe::{Gauge, Metrics, OtelMetrics, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 struct Host {
     exporter: InMemoryMetricExporter,
@@ -94,7 +94,12 @@ async fn calls_reach_the_meter_of_the_host() {
     let (host, clock) = (Host::new(), Arc::new(TokioClock::new()));
     let metrics = Arc::new(Metrics::new());
     let observer = Arc::new(OtelMetrics::from_provider(metrics.clone(), &host.provider));
-    run(&observer, &clock, ScriptStep::After(Duration::from_secs(2), json!({}))).await;
+    run(
+        &observer,
+        &clock,
+        ScriptStep::After(Duration::from_secs(2), json!({})),
+    )
+    .await;
     run(
         &observer,
         &clock,

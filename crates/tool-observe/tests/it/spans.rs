@@ -15,7 +15,7 @@ use tool_observe::{
     AttributeValue, EndedSpan, Sampler, SpanEvent, SpanProcessor, Tracer, WatchAttemptLayer, WatchLayer,
 };
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -125,7 +125,10 @@ fn received_trace(outcome: &Outcome) -> Option<TraceContext> {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
-    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::After(Duration::from_secs(2), json!({}))]);
+    let fixture = Fixture::new(
+        Sampler::DEFAULT,
+        [ScriptStep::After(Duration::from_secs(2), json!({}))],
+    );
     let mut cx = fixture.call(Some(PARENT));
     let outcome = fixture.run(&mut cx).await.unwrap();
     let [attempt, call] = &fixture.spans()[..] else {

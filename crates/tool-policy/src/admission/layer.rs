@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tool_core::{Body, CallContext, Invoke, Layer, Outcome, Target, ToolError, UriCompletion};
+use tool_core::{Body, CallContext, Invoke, Layer, NamedLayer, Outcome, Target, ToolError, UriCompletion};
 
 use super::SharedRules;
 
@@ -33,8 +33,6 @@ pub struct Admission<S> {
 }
 
 impl AdmissionLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "admission";
     /// Name of the layer in events and metrics of refused calls.
     pub const REFUSED_AS: &'static str = "admit";
 
@@ -43,6 +41,10 @@ impl AdmissionLayer {
     pub fn new(rules: impl Into<SharedRules>) -> Self {
         Self { rules: rules.into() }
     }
+}
+
+impl NamedLayer for AdmissionLayer {
+    const NAME: &'static str = "admission";
 }
 
 impl<S> Layer<S> for AdmissionLayer {

@@ -6,6 +6,6 @@ mod shared_rules;
 
 pub use self::{
     layer::{Admission, AdmissionLayer},
-    rules::{ApprovalRules, Denial, DisabledTool, Rules, ToolChoice},
+    rules::{ApprovalRules, Denial, DisabledByOperator, Rules, ToolChoice},
     shared_rules::SharedRules,
 };

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 
-use super::{DisabledTool, Rules};
+use super::{DisabledByOperator, Rules};
 
 /// Rules that can be replaced while calls run. Clones share them.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl SharedRules {
     }
 
     /// Disables a tool on behalf of an operator. If it is disabled already, this replaces the reason.
-    pub fn disable(&self, tool: &str, disabled: &DisabledTool) {
+    pub fn disable(&self, tool: &str, disabled: &DisabledByOperator) {
         self.0.rcu(|current| {
             let mut rules = Rules::clone(current);
             rules.disabled.insert(tool.to_owned(), disabled.clone());

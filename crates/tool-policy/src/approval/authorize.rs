@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 use tool_core::{
-    ApprovalCall, ApprovalRecord, ApprovalState, CallContext, DispatchState, Outcome, PendingCall, ToolError,
+    ApprovalCall, ApprovalRecord, ApprovalState, CallContext, DispatchState, NamedLayer, Outcome,
+    PendingCall, ToolError,
 };
 use uuid::Uuid;
 

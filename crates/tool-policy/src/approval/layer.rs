@@ -1,4 +1,4 @@
-use tool_core::{CallContext, Invoke, Layer, Outcome, ToolError};
+use tool_core::{CallContext, Invoke, Layer, NamedLayer, Outcome, ToolError};
 
 use super::{
     ApprovalDesk,
@@ -56,8 +56,6 @@ pub struct Approval<S> {
 }
 
 impl ApprovalLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "approval";
     /// Name of the layer in events and metrics of refused calls.
     pub const REFUSED_AS: &'static str = "approve";
     /// Key in `_meta` under which a caller sends the handle of an approval.
@@ -72,6 +70,10 @@ impl ApprovalLayer {
             desk,
         }
     }
+}
+
+impl NamedLayer for ApprovalLayer {
+    const NAME: &'static str = "approval";
 }
 
 impl<S> Layer<S> for ApprovalLayer {

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerScope, CallContext, DispatchState, HealthSignal, HealthSignals, Invoke, Jitter, Layer, Outcome,
-    ToolError,
+    BreakerScope, CallContext, DispatchState, HealthSignal, HealthSignals, Invoke, Jitter, Layer, NamedLayer,
+    Outcome, ToolError,
 };
 
 use super::{
@@ -50,9 +50,6 @@ pub struct Breaker<S> {
 }
 
 impl BreakerLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "breaker";
-
     /// Creates a layer whose pauses have this jitter, such as a seeded one for reproducible tests.
     #[must_use]
     pub fn with_jitter(jitter: Jitter) -> Self {
@@ -60,6 +57,10 @@ impl BreakerLayer {
             jitter: Arc::new(jitter),
         }
     }
+}
+
+impl NamedLayer for BreakerLayer {
+    const NAME: &'static str = "breaker";
 }
 
 impl<S> Layer<S> for BreakerLayer {

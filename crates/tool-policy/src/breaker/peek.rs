@@ -1,4 +1,4 @@
-use tool_core::{CallContext, Invoke, Layer, Outcome, Scope, ToolError};
+use tool_core::{CallContext, Invoke, Layer, NamedLayer, Outcome, Scope, ToolError};
 
 use super::{BreakerLayer, permits::Circuits};
 
@@ -15,9 +15,8 @@ pub struct BreakerPeek<S> {
     inner: S,
 }
 
-impl BreakerPeekLayer {
-    /// Name of the layer in `--explain`, which it shares with [`BreakerLayer`].
-    pub const NAME: &'static str = BreakerLayer::NAME;
+impl NamedLayer for BreakerPeekLayer {
+    const NAME: &'static str = "breaker peek";
 }
 
 impl<S> Layer<S> for BreakerPeekLayer {

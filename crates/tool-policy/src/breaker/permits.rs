@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerChange, BreakerSettings, CallContext, ErrorKind, Event, Instant, Jitter, Scope, ToolError,
-    format_duration,
+    BreakerChange, BreakerSettings, CallContext, ErrorKind, Event, Instant, Jitter, NamedLayer, Scope,
+    ToolError, format_duration,
 };
 
 use super::{

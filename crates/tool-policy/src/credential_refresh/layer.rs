@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, Asker, CallContext, DisabledTool, DispatchState, ErrorKind,
-    Event, Invoke, Layer, Observers, Outcome, Refresh, Tool, ToolError, format_duration,
+    Event, Invoke, Layer, NamedLayer, Observers, Outcome, Refresh, Tool, ToolError, format_duration,
 };
 
 /// Refreshes credentials that an upstream refused, and attempts once more with the new ones.
@@ -38,8 +38,6 @@ pub struct CredentialRefresh<S> {
 }
 
 impl CredentialRefreshLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "credential refresh";
     /// Name of the layer in events and metrics of refused calls.
     pub const REFUSED_AS: &'static str = "credentials";
 
@@ -58,6 +56,10 @@ fn emit_alert(tool: &Tool, phase: AlertPhase, message: String, observers: &Obser
     let subject = AlertSubject::Tool(tool.name().clone());
     let alert = Alert::new(AlertKind::Disabled, phase, subject, message, at);
     observers.emit(&Event::Alert { alert: &alert });
+}
+
+impl NamedLayer for CredentialRefreshLayer {
+    const NAME: &'static str = "credential refresh";
 }
 
 impl<S> Layer<S> for CredentialRefreshLayer {

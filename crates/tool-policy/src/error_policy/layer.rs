@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, ErrorPolicySettings, Event, Instant,
-    Invoke, Layer, Outcome, ToolError,
+    Invoke, Layer, NamedLayer, Outcome, ToolError,
 };
 
 use super::masking::{mask, text_for_caller};
@@ -43,9 +43,6 @@ pub struct ErrorPolicy<S> {
 }
 
 impl ErrorPolicyLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "error policy";
-
     /// Creates a layer that applies this policy.
     #[must_use]
     pub fn new(policy: Arc<ErrorPolicySettings>) -> Self {
@@ -139,6 +136,10 @@ impl LastAlerts {
         }
         is_due
     }
+}
+
+impl NamedLayer for ErrorPolicyLayer {
+    const NAME: &'static str = "error policy";
 }
 
 impl<S> Layer<S> for ErrorPolicyLayer {

@@ -1,7 +1,8 @@
 use raw_json::{JsonKind, RawJson};
 use serde_json::json;
 use tool_core::{
-    Body, CallContext, ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError,
+    Body, CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, PartialRule, PartialSettings, Reply,
+    ToolError,
 };
 
 /// Marks or refuses results that their tool declares to be incomplete, as the [`PartialSettings`] say.
@@ -44,9 +45,8 @@ enum IncompleteMark<'a> {
     Field(&'a str),
 }
 
-impl PartialResultsLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "partial results";
+impl NamedLayer for PartialResultsLayer {
+    const NAME: &'static str = "partial results";
 }
 
 impl<S> Layer<S> for PartialResultsLayer {

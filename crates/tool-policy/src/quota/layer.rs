@@ -3,8 +3,8 @@ use std::{fmt, sync::Arc};
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    CallContext, ClientKey, Degraded, DegradedStep, DispatchState, ErrorKind, Invoke, Layer, Outcome, Reply,
-    Target, ToolError, Trust,
+    CallContext, ClientKey, Degraded, DegradedStep, DispatchState, ErrorKind, Invoke, Layer, NamedLayer,
+    Outcome, Reply, Target, ToolError, Trust,
 };
 
 use super::usage_counters::{CountedCall, UsageCounters, UsageKey};
@@ -111,8 +111,6 @@ impl QuotaLimits {
 }
 
 impl QuotaLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "quota";
     /// Name of the layer in events and metrics of refused calls.
     pub const REFUSED_AS: &'static str = "allowance";
     /// Key in `_meta` under which a caller names the turn of a call.
@@ -129,6 +127,10 @@ impl QuotaLayer {
             counters: Arc::default(),
         }
     }
+}
+
+impl NamedLayer for QuotaLayer {
+    const NAME: &'static str = "quota";
 }
 
 impl<S> Layer<S> for QuotaLayer {

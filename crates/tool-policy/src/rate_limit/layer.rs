@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use tool_core::{
-    CallContext, ErrorKind, Event, Invoke, Layer, Outcome, RateLimitSettings as Limit, Scope, ToolError,
-    format_duration,
+    CallContext, ErrorKind, Event, Invoke, Layer, NamedLayer, Outcome, RateLimitSettings as Limit, Scope,
+    ToolError, format_duration,
 };
 
 use super::limiter::{LimitScope, LimiterCell};
@@ -46,9 +46,6 @@ struct Shared {
 }
 
 impl RateLimitLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "rate limit";
-
     /// Creates a layer that has counted no attempts.
     #[must_use]
     pub fn new() -> Self {
@@ -106,6 +103,10 @@ fn refuse(cx: &CallContext, scope: Scope, limit: &Limit, wait: Duration) -> Tool
         format_duration(wait)
     );
     ToolError::new(ErrorKind::RateLimited, message).with_retry_after(wait)
+}
+
+impl NamedLayer for RateLimitLayer {
+    const NAME: &'static str = "rate limit";
 }
 
 impl<S> Layer<S> for RateLimitLayer {

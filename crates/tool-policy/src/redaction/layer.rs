@@ -6,9 +6,9 @@ use std::{
 use raw_json::RawJson;
 use regex::Regex;
 use tool_core::{
-    Ask, AskError, Asker, Body, BoxFuture, CallContext, ClientKey, HIDDEN, Invoke, Layer, Outcome, Progress,
-    Question, RedactionMode, Reply, ToolError, hide_fields, hide_fields_in_text, hide_fields_of_question,
-    hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result,
+    Ask, AskError, Asker, Body, BoxFuture, CallContext, ClientKey, HIDDEN, Invoke, Layer, NamedLayer,
+    Outcome, Progress, Question, RedactionMode, Reply, ToolError, hide_fields, hide_fields_in_text,
+    hide_fields_of_question, hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result,
 };
 
 use super::Redactor;
@@ -47,14 +47,15 @@ pub struct Redaction<S> {
 }
 
 impl RedactionLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "redaction";
-
     /// Creates a layer that hides the secrets which this redactor knows.
     #[must_use]
     pub fn new(redactor: Redactor) -> Self {
         Self { redactor }
     }
+}
+
+impl NamedLayer for RedactionLayer {
+    const NAME: &'static str = "redaction";
 }
 
 impl<S> Layer<S> for RedactionLayer {

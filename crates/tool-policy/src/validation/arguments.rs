@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use tool_core::{
-    AdaptedArguments, ArgumentHandling, Arguments, CallContext, Change, CheckError, ErrorKind, Event, Invoke, Layer,
-    Outcome, Target, ToolError,
+    AdaptedArguments, ArgumentHandling, Arguments, CallContext, Change, CheckError, ErrorKind, Event, Invoke,
+    Layer, NamedLayer, Outcome, Target, ToolError,
 };
 
 use super::masked;
@@ -29,10 +29,12 @@ pub struct Validation<S> {
 }
 
 impl ValidationLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "validation";
     /// Name of the layer in events and metrics of refused calls.
     pub const REFUSED_AS: &'static str = "validate";
+}
+
+impl NamedLayer for ValidationLayer {
+    const NAME: &'static str = "validation";
 }
 
 impl<S> Layer<S> for ValidationLayer {

@@ -1,5 +1,5 @@
 use serde_json::Value;
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Reply, ToolError};
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, Reply, ToolError};
 
 use super::masked;
 
@@ -14,9 +14,8 @@ pub struct ResultValidation<S> {
     inner: S,
 }
 
-impl ResultValidationLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "result validation";
+impl NamedLayer for ResultValidationLayer {
+    const NAME: &'static str = "result validation";
 }
 
 impl<S> Layer<S> for ResultValidationLayer {

@@ -41,7 +41,7 @@ struct Bench {
 struct News(Mutex<Vec<String>>);
 
 impl ApprovalListener for News {
-    fn told(&self, approval: &ApprovalRecord) {
+    fn approval_changed(&self, approval: &ApprovalRecord) {
         let mut news = self.0.lock().expect(SOUND);
         news.push(format!("{} {}", approval.state.as_str(), approval.call.tool));
     }

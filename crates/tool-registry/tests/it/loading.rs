@@ -162,7 +162,8 @@ fn registry_of(servers: &[&Arc<Server>]) -> Registry {
             .map(|server| Arc::clone(server) as Arc<dyn Source>)
             .collect(),
     );
-    all.executors.push(Arc::new(UpstreamExecutor(ScriptedExecutor::new([]))));
+    all.executors
+        .push(Arc::new(UpstreamExecutor(ScriptedExecutor::new([]))));
     Registry::new(all)
 }
 
@@ -279,7 +280,8 @@ async fn a_replacement_of_a_source_has_its_own_wait() {
     let registry = registry_of(&[&before]);
     registry.load_within(WAIT).await;
     let mut all = parts(vec![now.clone()]);
-    all.executors.push(Arc::new(UpstreamExecutor(ScriptedExecutor::new([]))));
+    all.executors
+        .push(Arc::new(UpstreamExecutor(ScriptedExecutor::new([]))));
     registry.replace(all, false);
     let start = Instant::now();
     registry.load_within(WAIT).await;
@@ -292,7 +294,8 @@ async fn kept_tools_are_confirmed_before_use() {
     let other = Server::new("other", Some(&["other__a"]), &["other__a"]);
     let written = Arc::new(FixedSource::new("file", vec![crate::descriptor("written")]));
     let mut all = parts(vec![server.clone(), other.clone(), written]);
-    all.executors.push(Arc::new(UpstreamExecutor(ScriptedExecutor::new([]))));
+    all.executors
+        .push(Arc::new(UpstreamExecutor(ScriptedExecutor::new([]))));
     let registry = Registry::new(all);
     let same = registry.find("s__same").await.expect("it was kept");
     assert_eq!(server.n_loads(), 0);

@@ -14,7 +14,8 @@ use std::{
 use raw_json::RawJson;
 use tokio::sync::{Semaphore, watch};
 use tool_core::{
-    BoxFuture, Catalogue, Descriptor, DisabledTool, Feature, Instant, RejectedEntry, Source, SourceState, SourceStatus,
+    BoxFuture, Catalogue, Descriptor, DisabledTool, Feature, Instant, RejectedEntry, Source, SourceState,
+    SourceStatus,
 };
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_testkit::{ScriptedExecutor, TestTool};

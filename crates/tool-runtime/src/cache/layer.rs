@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
     CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, ErrorKind, Event, FailedStep,
-    Invoke, Layer, Outcome, Reply, Target, ToolError, format_duration,
+    Invoke, Layer, NamedLayer, Outcome, Reply, Target, ToolError, format_duration,
 };
 use tracing::Instrument;
 
@@ -97,8 +97,6 @@ struct Fetch {
 type Finished = (CallContext, Result<Outcome, ToolError>);
 
 impl CacheLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "cache";
     /// Key in `_meta` under which a reply says that it was not made for its call, and under which a caller requests a bypass.
     pub const META_KEY: &'static str = "dev.toolplane/cache";
     /// Value under that key with which a caller bypasses the cache.
@@ -149,6 +147,10 @@ impl CacheLayer {
     pub fn n_running(&self) -> usize {
         self.shared.flights.n_in_flight()
     }
+}
+
+impl NamedLayer for CacheLayer {
+    const NAME: &'static str = "cache";
 }
 
 impl<S> Layer<S> for CacheLayer {

@@ -3,8 +3,8 @@ use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tool_core::{
-    CallContext, Caller, ConcurrencySettings, ErrorKind, Event, Invoke, Layer, Outcome, Scope, ToolError,
-    format_duration,
+    CallContext, Caller, ConcurrencySettings, ErrorKind, Event, Invoke, Layer, NamedLayer, Outcome, Scope,
+    ToolError, format_duration,
 };
 
 use super::fair_semaphore::{Acquire, FairSemaphore, SemaphorePermit};
@@ -95,9 +95,6 @@ impl Drop for QueueGuard<'_> {
 }
 
 impl ConcurrencyLimitLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "concurrency limit";
-
     /// Creates a layer in which nothing runs.
     #[must_use]
     pub fn new() -> Self {
@@ -261,6 +258,10 @@ fn owner(scope: Scope, cx: &CallContext) -> String {
         Scope::Upstream => format!("the backend of `{}`", cx.tool().name()),
         Scope::Total => "all tools".to_owned(),
     }
+}
+
+impl NamedLayer for ConcurrencyLimitLayer {
+    const NAME: &'static str = "concurrency limit";
 }
 
 impl<S> Layer<S> for ConcurrencyLimitLayer {

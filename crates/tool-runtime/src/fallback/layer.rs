@@ -2,7 +2,7 @@ use std::{fmt, pin::pin, sync::Arc};
 
 use tool_core::{
     CallContext, ErrorKind, FailedStep, FailureStep, FallbackOf, Health, HealthStatus, Invoke, Layer,
-    Outcome, Reentry, Target, ToolError, format_duration,
+    NamedLayer, Outcome, Reentry, Target, ToolError, format_duration,
 };
 
 use super::run::{FallbackRun, time_share};
@@ -64,9 +64,6 @@ pub struct Fallback<S> {
 }
 
 impl FallbackLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "fallback";
-
     /// Creates a layer that takes stale replies from this cache.
     #[must_use]
     pub fn new(cache: CacheLayer) -> Self {
@@ -109,6 +106,10 @@ impl FallbackLayer {
         }
         steps
     }
+}
+
+impl NamedLayer for FallbackLayer {
+    const NAME: &'static str = "fallback";
 }
 
 impl<S> Layer<S> for FallbackLayer {

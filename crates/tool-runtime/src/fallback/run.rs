@@ -4,8 +4,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Degraded, DegradedStep, ErrorKind, FailedStep, FailureStep, FallbackOf, Outcome, Reentry,
-    Reply, Tool, ToolError, format_duration,
+    CallContext, Degraded, DegradedStep, ErrorKind, FailedStep, FailureStep, FallbackOf, NamedLayer, Outcome,
+    Reentry, Reply, Tool, ToolError, format_duration,
 };
 
 use super::{

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant as Timer, sleep};
 use tool_core::{
     Asker, CallContext, Event, Health, HedgeAfter, HedgePercent, HedgeSettings, Instant, Invoke, Layer,
-    Outcome, Target, TaskMode, ToolError, format_duration,
+    NamedLayer, Outcome, Target, TaskMode, ToolError, format_duration,
 };
 
 use crate::{
@@ -98,9 +98,6 @@ const MIN_CALLS: u64 = 20;
 const MIN_DELAY: Duration = Duration::from_millis(1);
 
 impl HedgeLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "hedge";
-
     /// Creates a layer that reads percentiles from this. The default layer knows no percentiles.
     #[must_use]
     pub fn new(health: Arc<dyn Health>) -> Self {
@@ -138,6 +135,10 @@ impl HedgeLayer {
         *cached = Some((now, percentile));
         percentile
     }
+}
+
+impl NamedLayer for HedgeLayer {
+    const NAME: &'static str = "hedge";
 }
 
 impl<S> Layer<S> for HedgeLayer {

@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Claim, ClaimResult, CorrelationId, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry,
-    LedgerState, Outcome, CallEnd, Target, ToolError,
+    CallContext, CallEnd, Claim, ClaimResult, CorrelationId, ErrorKind, Event, Invoke, Layer, Ledger,
+    LedgerEntry, LedgerState, NamedLayer, Outcome, Target, ToolError,
 };
 
 /// Runs a tool once for all calls with one idempotency key (IETF draft, `Idempotency-Key` header), and records the calls whose
@@ -51,8 +51,6 @@ pub struct Idempotency<S> {
 }
 
 impl IdempotencyLayer {
-    /// Name of the layer in `--explain`, and in events and metrics of refused calls.
-    pub const NAME: &'static str = "idempotency";
     /// Key in `_meta` of a stored reply. Its value is the id of the ledger entry.
     pub const META_KEY: &'static str = "dev.toolplane/replayed";
 
@@ -61,6 +59,10 @@ impl IdempotencyLayer {
     pub fn new(ledger: Arc<dyn Ledger>) -> Self {
         Self { ledger }
     }
+}
+
+impl NamedLayer for IdempotencyLayer {
+    const NAME: &'static str = "idempotency";
 }
 
 impl<S> Layer<S> for IdempotencyLayer {

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::watch;
 use tool_core::{
-    BoxFuture, Claim, ClaimResult, Clock, CorrelationId, ErrorKind, Instant, Ledger, LedgerEntry, LedgerState,
-    Reply, CallEnd, ToolError,
+    BoxFuture, CallEnd, Claim, ClaimResult, Clock, CorrelationId, ErrorKind, Instant, Ledger, LedgerEntry,
+    LedgerState, Reply, ToolError,
 };
 
 /// A [`Ledger`] in memory. It ends with the process, and holds at most its [`LedgerLimits`].

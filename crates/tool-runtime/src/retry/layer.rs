@@ -3,8 +3,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
-    format_duration,
+    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, NamedLayer, Outcome, RetrySettings,
+    ToolError, Trust, format_duration,
 };
 
 use super::{Backoff, RetryBudget};
@@ -63,8 +63,6 @@ enum Stop {
 }
 
 impl RetryLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "retry";
     /// Key in `_meta` of a repeated attempt. Its value is the number of attempts before it.
     pub const META_KEY: &'static str = "dev.toolplane/retry-attempt";
 
@@ -75,6 +73,10 @@ impl RetryLayer {
             jitter: Arc::new(jitter),
         }
     }
+}
+
+impl NamedLayer for RetryLayer {
+    const NAME: &'static str = "retry";
 }
 
 impl<S> Layer<S> for RetryLayer {

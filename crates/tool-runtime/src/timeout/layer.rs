@@ -1,6 +1,8 @@
 use std::{pin::pin, sync::Arc};
 
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Progress, ToolError, format_duration};
+use tool_core::{
+    CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, Progress, ToolError, format_duration,
+};
 
 use super::within::{ProgressWatch, within_progress};
 
@@ -34,9 +36,8 @@ pub struct Timeout<S> {
     inner: S,
 }
 
-impl TimeoutLayer {
-    /// Name of the layer in `--explain`.
-    pub const NAME: &'static str = "timeout";
+impl NamedLayer for TimeoutLayer {
+    const NAME: &'static str = "timeout";
 }
 
 impl<S> Layer<S> for TimeoutLayer {

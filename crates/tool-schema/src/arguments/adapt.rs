@@ -15,7 +15,11 @@ const MAX_STEPS: u64 = 100_000;
 const MAX_TEXT: usize = 10_000;
 
 /// Changes arguments as far as this handling allows. Returns `None` if there is no change.
-pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
+pub(crate) fn adapt(
+    schema: &Value,
+    arguments: &RawJson,
+    handling: ArgumentHandling,
+) -> Option<AdaptedArguments> {
     let sanitize = match handling {
         ArgumentHandling::Coerce => false,
         ArgumentHandling::Sanitize => true,

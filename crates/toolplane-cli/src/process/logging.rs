@@ -91,7 +91,7 @@ fn is_masked(target: &str) -> bool {
 
 fn hidden(text: &str, hides_credentials: bool) -> Cow<'_, str> {
     match hides_credentials {
-        true => SECRETS.text(text),
+        true => SECRETS.hide_in_text(text),
         false => SECRETS.hide_known(text),
     }
 }

@@ -35,5 +35,8 @@ pub(crate) fn connection_of(client: &ClientKey) -> Option<u64> {
 /// Returns the questions that the client of a request declared to answer.
 pub(crate) fn declared_capabilities(cx: &RequestContext) -> ClientCapabilities {
     let declared = cx.client_capabilities();
-    declared.as_ref().map(ClientCapabilities::from_json).unwrap_or_default()
+    declared
+        .as_ref()
+        .map(ClientCapabilities::from_json)
+        .unwrap_or_default()
 }

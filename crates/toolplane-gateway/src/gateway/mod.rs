@@ -172,7 +172,7 @@ impl Gateway {
         while changes.changed().await.is_ok() {
             sleep(DEBOUNCE).await;
             changes.mark_unchanged();
-            let view = self.0.plane.known(&self.0.plane.local_caller());
+            let view = self.0.plane.cached_view(&self.0.plane.local_caller());
             for notification in self.0.lists.take_changes(&view) {
                 notices.send(notification, None);
             }

@@ -1,5 +1,5 @@
 use futures_util::future::join_all;
-use mcp_server::{Answer, Mirrored, Peer, RequestContext, ServerIdentity, Service, unknown_method};
+use mcp_server::{Answer, HeaderParams, Peer, RequestContext, ServerIdentity, Service, unknown_method};
 use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::runtime::Handle;
@@ -115,24 +115,26 @@ impl Service for Gateway {
         self.list(feature, &request, cx).await
     }
 
-    fn mirrored(&self, tool: &str, client: &Peer) -> Mirrored {
+    fn header_params(&self, tool: &str, client: &Peer) -> HeaderParams<'_> {
         let state = self.state();
-        let client = || client_identity(client, &state.caller(&client.principal));
-        match state.plane.known_tool_for(tool, client) {
-            Some(tool) => state.mirrored_params.get(&tool).into(),
-            None => Mirrored::Unknown,
+        let identify = || client_identity(client, &state.caller(&client.principal));
+        if let Some(tool) = state.plane.known_tool_for(tool, identify) {
+            return state.mirrored_params.get(&tool).into();
         }
-    }
-
-    async fn learn(&self, tool: &str, client: &Peer) {
-        let client = client_identity(client, &self.state().caller(&client.principal));
-        self.state().plane.learn_tool(tool, &client).await;
+        let (name, client) = (tool.to_owned(), identify());
+        HeaderParams::Pending(Box::pin(async move {
+            state.plane.resolve_tool(&name, &client).await;
+            match state.plane.known_tool_for(&name, || client) {
+                Some(tool) => state.mirrored_params.get(&tool).into(),
+                None => HeaderParams::UnknownTool,
+            }
+        }))
     }
 
     async fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         let state = self.state();
         let caller = state.caller(cx.principal());
-        state.lists.assume_seen(&state.plane.known(&caller));
+        state.lists.assume_seen(&state.plane.cached_view(&caller));
         let client = &state.client_identity(cx, &caller);
         let subscribed = uris.iter().map(|uri| async {
             let subscribed = state.subscriptions.subscribe(&state.plane, uri, &caller, client);

@@ -140,7 +140,7 @@ pub(crate) fn add_gauges(metrics: &Metrics, plane: &Toolplane, parked: Weak<Park
 
 fn disabled_tools(plane: &Toolplane) -> Vec<(String, f64)> {
     let refused = plane.disabled().into_iter().map(|(tool, _)| tool);
-    let by_hand = plane.switched_off_by_hand().into_iter().map(|(tool, _)| tool);
+    let by_hand = plane.disabled_by_operator().into_iter().map(|(tool, _)| tool);
     let names: BTreeSet<_> = by_hand.chain(refused).take(MAX_DISABLED).collect();
     names.iter().map(|tool| (tool.to_string(), 1.0)).collect()
 }

@@ -69,19 +69,23 @@ impl Notifiers {
     /// Returns `true` if any client is subscribed to a task.
     pub(crate) fn is_task_watched(&self, id: &str) -> bool {
         let mut attached = self.attached().into_iter();
-        attached.any(|(_, notifier)| notifier.is_task_watched(id))
+        attached.any(|(_, notifier)| notifier.has_task_subscriber(id))
     }
 
     /// Returns the URIs of the resources that clients are subscribed to, in no order and with duplicates.
     pub(super) fn watched_uris(&self) -> Vec<String> {
         let attached = self.attached().into_iter();
-        attached.flat_map(|(_, notifier)| notifier.watched()).collect()
+        attached
+            .flat_map(|(_, notifier)| notifier.subscribed_uris())
+            .collect()
     }
 
     /// Returns the subscriptions to resources as pairs of a URI and a client.
     pub(super) fn watchers(&self) -> Vec<(String, Peer)> {
         let attached = self.attached().into_iter();
-        attached.flat_map(|(_, notifier)| notifier.watchers()).collect()
+        attached
+            .flat_map(|(_, notifier)| notifier.subscribers())
+            .collect()
     }
 
     /// Returns copies of the notifiers, so that sending does not hold the lock.

@@ -61,7 +61,7 @@ impl<'a> IncomingRequest<'a> {
         if cx.progress().is_wanted() {
             call = call.progress(Arc::new(ProgressChannel(cx.progress().clone())));
         }
-        if let Some(extra) = self.subject.extra_params(self.request) {
+        if let Some(extra) = Subject::extra_params(self.request) {
             call = call.extra_params(extra);
         }
         if let Some(task_mode) = task_mode {

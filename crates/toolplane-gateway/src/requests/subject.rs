@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use mcp_server::RequestContext;
-use mcp_wire::{Request, RpcError, code, method};
+use mcp_wire::{Request, RpcError, code, method, param_key};
 use raw_json::{JsonKind, RawJson};
 use toolplane::CallRequest;
 
@@ -16,9 +16,6 @@ pub(super) enum Subject {
     Resource(String),
     Completion,
 }
-
-/// Known members of the parameters of all requests that make a call.
-const OF_ALL: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 impl Subject {
     /// Reads the target of a request. Its method must be one of those that make a call.
@@ -51,20 +48,13 @@ impl Subject {
     }
 
     /// Returns the unknown members of the parameters, which are forwarded as they are, or `None` if there are none.
-    pub(super) fn extra_params(&self, request: &Request) -> Option<RawJson> {
-        let own: &[&str] = match self {
-            Self::Tool => &["name", "arguments", "task"],
-            Self::Prompt => &["name", "arguments"],
-            Self::Resource(_) => &["uri"],
-            Self::Completion => &["ref", "argument", "context"],
-        };
+    pub(super) fn extra_params(request: &Request) -> Option<RawJson> {
+        let known = param_key::known_to(&request.method);
         let params = request.params.as_ref()?;
-        let is_known = |key: &str| own.contains(&key) || OF_ALL.contains(&key);
-        if params.parts().all(|(key, _)| is_known(&key)) {
+        if params.parts().all(|(key, _)| known.contains(&&*key)) {
             return None;
         }
-        let known: Vec<&str> = own.iter().chain(&OF_ALL).copied().collect();
-        params.without_members(&known).ok()
+        params.without_members(known).ok()
     }
 
     /// Returns the URI of a resource, or `None` for any other target.
@@ -146,11 +136,7 @@ mod tests {
                 method: method::TOOLS_CALL.to_owned(),
                 params: Some(raw(params)),
             };
-            assert_eq!(
-                Subject::Tool.extra_params(&request),
-                expected.map(raw),
-                "{params}"
-            );
+            assert_eq!(Subject::extra_params(&request), expected.map(raw), "{params}");
         }
     }
 }

@@ -23,7 +23,7 @@ impl IncomingRequest<'_> {
         let name = cx.name().and_then(RawJson::string).unwrap_or_default();
         let caller = gateway.caller(cx.principal());
         // An unknown tool is reported by the call itself.
-        if let Ok(tool) = gateway.plane.describe(&name, &caller).await {
+        if let Ok(tool) = gateway.plane.tool(&name, &caller).await {
             let support = tool.definition().get("execution");
             let support = support.and_then(|execution| execution.get("taskSupport")?.string());
             if !matches!(support.as_deref(), Some("optional" | "required")) {

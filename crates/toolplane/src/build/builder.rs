@@ -208,8 +208,8 @@ impl Builder {
             quota: QuotaLayer::new(rules.clone()),
             approval: ApprovalLayer::new(rules.clone(), desk.clone()),
             fallback: FallbackLayer::new(cache.clone())
-                .gate(reentry.clone())
-                .health(health.clone()),
+                .with_reentry(reentry.clone())
+                .with_health(health.clone()),
             cache: cache.clone(),
             retry,
             hedge: HedgeLayer::new(health),

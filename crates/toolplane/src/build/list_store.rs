@@ -3,7 +3,7 @@
 use std::{borrow::Cow, cell::Cell, fmt, future::ready, io, sync::Arc};
 
 use tool_core::BoxFuture;
-use tool_exec_mcp::{CachedLists, ListCacheKey, ListCache};
+use tool_exec_mcp::{CachedLists, ListCache, ListCacheKey};
 use tool_policy::Redactor;
 
 /// [`ListCache`] that never receives a known secret: servers may write values that they were given into their lists.

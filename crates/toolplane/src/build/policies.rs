@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
-use tool_policy::{ApprovalRules, QuotaLimits, MicroDollars, Rules, ToolChoice};
+use tool_policy::{ApprovalRules, MicroDollars, QuotaLimits, Rules, ToolChoice};
 
 use crate::plane::DefaultCallers;
 
@@ -26,7 +26,7 @@ pub(crate) fn rules(configuration: &Configuration) -> Rules {
             .collect(),
         limits: limits(&spec.limits),
         approval: approval(&spec.approval),
-        switched_off: BTreeMap::new(),
+        disabled: BTreeMap::new(),
     }
 }
 

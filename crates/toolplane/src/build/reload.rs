@@ -113,7 +113,7 @@ impl Toolplane {
             .store(Arc::new(Arc::new(loaded.secrets())));
         let_go.add(&before.servers, &running.servers);
         let mut rules = rules(configuration);
-        rules.switched_off.clone_from(&inner.rules.load().switched_off);
+        rules.disabled.clone_from(&inner.rules.load().disabled);
         let callers = callers(configuration);
         let known = inner.callers.load();
         let lists_changed = **inner.rules.load() != rules
@@ -128,7 +128,7 @@ impl Toolplane {
             .reconfigure(Arc::new(configuration.policy.errors.clone()));
         inner.webhooks.reconfigure(hooks);
         inner.watch.reconfigure(configuration);
-        let off = self.switched_off();
+        let off = self.disabled_items();
         inner.registry.replace(parts, lists_changed);
         for (tool, _) in off {
             // The rejected values are unknown now, so no call could notice that there are new ones.

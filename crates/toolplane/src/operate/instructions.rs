@@ -18,7 +18,10 @@ impl Toolplane {
         let sources = self.0.registry.sources();
         let sources = sources.iter().filter_map(|source| {
             let text = source.instructions()?;
-            Some((source.name().to_owned(), self.0.redactor.hide_in_text(&text).into_owned()))
+            Some((
+                source.name().to_owned(),
+                self.0.redactor.hide_in_text(&text).into_owned(),
+            ))
         });
         join(own, sources)
     }

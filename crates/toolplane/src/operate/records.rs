@@ -88,7 +88,7 @@ impl Toolplane {
             let digest = self.known_tool(tool).map(|tool| raw_json::hex(tool.digest()));
             json!({"tool": tool, "digest": digest, "reason": reason, "since": rfc3339(since), "by": by})
         };
-        let by_hand = self.switched_off_by_hand().into_iter();
+        let by_hand = self.disabled_by_operator().into_iter();
         let by_hand = by_hand.map(|(tool, off)| record(&tool, off.to_string(), off.since, "operator"));
         let refused = self.disabled().into_iter().map(|(tool, disabled)| {
             let mut record = record(&tool, disabled.reason, disabled.since, "credentials");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tool_core::{Event, Feature, ToolError};
-use tool_policy::DisabledTool;
+use tool_policy::DisabledByOperator;
 
 use crate::{Toolplane, plane::Inner};
 
@@ -30,8 +30,8 @@ impl Toolplane {
             line.chars().take(MAX_REASON).collect::<String>()
         });
         let reason = reason.filter(|reason| !reason.is_empty());
-        let known = inner.rules.load().switched_off.get(tool).map(|off| off.since);
-        let off = DisabledTool {
+        let known = inner.rules.load().disabled.get(tool).map(|off| off.since);
+        let off = DisabledByOperator {
             reason,
             since: known.unwrap_or_else(|| inner.clock.wall()),
         };
@@ -42,9 +42,9 @@ impl Toolplane {
 
     /// Returns the tools that operators disabled, by name.
     #[must_use]
-    pub fn switched_off_by_hand(&self) -> Vec<(Arc<str>, DisabledTool)> {
+    pub fn disabled_by_operator(&self) -> Vec<(Arc<str>, DisabledByOperator)> {
         let rules = self.0.rules.load();
-        let off = rules.switched_off.iter();
+        let off = rules.disabled.iter();
         off.map(|(tool, off)| (tool.as_str().into(), off.clone()))
             .collect()
     }

@@ -7,7 +7,7 @@ use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, StatusCode, re
 use tokio::sync::OnceCell;
 use tool_core::{BoxFuture, ErrorKind, Secrets, Template, ToolError};
 use tool_manifest::WebhookSpec;
-use tool_observe::{WebhookTransport, WebhookError, WebhookMessage};
+use tool_observe::{WebhookError, WebhookMessage, WebhookTransport};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use crate::BuildError;
@@ -98,7 +98,10 @@ fn words(error: &reqwest::Error) -> String {
 }
 
 /// Creates a webhook of a configuration.
-pub(crate) fn hook(outbound: Arc<Outbound>, spec: &WebhookSpec) -> Result<Arc<dyn WebhookTransport>, BuildError> {
+pub(crate) fn hook(
+    outbound: Arc<Outbound>,
+    spec: &WebhookSpec,
+) -> Result<Arc<dyn WebhookTransport>, BuildError> {
     Ok(Arc::new(Hook {
         outbound,
         url: spec.url.clone(),
@@ -119,14 +122,14 @@ impl Hook {
         // A secret that cannot be read may be about to be replaced.
         let request = self.request(message).await.map_err(|message| WebhookError {
             message,
-            may_pass: true,
+            is_transient: true,
         })?;
         let status = request.send().await.map(|answer| answer.status());
         match status {
             Ok(status) if status.is_success() => Ok(()),
             Ok(status) => Err(WebhookError {
                 message: format!("it answered {status}"),
-                may_pass: status.is_server_error()
+                is_transient: status.is_server_error()
                     || matches!(
                         status,
                         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
@@ -134,7 +137,7 @@ impl Hook {
             }),
             Err(error) => Err(WebhookError {
                 message: words(&error),
-                may_pass: !error.is_builder(),
+                is_transient: !error.is_builder(),
             }),
         }
     }

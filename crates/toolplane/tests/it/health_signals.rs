@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::timeout;
 use tool_runtime::TokioClock;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, call};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 use toolplane::{
     RawJson,
     core::{
@@ -114,7 +114,12 @@ async fn what_is_no_error_and_what_is_given_up_is_the_same_to_both() {
             counted(false),
         ),
         ("one that waits", ScriptStep::Outcome(pending), long, ignored()),
-        ("one that had its time", ScriptStep::Hang(true), long, counted(true)),
+        (
+            "one that had its time",
+            ScriptStep::Hang(true),
+            long,
+            counted(true),
+        ),
         ("one that was given up", ScriptStep::Hang(true), short, ignored()),
         ("one that was not sent", ScriptStep::Hang(false), long, ignored()),
     ] {

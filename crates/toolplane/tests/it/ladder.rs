@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, executor};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "outbound")]
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
-use tool_testkit::{ScriptedExecutor, ScriptStep};
+use tool_testkit::{ScriptStep, ScriptedExecutor};
 use toolplane::{
     BuildError, CallRequest, Toolplane,
     core::{Caller, ErrorKind, Feature, Health, Outcome, ToolError},
@@ -72,7 +72,10 @@ async fn what_is_known_of_a_tool_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_ends_as_it_began_though_its_tool_is_gone() {
-    let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_secs(5), json!(1)), ScriptStep::Echo]);
+    let script = ScriptedExecutor::new([
+        ScriptStep::After(Duration::from_secs(5), json!(1)),
+        ScriptStep::Echo,
+    ]);
     let plane = plane(&script, ONE);
     let running = tokio::spawn({
         let plane = plane.clone();

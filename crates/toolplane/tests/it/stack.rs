@@ -134,8 +134,12 @@ fn the_page_about_the_path_of_a_call_names_the_layers_in_their_order() {
     let diagram = page.split("```").nth(1).expect("a diagram");
     let drawn = diagram.trim_start_matches("text").split('>').map(str::trim);
     assert_eq!(drawn.collect::<Vec<_>>(), *LAYERS);
-    let items = page.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
-    let listed = items.filter_map(|line| line.split("**").nth(1)).map(str::to_lowercase);
+    let items = page
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let listed = items
+        .filter_map(|line| line.split("**").nth(1))
+        .map(str::to_lowercase);
     assert_eq!(listed.collect::<Vec<_>>(), *LAYERS);
 }
 

@@ -105,15 +105,15 @@ async fn what_is_not_there_is_not_switched_off() {
     let error = plane.disable("serch", None).await.expect_err("there is none");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.message().contains("did you mean `search`?"), "{error}");
-    assert!(plane.switched_off_by_hand().is_empty());
+    assert!(plane.disabled_by_operator().is_empty());
 }
 
 #[tokio::test]
 async fn the_reason_of_a_tool_that_is_off_can_be_replaced() {
     let plane = Toolplane::from_yaml(CONFIGURATION).expect("usable");
     plane.disable("search", Some("first")).await.expect("it is there");
-    let since = plane.switched_off_by_hand()[0].1.since;
+    let since = plane.disabled_by_operator()[0].1.since;
     plane.disable("search", None).await.expect("it is there");
-    let (name, off) = plane.switched_off_by_hand().remove(0);
+    let (name, off) = plane.disabled_by_operator().remove(0);
     assert_eq!((&*name, off.reason, off.since), ("search", None, since));
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{ErrorKind, Event, Observe, ToolError},
@@ -61,10 +61,9 @@ async fn it_reaches_neither_log_nor_span_nor_alert_nor_model() {
     let told = Told::default();
     let plane = Toolplane::builder()
         // This kind raises an alert.
-        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Fail(ToolError::new(
-            ErrorKind::Internal,
-            said,
-        ))])))
+        .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Fail(
+            ToolError::new(ErrorKind::Internal, said),
+        )])))
         .tracer(Tracer::new(Sampler::DEFAULT, Arc::new(told.clone())))
         .observer(Arc::new(told.clone()))
         .tool(TestTool::new("t").descriptor)

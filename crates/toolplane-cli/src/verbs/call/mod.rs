@@ -82,7 +82,7 @@ async fn typed(plane: &Toolplane, call: &Call) -> Result<String, CliError> {
 /// Finds the tool within the time limit, which includes a start of its server.
 async fn find_tool(plane: &Toolplane, call: &Call) -> Result<Arc<Tool>, ToolError> {
     let caller = plane.local_caller();
-    let find_tool = plane.describe(&call.tool, &caller);
+    let find_tool = plane.tool(&call.tool, &caller);
     let Some(timeout) = call.timeout else {
         return find_tool.await;
     };
@@ -106,7 +106,7 @@ async fn make(
 ) -> Result<Exit, CliError> {
     let (result, notes) = if call.dry_run {
         let explained = plane.dry_run(request).await;
-        (explained.result, Some(explained.notes))
+        (explained.result, Some(explained.decisions))
     } else {
         let made = once(plane, call, request.clone()).await;
         match &made.0 {
@@ -137,7 +137,7 @@ type ExplainedResult = (Result<Outcome, ToolError>, Option<Vec<LayerDecision>>);
 async fn once(plane: &Toolplane, call: &Call, request: CallRequest) -> ExplainedResult {
     if call.explain {
         let explained = plane.call_explained(request).await;
-        (explained.result, Some(explained.notes))
+        (explained.result, Some(explained.decisions))
     } else {
         (plane.call(request).await, None)
     }

@@ -208,7 +208,7 @@ async fn start_servers(plane: Toolplane, console: Console) {
             super::servers::warn_of_failure(&name, reason, status.detail.as_deref(), console);
         }
     }
-    let n_tools = plane.known(&plane.local_caller()).tools().len();
+    let n_tools = plane.cached_view(&plane.local_caller()).tools().len();
     tracing::info!(n_tools, "servers have been started");
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             list(plane, server.as_deref(), console).await
         }),
         Tools::Show { name } => on_plane(options, console, async |_, plane| {
-            let tool = plane.describe(&name, &plane.local_caller()).await?;
+            let tool = plane.tool(&name, &plane.local_caller()).await?;
             let disabled = disabled::for_tool(&disabled::all(console).await, &tool);
             show::show(&tool, plane.server_record_of(&tool), &disabled, console)
         }),
@@ -66,7 +66,7 @@ struct ToolRow<'a> {
 }
 
 async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Result<Exit, CliError> {
-    let view = plane.list(&plane.local_caller()).await;
+    let view = plane.view(&plane.local_caller()).await;
     let disabled = disabled::all(console).await;
     let rows: Vec<ToolRow<'_>> = view
         .tools()

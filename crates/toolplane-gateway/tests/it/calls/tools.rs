@@ -3,7 +3,7 @@ use std::{future::pending, time::Duration};
 use raw_json::RawJson;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool, executor};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     Toolplane,
     core::{CallContext, ErrorKind, Invoke, Outcome, Reply, ToolError},
@@ -158,7 +158,10 @@ async fn a_call_of_an_unknown_tool_is_an_error_of_the_protocol() {
 
 #[tokio::test]
 async fn arguments_reach_the_tool_with_their_own_bytes() {
-    let mut client = Client::of(plane(&ScriptedExecutor::new([ScriptStep::Echo]), [TestTool::new("t")]));
+    let mut client = Client::of(plane(
+        &ScriptedExecutor::new([ScriptStep::Echo]),
+        [TestTool::new("t")],
+    ));
     let arguments = r#"{"n": 123456789012345678901234567890, "f":1.10,"a":{}}"#;
     let result = client
         .result("tools/call", &format!(r#""name":"t","arguments":{arguments}"#))

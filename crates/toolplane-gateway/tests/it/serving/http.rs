@@ -9,7 +9,7 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{Toolplane, observe::Metrics};
 use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions, serve_metrics};
 

@@ -6,10 +6,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     RawJson, Toolplane,
-    core::{Disabled, Instant},
+    core::{DisabledTool, Instant},
     observe::Metrics,
 };
 use toolplane_gateway::{Gateway, GatewayOptions, OperatorClient, OperatorClientError};
@@ -57,7 +57,7 @@ async fn operators_see_servers_and_enable_tools() {
     assert_eq!(refused("none").await, "not_found");
     assert_eq!(refused("").await, "usage");
     let tool = plane.known_tool("t").expect("it is there");
-    tool.state().disable(Disabled {
+    tool.state().disable(DisabledTool {
         reason: "the credentials were refused".to_owned(),
         since: SystemTime::UNIX_EPOCH,
         until: Instant::since_start(Duration::from_secs(3600)),

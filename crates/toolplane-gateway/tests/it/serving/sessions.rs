@@ -9,7 +9,7 @@ use tokio::{
     net::TcpListener,
     time::{advance, pause, resume, sleep, timeout},
 };
-use tool_testkit::{ScriptedExecutor, ScriptStep, TestTool};
+use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     Toolplane,
     manifest::{LoadOptions, Syntax, load},

@@ -111,7 +111,7 @@ async fn examine(
         .build()?;
     let caller = plane.local_caller();
     let result = tokio::select! {
-        _ = plane.list(&caller) => Ok(()),
+        _ = plane.view(&caller) => Ok(()),
         exit = signals.next() => Err(CliError::silent(exit)),
     };
     findings.extend(probe::servers(&loaded, &plane));
