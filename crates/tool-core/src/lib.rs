@@ -45,8 +45,8 @@ pub use self::{
         HealthReport, HealthStatus, Observe, Observers, Scope, TraceContext,
     },
     ports::{
-        ApprovalCall, ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
-        Claim, Claimed, Clock, Instant, Ledger, LedgerEntry, LedgerState, Settled,
+        ApprovalCall, ApprovalNews, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Claim, Claimed,
+        Clock, Instant, Ledger, LedgerEntry, LedgerState, Settled,
     },
     secrets::{
         HIDDEN, IfUnset, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, Template,
@@ -54,10 +54,9 @@ pub use self::{
         hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result, names_secret, sanitised,
     },
     settings::{
-        Adapted, ArgumentHandling, BreakerScope, BreakerSettings, CacheOutcome, CacheScope, CacheSettings,
-        Change, ChangeKind, ConcurrencySettings, Degraded, DegradedStep, ErrorPolicySettings, ErrorRule,
-        FailedStep, FailureStep, FallbackOf, HedgeAfter, HedgePercent, HedgeSettings, IdempotencySettings,
-        Limits, Overrides, PartialRule, PartialSettings, RedactionMode, RetrySettings, Scopes,
+        Adapted, ArgumentHandling, CacheOutcome, Change, ChangeKind, ConcurrencySettings, Degraded,
+        DegradedStep, FailedStep, FallbackOf, Overrides, RedactedFields, Scopes, Setting, SettingLevel,
+        Settings,
     },
     sources::{
         Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, Rejected, Source,
@@ -67,8 +66,8 @@ pub use self::{
     tools::{
         CheckError, CheckJson, DataClassification, Descriptor, Disabled, Executor, ExecutorSpec, Feature,
         InvalidName, LatencyClass, MAX_NAME, Metadata, Mismatch, Origin, Pattern, PiiHandling, PrepareError,
-        Problem, Provenance, RateLimitSettings, Settings, Tool, ToolParts, ToolState, Trust, UpstreamState,
-        check_name, outward_name,
+        Problem, Provenance, RateLimitSettings, Tool, ToolParts, ToolState, Trust, UpstreamState, check_name,
+        outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -34,7 +34,7 @@ pub(crate) fn start(cx: &CallContext) {
         debug!(
             method = conventions::method(&cx.target),
             n_bytes = cx.arguments.raw().len(),
-            input = %sanitised(&hide_fields(cx.arguments.raw(), &cx.tool().settings().redact)),
+            input = %sanitised(&hide_fields(cx.arguments.raw(), cx.tool().settings().redacted_fields())),
             "started"
         );
     } else {

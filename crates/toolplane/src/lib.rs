@@ -41,6 +41,7 @@ mod instructions;
 #[cfg(feature = "exec-mcp")]
 mod list_store;
 mod listing;
+pub mod manifest;
 mod news;
 #[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
 mod outbound;
@@ -50,6 +51,7 @@ mod records;
 mod reload;
 mod request;
 mod required;
+mod sections;
 mod stack;
 mod switches;
 mod telemetry;
@@ -63,9 +65,10 @@ pub use tool_chaos as faults;
 pub use tool_core as core;
 #[cfg(feature = "exec-mcp")]
 pub use tool_exec_mcp::{FileListStore, KeptLists, ListKey, ListStore, MemoryListStore};
-pub use tool_manifest as manifest;
 pub use tool_observe as observe;
 pub use tool_policy as policy;
+pub use tool_runtime as runtime;
+pub use tool_settings as settings;
 
 pub use self::{
     builder::Builder,
@@ -78,6 +81,7 @@ pub use self::{
     listing::{Listing, MissingServer},
     plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,
+    sections::sections,
     stack::LAYERS,
     turn::Turn,
     usage::{CacheUse, ConnectionUse, HttpUse},

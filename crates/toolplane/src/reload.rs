@@ -14,7 +14,7 @@ use crate::{
     BuildError, Toolplane,
     builder::Own,
     executors::{self, KeptIn, LetGo, Running},
-    policies::{callers, rules},
+    policies::{self, callers, rules},
 };
 
 /// What a reload needs of what was there from the start.
@@ -118,7 +118,7 @@ impl Toolplane {
         inner.rules.store(&rules);
         inner.callers.store(Arc::new(callers));
         inner.running.store(Arc::new(running));
-        inner.surface.adopt(Arc::new(configuration.policy.errors.clone()));
+        inner.surface.adopt(Arc::new(policies::errors(configuration)));
         inner.hooks.adopt(hooks);
         inner.watch.adopt(configuration);
         let off = self.switched_off();

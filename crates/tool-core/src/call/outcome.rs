@@ -119,7 +119,7 @@ impl Reply {
     }
 
     /// Whether the tool did not answer all of it, as far as that is known: see
-    /// [`PartialSettings`](crate::PartialSettings).
+    /// `PartialSettings` in `tool-policy`.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.is_partial

@@ -180,7 +180,7 @@ impl ErrorKind {
     }
 
     /// Whether something else may be given in the place of the answer, where the tool's ladder says what: see
-    /// [`FailureStep`](crate::FailureStep). Not where other arguments or a permission are needed, where somebody withdrew
+    /// `FailureStep` in `tool-runtime`. Not where other arguments or a permission are needed, where somebody withdrew
     /// the call, or where nobody knows what the tool did.
     #[must_use]
     pub const fn degrades(self) -> bool {

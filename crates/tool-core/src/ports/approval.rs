@@ -4,15 +4,6 @@ use raw_json::RawJson;
 
 use crate::{BoxFuture, Instant};
 
-/// Whether calls of a tool need somebody's approval, where its operator says something about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ApprovalRule {
-    /// Somebody must approve each call.
-    Required,
-    /// Nobody need approve: what holds for its server or by default does not hold for it.
-    Never,
-}
-
 /// A call that somebody must approve, and how far that is. It is good for one call, by this caller, of this tool as it
 /// is, with these arguments, under this policy, until it expires.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -123,9 +123,9 @@ impl Claim {
     /// The longest key, in bytes.
     pub const MAX_KEY: usize = 255;
 
-    /// What there is to remember of a call.
+    /// What there is to remember of a call, for this time.
     #[must_use]
-    pub fn of(cx: &CallContext) -> Self {
+    pub fn of(cx: &CallContext, ttl: Duration) -> Self {
         Self {
             id: cx.correlation_id,
             tenant: cx.origin.caller.tenant.clone(),
@@ -134,7 +134,7 @@ impl Claim {
             tool: cx.tool().name().clone(),
             arguments: *cx.arguments.digest(),
             may_repeat: cx.may_be_repeated(),
-            ttl: cx.tool().settings().idempotency.ttl,
+            ttl,
         }
     }
 

@@ -5,9 +5,7 @@ mod clock;
 mod ledger;
 
 pub use self::{
-    approval::{
-        ApprovalCall, ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
-    },
+    approval::{ApprovalCall, ApprovalNews, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
     clock::{Clock, Instant},
     ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
 };

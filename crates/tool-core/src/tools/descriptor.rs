@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::{FailureStep, Metadata, Overrides};
+use crate::{Metadata, Overrides};
 
 /// A tool as data: what a manifest, a registry row or a server's list says of it. Prompts and resources of servers are
 /// described in the same way: see [`Feature`].
@@ -54,41 +54,6 @@ pub enum Feature {
     Resource,
     /// A family of resources of a server.
     ResourceTemplate,
-}
-
-impl Descriptor {
-    /// Whether answers may be kept and shared where that is set up: the operator declared the tool read-only and
-    /// idempotent, or set up a cache for this very tool. What a server says of its own tools does not count.
-    #[must_use]
-    pub fn may_be_shared(&self) -> bool {
-        let metadata = &self.metadata;
-        let is_declared = metadata.read_only == Some(true) && metadata.idempotent == Some(true);
-        self.feature == Feature::Tool
-            && self.origin.trust == Trust::Operator
-            && (is_declared || self.overrides.cache.is_some())
-    }
-}
-
-impl Descriptor {
-    /// What is done when its calls fail, as its operator wrote it: as a ladder, or as a list of fallbacks, which is one of
-    /// them alone. Nothing if neither is written, or if a server says so of its own tools.
-    #[must_use]
-    pub fn on_failure(&self) -> Option<Arc<[FailureStep]>> {
-        if self.origin.trust != Trust::Operator {
-            return None;
-        }
-        let fallbacks = self.metadata.fallbacks.iter();
-        let listed = || {
-            fallbacks
-                .map(|name| FailureStep::Fallback(name.as_str().into()))
-                .collect()
-        };
-        let is_listed = !self.metadata.fallbacks.is_empty();
-        self.overrides
-            .on_failure
-            .clone()
-            .or_else(|| is_listed.then(listed))
-    }
 }
 
 impl Feature {

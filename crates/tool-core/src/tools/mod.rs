@@ -17,5 +17,5 @@ pub use self::{
     pattern::Pattern,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     state::{Disabled, ToolState, UpstreamState},
-    tool::{Settings, Tool, ToolParts},
+    tool::{Tool, ToolParts},
 };

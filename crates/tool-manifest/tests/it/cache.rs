@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tool_core::{CacheScope, CacheSettings};
 use tool_manifest::{LoadOptions, Syntax, load};
+use tool_runtime::{CacheScope, CacheSettings};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tool_core::{HedgeAfter, HedgePercent, HedgeSettings};
 use tool_manifest::{LoadOptions, Syntax, load};
+use tool_runtime::{HedgeAfter, HedgePercent, HedgeSettings};
 
 const SECOND: Duration = Duration::from_secs(1);
 

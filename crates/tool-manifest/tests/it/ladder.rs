@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use raw_json::RawJson;
-use tool_core::FailureStep;
 use tool_manifest::{LoadOptions, Loaded, Severity, Syntax, load};
+use tool_runtime::FailureStep;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

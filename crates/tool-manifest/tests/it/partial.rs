@@ -1,7 +1,7 @@
 //! Answers in part: what files may say, and what is said of those that are wrong.
 
-use tool_core::{PartialRule, PartialSettings};
 use tool_manifest::{LoadOptions, Syntax, load};
+use tool_policy::{PartialRule, PartialSettings};
 
 fn options(text: &str) -> LoadOptions {
     LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text)

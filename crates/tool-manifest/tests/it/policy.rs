@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use tool_core::{ApprovalRule, DefinitionPolicy, ListLimits, Pattern};
+use tool_core::{DefinitionPolicy, ListLimits, Pattern};
 use tool_manifest::{Configuration, LoadOptions, Syntax, ToolChoiceSpec, load};
+use tool_policy::ApprovalRule;
 
 fn configuration(texts: &[&str]) -> Configuration {
     let options = texts

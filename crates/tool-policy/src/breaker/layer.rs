@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
+use super::{BreakerScope, BreakerSettings, Breakers};
 use tool_core::{
-    BreakerChange, BreakerScope, BreakerSettings, CallContext, DispatchState, ErrorKind, Event, HealthSignal,
-    HealthSignals, Instant, Invoke, Jitter, Layer, Outcome, Scope, ToolError, format_duration,
+    BreakerChange, CallContext, DispatchState, ErrorKind, Event, HealthSignal, HealthSignals, Instant,
+    Invoke, Jitter, Layer, Outcome, Scope, ToolError, format_duration,
 };
 
 use super::circuit::{Circuit, HeldBack, Permit, Verdict};
@@ -73,7 +74,7 @@ impl<S> Layer<S> for BreakerPeekLayer {
 
 impl<S: Invoke> Invoke for BreakerPeek<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().breaker.is_some() {
+        if cx.tool().settings().get::<Breakers>().is_some() {
             let circuits = Circuits::of(cx);
             let now = cx.clock.now();
             circuits
@@ -92,7 +93,7 @@ impl<S: Invoke> Invoke for BreakerPeek<S> {
 
 impl<S: Invoke> Invoke for Breaker<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let held = match cx.tool().settings().breaker {
+        let held = match cx.tool().settings().get::<Breakers>().copied() {
             Some(settings) => Some(Held::acquire(cx, settings)?),
             None => None,
         };
@@ -105,6 +106,12 @@ impl<S: Invoke> Invoke for Breaker<S> {
         attempt.end(&result);
         result
     }
+}
+
+/// The settings of the upstream's circuit.
+fn of_upstream(cx: &CallContext) -> BreakerSettings {
+    let settings = cx.tool().settings().get::<Breakers>();
+    settings.map_or_else(BreakerSettings::default, |settings| settings.upstream)
 }
 
 /// The circuits that a call goes through.
@@ -120,7 +127,7 @@ impl Circuits {
             tool: state.get_or_init(Circuit::default),
             upstream: state
                 .upstream()
-                .filter(|_| !cx.tool().settings().upstream_breaker.disabled)
+                .filter(|_| !of_upstream(cx).disabled)
                 .map(|upstream| upstream.get_or_init(Circuit::default)),
         }
     }
@@ -141,7 +148,7 @@ struct Leave {
 }
 
 impl Held {
-    fn acquire(cx: &mut CallContext, settings: BreakerSettings) -> Result<Self, ToolError> {
+    fn acquire(cx: &mut CallContext, settings: Breakers) -> Result<Self, ToolError> {
         let circuits = Circuits::of(cx);
         let start = cx.clock.now();
         let permit = circuits
@@ -154,7 +161,7 @@ impl Held {
             tool: Leave {
                 circuit: circuits.tool,
                 permit,
-                settings,
+                settings: settings.tool,
             },
             upstream: None,
         };
@@ -165,7 +172,7 @@ impl Held {
                     held.upstream = Some(Leave {
                         circuit,
                         permit,
-                        settings: cx.tool().settings().upstream_breaker,
+                        settings: settings.upstream,
                     });
                 }
                 Err(back) => {
@@ -230,7 +237,7 @@ impl Attempt<'_> {
             let signs = HealthSignals::of(self.cx, result, now.since(held.start));
             let reached = self.cx.dispatch().state();
             let was_answered = reached == DispatchState::Answered;
-            let of_upstream = match self.cx.tool().settings().upstream_breaker.per {
+            let of_upstream = match of_upstream(self.cx).per {
                 BreakerScope::Upstream => verdict(signs.upstream, was_answered),
                 BreakerScope::Tool => connected(signs.upstream, reached),
             };

@@ -1,3 +1,4 @@
+use crate::CredentialSettings;
 use std::time::{Duration, SystemTime};
 
 use tool_core::{
@@ -100,7 +101,7 @@ async fn let_pass(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolE
         cx.explain("credentials", || "there are others than those refused".to_owned());
         return Ok(());
     }
-    let (now, pause) = (cx.clock.now(), tool.settings().disabled_for);
+    let (now, pause) = (cx.clock.now(), disabled_for(&tool));
     if !cx.is_dry_run() && tool.state().try_out(now, pause.max(MIN_PAUSE)) {
         cx.explain("credentials", || {
             "tries whether they are accepted again".to_owned()
@@ -128,9 +129,15 @@ fn is_refused(result: &Result<Outcome, ToolError>) -> bool {
         .is_err_and(|error| error.kind() == ErrorKind::Auth && error.allows_retry())
 }
 
+/// Time for which the tool is switched off when its credentials are refused.
+fn disabled_for(tool: &Tool) -> Duration {
+    let settings = tool.settings().get::<CredentialSettings>();
+    settings.copied().unwrap_or_default().disabled_for
+}
+
 fn switch_off(cx: &mut CallContext) {
     let tool = cx.tool().clone();
-    let pause = tool.settings().disabled_for;
+    let pause = disabled_for(&tool);
     if pause.is_zero() {
         return;
     }

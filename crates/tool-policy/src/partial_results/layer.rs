@@ -1,8 +1,7 @@
+use crate::{PartialRule, PartialSettings};
 use raw_json::{JsonKind, RawJson};
 use serde_json::json;
-use tool_core::{
-    Body, CallContext, ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError,
-};
+use tool_core::{Body, CallContext, ErrorKind, Invoke, Layer, Outcome, Reply, ToolError};
 
 /// Marks answers of which the tool says that they are not all of it, or has the call fail: see [`PartialSettings`].
 ///
@@ -59,7 +58,7 @@ impl<S: Invoke> Invoke for PartialResults<S> {
 
 fn judge(cx: &mut CallContext, reply: &mut Reply) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
-    let settings = tool.settings().partial.as_ref();
+    let settings = tool.settings().get::<PartialSettings>();
     let Some(sign) = sign(settings, reply) else {
         return Ok(());
     };

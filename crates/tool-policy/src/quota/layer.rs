@@ -247,6 +247,5 @@ fn is_of_fallback(reply: &Reply) -> bool {
 /// Whether an attempt may have begun of a call that was given up. One that is shared or hedged has attempts of which its own
 /// context does not know yet.
 fn may_have_begun(cx: &CallContext) -> bool {
-    let settings = cx.tool().settings();
-    cx.n_begun() > 0 || settings.cache.is_some() || settings.hedge.is_some()
+    cx.n_begun() > 0 || cx.tool().settings().fork_calls()
 }

@@ -1,3 +1,4 @@
+use crate::RateLimits;
 use std::{fmt, sync::Arc, time::Duration};
 
 use tool_core::{
@@ -7,7 +8,7 @@ use tool_core::{
 
 use super::limiter::{Counts, Used};
 
-/// Refuses attempts that come more often than the tool's [`Limits`](tool_core::Limits) allow, with the time after which
+/// Refuses attempts that come more often than the tool's [`RateLimits`] allow, with the time after which
 /// there is room again.
 ///
 /// An attempt counts in up to four limits: of its principal, of the tool, of the tool's upstream and of all tools. They
@@ -45,7 +46,7 @@ impl RateLimitLayer {
     /// Counts an attempt in all of its limits.
     fn take(&self, cx: &CallContext) -> Result<(), ToolError> {
         let tool = cx.tool();
-        let limits = &tool.settings().limits.rate;
+        let RateLimits(limits) = tool.settings().get::<RateLimits>().copied().unwrap_or_default();
         if let Some(limit) = limits.principal {
             let used = self.shared.principals.of(limit, Counts::Each, &cx.clock);
             let taken = used.take(&cx.origin.caller);
@@ -105,7 +106,7 @@ impl<S> Layer<S> for RateLimitLayer {
 
 impl<S: Invoke> Invoke for RateLimit<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().limits.rate.is_empty() {
+        if cx.tool().settings().get::<RateLimits>().is_none() {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {

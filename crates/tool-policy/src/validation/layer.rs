@@ -1,3 +1,4 @@
+use crate::ArgumentSettings;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -50,8 +51,8 @@ impl<S: Invoke> Invoke for Validation<S> {
         if matches!(cx.target, Target::Task { .. }) {
             return self.inner.invoke(cx).await;
         }
-        let settings = cx.tool().settings();
-        let handling = settings.arguments;
+        let settings = settings(cx);
+        let handling = settings.handling();
         let adapted = if handling == ArgumentHandling::Strict && !settings.fills_defaults() {
             None
         } else {
@@ -114,7 +115,7 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
     let present = converted
         .as_ref()
         .map_or(cx.arguments.raw(), |adapted| &adapted.arguments);
-    let filled = if tool.settings().fills_defaults() {
+    let filled = if settings(cx).fills_defaults() {
         tool.input().fill_defaults(present)
     } else {
         None
@@ -255,4 +256,9 @@ fn masked(error: &CheckError) -> String {
         CheckError::Mismatch(mismatch) => mismatch.masked(),
         other => other.to_string(),
     }
+}
+
+fn settings(cx: &CallContext) -> ArgumentSettings {
+    let settings = cx.tool().settings().get::<ArgumentSettings>();
+    settings.copied().unwrap_or_default()
 }

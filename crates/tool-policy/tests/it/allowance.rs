@@ -13,12 +13,12 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
-    CacheSettings, CallContext, Caller, ClientKey, Clock, Degraded, DegradedStep, ErrorKind, HedgeAfter,
-    HedgeSettings, InputRequest, Invoke, Layer, Metadata, Mode, Outcome, PendingCall, Reply, Settings,
-    Target, ToolError, Trust,
+    CallContext, Caller, ClientKey, Clock, Degraded, DegradedStep, ErrorKind, InputRequest, Invoke, Layer,
+    Metadata, Mode, Outcome, PendingCall, Reply, Settings, Target, ToolError, Trust,
 };
 use tool_policy::{CallLimits, Micros, Quota, QuotaLayer, Rules};
 use tool_runtime::TokioClock;
+use tool_runtime::{CacheSettings, HedgeAfter, HedgeSettings};
 use tool_testkit::{Script, Step, TestTool, call};
 
 /// The layer around a scripted tool.

@@ -12,10 +12,11 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError,
-    Asker, BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer,
-    Mode, Outcome, Pattern, Question, Resume, Tool, ToolError,
+    ApprovalNews, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Ask, AskError, Asker, BoxFuture,
+    CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer, Mode, Outcome,
+    Pattern, Question, Resume, Tool, ToolError,
 };
+use tool_policy::ApprovalRule;
 use tool_policy::{
     Approval, ApprovalDesk, ApprovalLayer, ApprovalRules, ApprovalVerdict, DecideError, MemoryApprovals,
     Rules, SharedRules,

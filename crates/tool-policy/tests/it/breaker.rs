@@ -8,10 +8,11 @@ use tokio::{
     time::{Instant as TokioInstant, advance, timeout},
 };
 use tool_core::{
-    BreakerScope, BreakerSettings, CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
-    PendingCall, Reply, Tool, ToolError, UpstreamState,
+    CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome, PendingCall, Reply, Tool, ToolError,
+    UpstreamState,
 };
 use tool_policy::{BreakerLayer, BreakerPeekLayer, Circuit, Verdict};
+use tool_policy::{BreakerScope, BreakerSettings};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 

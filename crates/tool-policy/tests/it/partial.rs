@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError};
+use tool_core::{ErrorKind, Invoke, Layer, Outcome, Reply, ToolError};
 use tool_policy::PartialResultsLayer;
+use tool_policy::{PartialRule, PartialSettings};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 

@@ -6,8 +6,9 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, ErrorKind, InputRequest, Invoke, Layer, Outcome,
-    Progress, Question, RedactionMode, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
+    Progress, Question, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
 };
+use tool_policy::RedactionMode;
 use tool_policy::{RedactionLayer, Redactor};
 use tool_testkit::{Script, Step, TestTool};
 

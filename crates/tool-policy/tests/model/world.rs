@@ -10,12 +10,14 @@ use raw_json::RawJson;
 use serde_json::json;
 use shuttle::future::{block_on, yield_now};
 use tool_core::{
-    BreakerScope, BreakerSettings, CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
-    Reply, Tool, ToolError, UpstreamState,
+    CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome, Reply, Tool, ToolError,
+    UpstreamState,
 };
 use tool_testkit::{Script, TestTool, call};
 
-use crate::breaker::{BreakerLayer, BreakerPeekLayer, Circuit, HeldBack};
+use crate::breaker::{
+    BreakerLayer, BreakerPeekLayer, BreakerScope, BreakerSettings, Breakers, Circuit, HeldBack,
+};
 
 pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
     per: BreakerScope::Upstream,
@@ -77,8 +79,12 @@ impl World {
         let upstream = (n_tools > 1).then(|| Arc::new(UpstreamState::new("files")));
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
-            tool.settings.breaker = Some(SETTINGS);
-            tool.settings.upstream_breaker.per = BreakerScope::Upstream;
+            let mut upstream = BreakerSettings::default();
+            upstream.per = BreakerScope::Upstream;
+            tool.settings.set(Breakers {
+                tool: SETTINGS,
+                upstream,
+            });
             tool.upstream = upstream.clone();
             tool.build(Script::new([]))
         });

@@ -1,10 +1,11 @@
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
+use crate::{CacheSettings, FallbackLadder};
 use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
-    CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, DispatchHistory, ErrorKind,
-    Event, FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskMode, ToolError, format_duration,
+    CacheOutcome, CallContext, Category, Degraded, DegradedStep, DispatchHistory, ErrorKind, Event,
+    FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskMode, ToolError, format_duration,
 };
 use tracing::Instrument;
 
@@ -20,7 +21,7 @@ use crate::{RetryLayer, fallback::mark_degraded, within::within};
 /// # Which calls are the same
 /// Those of one tenant and principal, to one tool of one version with one executor and its settings and credentials,
 /// with arguments that mean the same. The principal does not count where the tool's
-/// [`CacheScope`](tool_core::CacheScope) is shared.
+/// [`CacheScope`](crate::CacheScope) is shared.
 ///
 /// # What is made once belongs to no caller
 /// Its answer is for others as well, so it cannot depend on what one caller has beside the arguments. It is made without
@@ -106,7 +107,8 @@ impl CacheLayer {
         cx: &CallContext,
         max_age: Duration,
     ) -> Result<(Reply, Duration), &'static str> {
-        let settings = cx.tool().settings().cache.ok_or("the tool has no cache")?;
+        let settings = cx.tool().settings().get::<CacheSettings>();
+        let settings = settings.ok_or("the tool has no cache")?;
         if let Some(why) = alone(cx) {
             return Err(why);
         }
@@ -156,7 +158,7 @@ impl<S: Invoke + 'static> Invoke for Cache<S> {
 
 impl<S: Invoke + 'static> Cache<S> {
     fn plan(&self, cx: &mut CallContext) -> Plan {
-        let Some(settings) = cx.tool().settings().cache else {
+        let Some(settings) = cx.tool().settings().get::<CacheSettings>().copied() else {
             return Plan::Alone;
         };
         let CacheLayer { desk } = &self.settings;
@@ -409,12 +411,17 @@ async fn run(inner: &impl Invoke, work: &mut CallContext) -> Result<Outcome, Too
     })
 }
 
+/// The largest age of a kept result that the tool's ladder may give.
+fn longest_stale(cx: &CallContext) -> Option<Duration> {
+    cx.tool().settings().get::<FallbackLadder>()?.longest_stale()
+}
+
 fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, work: &mut CallContext) {
     let ttl = settings.ttl_of(&work.tool().descriptor().metadata);
     let longest = ttl
         .max(settings.stale_while_revalidate)
         .max(settings.stale_if_error)
-        .max(work.tool().settings().longest_stale().unwrap_or_default());
+        .max(longest_stale(work).unwrap_or_default());
     let n_bytes = reply.raw().len();
     if reply.is_error {
         work.explain("cache", || "not kept: the tool reports a failure".to_owned());

@@ -2,6 +2,11 @@
 
 mod layer;
 mod response_cache;
+mod settings;
 mod single_flight;
 
-pub use self::layer::{Cache, CacheLayer};
+pub(crate) use self::settings::may_be_shared;
+pub use self::{
+    layer::{Cache, CacheLayer},
+    settings::{CacheCapacity, CacheScope, CacheSettings},
+};

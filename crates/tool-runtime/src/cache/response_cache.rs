@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use crate::CacheScope;
 use moka::sync::Cache;
-use tool_core::{Body, CacheScope, CallContext, Instant, Reply};
+use tool_core::{Body, CallContext, Instant, Reply};
 
 /// What makes two calls the same: one part for everything that their answer may depend on. Parts and not one digest of
 /// all, so that no two keys can be mistaken for each other.

@@ -1,3 +1,4 @@
+use crate::ConcurrencyLimits;
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
@@ -10,7 +11,7 @@ use tool_core::{
 use super::fair_semaphore::{Entry, Gate, Place};
 use crate::within::within;
 
-/// Bounds how many attempts run at once, by the tool's [`Limits`](tool_core::Limits). More wait for their turn in bounded
+/// Bounds how many attempts run at once, by the tool's [`ConcurrencyLimits`]. More wait for their turn in bounded
 /// queues, first come first served, and what finds a queue full is refused at once as
 /// [`Overloaded`](ErrorKind::Overloaded) with a hint when to come again.
 ///
@@ -94,7 +95,8 @@ impl ConcurrencyLimitLayer {
 
     /// Takes all places that an attempt needs.
     async fn enter(&self, cx: &CallContext) -> Result<Places, ToolError> {
-        let limits = &cx.tool().settings().limits.concurrency;
+        let limits = cx.tool().settings().get::<ConcurrencyLimits>();
+        let ConcurrencyLimits(limits) = limits.copied().unwrap_or_default();
         let wanted = [
             (Scope::Principal, limits.principal),
             (Scope::Tool, limits.tool),
@@ -258,7 +260,7 @@ impl<S> Layer<S> for ConcurrencyLimitLayer {
 
 impl<S: Invoke> Invoke for ConcurrencyLimit<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().limits.concurrency.is_empty() {
+        if cx.tool().settings().get::<ConcurrencyLimits>().is_none() {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {

@@ -1,10 +1,11 @@
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
+use crate::{FailureStep, FallbackLadder};
 use raw_json::RawJson;
 use serde_json::Value;
 use tool_core::{
-    CallContext, Degraded, DegradedStep, ErrorKind, Event, FailedStep, FailureStep, FallbackOf, Health,
-    HealthStatus, Invoke, Layer, Outcome, Reentry, Reply, Target, Tool, ToolError, format_duration,
+    CallContext, Degraded, DegradedStep, ErrorKind, Event, FailedStep, FallbackOf, Health, HealthStatus,
+    Invoke, Layer, Outcome, Reentry, Reply, Target, Tool, ToolError, format_duration,
 };
 
 use crate::{CacheLayer, within::within};
@@ -136,11 +137,11 @@ impl<S> Layer<S> for FallbackLayer {
 
 impl<S: Invoke> Invoke for Fallback<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let ladder = cx.tool().settings().on_failure.as_ref();
+        let ladder = cx.tool().settings().get::<FallbackLadder>();
         let Some(ladder) = ladder.filter(|_| matches!(cx.target, Target::Tool(_))) else {
             return self.inner.invoke(cx).await;
         };
-        let ladder = ladder.clone();
+        let FallbackLadder(ladder) = ladder.clone();
         if cx.is_dry_run() {
             cx.explain("degrade", || {
                 format!("if it fails: {}", Shown(&ladder.iter().collect::<Vec<_>>()))
@@ -249,7 +250,6 @@ impl Descent<'_> {
                         });
                     }
                 },
-                _ => {}
             }
         }
         cx.explain("degrade", || "nothing was left".to_owned());
@@ -479,7 +479,6 @@ impl fmt::Display for Shown<'_> {
                 FailureStep::Fallback(name) => write!(f, "`{name}`")?,
                 FailureStep::Stale(age) => write!(f, "an answer no older than {}", format_duration(*age))?,
                 FailureStep::Default(_) => f.write_str("what the configuration gives")?,
-                _ => f.write_str("another step")?,
             }
         }
         Ok(())

@@ -10,12 +10,12 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::{Instant as Timer, sleep};
 use tool_core::{
-    Asker, CallContext, Event, Health, HedgeAfter, HedgePercent, HedgeSettings, Instant, Invoke, Layer,
-    Outcome, Target, TaskMode, ToolError, format_duration,
+    Asker, CallContext, Event, Health, Instant, Invoke, Layer, Outcome, Target, TaskMode, ToolError,
+    format_duration,
 };
 
 use crate::{
-    RetryBudget,
+    HedgeAfter, HedgePercent, HedgeSettings, RetryBudget, RetrySettings,
     retry::{budget, is_repeated, mark},
 };
 
@@ -97,7 +97,6 @@ impl HedgeLayer {
         match settings.after {
             HedgeAfter::Time(after) => after,
             HedgeAfter::Percentile { percent, at_first } => self.usual(cx, percent).unwrap_or(at_first),
-            _ => HedgeSettings::AT_FIRST,
         }
     }
 
@@ -138,7 +137,7 @@ impl<S> Layer<S> for HedgeLayer {
 
 impl<S: Invoke> Invoke for Hedge<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Some(settings) = cx.tool().settings().hedge else {
+        let Some(settings) = cx.tool().settings().get::<HedgeSettings>().copied() else {
             return self.inner.invoke(cx).await;
         };
         if let Some(why) = alone(cx) {
@@ -161,7 +160,7 @@ impl<S: Invoke> Hedge<S> {
             budget: budget(cx),
             asker: cx.origin.ask.clone(),
         };
-        if cx.tool().settings().retry.is_none() {
+        if cx.tool().settings().get::<RetrySettings>().is_none() {
             // Otherwise retries have taken note of it.
             plan.budget.deposit(cx.clock.now());
         }

@@ -1,4 +1,5 @@
-use std::{fmt, sync::Arc};
+use crate::IdempotencySettings;
+use std::{fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use tool_core::{
@@ -104,7 +105,7 @@ fn check(cx: &CallContext) -> Result<(), ToolError> {
 
 /// Takes the call's key for it, or gives what came of the call with that key.
 async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<LedgerEntry>>, ToolError> {
-    let claim = Claim::of(cx);
+    let claim = Claim::of(cx, ttl(cx));
     loop {
         match ledger.claim(&claim).await? {
             Claimed::Granted(id) => {
@@ -189,7 +190,7 @@ impl Call<'_> {
                 self.ledger.settle(self.cx.ledger_id(), Settled::Failed(error));
             }
             end if self.is_granted => self.ledger.settle(self.cx.ledger_id(), end),
-            Settled::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
+            Settled::Unknown(error) => self.ledger.record(Claim::of(self.cx, ttl(self.cx)), error),
             _ => {}
         }
     }
@@ -237,4 +238,10 @@ impl<S: fmt::Debug> fmt::Debug for Idempotency<S> {
             .field("inner", &self.inner)
             .finish()
     }
+}
+
+/// Time for which the outcome of a call is remembered.
+fn ttl(cx: &CallContext) -> Duration {
+    let settings = cx.tool().settings().get::<IdempotencySettings>();
+    settings.copied().unwrap_or_default().ttl
 }

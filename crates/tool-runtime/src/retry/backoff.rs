@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use tool_core::{Category, ErrorKind, Jitter, RetrySettings, ToolError};
+use crate::RetrySettings;
+use tool_core::{Category, ErrorKind, Jitter, ToolError};
 
 /// How pauses grow from one attempt to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,10 +10,11 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    BoxFuture, CacheSettings, CallContext, Caller, Degraded, ErrorKind, FailureStep, Health, HealthReport,
-    HealthStatus, Invoke, Layer, Layers, Metadata, Mode, Outcome, Reentry, Tool, ToolError,
+    BoxFuture, CallContext, Caller, Degraded, ErrorKind, Health, HealthReport, HealthStatus, Invoke, Layer,
+    Layers, Metadata, Mode, Outcome, Reentry, Tool, ToolError,
 };
 use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, TokioClock};
+use tool_runtime::{CacheSettings, FailureStep};
 use tool_testkit::{Script, Step, TestTool, call};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);

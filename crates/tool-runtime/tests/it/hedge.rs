@@ -15,11 +15,11 @@ use tokio::{
     time::{Instant, advance, sleep, timeout},
 };
 use tool_core::{
-    CallContext, ConcurrencySettings, DispatchState, ErrorKind, Event, Health, HealthReport, HedgeAfter,
-    HedgePercent, HedgeSettings, Invoke, Layer, Layers, Metadata, Observe, Observers, Outcome, Progress,
-    Reply, Resume, RetrySettings, TaskMode, Tool, ToolError, Trust,
+    CallContext, ConcurrencySettings, DispatchState, ErrorKind, Event, Health, HealthReport, Invoke, Layer,
+    Layers, Metadata, Observe, Observers, Outcome, Progress, Reply, Resume, TaskMode, Tool, ToolError, Trust,
 };
 use tool_runtime::{ConcurrencyLimitLayer, HedgeLayer, RetryLayer, TokioClock};
+use tool_runtime::{HedgeAfter, HedgePercent, HedgeSettings, RetrySettings};
 use tool_testkit::{Script, TestTool, call};
 
 const MS: Duration = Duration::from_millis(1);

@@ -17,9 +17,10 @@ use tokio::{
 };
 use tool_core::{
     CallContext, Caller, CorrelationId, ErrorKind, InProcess, InputRequest, Invoke, Jitter, Layer, Layers,
-    Ledger, LedgerState, Metadata, Mode, Outcome, PendingCall, Reply, Resume, RetrySettings, Settings, Task,
-    TaskHandle, Tool, ToolError,
+    Ledger, LedgerState, Metadata, Mode, Outcome, PendingCall, Reply, Resume, Settings, Task, TaskHandle,
+    Tool, ToolError,
 };
+use tool_runtime::RetrySettings;
 use tool_runtime::{
     DeadlineLayer, Idempotency, IdempotencyLayer, LedgerLimits, MemoryLedger, RetryLayer, TimeoutLayer,
     TokioClock,

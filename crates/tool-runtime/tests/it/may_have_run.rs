@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::time::advance;
-use tool_core::{
-    CacheSettings, ErrorKind, FailureStep, Invoke, Layers, Metadata, Outcome, RetrySettings, ToolError,
-};
+use tool_core::{ErrorKind, Invoke, Layers, Metadata, Outcome, ToolError};
 use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, RetryLayer, TimeoutLayer, TokioClock};
+use tool_runtime::{CacheSettings, FailureStep, RetrySettings};
 use tool_testkit::{Script, Step, TestTool, call};
 
 use crate::degrade::{Others, ROOM, SECOND, given};

@@ -13,8 +13,9 @@ use tokio::{
 };
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, Clock, ErrorKind, InputRequest, Invoke, Jitter,
-    Layer, Metadata, Mode, Outcome, Question, Reply, RetrySettings, Tool, ToolError, Trust, UpstreamState,
+    Layer, Metadata, Mode, Outcome, Question, Reply, Tool, ToolError, Trust, UpstreamState,
 };
+use tool_runtime::RetrySettings;
 use tool_runtime::{Backoff, RetryBudget, RetryLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 

@@ -9,10 +9,11 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
 use tool_core::{
-    Ask, AskError, Asker, BoxFuture, CacheOutcome, CacheSettings, CallContext, ClientKey, Degraded,
-    ErrorKind, Event, Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome,
-    PendingCall, Progress, Question, Reply, Resume, TaskMode, ToolError,
+    Ask, AskError, Asker, BoxFuture, CacheOutcome, CallContext, ClientKey, Degraded, ErrorKind, Event,
+    Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome, PendingCall, Progress,
+    Question, Reply, Resume, TaskMode, ToolError,
 };
+use tool_runtime::CacheSettings;
 use tool_runtime::{Cache, CacheLayer, DeadlineLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 

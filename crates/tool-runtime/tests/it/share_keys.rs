@@ -5,10 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
-use tool_core::{
-    Arguments, CacheScope, CacheSettings, CallContext, Caller, Invoke, Layer, Outcome, Target, Tool,
-};
+use tool_core::{Arguments, CallContext, Caller, Invoke, Layer, Outcome, Target, Tool};
 use tool_runtime::{CacheLayer, TokioClock};
+use tool_runtime::{CacheScope, CacheSettings};
 use tool_testkit::{Script, Step, TestTool};
 
 /// Everything that makes a call what it is.

@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 use toolplane::{
     Toolplane,
     core::SourceState,
-    manifest::{GatewaySpec, Loaded},
+    manifest::{GatewaySpec, Loaded, may_need_approval},
     observe::Metrics,
 };
 use toolplane_gateway::{
@@ -185,7 +185,7 @@ fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Optio
             Some(socket)
         }
         // What a client is asked works without it, and everything else stays unapproved.
-        Err(error) if loaded.configuration.may_need_approval() => {
+        Err(error) if may_need_approval(&loaded.configuration) => {
             console.warn(&format!(
                 "`toolplane approvals` cannot reach this gateway: {error}"
             ));

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{ApprovalRule, ErrorKind, Metadata, Outcome, Overrides, Pattern, RetrySettings, ToolError, Trust},
+    core::{ErrorKind, Metadata, Outcome, Overrides, Pattern, ToolError, Trust},
     manifest::Configuration,
+    policy::ApprovalRule,
     policy::ApprovalVerdict,
+    runtime::RetrySettings,
 };
 
 #[cfg(feature = "outbound")]

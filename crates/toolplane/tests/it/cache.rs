@@ -7,8 +7,9 @@ use tokio::time::advance;
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{CacheSettings, Caller, ErrorKind, Metadata, Outcome, ToolError, Trust},
+    core::{Caller, ErrorKind, Metadata, Outcome, ToolError, Trust},
     manifest::Configuration,
+    runtime::CacheSettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -159,7 +160,7 @@ async fn who_may_not_call_gets_nothing_out_of_the_cache_either() {
             ..Metadata::default()
         });
         let cache = tool.descriptor.overrides.cache.as_mut().expect("it has one");
-        cache.scope = toolplane::core::CacheScope::Shared;
+        cache.scope = toolplane::runtime::CacheScope::Shared;
         tool
     };
     let plane = plane(&script, Configuration::default(), tool());

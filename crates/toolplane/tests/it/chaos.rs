@@ -12,10 +12,12 @@ use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        BreakerSettings, CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome,
-        Overrides, Reply, RetrySettings, ToolError,
+        CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome, Overrides, Reply,
+        ToolError,
     },
     faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, Latency},
+    policy::BreakerSettings,
+    runtime::RetrySettings,
 };
 
 /// The settings of the scenario: a fifth of all attempts fails, and some are slow.

@@ -10,9 +10,10 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BreakerSettings, ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Overrides,
-        RateLimitSettings, RetrySettings, ToolError,
+        ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Overrides, RateLimitSettings, ToolError,
     },
+    policy::BreakerSettings,
+    runtime::RetrySettings,
 };
 
 /// Writes down in words what layers tell.

@@ -7,10 +7,11 @@ use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     CallRequest, ListStore, MemoryListStore, Toolplane,
     core::{
-        BoxFuture, Caller, Catalogue, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind,
-        FailureStep, Feature, OnUpdate, Source, SourceState, SourceStatus, ToolError, Update,
+        BoxFuture, Caller, Catalogue, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind, Feature,
+        OnUpdate, Source, SourceState, SourceStatus, ToolError, Update,
     },
     manifest::{LoadOptions, Syntax, load},
+    runtime::FailureStep,
 };
 
 fn session(name: &str) -> ClientKey {

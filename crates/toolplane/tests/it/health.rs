@@ -14,9 +14,10 @@ use toolplane::{
     CallRequest, Toolplane,
     core::{
         BoxFuture, Catalogue, Descriptor, ErrorKind, Event, Feature, Health, HealthStatus, Observe,
-        Overrides, RetrySettings, Source, SourceState, SourceStatus, ToolError,
+        Overrides, Source, SourceState, SourceStatus, ToolError,
     },
     manifest::{LoadOptions, Syntax, load},
+    runtime::RetrySettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -10,13 +10,12 @@ use tokio::time::{Instant, advance};
 use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{
-        ApprovalRule, CacheSettings, Caller, Descriptor, ErrorKind, Event, FailureStep, Metadata, Observe,
-        Outcome, Pattern, Reply, RetrySettings, ToolError,
-    },
+    core::{Caller, Descriptor, ErrorKind, Event, Metadata, Observe, Outcome, Pattern, Reply, ToolError},
     manifest::Configuration,
     observe::Metrics,
+    policy::ApprovalRule,
     policy::ApprovalVerdict,
+    runtime::{CacheSettings, FailureStep, RetrySettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -7,11 +7,10 @@ use tokio::task::yield_now;
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{
-        BreakerSettings, CacheSettings, ConcurrencySettings, ErrorKind, Metadata, Overrides,
-        RateLimitSettings, RetrySettings, ToolError,
-    },
+    core::{ConcurrencySettings, ErrorKind, Metadata, Overrides, RateLimitSettings, ToolError},
     observe::Metrics,
+    policy::BreakerSettings,
+    runtime::{CacheSettings, RetrySettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -16,11 +16,9 @@ use tokio::{
 use tool_testkit::{TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{
-        CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, RetrySettings,
-        ToolError,
-    },
+    core::{CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, ToolError},
     manifest::Configuration,
+    runtime::RetrySettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{
-        CacheSettings, ErrorKind, FailureStep, Health, Metadata, Outcome, Overrides, PartialRule,
-        PartialSettings, ToolError,
-    },
+    core::{ErrorKind, Health, Metadata, Outcome, Overrides, ToolError},
     observe::Metrics,
+    policy::{PartialRule, PartialSettings},
+    runtime::{CacheSettings, FailureStep},
 };
 
 const KEY: &str = "dev.toolplane/partial";

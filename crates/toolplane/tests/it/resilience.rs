@@ -10,9 +10,9 @@ use tokio::{
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{
-        BreakerSettings, Caller, ErrorKind, Metadata, Outcome, Overrides, RetrySettings, Settings, ToolError,
-    },
+    core::{Caller, ErrorKind, Metadata, Outcome, Overrides, Settings, ToolError},
+    policy::BreakerSettings,
+    runtime::RetrySettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -9,11 +9,12 @@ use tool_testkit::{Script, Step, TestTool, call};
 use toolplane::{
     RawJson,
     core::{
-        BreakerScope, BreakerSettings, Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe,
-        Observers, Outcome, PendingCall, Reply, ToolError, UpstreamState,
+        Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe, Observers, Outcome, PendingCall,
+        Reply, ToolError, UpstreamState,
     },
     observe::{HealthBook, WatchAttemptLayer},
     policy::{BreakerLayer, Circuit},
+    policy::{BreakerScope, BreakerSettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -10,11 +10,13 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        ArgumentHandling, Arguments, BreakerSettings, CacheSettings, ConcurrencySettings, ErrorKind,
-        Metadata, Overrides, RateLimitSettings, RedactionMode, RetrySettings, ToolError,
+        ArgumentHandling, Arguments, ConcurrencySettings, ErrorKind, Metadata, Overrides, RateLimitSettings,
+        ToolError,
     },
     observe::{AttributeValue, EndedSpan, Sampler, SpanKind, Spans, Tracer},
     policy::Redactor,
+    policy::{BreakerSettings, RedactionMode},
+    runtime::{CacheSettings, RetrySettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -9,10 +9,12 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, LAYERS, RawJson, Toolplane,
     core::{
-        BreakerSettings, CacheSettings, Caller, ConcurrencySettings, ErrorKind, Event, Metadata, Observe,
-        Outcome, Pattern, RateLimitSettings, Reply, ToolError,
+        Caller, ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Outcome, Pattern,
+        RateLimitSettings, Reply, ToolError,
     },
     manifest::Configuration,
+    policy::BreakerSettings,
+    runtime::CacheSettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -146,7 +146,7 @@ impl CallContext {
     fn is_keyed(&self) -> bool {
         let settings = self.tool().settings();
         let is_tool = matches!(self.target, Target::Tool(_));
-        settings.idempotency.passes_key && is_tool && self.extras.idempotency_key.is_some()
+        settings.passes_key && is_tool && self.extras.idempotency_key.is_some()
     }
 
     /// Takes over what the call of a fallback reports back: its notes, and how far it got. If it must not run twice and
