@@ -349,12 +349,8 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
         (false, |_| {}, false),
         (true, |_| {}, true),
         // Others may run it.
-        (
-            false,
-            |settings| settings.cache = Some(CacheSettings::default()),
-            true,
-        ),
-        (false, |settings| settings.hedge = Some(HEDGED), true),
+        (false, |settings| settings.set(CacheSettings::default()), true),
+        (false, |settings| settings.set(HEDGED), true),
     ];
     for (number, (has_begun, change, counts)) in cases.into_iter().enumerate() {
         let stack =

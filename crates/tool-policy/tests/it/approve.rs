@@ -131,7 +131,7 @@ fn with_handle(mut cx: CallContext, handle: &str) -> CallContext {
 async fn only_what_the_rules_or_settings_name_needs_approval() {
     let set = |name, rule| {
         let mut tool = TestTool::new(name);
-        tool.settings.approval = rule;
+        tool.settings.set(rule);
         tool
     };
     for (tool, needs) in [

@@ -13,7 +13,9 @@ use tool_testkit::{Script, Step, TestTool, call};
 async fn run(settings: Option<PartialSettings>, reply: Reply) -> Result<Outcome, ToolError> {
     let script = Script::new([Step::Reply(reply)]);
     let mut tool = TestTool::new("search");
-    tool.settings.partial = settings;
+    if let Some(settings) = settings {
+        tool.settings.set(settings);
+    }
     let mut cx = call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()));
     PartialResultsLayer.layer(script).invoke(&mut cx).await
 }

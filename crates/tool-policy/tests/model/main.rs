@@ -1,7 +1,12 @@
 //! Calls at a breaker in every order: the source of the circuit and of its layers, compiled with locks whose scheduler tries
 //! all interleavings of two callers of a circuit, and thousands of those of up to five calls through the layers.
 
-#[expect(unreachable_pub, unused_imports, reason = "it is public where it ships")]
+#[expect(
+    unreachable_pub,
+    unused_imports,
+    dead_code,
+    reason = "it is public where it ships"
+)]
 #[path = "../../src/breaker/mod.rs"]
 mod breaker;
 

@@ -79,11 +79,12 @@ impl World {
         let upstream = (n_tools > 1).then(|| Arc::new(UpstreamState::new("files")));
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
-            let mut upstream = BreakerSettings::default();
-            upstream.per = BreakerScope::Upstream;
             tool.settings.set(Breakers {
                 tool: SETTINGS,
-                upstream,
+                upstream: BreakerSettings {
+                    per: BreakerScope::Upstream,
+                    ..BreakerSettings::default()
+                },
             });
             tool.upstream = upstream.clone();
             tool.build(Script::new([]))

@@ -13,7 +13,7 @@ use tool_core::{
     BoxFuture, CallContext, Caller, Degraded, ErrorKind, Health, HealthReport, HealthStatus, Invoke, Layer,
     Layers, Metadata, Mode, Outcome, Reentry, Tool, ToolError,
 };
-use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, TokioClock};
+use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLadder, FallbackLayer, TokioClock};
 use tool_runtime::{CacheSettings, FailureStep};
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -23,7 +23,9 @@ pub(crate) const ROOM: u64 = 1 << 20;
 /// A tool with these steps.
 pub(crate) fn tool(steps: &[FailureStep]) -> TestTool {
     let mut tool = TestTool::new("search");
-    tool.settings.on_failure = (!steps.is_empty()).then(|| steps.into());
+    if !steps.is_empty() {
+        tool.settings.set(FallbackLadder(steps.into()));
+    }
     tool
 }
 
@@ -252,7 +254,7 @@ async fn a_kept_answer_is_given_up_to_its_age() {
     let stack = FallbackLayer::new(share.clone()).layer(share.layer(script.clone()));
     let mut tool = tool(&[FailureStep::Stale(3600 * SECOND)]);
     // Kept for the ladder alone.
-    tool.settings.cache = Some(CacheSettings {
+    tool.settings.set(CacheSettings {
         ttl: Some(Duration::ZERO),
         ..CacheSettings::default()
     });

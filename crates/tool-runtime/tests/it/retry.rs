@@ -27,7 +27,7 @@ fn retry() -> RetryLayer {
 
 fn retrying(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
-    tool.settings.retry = Some(RetrySettings::default());
+    tool.settings.set(RetrySettings::default());
     tool
 }
 
@@ -191,7 +191,7 @@ async fn the_upstream_is_waited_for_as_it_asks() {
 async fn no_pause_reaches_beyond_the_deadline() {
     let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
     let mut tool = retrying("t");
-    tool.settings.retry = Some(RetrySettings {
+    tool.settings.set(RetrySettings {
         max_attempts: 1000,
         ..RetrySettings::default()
     });

@@ -24,7 +24,7 @@ const ROOM: u64 = 1 << 20;
 /// A tool whose answers are kept like this.
 pub(crate) fn tool(settings: CacheSettings) -> TestTool {
     let mut tool = TestTool::new("search");
-    tool.settings.cache = Some(settings);
+    tool.settings.set(settings);
     tool
 }
 

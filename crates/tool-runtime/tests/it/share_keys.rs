@@ -68,7 +68,7 @@ fn context(of: &Call, scope: CacheScope, clock: &Arc<TokioClock>) -> CallContext
     tool.descriptor.description = of.description.to_owned();
     tool.descriptor.executor.kind = of.kind.to_owned();
     tool.descriptor.executor.config = of.config.clone();
-    tool.settings.cache = Some(CacheSettings {
+    tool.settings.set(CacheSettings {
         scope,
         ..CacheSettings::default()
     });

@@ -30,6 +30,8 @@ mod sync {
     }
 }
 
+pub(crate) use tool_runtime::CacheScope;
+
 mod places;
 mod shared;
 

@@ -12,7 +12,7 @@ use toolplane::{
     core::{
         ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Overrides, RateLimitSettings, ToolError,
     },
-    policy::BreakerSettings,
+    policy::{BreakerSettings, Breakers},
     runtime::RetrySettings,
 };
 
@@ -75,17 +75,15 @@ async fn a_call_of_nothing_is_told_of() {
 #[tokio::test(start_paused = true)]
 async fn retries_and_every_move_of_a_breaker_are_told_of() {
     let mut tool = TestTool::new("t");
-    tool.descriptor.overrides = Overrides {
-        retry: Some(RetrySettings {
+    tool.descriptor.overrides = Overrides::default()
+        .with(RetrySettings {
             max_attempts: 2,
             ..RetrySettings::default()
-        }),
-        breaker: Some(BreakerSettings {
+        })
+        .with(Breakers::from(BreakerSettings {
             max_failures: 2,
             ..BreakerSettings::default()
-        }),
-        ..Overrides::default()
-    };
+        }));
     let (plane, notebook) = plane(&Script::new([down(), down(), down(), Step::Echo]), tool);
     call(&plane).await;
     assert_eq!(

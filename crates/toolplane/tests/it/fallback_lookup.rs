@@ -11,7 +11,7 @@ use toolplane::{
         OnUpdate, Source, SourceState, SourceStatus, ToolError, Update,
     },
     manifest::{LoadOptions, Syntax, load},
-    runtime::FailureStep,
+    runtime::{FailureStep, FallbackLadder},
 };
 
 fn session(name: &str) -> ClientKey {
@@ -74,7 +74,7 @@ fn failing(fallback: &str) -> Descriptor {
     let mut tool = TestTool::new("primary").descriptor;
     tool.executor.kind = "primary".to_owned();
     let step = FailureStep::Fallback(fallback.into());
-    tool.overrides.on_failure = Some(Arc::new([step]));
+    tool.overrides.set(FallbackLadder::from(vec![step]));
     tool
 }
 

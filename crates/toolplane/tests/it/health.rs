@@ -65,10 +65,7 @@ impl Drop for Watched {
 #[tokio::test(start_paused = true)]
 async fn a_retry_hides_a_failure_from_the_caller_and_not_from_the_operator() {
     let mut tool = TestTool::new("weather");
-    tool.descriptor.overrides = Overrides {
-        retry: Some(RetrySettings::default()),
-        ..Overrides::default()
-    };
+    tool.descriptor.overrides = Overrides::default().with(RetrySettings::default());
     let script = Script::new([fails(), Step::Echo]);
     let plane = Toolplane::builder()
         .executor(Arc::new(script))

@@ -95,7 +95,9 @@ async fn load(per_second: u64, queue: u32, retry: Option<RetrySettings>) -> Came
         }),
         ..Metadata::default()
     });
-    tool.descriptor.overrides.retry = retry;
+    if let Some(retry) = retry {
+        tool.descriptor.overrides.set(retry);
+    }
     let mut configuration = Configuration::default();
     configuration.defaults.call_timeout = DEADLINE;
     let plane = Toolplane::builder()

@@ -9,7 +9,7 @@ use toolplane::{
     core::{ErrorKind, Health, Metadata, Outcome, Overrides, ToolError},
     observe::Metrics,
     policy::{PartialRule, PartialSettings},
-    runtime::{CacheSettings, FailureStep},
+    runtime::{CacheSettings, FailureStep, FallbackLadder},
 };
 
 const KEY: &str = "dev.toolplane/partial";
@@ -21,12 +21,12 @@ fn plane(rule: PartialRule, script: &Script, metrics: &Arc<Metrics>) -> Toolplan
     };
     let mut tool = TestTool::new("search").metadata(metadata);
     let field = Some("/errors".into());
-    tool.descriptor.overrides = Overrides {
-        cache: Some(CacheSettings::default()),
-        partial: Some(PartialSettings { rule, field }),
-        on_failure: Some([FailureStep::Default(RawJson::from("nothing"))].into()),
-        ..Overrides::default()
-    };
+    tool.descriptor.overrides = Overrides::default()
+        .with(CacheSettings::default())
+        .with(PartialSettings { rule, field })
+        .with(FallbackLadder(
+            [FailureStep::Default(RawJson::from("nothing"))].into(),
+        ));
     Toolplane::builder()
         .executor(Arc::new(script.clone()))
         .observer(metrics.clone())

@@ -13,7 +13,7 @@ use toolplane::{
         Reply, ToolError, UpstreamState,
     },
     observe::{HealthBook, WatchAttemptLayer},
-    policy::{BreakerLayer, Circuit},
+    policy::{BreakerLayer, Breakers, Circuit},
     policy::{BreakerScope, BreakerSettings},
 };
 
@@ -51,7 +51,7 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
         per: BreakerScope::Upstream,
         ..BreakerSettings::default()
     };
-    (tool.settings.breaker, tool.settings.upstream_breaker) = (Some(once), once);
+    tool.settings.set(Breakers::from(once));
     let script = Script::new([step]);
     let tool = tool.build(script.clone());
     let stack = Layers::outermost(BreakerLayer::default())

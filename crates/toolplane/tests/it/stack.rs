@@ -13,7 +13,7 @@ use toolplane::{
         RateLimitSettings, Reply, ToolError,
     },
     manifest::Configuration,
-    policy::BreakerSettings,
+    policy::{BreakerSettings, Breakers},
     runtime::CacheSettings,
 };
 
@@ -111,8 +111,10 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
             concurrency: Some(ConcurrencySettings::new(1)),
             ..Metadata::default()
         });
-    tool.descriptor.overrides.breaker = Some(BreakerSettings::default());
-    tool.descriptor.overrides.cache = Some(CacheSettings::default());
+    tool.descriptor
+        .overrides
+        .set(Breakers::from(BreakerSettings::default()));
+    tool.descriptor.overrides.set(CacheSettings::default());
     let plane = plane(&script, tool);
     let explained = plane.call_explained(request("echo", &json!({}))).await;
     let mut spoke: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
