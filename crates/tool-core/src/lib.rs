@@ -46,8 +46,8 @@ pub use self::{
         HealthReport, HealthStatus, Observe, Observers, Scope, TraceContext,
     },
     ports::{
-        ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalRule, ApprovalState, Approvals,
-        ApprovalsError, CallEnd, Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry, LedgerState,
+        ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, CallEnd,
+        Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry, LedgerState,
     },
     secrets::{
         HIDDEN, IfUnset, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, Template,
@@ -56,11 +56,9 @@ pub use self::{
         sanitize_arguments,
     },
     settings::{
-        AdaptedArguments, ArgumentHandling, BreakerScope, BreakerSettings, CacheOutcome, CacheScope,
-        CacheSettings, Change, ChangeKind, ConcurrencySettings, Degraded, DegradedStep, ErrorPolicySettings,
-        ErrorRule, FailedStep, FailureStep, FallbackOf, HedgeAfter, HedgePercent, HedgeSettings,
-        IdempotencySettings, Limits, Overrides, PartialRule, PartialSettings, RedactionMode, RetrySettings,
-        Scopes,
+        AdaptedArguments, ArgumentHandling, CacheOutcome, Change, ChangeKind, ConcurrencySettings, Degraded,
+        DegradedStep, FailedStep, FallbackOf, Overrides, RedactedFields, Scopes, Setting, SettingLevel,
+        Settings,
     },
     sources::{
         Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, RejectedEntry, Source,
@@ -70,8 +68,8 @@ pub use self::{
     tools::{
         CheckError, CheckJson, DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec, Feature,
         InvalidName, LatencyClass, MAX_NAME, Metadata, Mismatch, Origin, Pattern, PiiHandling, PrepareError,
-        Problem, Provenance, RateLimitSettings, Settings, Tool, ToolParts, ToolState, Trust, UpstreamState,
-        check_name, outward_name,
+        Problem, Provenance, RateLimitSettings, Tool, ToolParts, ToolState, Trust, UpstreamState, check_name,
+        outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -124,7 +124,7 @@ impl HttpTool {
         let plan = &*self.plan;
         let values = self.values().await?;
         let masks = self.masks.for_values(&values, &plan.secrets);
-        let hidden = plan.hidden_fields(&cx.tool().settings().redact);
+        let hidden = plan.hidden_fields(cx.tool().settings().redacted_fields());
         let request = self.request(cx, &values)?;
         let method = request.method.clone();
         let running = self.traffic.begin();

@@ -8,18 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use tool_core::Pattern;
 
+use tool_settings::{Field, NodeId, Percent, Period, Sections};
+
 use crate::{
-    Diagnostic, Diagnostics, Syntax,
-    field::Field,
-    json, load,
-    metadata::texts,
-    node::{Kind, NodeId},
-    place::Cx,
-    report::Report,
-    server::items,
-    source::SourceFile,
-    units::{Percent, Period},
-    yaml,
+    Diagnostic, Diagnostics, Syntax, json, load, metadata::texts, node::Kind, place::Cx, report::Report,
+    server::items, source::SourceFile, yaml,
 };
 
 /// Which faults there are to be on purpose: what a chaos file says.
@@ -151,7 +144,7 @@ pub fn chaos_schema() -> RawJson {
 }
 
 fn read(source: SourceFile) -> Result<ChaosSpec, Diagnostics> {
-    let (source, report) = (Arc::new(source), Report::default());
+    let (source, report, sections) = (Arc::new(source), Report::default(), Sections::default());
     let documents = match source.syntax {
         Syntax::Yaml => yaml::read(&source, &report),
         Syntax::Json => json::read(&source, &report),
@@ -161,6 +154,7 @@ fn read(source: SourceFile) -> Result<ChaosSpec, Diagnostics> {
         let cx = Cx {
             document: &document,
             report: &report,
+            sections: &sections,
             lenient: false,
         };
         let root = document.root();
@@ -181,7 +175,7 @@ fn read(source: SourceFile) -> Result<ChaosSpec, Diagnostics> {
 }
 
 fn chaos(cx: Cx<'_>, at: NodeId) -> Option<ChaosSpec> {
-    let body = cx.reading().read::<ChaosBody>(at)?;
+    let body = cx.read::<ChaosBody>(at)?;
     if body.rules.is_absent() {
         cx.key_error(at, "there are no `rules`", "write `rules: [{failure_rate: 20%}]`");
     }

@@ -8,10 +8,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{
-    ApprovalRule, DefinitionPolicy, Descriptor, ErrorPolicySettings, Limits, ListLimits, Overrides, Pattern,
-    Template,
-};
+use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, Template};
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
 
@@ -64,18 +61,10 @@ pub struct Defaults {
     pub inherit_env: Option<Vec<String>>,
     /// How many bytes a result may have: 16 MiB.
     pub max_result_bytes: usize,
-    /// How many bytes the answers of all tools may take that are kept: 64 MiB.
-    pub cache_bytes: usize,
     /// What else holds for tools and servers that set nothing in its place.
     pub overrides: Overrides,
-    /// How much tools may be used: as much as one likes.
-    pub limits: Limits,
     /// Limits of the lists of servers.
     pub list_limits: ListLimits,
-    /// How many calls with an idempotency key are remembered: 10000 if absent.
-    pub max_keys: Option<usize>,
-    /// How many bytes that may take, answers included: 64 MiB if absent.
-    pub max_key_bytes: Option<usize>,
 }
 
 impl Default for Defaults {
@@ -92,23 +81,10 @@ impl Default for Defaults {
             keep_lists: true,
             inherit_env: None,
             max_result_bytes: 16 << 20,
-            cache_bytes: 64 << 20,
             overrides: Overrides::default(),
-            limits: Limits::default(),
             list_limits: ListLimits::default(),
-            max_keys: None,
-            max_key_bytes: None,
         }
     }
-}
-
-/// Where a server takes the idempotency key of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyPlaceSpec {
-    /// Under this key of `_meta`.
-    Meta(String),
-    /// As this argument of the tool.
-    Argument(String),
 }
 
 /// Who may call what.
@@ -129,8 +105,8 @@ pub struct PolicySpec {
     pub tool_choice: ToolChoiceSpec,
     /// How much may be called in a turn and in a conversation.
     pub limits: CallLimitsSpec,
-    /// What models and operators are told of errors.
-    pub errors: ErrorPolicySettings,
+    /// Settings of layers.
+    pub settings: Overrides,
     /// How suspicious definitions are handled of servers that do not say so themselves.
     pub definitions: DefinitionPolicy,
 }
@@ -180,14 +156,11 @@ pub struct ApprovalSpec {
 }
 
 impl Configuration {
-    /// Whether any call may need somebody's approval, as far as is written here.
-    #[must_use]
-    pub fn may_need_approval(&self) -> bool {
+    /// Settings of all levels: of each server, of each tool, and the defaults.
+    pub fn overrides(&self) -> impl Iterator<Item = &Overrides> {
         let servers = self.servers.iter().map(|server| &server.overrides);
         let tools = self.tools.iter().map(|tool| &tool.overrides);
-        let mut overrides = servers.chain(tools).chain([&self.defaults.overrides]);
-        !self.policy.approval.required.is_empty()
-            || overrides.any(|overrides| overrides.approval == Some(ApprovalRule::Required))
+        servers.chain(tools).chain([&self.defaults.overrides])
     }
 }
 

@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
+use tool_settings::{NodeId, Sections};
+
 use crate::{
     Diagnostic, Syntax,
     draft::Draft,
     file::{self, OWN_KEYS},
     json, kiwi, manifest,
-    node::{Document, Kind, NodeId},
+    node::{Document, Kind},
     okso,
     place::Cx,
     report::Report,
@@ -14,7 +16,7 @@ use crate::{
 };
 
 /// Reads a file's documents, each in the spelling it is in.
-pub(crate) fn read(source: SourceFile, report: &Report) -> Draft {
+pub(crate) fn read(source: SourceFile, report: &Report, sections: &Sections) -> Draft {
     let source = Arc::new(source);
     let n_earlier = report.n_problems();
     let mut draft = Draft::default();
@@ -33,6 +35,7 @@ pub(crate) fn read(source: SourceFile, report: &Report) -> Draft {
         let cx = Cx {
             document: &document,
             report,
+            sections,
             lenient: false,
         };
         take_all(cx, root, &mut draft);

@@ -7,11 +7,11 @@ use std::{
 use serde_json::json;
 use tool_core::Template;
 
+use tool_settings::{Entries, NodeId, SectionLevel};
+
 use crate::{
-    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec, errors,
-    field::Entries,
-    ladder::Others,
-    node::NodeId,
+    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
+    deferred::Others,
     place::{Cx, Place},
     report::Report,
     sections::{self, PolicyBody},
@@ -169,7 +169,9 @@ impl Draft {
         let callback = sections::approval(cx, body.approval, &mut self.policy.approval);
         self.callbacks.extend(callback);
         sections::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
-        self.policy.errors = errors::policy(cx, body.errors, std::mem::take(&mut self.policy.errors));
+        let entries = [&body.sections, &body.late_sections];
+        cx.sections
+            .read(SectionLevel::Policy, &cx, &entries, &mut self.policy.settings);
         if let Some(word) = body.definitions.get() {
             // Of what several files say, the strictest counts.
             self.policy.definitions = self.policy.definitions.max(word.into());
@@ -229,7 +231,7 @@ impl Draft {
         sections::merge_approval(&mut self.policy.approval, other.policy.approval);
         self.callbacks.extend(other.callbacks);
         sections::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
-        self.policy.errors = std::mem::take(&mut self.policy.errors).or(other.policy.errors);
+        self.policy.settings.merge(&other.policy.settings);
         self.policy.definitions = self.policy.definitions.max(other.policy.definitions);
         extend(&mut self.policy.permissions, other.policy.permissions);
         let required = other.policy.required_permissions;
@@ -283,9 +285,9 @@ impl Draft {
         left_out
     }
 
-    /// Looks where ladders lead. Tools of directories whose ladders lead nowhere are left out; those reasons come back, with
-    /// what is to be said of others.
-    pub(crate) fn check_ladders(&mut self, report: &Report) -> Vec<Diagnostic> {
+    /// Makes the checks of sections that need the whole configuration. Tools of directories that fail are left out; those
+    /// reasons come back, with the warnings of others.
+    pub(crate) fn check_sections(&mut self, report: &Report) -> Vec<Diagnostic> {
         let usual = Defaults::default();
         let servers = self.servers.iter().map(|server| &server.spec);
         let others = Others {
@@ -296,13 +298,13 @@ impl Draft {
         let mut said = Vec::new();
         let mut are_kept = Vec::with_capacity(self.tools.len());
         for tool in &self.tools {
-            let verdict = others.judge(tool);
-            are_kept.push(!tool.is_scanned || verdict.errors.is_empty());
-            said.extend(verdict.warnings);
+            let (errors, warnings) = others.check(tool);
+            are_kept.push(!tool.is_scanned || errors.is_empty());
+            said.extend(warnings);
             if tool.is_scanned {
-                said.extend(verdict.errors);
+                said.extend(errors);
             } else {
-                verdict.errors.into_iter().for_each(|error| report.push(error));
+                errors.into_iter().for_each(|error| report.push(error));
             }
         }
         let mut are_kept = are_kept.into_iter();

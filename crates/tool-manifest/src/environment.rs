@@ -2,13 +2,9 @@
 
 use tool_core::{Provider, Reference, Template};
 
-use crate::{
-    field::{Entries, Field, Text},
-    node::NodeId,
-    place::Cx,
-    server::items,
-    suggest,
-};
+use tool_settings::{Entries, Field, NodeId, Text};
+
+use crate::{place::Cx, server::items, suggest};
 
 /// Variables that make a program load or run something, by their names.
 const DANGEROUS: [&str; 41] = [

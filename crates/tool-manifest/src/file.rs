@@ -2,11 +2,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::Provider;
 
+use tool_settings::{Entries, Field, NodeId};
+
 use crate::{
     draft::Draft,
-    field::{Entries, Field},
     health::{self, AlertsBody, HealthBody},
-    node::NodeId,
     place::Cx,
     sections::{self, DefaultsBody, GatewayBody, PolicyBody},
     server::{self, ServerBody},
@@ -64,7 +64,7 @@ pub(crate) const OWN_KEYS: [&str; 9] = [
 
 /// Takes a document in the short form, or one of an MCP client.
 pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
-    let Some(body) = cx.reading().read::<FileBody>(at) else {
+    let Some(body) = cx.read::<FileBody>(at) else {
         return;
     };
     for servers in [body.servers, body.mcp_servers, body.client_servers] {

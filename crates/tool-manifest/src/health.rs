@@ -6,13 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::Template;
 
-use crate::{
-    field::{Entries, Field, Text},
-    overrides::{count, period},
-    place::Cx,
-    server_health, transport,
-    units::{Percent, Period},
-};
+use tool_settings::{Entries, Field, Percent, Period, Text, at_least_one, longer_than_zero};
+
+use crate::{place::Cx, server_health, transport};
 
 /// How the health of tools and servers is watched.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,9 +123,9 @@ pub(crate) struct WebhookBody {
 
 pub(crate) fn health(cx: Cx<'_>, body: HealthBody) -> HealthSpec {
     let mut health = HealthSpec::default();
-    period(cx, body.window, &mut health.window);
-    period(cx, body.interval, &mut health.interval);
-    period(cx, body.timeout, &mut health.timeout);
+    longer_than_zero(cx.words(), body.window, &mut health.window);
+    longer_than_zero(cx.words(), body.interval, &mut health.interval);
+    longer_than_zero(cx.words(), body.timeout, &mut health.timeout);
     health.server_interval =
         server_health::interval(cx, body.server_interval).filter(|period| !period.is_zero());
     health
@@ -148,9 +144,9 @@ pub(crate) fn alerts(cx: Cx<'_>, body: AlertsBody) -> AlertsSpec {
         }
         alerts.success_rate = share / 100.0;
     }
-    period(cx, body.mean_latency, &mut alerts.mean_latency);
-    count(
-        cx,
+    longer_than_zero(cx.words(), body.mean_latency, &mut alerts.mean_latency);
+    at_least_one(
+        cx.words(),
         body.min_calls,
         &mut alerts.min_calls,
         "write `1` for every call",

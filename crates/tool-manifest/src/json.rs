@@ -8,9 +8,11 @@ use jsonc_parser::{
     parse_to_ast,
 };
 
+use tool_settings::NodeId;
+
 use crate::{
     Diagnostic, Location,
-    node::{Arena, Document, Kind, MAX_DEPTH, NodeId, Slot},
+    node::{Arena, Document, Kind, MAX_DEPTH, Slot},
     report::Report,
     source::SourceFile,
     suggest,

@@ -5,11 +5,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use tool_core::{ExecutorSpec, Metadata, Overrides, Pattern};
 
+use tool_settings::{Entries, Field, NodeId, Raw, Text};
+
 use crate::{
     draft::{Draft, ServerDraft},
-    field::{Entries, Field, Raw, Text},
     metadata::texts,
-    node::{Kind, NodeId},
+    node::Kind,
     place::Cx,
     schema_field,
     server::{self, ServerBody},
@@ -69,7 +70,7 @@ struct McpConfig {
 
 /// Takes a tool of Kiwi.
 pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
-    let Some(body) = cx.reading().read::<KiwiBody>(at) else {
+    let Some(body) = cx.read::<KiwiBody>(at) else {
         return;
     };
     let input_schema = body
@@ -155,7 +156,7 @@ fn executor(
 
 /// Which tool of which server is meant; a server that is written here is configured too.
 fn routing(cx: Cx<'_>, at: NodeId, draft: &mut Draft) -> Option<Settings> {
-    let config: McpConfig = cx.reading().read(at)?;
+    let config: McpConfig = cx.read(at)?;
     for (name, is_absent) in [
         ("mcp_server", config.mcp_server.is_absent()),
         ("mcp_tool", config.mcp_tool.is_absent()),

@@ -4,23 +4,18 @@
 //! with file, line, column and field, the line itself and what to try. [`ProcessSecrets`] gives the `${…}`
 //! references in it their values.
 
-mod cache;
 mod chaos;
 mod configuration;
+mod deferred;
 mod diagnostic;
 mod document;
 mod draft;
 mod environment;
-mod errors;
-mod field;
 mod file;
 mod health;
-mod hedge;
-mod idempotency;
 mod json;
 mod kiwi;
-mod ladder;
-mod limits;
+mod listen;
 mod listing;
 mod load;
 mod manifest;
@@ -29,10 +24,8 @@ mod node;
 mod okso;
 mod origins;
 mod overrides;
-mod partial;
 mod place;
 mod promptkit;
-mod read;
 mod references;
 mod render;
 mod report;
@@ -49,14 +42,13 @@ mod spellings;
 mod suggest;
 mod tool;
 mod transport;
-mod units;
+mod unknown_keys;
 mod yaml;
 
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
     configuration::{
-        ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, KeyPlaceSpec, PolicySpec,
-        ToolChoiceSpec,
+        ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
     },
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     health::{AlertsSpec, HealthSpec, WebhookSpec},

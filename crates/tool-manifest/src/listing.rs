@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, ListLimits};
 
-use crate::{field::Field, node::NodeId, place::Cx, units::Bytes};
+use tool_settings::{ByteSize, Field, NodeId};
+
+use crate::place::Cx;
 
 /// How suspicious definitions of servers are handled: hidden characters, comments and markup, and sentences that give
 /// orders to a model. `pass` offers them byte for byte with a warning to operators. `clean` removes hidden text from
@@ -42,9 +44,9 @@ pub(crate) struct ListLimitsBody {
     /// The most pages of one list; 1000 if it is not given.
     pages: Field<usize>,
     /// The largest list, with all of its pages; 16MiB if it is not given.
-    bytes: Field<Bytes>,
+    bytes: Field<ByteSize>,
     /// The largest definition of a tool, prompt or resource; 256KiB if it is not given.
-    definition_bytes: Field<Bytes>,
+    definition_bytes: Field<ByteSize>,
 }
 
 /// Limits of lists, as far as they are given.
@@ -87,8 +89,8 @@ pub(crate) fn list_limits(cx: Cx<'_>, field: Field<ListLimitsBody>) -> ListLimit
         let (at, number) = field.located()?;
         at_least_one(cx, at, number)
     };
-    let bytes = |field: Field<Bytes>| {
-        let (at, Bytes(bytes)) = field.located()?;
+    let bytes = |field: Field<ByteSize>| {
+        let (at, ByteSize(bytes)) = field.located()?;
         at_least_one(cx, at, bytes)
     };
     ListLimitsSpec {

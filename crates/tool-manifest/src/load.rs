@@ -6,6 +6,7 @@ use std::{
 };
 
 use tool_core::PrepareError;
+use tool_settings::Sections;
 
 use crate::{
     Configuration, Diagnostic, Diagnostics, Location, ProcessSecrets, Severity, Syntax, document,
@@ -25,13 +26,14 @@ const MAX_FILES: usize = 10_000;
 ///
 /// ```
 /// use tool_manifest::{LoadOptions, Syntax, load};
+/// use tool_settings::Sections;
 ///
 /// let loaded = load(&LoadOptions::new().text("example.yaml", Syntax::Yaml, "
 /// tools:
 ///   greet:
 ///     description: Says hello
 ///     executor: {kind: mock, result: {text: hello}}
-/// "))?;
+/// "), &Sections::default())?;
 /// assert_eq!(&*loaded.configuration.tools[0].name, "greet");
 /// # Ok::<(), tool_manifest::Diagnostics>(())
 /// ```
@@ -197,13 +199,20 @@ impl ToolPlaces {
     }
 }
 
-/// Loads files, directories and texts into one configuration.
+/// Loads files, directories and texts into one configuration, with the settings of layers that these sections read.
 ///
 /// # Errors
 /// Every problem that was found, warnings among them, if one of the named files cannot be used. A bad file in a
 /// directory is no error here: it is left out and shows in [`Loaded::diagnostics`].
-pub fn load(options: &LoadOptions) -> Result<Loaded, Diagnostics> {
-    let mut loader = Loader::default();
+pub fn load(options: &LoadOptions, sections: &Sections) -> Result<Loaded, Diagnostics> {
+    let mut loader = Loader {
+        sections,
+        report: Report::default(),
+        left_out: Vec::new(),
+        draft: Draft::default(),
+        seen: HashSet::new(),
+        files: Vec::new(),
+    };
     for input in &options.inputs {
         match input {
             Input::Path(path) => loader.path(path, None),
@@ -219,8 +228,8 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, Diagnostics> {
     loader.finish(options)
 }
 
-#[derive(Default)]
-struct Loader {
+struct Loader<'a> {
+    sections: &'a Sections,
     report: Report,
     /// Errors of files in directories.
     left_out: Vec<Diagnostic>,
@@ -229,7 +238,7 @@ struct Loader {
     files: Vec<PathBuf>,
 }
 
-impl Loader {
+impl Loader<'_> {
     /// Takes a file or directory that someone named: in the options, or in the file at `by`.
     fn path(&mut self, path: &Path, by: Option<&Place>) {
         match fs::metadata(path) {
@@ -266,7 +275,7 @@ impl Loader {
 
     /// Takes a file whose problems make the whole configuration unusable.
     fn named(&mut self, source: SourceFile) {
-        let mut draft = document::read(source, &self.report);
+        let mut draft = document::read(source, &self.report, self.sections);
         let includes = std::mem::take(&mut draft.includes);
         self.draft.merge(&self.report, draft);
         for (place, path) in includes {
@@ -304,7 +313,7 @@ impl Loader {
     /// Takes a file of a directory: all of it, or nothing and its problems.
     fn scanned(&mut self, path: &Path) {
         let report = Report::default();
-        let read = open(path).map(|source| document::read(source, &report));
+        let read = open(path).map(|source| document::read(source, &report, self.sections));
         let draft = match read {
             Ok(draft) => draft,
             Err(problem) => {
@@ -330,7 +339,7 @@ impl Loader {
     fn finish(self, options: &LoadOptions) -> Result<Loaded, Diagnostics> {
         let (mut draft, mut left_out) = (self.draft, self.left_out);
         left_out.extend(draft.route(&self.report));
-        left_out.extend(draft.check_ladders(&self.report));
+        left_out.extend(draft.check_sections(&self.report));
         draft.settle_servers(&self.report);
         let has_errors = self.report.has_errors();
         let mut diagnostics = self.report.into_problems();

@@ -1,10 +1,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use tool_settings::{Entries, Field, NodeId, Text};
+
 use crate::{
     draft::Draft,
-    field::{Entries, Field, Text},
-    node::NodeId,
     place::Cx,
     promptkit,
     sections::PolicyBody,
@@ -128,7 +128,7 @@ type Opened<S> = (Option<(NodeId, String)>, NodeId, S);
 
 /// Reads a manifest: its name, which is reported if it is missing, and its content.
 fn open<S: for<'de> Deserialize<'de> + Default>(cx: Cx<'_>, at: NodeId) -> Option<Opened<S>> {
-    let manifest: Manifest<S> = cx.reading().read(at)?;
+    let manifest: Manifest<S> = cx.read(at)?;
     let metadata = manifest.metadata.located();
     let meta_at = metadata.as_ref().map_or(at, |(at, _)| *at);
     let name = metadata.map(|(_, meta)| meta.name).unwrap_or_default();

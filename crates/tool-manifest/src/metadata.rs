@@ -2,12 +2,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DataClassification, LatencyClass, Metadata, PiiHandling};
 
-use crate::{
-    field::Field,
-    limits::{self, ConcurrencyBody, RateLimitBody},
-    place::Cx,
-    units::Percent,
-};
+use tool_settings::{Field, Percent};
+
+use crate::place::Cx;
 
 /// The metadata keys of a tool, as they stand beside its other keys.
 #[derive(Debug, Default)]
@@ -15,8 +12,6 @@ pub(crate) struct MetadataFields {
     pub(crate) capabilities: Field<Vec<Field<String>>>,
     pub(crate) tags: Field<Vec<Field<String>>>,
     pub(crate) latency: Field<Latency>,
-    pub(crate) rate_limit: Field<RateLimitBody>,
-    pub(crate) concurrency: Field<ConcurrencyBody>,
     pub(crate) cost_per_call: Field<f64>,
     pub(crate) sla: Field<Percent>,
     pub(crate) retryable: Field<bool>,
@@ -25,7 +20,6 @@ pub(crate) struct MetadataFields {
     pub(crate) required_permissions: Field<Vec<Field<String>>>,
     pub(crate) data_classification: Field<Classification>,
     pub(crate) pii_handling: Field<Pii>,
-    pub(crate) fallbacks: Field<Vec<Field<String>>>,
     pub(crate) health_check_endpoint: Field<String>,
 }
 
@@ -87,8 +81,6 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
             Latency::Medium => LatencyClass::Medium,
             Latency::Slow => LatencyClass::Slow,
         }),
-        rate_limit: limits::rate_limit(cx, fields.rate_limit),
-        concurrency: limits::concurrency(cx, fields.concurrency),
         cost_per_call,
         sla: fields.sla.get().map(|Percent(share)| share),
         retryable: fields.retryable.get(),
@@ -105,8 +97,9 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
             Pii::Anonymize => PiiHandling::Anonymize,
             Pii::Encrypt => PiiHandling::Encrypt,
         }),
-        fallbacks: texts(fields.fallbacks),
         health_check_endpoint,
+        // Those of sections.
+        ..Metadata::default()
     }
 }
 

@@ -1,6 +1,7 @@
 use std::{ops::Range, sync::Arc};
 
 use serde_json::{Map, Value};
+use tool_settings::{ConfigValue, NodeId};
 
 use crate::{Diagnostic, Location, source::SourceFile};
 
@@ -18,10 +19,6 @@ pub(crate) struct Document {
     nodes: Vec<Node>,
     root: NodeId,
 }
-
-/// A value of a [`Document`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct NodeId(pub(crate) u32);
 
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -59,11 +56,22 @@ impl Document {
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.0 as usize]
+        &self.nodes[id.index() as usize]
     }
 
     pub(crate) fn kind(&self, id: NodeId) -> &Kind {
         &self.node(id).kind
+    }
+
+    pub(crate) fn value(&self, id: NodeId) -> ConfigValue<'_> {
+        match self.kind(id) {
+            Kind::Null => ConfigValue::Null,
+            Kind::Bool(value) => ConfigValue::Bool(*value),
+            Kind::Number(text) => ConfigValue::Number(text),
+            Kind::String(text) => ConfigValue::String(text),
+            Kind::List(items) => ConfigValue::List(items),
+            Kind::Map(entries) => ConfigValue::Map(entries),
+        }
     }
 
     /// The entries of a map; none for anything else.
@@ -277,17 +285,17 @@ impl Arena {
                 ),
             );
         }
-        let id = NodeId(u32::try_from(self.nodes.len()).expect("the limit is far below"));
+        let id = NodeId::new(u32::try_from(self.nodes.len()).expect("the limit is far below"));
         self.nodes.push(Node { kind, span, parent });
         Ok(id)
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.0 as usize]
+        &self.nodes[id.index() as usize]
     }
 
     pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id.0 as usize]
+        &mut self.nodes[id.index() as usize]
     }
 
     /// Adds a value to the list or map it belongs to.

@@ -1,10 +1,10 @@
 use serde::Deserialize;
 use tool_core::{Metadata, Overrides};
 
+use tool_settings::{Field, NodeId, Raw};
+
 use crate::{
     draft::Draft,
-    field::{Field, Raw},
-    node::NodeId,
     place::Cx,
     schema_field,
     tool::{self, Parts, Settings},
@@ -28,7 +28,7 @@ struct OksoBody {
 
 /// Takes a tool of okso.
 pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
-    let Some(body) = cx.reading().read::<OksoBody>(at) else {
+    let Some(body) = cx.read::<OksoBody>(at) else {
         return;
     };
     if let Some((at, origin)) = body.origin.located()

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use crate::{
-    Diagnostic, Location,
-    node::{Document, NodeId},
-    read::Reading,
-    report::Report,
+use serde::Deserialize;
+use tool_settings::{
+    ConfigDocument, ConfigProblem, ConfigValue, NodeId, SectionContext, SectionKey, Sections,
 };
+
+use crate::{Diagnostic, Location, node::Document, report::Report, unknown_keys};
 
 /// Where something was defined, kept after its file was read.
 #[derive(Debug, Clone)]
@@ -34,16 +34,22 @@ impl Place {
 pub(crate) struct Cx<'a> {
     pub(crate) document: &'a Arc<Document>,
     pub(crate) report: &'a Report,
+    /// Sections of layers.
+    pub(crate) sections: &'a Sections,
+    /// `true` if unknown keys are only warned of: in files that are written for other programs.
     pub(crate) lenient: bool,
 }
 
 impl<'a> Cx<'a> {
-    pub(crate) fn reading(self) -> Reading<'a> {
-        Reading {
-            document: self.document,
-            report: self.report,
-            lenient: self.lenient,
-        }
+    /// Reads a value as a file type. Wrong values are reported; returns `None` only if the value as a whole is not what is
+    /// expected.
+    pub(crate) fn read<T: for<'de> Deserialize<'de>>(self, at: NodeId) -> Option<T> {
+        tool_settings::read(&self, at)
+    }
+
+    /// The same words for checks that layers share.
+    pub(crate) fn words(&self) -> SectionContext<'_> {
+        SectionContext::new(self)
     }
 
     pub(crate) fn place(self, at: NodeId) -> Place {
@@ -87,5 +93,57 @@ impl<'a> Cx<'a> {
         } else {
             problem.with_hint(hint)
         });
+    }
+}
+
+impl ConfigDocument for Cx<'_> {
+    fn value(&self, at: NodeId) -> ConfigValue<'_> {
+        self.document.value(at)
+    }
+
+    fn verbatim(&self, at: NodeId) -> Option<&str> {
+        self.document.verbatim(at)
+    }
+
+    fn describe(&self, at: NodeId) -> String {
+        self.document.describe(at)
+    }
+
+    fn to_json(&self, at: NodeId) -> String {
+        self.document.to_json(at)
+    }
+
+    fn section_keys(&self, anchor: &str) -> Option<&[SectionKey]> {
+        self.sections.keys(anchor)
+    }
+
+    fn unknown_keys(&self, map: NodeId, known: &[&'static str]) -> Vec<(&'static str, NodeId)> {
+        unknown_keys::report(*self, map, known)
+    }
+
+    fn report(&self, problem: ConfigProblem) {
+        if !self.report.is_full() {
+            self.report.push(diagnostic(self.document, problem));
+        }
+    }
+}
+
+/// A problem that a section found, with its place.
+pub(crate) fn diagnostic(document: &Document, problem: ConfigProblem) -> Diagnostic {
+    let location = if problem.shows_key {
+        document.key_location(problem.at)
+    } else {
+        document.location(problem.at)
+    };
+    let diagnostic = if problem.is_warning {
+        Diagnostic::warning(problem.message)
+    } else {
+        Diagnostic::error(problem.message)
+    };
+    let diagnostic = diagnostic.with_location(Some(location));
+    if problem.hint.is_empty() {
+        diagnostic
+    } else {
+        diagnostic.with_hint(problem.hint)
     }
 }

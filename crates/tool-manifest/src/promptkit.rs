@@ -2,11 +2,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tool_core::{ExecutorSpec, Metadata, Overrides};
 
+use tool_settings::{Field, NodeId, Raw};
+
 use crate::{
     draft::Draft,
-    field::{Field, Raw},
     manifest::Manifest,
-    node::{Kind, NodeId},
+    node::Kind,
     place::Cx,
     schema_field,
     server::milliseconds,
@@ -37,7 +38,7 @@ struct ToolSpec {
 
 /// Takes a tool of PromptKit.
 pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
-    let Some(manifest) = cx.reading().read::<Manifest<ToolSpec>>(at) else {
+    let Some(manifest) = cx.read::<Manifest<ToolSpec>>(at) else {
         return;
     };
     let outer = manifest

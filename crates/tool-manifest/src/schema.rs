@@ -1,6 +1,7 @@
 use raw_json::RawJson;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
+use tool_settings::Sections;
 
 use crate::{
     file::FileBody,
@@ -13,20 +14,21 @@ use crate::{
 /// Where definitions stand in a schema.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Other spellings that are accepted: of what, the other spelling, and ours. Derived schemas know nothing of them.
+/// Other spellings that are accepted: of what, the other spelling, and ours. Derived schemas know nothing of them. The
+/// spellings of sections come where theirs are empty.
 const SPELLINGS: [(&str, &str, &str); 18] = [
     ("Tool", "inputSchema", "input_schema"),
     ("Tool", "outputSchema", "output_schema"),
     ("Tool", "estimated_latency", "latency"),
     ("Tool", "estimatedLatency", "latency"),
-    ("Tool", "rateLimit", "rate_limit"),
+    ("Tool", "", ""),
     ("Tool", "costPerCall", "cost_per_call"),
     ("Tool", "readOnly", "read_only"),
     ("Tool", "requiredPermissions", "required_permissions"),
     ("Tool", "dataClassification", "data_classification"),
     ("Tool", "piiHandling", "pii_handling"),
     ("Tool", "healthCheckEndpoint", "health_check_endpoint"),
-    ("Server", "rateLimit", "rate_limit"),
+    ("Server", "", ""),
     ("Server", "serverUrl", "url"),
     ("Server", "httpUrl", "url"),
     ("Server", "transport", "type"),
@@ -35,21 +37,30 @@ const SPELLINGS: [(&str, &str, &str); 18] = [
     ("Server", "disabledTools", "exclude"),
 ];
 
+/// The anchors of sections in each definition.
+const ANCHORS: [(&str, [&str; 2]); 4] = [
+    ("Tool", ["$tool", "$tool-late"]),
+    ("Server", ["$server", "$server-late"]),
+    ("Defaults", ["$defaults", "$defaults-late"]),
+    ("Policy", ["$policy", "$policy-late"]),
+];
+
 /// The JSON Schema (2020-12) of a configuration file, for editors and for the reference: the short form and our own
-/// manifests, with the settings of these executors, each given by its kind and its
+/// manifests, with the keys of these sections and the settings of these executors, each given by its kind and its
 /// [`config_schema`](tool_core::Executor::config_schema).
 ///
 /// ```
 /// use raw_json::RawJson;
 /// use tool_manifest::config_schema;
+/// use tool_settings::Sections;
 ///
 /// let mock = RawJson::parse(r#"{"type": "object", "properties": {"result": true}}"#)?;
-/// let schema = config_schema(&[("mock", mock)]);
+/// let schema = config_schema(&[("mock", mock)], &Sections::default());
 /// assert!(schema.as_str().contains("call_timeout"));
 /// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[must_use]
-pub fn config_schema(executors: &[(&str, RawJson)]) -> RawJson {
+pub fn config_schema(executors: &[(&str, RawJson)], sections: &Sections) -> RawJson {
     let mut generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     let short = generator.subschema_for::<FileBody>().to_value();
     let manifests = [
@@ -57,8 +68,13 @@ pub fn config_schema(executors: &[(&str, RawJson)]) -> RawJson {
         manifest::<ServerBody>(&mut generator, "McpServer"),
         manifest::<PolicyBody>(&mut generator, "Policy"),
     ];
+    let properties = ANCHORS.map(|(_, anchors)| {
+        anchors.map(|anchor| sections.properties(anchor, &mut generator).unwrap_or_default())
+    });
     let mut definitions = generator.take_definitions(true);
-    add_spellings(&mut definitions);
+    add_sections(&mut definitions, properties);
+    let mut definitions = in_order(definitions, &[&short, &Value::from(manifests.to_vec())]);
+    add_spellings(&mut definitions, sections);
     add_executors(&mut definitions, executors);
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -89,9 +105,73 @@ where
     })
 }
 
+/// Puts the keys of sections where their anchors stand.
+fn add_sections(definitions: &mut Map<String, Value>, properties: [[Map<String, Value>; 2]; 4]) {
+    for ((definition, anchors), mut own) in ANCHORS.into_iter().zip(properties) {
+        let known = definitions
+            .get_mut(definition)
+            .and_then(|schema| schema.get_mut("properties"))
+            .and_then(Value::as_object_mut);
+        let Some(known) = known else { continue };
+        for (key, schema) in std::mem::take(known) {
+            match anchors.iter().position(|anchor| *anchor == key) {
+                Some(place) => known.extend(std::mem::take(&mut own[place])),
+                None => drop(known.insert(key, schema)),
+            }
+        }
+    }
+}
+
+/// Sorts definitions into the order in which these schemas lead to them.
+fn in_order(mut definitions: Map<String, Value>, roots: &[&Value]) -> Map<String, Value> {
+    let mut sorted = Vec::new();
+    for root in roots {
+        follow(root, &mut definitions, &mut sorted);
+    }
+    sorted.into_iter().chain(definitions).collect()
+}
+
+fn follow(schema: &Value, left: &mut Map<String, Value>, sorted: &mut Vec<(String, Value)>) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members {
+                let name = value.as_str().filter(|_| key == "$ref");
+                let name = name.and_then(|target| target.strip_prefix(DEFINITIONS));
+                if let Some((name, definition)) = name.and_then(|name| left.remove_entry(name)) {
+                    let place = sorted.len();
+                    sorted.push((name, Value::Null));
+                    follow(&definition, left, sorted);
+                    sorted[place].1 = definition;
+                } else {
+                    follow(value, left, sorted);
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| follow(item, left, sorted)),
+        _ => {}
+    }
+}
+
 /// Adds the other spellings, marked so that editors offer ours.
-fn add_spellings(definitions: &mut Map<String, Value>) {
-    for (definition, other, ours) in SPELLINGS {
+fn add_spellings(definitions: &mut Map<String, Value>, sections: &Sections) {
+    let of_sections = |definition: &str| {
+        let anchors = ANCHORS.into_iter().find(|(name, _)| *name == definition);
+        let anchors = anchors.map(|(_, anchors)| anchors).into_iter().flatten();
+        let keys = anchors.flat_map(|anchor| sections.keys(anchor).unwrap_or_default());
+        let others = keys.filter(|key| key.name != key.key);
+        others.map(|key| (key.name, key.key)).collect::<Vec<_>>()
+    };
+    let spellings = SPELLINGS.into_iter().flat_map(|(definition, other, ours)| {
+        let pairs = if other.is_empty() {
+            of_sections(definition)
+        } else {
+            vec![(other, ours)]
+        };
+        pairs
+            .into_iter()
+            .map(move |(other, ours)| (definition, other, ours))
+    });
+    for (definition, other, ours) in spellings {
         let properties = definitions
             .get_mut(definition)
             .and_then(|schema| schema.get_mut("properties"));

@@ -4,12 +4,9 @@ use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use crate::{
-    field::Raw,
-    kiwi,
-    node::{Kind, NodeId},
-    place::Cx,
-};
+use tool_settings::{NodeId, Raw};
+
+use crate::{kiwi, node::Kind, place::Cx};
 
 /// A JSON Schema, left as it stands.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -126,13 +123,7 @@ pub(crate) fn schema(cx: Cx<'_>, raw: Raw) -> Option<(NodeId, RawJson)> {
 
 /// A value as JSON text.
 pub(crate) fn json(cx: Cx<'_>, at: NodeId) -> Option<RawJson> {
-    match RawJson::parse(cx.document.to_json(at)) {
-        Ok(json) => Some(json),
-        Err(problem) => {
-            cx.error(at, format!("this cannot be written as JSON: {problem}"), "");
-            None
-        }
-    }
+    cx.words().json(at)
 }
 
 /// The schema of a tool that says nothing of its arguments.

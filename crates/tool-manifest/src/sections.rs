@@ -3,24 +3,18 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use tool_settings::{ByteSize, Entries, Field, Period, SectionEntries, SectionLevel};
+
 use crate::{
     ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec, WebhookSpec,
-    cache::CacheBody,
     environment,
-    errors::ErrorBody,
-    field::{Entries, Field},
     health::{self, WebhookBody},
-    idempotency::{self, IdempotenciesBody},
-    ladder::{self, LadderField},
-    limits::{self, ConcurrenciesBody, RateLimitsBody},
+    listen::Listen,
     listing::{self, DefinitionsWord, ListLimitsBody},
     metadata::texts,
     origins,
-    overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
-    partial::PartialField,
     place::{Cx, Place},
     server::{StartMode, patterns, refresh_interval},
-    units::{Bytes, Listen, Period},
 };
 
 /// Limits for whatever sets none of its own.
@@ -56,47 +50,11 @@ pub(crate) struct DefaultsBody {
     /// is not given. That of a server is in its place.
     keep_lists: Field<bool>,
     /// How large a result may be; 16MiB if it is not given.
-    max_result_bytes: Field<Bytes>,
-    /// When failed calls are tried again; never if it is not given. That of a server or tool is in its place.
-    retry: Field<RetryBody>,
-    /// When tools and what they depend on are held back after failures; never if it is not given. That of a server or
-    /// tool is in its place.
-    breaker: Field<BreakerBody>,
-    /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
-    /// its place.
-    arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent; on with `arguments: coerce` and `sanitize`
-    /// if it is not given, else off. That of a server or tool is in its place.
-    fill_defaults: Field<bool>,
-    /// When answers are kept of tools that are declared `read_only` and `idempotent`; never if it is not given. That of a
-    /// server or tool is in its place.
-    cache: Field<CacheBody>,
-    /// How much memory the answers of all tools may take that are kept; 64MiB if it is not given. It counts from the start:
-    /// a reload does not change it.
-    cache_bytes: Field<Bytes>,
-    /// What is hidden in what tools give back; `secrets` if it is not given. That of a server or tool is in its place.
-    redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what tools give back and in what is logged of their arguments; none
-    /// if it is not given. That of a server or tool is in its place.
-    redact: Field<Vec<Field<String>>>,
-    /// Whether somebody must approve each call; nobody need if it is not given. That of a server or tool is in its
-    /// place.
-    approval: Field<ApprovalWord>,
-    /// How often tools may be called; as often as one likes if it is not given.
-    rate_limit: Field<RateLimitsBody>,
-    /// How many calls may run at once; any number if it is not given.
-    concurrency: Field<ConcurrenciesBody>,
-    /// How long a tool is switched off when its credentials are refused and there are no others; 5m if it is not given.
-    /// With 0s it is not.
-    disabled_for: Field<Period>,
-    /// What is done when calls fail; they fail if it is not given. `stale` alone can be for many tools. That of a server or
-    /// tool is in its place.
-    on_failure: LadderField,
-    /// What is done with an answer of which the tool says that it is not all of it; it is taken if it is not given. That of
-    /// a server or tool is in its place.
-    partial: PartialField,
-    /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
-    idempotency: Field<IdempotenciesBody>,
+    max_result_bytes: Field<ByteSize>,
+    #[serde(rename = "$defaults")]
+    sections: SectionEntries,
+    #[serde(rename = "$defaults-late")]
+    late_sections: SectionEntries,
     /// Limits of the lists of servers. Those of a server are in their place, one by one.
     list_limits: Field<ListLimitsBody>,
 }
@@ -149,8 +107,10 @@ pub(crate) struct PolicyBody {
     /// How much may be called in a turn and in a conversation, which callers name in `_meta` by `dev.toolplane/turn` and
     /// `dev.toolplane/conversation`.
     pub(crate) limits: Field<CallLimitsBody>,
-    /// What models and operators are told of errors, by their kinds: `upstream_error: {advice: ask for help}`.
-    pub(crate) errors: Field<Entries<ErrorBody>>,
+    #[serde(rename = "$policy")]
+    pub(crate) sections: SectionEntries,
+    #[serde(rename = "$policy-late")]
+    pub(crate) late_sections: SectionEntries,
     /// How suspicious definitions of servers are handled; `pass` if it is not given. That of a server is in its place.
     pub(crate) definitions: Field<DefinitionsWord>,
 }
@@ -225,42 +185,15 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     }
     defaults.keep_lists = body.keep_lists.get().unwrap_or(defaults.keep_lists);
     defaults.inherit_env = environment::inherited(cx, body.inherit_env);
-    if let Some((at, Bytes(bytes))) = body.max_result_bytes.located() {
+    if let Some((at, ByteSize(bytes))) = body.max_result_bytes.located() {
         if bytes == 0 {
             cx.error(at, "no result fits into 0 bytes", "leave it out for the default");
         }
         defaults.max_result_bytes = bytes;
     }
-    if let Some((at, Bytes(bytes))) = body.cache_bytes.located() {
-        if bytes == 0 {
-            cx.error(
-                at,
-                "no answer fits into 0 bytes",
-                "leave `cache` out to keep none",
-            );
-        }
-        defaults.cache_bytes = bytes;
-    }
-    defaults.overrides = overrides::overrides(
-        cx,
-        OverrideFields {
-            // A number of its own, above: nothing is in its place.
-            call_timeout: Field::default(),
-            retry: body.retry,
-            breaker: body.breaker,
-            cache: body.cache,
-            arguments: body.arguments,
-            fill_defaults: body.fill_defaults,
-            redaction: body.redaction,
-            redact: body.redact,
-            approval: body.approval,
-            partial: body.partial,
-        },
-    );
-    defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);
-    defaults.overrides.disabled_for = body.disabled_for.get().map(|Period(period)| period);
-    defaults.overrides.on_failure = ladder::of_many(cx, body.on_failure);
-    idempotency::defaults(cx, body.idempotency, &mut defaults);
+    let entries = [&body.sections, &body.late_sections];
+    cx.sections
+        .read(SectionLevel::Defaults, &cx, &entries, &mut defaults.overrides);
     defaults.list_limits = listing::list_limits(cx, body.list_limits).or(defaults.list_limits);
     defaults
 }

@@ -2,26 +2,17 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{
-    ConcurrencySettings, DefinitionPolicy, Origin, Overrides, Pattern, RateLimitSettings, Template, Trust,
-};
+use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, Template, Trust};
+
+use tool_settings::{Entries, Field, NodeId, Period, Raw, SectionEntries, SectionLevel, Text};
 
 use crate::{
-    cache::CacheBody,
-    configuration::KeyPlaceSpec,
-    field::{Entries, Field, Raw, Text},
-    idempotency::{self, ServerIdempotencyBody},
-    ladder::{self, LadderField},
-    limits::{self, ConcurrencyBody, RateLimitBody},
     listing::{self, DefinitionsWord, ListLimitsBody, ListLimitsSpec},
-    node::NodeId,
-    overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
-    partial::PartialField,
+    overrides,
     place::Cx,
     server_health::{self, ServerHealthSpec},
     suggest,
     transport::{Written, transport},
-    units::Period,
 };
 
 /// An MCP server to take tools from.
@@ -39,10 +30,6 @@ pub struct ServerSpec {
     pub start_timeout: Option<Duration>,
     /// What is set for all of its tools in the place of the defaults.
     pub overrides: Overrides,
-    /// How often all of its tools may be called; the default of the configuration if absent.
-    pub rate_limit: Option<RateLimitSettings>,
-    /// How many calls of all of its tools may run at once; the default of the configuration if absent.
-    pub concurrency: Option<ConcurrencySettings>,
     /// The only tools and prompts that are offered, by the server's own names, and resources, by their URIs; all if
     /// absent.
     pub include: Option<Vec<Pattern>>,
@@ -72,8 +59,6 @@ pub struct ServerSpec {
     pub idle_timeout: Option<Duration>,
     /// Whether its lists are kept between runs; as the defaults of the configuration say if absent.
     pub keep_lists: Option<bool>,
-    /// Where the server takes idempotency keys; nowhere if absent.
-    pub key_place: Option<KeyPlaceSpec>,
     /// How its suspicious definitions are handled; as the policy says if absent.
     pub definitions: Option<DefinitionPolicy>,
     /// Limits of its lists, where they differ from the defaults.
@@ -184,8 +169,6 @@ impl ServerSpec {
             timeout: None,
             start_timeout: None,
             overrides: Overrides::default(),
-            rate_limit: None,
-            concurrency: None,
             include: None,
             exclude: Vec::new(),
             rename: BTreeMap::new(),
@@ -200,7 +183,6 @@ impl ServerSpec {
             start: None,
             idle_timeout: None,
             keep_lists: None,
-            key_place: None,
             definitions: None,
             list_limits: ListLimitsSpec::default(),
             instructions: None,
@@ -250,34 +232,8 @@ pub(crate) struct ServerBody {
     pub(crate) call_timeout: Field<Period>,
     /// How long the server may take to start, in milliseconds.
     pub(crate) start_timeout_ms: Field<u64>,
-    /// When failed calls of its tools are tried again, in the place of what `defaults` say.
-    pub(crate) retry: Field<RetryBody>,
-    /// When it and its tools are held back after failures, in the place of what `defaults` say.
-    pub(crate) breaker: Field<BreakerBody>,
-    /// What is done with arguments that do not fit, in the place of what `defaults` say.
-    pub(crate) arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
-    pub(crate) fill_defaults: Field<bool>,
-    /// When answers are kept of those of its tools that are declared `read_only` and `idempotent` here, in the place of
-    /// what `defaults` say. What the server says of its tools does not count.
-    pub(crate) cache: Field<CacheBody>,
-    /// What is hidden in what its tools give back, in the place of what `defaults` say.
-    pub(crate) redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what its tools give back and in what is logged of their arguments, in
-    /// the place of what `defaults` say.
-    pub(crate) redact: Field<Vec<Field<String>>>,
-    /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
-    pub(crate) approval: Field<ApprovalWord>,
-    /// What is done when calls of its tools fail, in the place of what `defaults` say: `stale` alone can be for many tools.
-    pub(crate) on_failure: LadderField,
-    /// What is done with an answer of which one of its tools says that it is not all of it, in the place of what `defaults`
-    /// say.
-    pub(crate) partial: PartialField,
-    /// How often its tools may be called in all.
-    #[serde(alias = "rateLimit")]
-    pub(crate) rate_limit: Field<RateLimitBody>,
-    /// How many calls of its tools may run at once.
-    pub(crate) concurrency: Field<ConcurrencyBody>,
+    #[serde(rename = "$server")]
+    pub(crate) sections: SectionEntries,
     /// The only tools and prompts to offer, by the server's own names, and resources, by their URIs; `*` stands for any
     /// characters. With `[read_*]` no resource is offered.
     #[serde(alias = "includeTools")]
@@ -326,11 +282,8 @@ pub(crate) struct ServerBody {
     pub(crate) health_check_arguments: Raw,
     /// Whether the gateway says that it is ready only when this server is, and starts it whenever it is not there.
     pub(crate) required: Field<bool>,
-    /// How long each of its tools is switched off when the credentials are refused and there are no others, in the place of
-    /// what `defaults` say.
-    pub(crate) disabled_for: Field<Period>,
-    /// What becomes of calls with an idempotency key, and whether the server is told it.
-    pub(crate) idempotency: Field<ServerIdempotencyBody>,
+    #[serde(rename = "$server-late")]
+    pub(crate) late_sections: SectionEntries,
     /// How its suspicious definitions are handled, in the place of what `policy.definitions` says.
     pub(crate) definitions: Field<DefinitionsWord>,
     /// Limits of its lists, in the place of those in `defaults`.
@@ -355,7 +308,6 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         },
     );
     let prefix = prefix(cx, body.prefix);
-    let (key_ttl, key_place) = idempotency::server(cx, body.idempotency);
     check_era(cx, &body.era, &body.transport);
     let written = Written {
         command: body.command,
@@ -367,24 +319,11 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         headers: body.headers,
         kind: body.transport,
     };
-    let fields = OverrideFields {
-        call_timeout: body.call_timeout,
-        retry: body.retry,
-        breaker: body.breaker,
-        cache: body.cache,
-        arguments: body.arguments,
-        fill_defaults: body.fill_defaults,
-        redaction: body.redaction,
-        redact: body.redact,
-        approval: body.approval,
-        partial: body.partial,
-    };
-    let overrides = Overrides {
-        key_ttl,
-        disabled_for: body.disabled_for.get().map(|Period(period)| period),
-        on_failure: ladder::of_many(cx, body.on_failure),
-        ..overrides::overrides(cx, fields)
-    };
+    let mut overrides = Overrides::default();
+    overrides.call_timeout = overrides::call_timeout(cx, body.call_timeout);
+    let entries = [&body.sections, &body.late_sections];
+    cx.sections
+        .read(SectionLevel::Server, &cx, &entries, &mut overrides);
     overrides::outlasted(cx, timeout_at, timeout, overrides.call_timeout);
     let is_remote = written.url.given().is_some();
     let (start, required) = (body.start.get(), body.required.get().unwrap_or_default());
@@ -396,8 +335,6 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         timeout,
         start_timeout,
         overrides,
-        rate_limit: limits::rate_limit(cx, body.rate_limit),
-        concurrency: limits::concurrency(cx, body.concurrency),
         include,
         exclude: patterns(body.exclude),
         rename: rename(cx, body.rename),
@@ -412,7 +349,6 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         start,
         idle_timeout,
         keep_lists: body.keep_lists.get(),
-        key_place,
         definitions: body.definitions.get().map(DefinitionPolicy::from),
         list_limits: listing::list_limits(cx, body.list_limits),
         instructions: body.instructions.get(),

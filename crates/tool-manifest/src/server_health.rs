@@ -4,14 +4,9 @@ use std::time::Duration;
 
 use raw_json::RawJson;
 
-use crate::{
-    Diagnostic,
-    field::{Field, Raw},
-    node::Kind,
-    place::Cx,
-    schema_field,
-    units::Period,
-};
+use tool_settings::{Field, Period, Raw};
+
+use crate::{Diagnostic, node::Kind, place::Cx, schema_field};
 
 /// How a server is asked whether it is well.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! Other spellings of keys: those of other programs' files, and those of other places of our own.
 
-use crate::suggest::normal;
+use tool_settings::{Sections, suggest::normal};
 
 /// Meaning of an unknown key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,21 +166,25 @@ const TOOL: Table = (
             &["annotations"],
             Advice("write `read_only: true` or `idempotent: true`: clients see them as annotations"),
         ),
-        (&["circuitbreaker"], Key("breaker")),
         (&["cost"], Key("cost_per_call")),
         (&["name"], Advice("the entry's key is its name")),
     ],
 );
 
 /// Finds the meaning of an unknown key in a map with these keys.
-pub(crate) fn of(written: &str, known: &[&str]) -> Option<Spelling> {
+pub(crate) fn of(sections: &Sections, written: &str, known: &[&str]) -> Option<Spelling> {
     let plain = normal(written);
+    let of_section = || {
+        let is_tool = known.contains(&TOOL.0);
+        sections.suggested(&plain).filter(|_| is_tool).map(Key)
+    };
     let spelling = [FILE, SERVER, TOOL]
         .into_iter()
         .filter(|(mark, _)| known.contains(mark))
         .flat_map(|(_, table)| table)
         .find(|(names, _)| names.contains(&plain.as_str()))
-        .map(|(_, spelling)| *spelling)?;
+        .map(|(_, spelling)| *spelling)
+        .or_else(of_section)?;
     match spelling {
         Key(key) if !known.contains(&key) => None,
         other => Some(other),
@@ -207,12 +211,17 @@ mod tests {
 
     #[test]
     fn spellings_of_all_cases_are_found() {
+        let none = Sections::default();
         let known = ["description", "executor", "input_schema", "required_permissions"];
         for written in ["mock_result", "mockResult", "mock-result", "MockResult"] {
-            assert!(matches!(of(written, &known), Some(Advice(text)) if text.contains("result: ..")));
+            assert!(matches!(of(&none, written, &known), Some(Advice(text)) if text.contains("result: ..")));
         }
-        assert_eq!(of("argsSchema", &known), Some(Key("input_schema")));
-        assert_eq!(of("cost", &known), None, "`cost_per_call` is not known there");
-        assert_eq!(of("mock_result", &["command"]), None);
+        assert_eq!(of(&none, "argsSchema", &known), Some(Key("input_schema")));
+        assert_eq!(
+            of(&none, "cost", &known),
+            None,
+            "`cost_per_call` is not known there"
+        );
+        assert_eq!(of(&none, "mock_result", &["command"]), None);
     }
 }

@@ -6,22 +6,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
 
+use tool_settings::{DeferredCheck, Field, NodeId, Percent, Period, Raw, SectionEntries, Text, ToolSettings};
+
 use crate::{
-    cache::{self, CacheBody},
-    field::{Field, Raw, Text},
-    hedge::{self, HedgeBody},
-    idempotency::{self, IdempotencyBody},
-    ladder::{self, LadderField},
-    limits::{ConcurrencyBody, RateLimitBody},
     metadata::{self, Classification, Latency, MetadataFields, Pii},
-    node::{Kind, NodeId},
-    overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
-    partial::PartialField,
+    node::Kind,
+    overrides,
     place::{Cx, Place},
     schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
     suggest,
-    units::{Percent, Period},
 };
 
 /// Settings whose values are paths: relative ones begin in the directory of their file.
@@ -50,36 +44,8 @@ pub(crate) struct ToolBody {
     timeout_ms: Field<u64>,
     /// How long a call may take in all, queueing, retries and fallbacks included, in the place of what `defaults` say.
     call_timeout: Field<Period>,
-    /// When its failed calls are tried again, in the place of what `defaults` say.
-    retry: Field<RetryBody>,
-    /// When its slow attempts get company. For a tool that may run twice for one call.
-    hedge: Field<HedgeBody>,
-    /// When it is held back after failures, in the place of what `defaults` say.
-    breaker: Field<BreakerBody>,
-    /// What is done with arguments that do not fit, in the place of what `defaults` say.
-    arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
-    fill_defaults: Field<bool>,
-    /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
-    /// depends on nothing but its arguments and who asks.
-    cache: Field<CacheBody>,
-    /// How long it is switched off when its credentials are refused and there are no others, in the place of what
-    /// `defaults` say.
-    disabled_for: Field<Period>,
-    /// What becomes of its calls with an idempotency key.
-    idempotency: Field<IdempotencyBody>,
-    /// What is hidden in what it gives back, in the place of what `defaults` say.
-    redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what it gives back and in what is logged of its arguments, in the
-    /// place of what its server or `defaults` say.
-    redact: Field<Vec<Field<String>>>,
-    /// Whether somebody must approve each call, in the place of what `defaults` say.
-    approval: Field<ApprovalWord>,
-    /// What is done when a call fails, in this order, in the place of what `defaults` say: another tool is called, a kept
-    /// answer is given, or a given one.
-    on_failure: LadderField,
-    /// What is done with an answer of which the tool says that it is not all of it, in the place of what `defaults` say.
-    partial: PartialField,
+    #[serde(rename = "$tool")]
+    sections: SectionEntries,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`. Shown to operators; `realtime-data` shortens how long answers are cached, nothing
@@ -90,11 +56,8 @@ pub(crate) struct ToolBody {
     /// How fast it usually is.
     #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
     latency: Field<Latency>,
-    /// How often it may be called.
-    #[serde(alias = "rateLimit")]
-    rate_limit: Field<RateLimitBody>,
-    /// How many calls of it may run at once.
-    concurrency: Field<ConcurrencyBody>,
+    #[serde(rename = "$tool-late")]
+    late_sections: SectionEntries,
     /// What a call costs, in US dollars.
     #[serde(alias = "costPerCall")]
     cost_per_call: Field<f64>,
@@ -154,6 +117,8 @@ pub(crate) struct ToolDraft {
     pub(crate) is_unrouted: bool,
     /// Whether it comes from a file of a directory.
     pub(crate) is_scanned: bool,
+    /// Checks of its sections that need the whole configuration.
+    pub(crate) checks: Vec<DeferredCheck>,
 }
 
 /// Where the parts of a tool are written.
@@ -165,8 +130,6 @@ pub(crate) struct ToolPlaces {
     pub(crate) settings: Settings,
     pub(crate) input_schema: Option<NodeId>,
     pub(crate) output_schema: Option<NodeId>,
-    /// The values of the steps of its ladder.
-    pub(crate) ladder: Vec<NodeId>,
 }
 
 /// Where an executor's settings are written: each on its own, since some spellings put them under other names.
@@ -232,13 +195,13 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
         descriptor: Arc::new(descriptor),
         is_unrouted: false,
         is_scanned: false,
+        checks: Vec::new(),
         places: ToolPlaces {
             name: place,
             tool: parts.at,
             settings,
             input_schema: input_place,
             output_schema: parts.output_schema.map(|(at, _)| at),
-            ladder: Vec::new(),
         },
     })
 }
@@ -246,10 +209,39 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 /// Makes a tool from our own spelling.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
-    let (cache_at, timeout_at) = (body.cache.given(), body.timeout_ms.given());
-    let ladder = ladder::of_tool(cx, name, body.on_failure, &body.fallbacks);
-    let mut parts = Parts {
+    let timeout_at = body.timeout_ms.given();
+    let timeout = milliseconds(cx, body.timeout_ms);
+    let executor = executor(cx, at, body.executor.0);
+    let mut settings = ToolSettings {
         name: name.to_owned(),
+        timeout,
+        fallbacks: body.fallbacks,
+        ..ToolSettings::default()
+    };
+    settings.overrides.call_timeout = overrides::call_timeout(cx, body.call_timeout);
+    settings.metadata = metadata::metadata(
+        cx,
+        MetadataFields {
+            capabilities: body.capabilities,
+            tags: body.tags,
+            latency: body.latency,
+            cost_per_call: body.cost_per_call,
+            sla: body.sla,
+            retryable: body.retryable,
+            idempotent: body.idempotent,
+            read_only: body.read_only,
+            required_permissions: body.required_permissions,
+            data_classification: body.data_classification,
+            pii_handling: body.pii_handling,
+            health_check_endpoint: body.health_check_endpoint,
+        },
+    );
+    overrides::outlasted(cx, timeout_at, timeout, settings.overrides.call_timeout);
+    let entries = [&body.sections, &body.late_sections];
+    cx.sections.read_tool(&cx, &entries, &mut settings);
+    settings.metadata.fallbacks = metadata::texts(settings.fallbacks);
+    let parts = Parts {
+        name: settings.name,
         named,
         at,
         title: body.title.get(),
@@ -257,54 +249,13 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         version: body.version.get().map(|Text(version)| version),
         input_schema,
         output_schema: schema_field::schema(cx, body.output_schema.0),
-        timeout: milliseconds(cx, body.timeout_ms),
-        executor: executor(cx, at, body.executor.0),
-        overrides: Overrides {
-            key_ttl: idempotency::ttl(cx, body.idempotency),
-            disabled_for: body.disabled_for.get().map(|Period(period)| period),
-            on_failure: ladder.steps,
-            ..overrides::overrides(
-                cx,
-                OverrideFields {
-                    call_timeout: body.call_timeout,
-                    retry: body.retry,
-                    breaker: body.breaker,
-                    cache: body.cache,
-                    arguments: body.arguments,
-                    fill_defaults: body.fill_defaults,
-                    redaction: body.redaction,
-                    redact: body.redact,
-                    approval: body.approval,
-                    partial: body.partial,
-                },
-            )
-        },
-        metadata: metadata::metadata(
-            cx,
-            MetadataFields {
-                capabilities: body.capabilities,
-                tags: body.tags,
-                latency: body.latency,
-                rate_limit: body.rate_limit,
-                concurrency: body.concurrency,
-                cost_per_call: body.cost_per_call,
-                sla: body.sla,
-                retryable: body.retryable,
-                idempotent: body.idempotent,
-                read_only: body.read_only,
-                required_permissions: body.required_permissions,
-                data_classification: body.data_classification,
-                pii_handling: body.pii_handling,
-                fallbacks: body.fallbacks,
-                health_check_endpoint: body.health_check_endpoint,
-            },
-        ),
+        timeout,
+        executor,
+        overrides: settings.overrides,
+        metadata: settings.metadata,
     };
-    overrides::outlasted(cx, timeout_at, parts.timeout, parts.overrides.call_timeout);
-    cache::check(cx, cache_at, parts.overrides.cache, &parts.metadata);
-    parts.overrides.hedge = hedge::hedge(cx, body.hedge, &parts.metadata, parts.timeout);
     let mut draft = assemble(cx, parts)?;
-    draft.places.ladder = ladder.places;
+    draft.checks = settings.checks;
     Some(draft)
 }
 

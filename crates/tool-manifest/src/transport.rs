@@ -2,14 +2,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use tool_core::Template;
 
-use crate::{
-    HttpTransportSpec, ServerTransport, environment,
-    field::{Entries, Field, Text},
-    node::NodeId,
-    place::Cx,
-    server::items,
-    suggest,
-};
+use tool_settings::{Entries, Field, NodeId, Text};
+
+use crate::{HttpTransportSpec, ServerTransport, environment, place::Cx, server::items, suggest};
 
 /// The fields of which a transport is made.
 pub(crate) struct Written {

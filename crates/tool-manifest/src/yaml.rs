@@ -6,9 +6,11 @@ use std::{
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
 
+use tool_settings::NodeId;
+
 use crate::{
     Diagnostic,
-    node::{Arena, Document, Kind, MAX_DEPTH, NodeId, Slot},
+    node::{Arena, Document, Kind, MAX_DEPTH, Slot},
     report::Report,
     scalar::{self, Plain},
     source::SourceFile,

@@ -8,8 +8,8 @@ use std::{
 };
 
 use tool_core::{
-    Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, Trust, UpstreamState,
-    UriTemplate, check_name,
+    Catalogue, Descriptor, Executor, Feature, SettingLevel, Settings, Tool, ToolParts, ToolState, Trust,
+    UpstreamState, UriTemplate, check_name,
 };
 use tool_schema::LazySchema;
 
@@ -235,7 +235,7 @@ impl Resolver<'_> {
             provenance: executor.provenance(descriptor),
             settings: {
                 let mut settings = self.settings(descriptor, upstream.as_deref());
-                settings.idempotency.passes_key = executor.passes_key(descriptor);
+                settings.passes_key = executor.passes_key(descriptor);
                 if executor.bounds_results() {
                     settings.max_result_bytes = None;
                 }
@@ -264,17 +264,9 @@ impl Resolver<'_> {
             settings.call_timeout = settings.call_timeout.max(timeout);
         }
         if descriptor.origin.trust == Trust::Operator {
-            settings = settings.with(&descriptor.overrides);
-            let listed = descriptor.on_failure().filter(|ladder| !ladder.is_empty());
-            if descriptor.overrides.on_failure.is_none() && listed.is_some() {
-                settings.on_failure = listed;
-            }
-            let (limits, metadata) = (&mut settings.limits, &descriptor.metadata);
-            limits.rate.tool = metadata.rate_limit.or(limits.rate.tool);
-            limits.concurrency.tool = metadata.concurrency.or(limits.concurrency.tool);
+            settings = settings.overridden(&descriptor.overrides, SettingLevel::Tool);
         }
-        settings.cache = settings.cache.filter(|_| descriptor.may_be_shared());
-        settings
+        settings.settled(descriptor)
     }
 }
 

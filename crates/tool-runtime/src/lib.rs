@@ -37,13 +37,16 @@ mod sync;
 mod timeout;
 
 pub use self::{
-    cache::{Cache, CacheLayer},
+    cache::{Cache, CacheCapacity, CacheLayer, CacheScope, CacheSettings},
     clock::TokioClock,
-    concurrency_limit::{ConcurrencyLimit, ConcurrencyLimitLayer},
+    concurrency_limit::{ConcurrencyLimit, ConcurrencyLimitLayer, ConcurrencyLimits},
     deadline::{Deadline, DeadlineLayer},
-    fallback::{Fallback, FallbackLayer},
-    hedge::{Hedge, HedgeLayer},
-    idempotency::{Idempotency, IdempotencyLayer, LedgerLimits, MemoryLedger},
-    retry::{Backoff, Retry, RetryBudget, RetryLayer},
+    fallback::{FailureStep, Fallback, FallbackLadder, FallbackLayer},
+    hedge::{Hedge, HedgeAfter, HedgeLayer, HedgePercent, HedgeSettings},
+    idempotency::{
+        Idempotency, IdempotencyKeyPlace, IdempotencyLayer, IdempotencySettings, LedgerCapacity,
+        LedgerLimits, MemoryLedger,
+    },
+    retry::{Backoff, Retry, RetryBudget, RetryLayer, RetrySettings},
     timeout::{Timeout, TimeoutLayer},
 };

@@ -30,9 +30,11 @@
 
 mod build;
 mod calls;
+pub mod manifest;
 mod operate;
 mod outgoing;
 mod plane;
+mod sections;
 mod stack;
 
 pub use raw_json::RawJson;
@@ -40,9 +42,10 @@ pub use tool_chaos as faults;
 pub use tool_core as core;
 #[cfg(feature = "exec-mcp")]
 pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
-pub use tool_manifest as manifest;
 pub use tool_observe as observe;
 pub use tool_policy as policy;
+pub use tool_runtime as runtime;
+pub use tool_settings as settings;
 
 pub use self::{
     build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
@@ -59,5 +62,6 @@ pub use self::{
         usage::{CacheUse, ConnectionUse, HttpUse},
     },
     plane::{ExplainedCall, Toolplane, WeakToolplane},
+    sections::sections,
     stack::LAYERS,
 };

@@ -126,7 +126,7 @@ impl Toolplane {
     }
 
     fn load(options: &LoadOptions) -> Result<Self, BuildError> {
-        let loaded = tool_manifest::load(options).map_err(BuildError::Configuration)?;
+        let loaded = crate::manifest::load(options).map_err(BuildError::Configuration)?;
         Self::builder().loaded(&loaded).build()
     }
 

@@ -180,7 +180,7 @@ impl ErrorKind {
     }
 
     /// Returns `true` if a fallback step may replace the answer, as configured by `on_failure`: see
-    /// [`FailureStep`](crate::FailureStep). `false` if the call needs other arguments or a permission, was cancelled,
+    /// `FailureStep` in `tool-runtime`. `false` if the call needs other arguments or a permission, was cancelled,
     /// or has an unknown outcome.
     #[must_use]
     pub const fn degrades(self) -> bool {

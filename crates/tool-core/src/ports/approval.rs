@@ -4,15 +4,6 @@ use raw_json::RawJson;
 
 use crate::{BoxFuture, Instant};
 
-/// Approval setting of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ApprovalRule {
-    /// Each call needs approval.
-    Required,
-    /// No call needs approval, whatever applies to its server or by default.
-    Never,
-}
-
 /// Approval of one call: by this caller, of this tool as it is, with these arguments, under this policy, until it
 /// expires.
 #[derive(Debug, Clone, PartialEq, Eq)]

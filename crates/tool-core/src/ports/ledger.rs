@@ -125,7 +125,7 @@ impl Claim {
 
     /// Creates the claim of a call.
     #[must_use]
-    pub fn of(cx: &CallContext) -> Self {
+    pub fn of(cx: &CallContext, ttl: Duration) -> Self {
         Self {
             id: cx.correlation_id,
             tenant: cx.origin.caller.tenant.clone(),
@@ -134,7 +134,7 @@ impl Claim {
             tool: cx.tool().name().clone(),
             arguments: *cx.arguments.digest(),
             may_repeat: cx.may_be_repeated(),
-            ttl: cx.tool().settings().idempotency.ttl,
+            ttl,
         }
     }
 

@@ -5,10 +5,7 @@ mod clock;
 mod ledger;
 
 pub use self::{
-    approval::{
-        ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalRule, ApprovalState, Approvals,
-        ApprovalsError,
-    },
+    approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
     clock::{Clock, Instant},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},
 };

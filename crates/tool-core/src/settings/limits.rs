@@ -1,17 +1,5 @@
 use std::time::Duration;
 
-use crate::RateLimitSettings;
-
-/// How much a tool may be used: how often, and how many times at once. Nothing is limited that is not set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Limits {
-    /// How often.
-    pub rate: Scopes<RateLimitSettings>,
-    /// How many times at once.
-    pub concurrency: Scopes<ConcurrencySettings>,
-}
-
 /// One limit for each of those whose calls are counted together. A call must fit into all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scopes<T> {
@@ -57,6 +45,19 @@ impl<T> Scopes<T> {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.principal.is_none() && self.tool.is_none() && self.upstream.is_none() && self.total.is_none()
+    }
+}
+
+impl<T> Scopes<T> {
+    /// These limits, and those of `wider` where there is none here.
+    #[must_use]
+    pub fn or(self, wider: Self) -> Self {
+        Self {
+            principal: self.principal.or(wider.principal),
+            tool: self.tool.or(wider.tool),
+            upstream: self.upstream.or(wider.upstream),
+            total: self.total.or(wider.total),
+        }
     }
 }
 

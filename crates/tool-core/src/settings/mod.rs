@@ -1,23 +1,22 @@
-//! Settings of layers, for one tool.
+//! Settings of tools: one typed slot for each layer, and the few facts that several crates share.
+//!
+//! A layer's own settings are in the crate of the layer. What is here is read by more than one crate, or by the contract of
+//! a call itself.
 
 mod adapt;
-mod cache;
-mod error_policy;
-mod hedge;
+mod cache_outcome;
+mod degraded;
 mod limits;
-mod on_failure;
-mod overrides;
-mod partial;
+mod redacted_fields;
+mod resolved;
+mod setting;
 
 pub use self::{
     adapt::{AdaptedArguments, ArgumentHandling, Change, ChangeKind},
-    cache::{CacheOutcome, CacheScope, CacheSettings},
-    error_policy::{ErrorPolicySettings, ErrorRule},
-    hedge::{HedgeAfter, HedgePercent, HedgeSettings},
-    limits::{ConcurrencySettings, Limits, Scopes},
-    on_failure::{Degraded, DegradedStep, FailedStep, FailureStep, FallbackOf},
-    overrides::{
-        BreakerScope, BreakerSettings, IdempotencySettings, Overrides, RedactionMode, RetrySettings,
-    },
-    partial::{PartialRule, PartialSettings},
+    cache_outcome::CacheOutcome,
+    degraded::{Degraded, DegradedStep, FailedStep, FallbackOf},
+    limits::{ConcurrencySettings, Scopes},
+    redacted_fields::RedactedFields,
+    resolved::Settings,
+    setting::{Overrides, Setting, SettingLevel},
 };

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::{FailureStep, Metadata, Overrides};
+use crate::{Metadata, Overrides};
 
 /// Tool as data, as a manifest, a registry row or a server's list describes it. Prompts and resources of servers have
 /// descriptors as well: see [`Feature`].
@@ -53,41 +53,6 @@ pub enum Feature {
     Resource,
     /// Template of resources of a server.
     ResourceTemplate,
-}
-
-impl Descriptor {
-    /// Returns `true` if results may be cached and shared where a cache is configured: the operator declared the tool
-    /// read-only and idempotent, or configured a cache for this tool. Declarations of a server do not count.
-    #[must_use]
-    pub fn may_be_shared(&self) -> bool {
-        let metadata = &self.metadata;
-        let is_declared = metadata.read_only == Some(true) && metadata.idempotent == Some(true);
-        self.feature == Feature::Tool
-            && self.origin.trust == Trust::Operator
-            && (is_declared || self.overrides.cache.is_some())
-    }
-}
-
-impl Descriptor {
-    /// Returns the fallback steps that the operator configured: `on_failure`, or the list of `fallbacks`. `None` if
-    /// neither is present, or if they come from a server.
-    #[must_use]
-    pub fn on_failure(&self) -> Option<Arc<[FailureStep]>> {
-        if self.origin.trust != Trust::Operator {
-            return None;
-        }
-        let fallbacks = self.metadata.fallbacks.iter();
-        let listed = || {
-            fallbacks
-                .map(|name| FailureStep::Fallback(name.as_str().into()))
-                .collect()
-        };
-        let is_listed = !self.metadata.fallbacks.is_empty();
-        self.overrides
-            .on_failure
-            .clone()
-            .or_else(|| is_listed.then(listed))
-    }
 }
 
 impl Feature {

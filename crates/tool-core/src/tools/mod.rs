@@ -17,5 +17,5 @@ pub use self::{
     pattern::Pattern,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     state::{DisabledTool, ToolState, UpstreamState},
-    tool::{Settings, Tool, ToolParts},
+    tool::{Tool, ToolParts},
 };

@@ -1,17 +1,12 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
-    time::Duration,
 };
 
 use raw_json::RawJson;
 use serde_json::{Map, Value};
 
-use crate::{
-    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, CacheSettings, CheckJson, Descriptor,
-    DynBackend, FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings,
-    Provenance, RedactionMode, RetrySettings, ToolState,
-};
+use crate::{CheckJson, Descriptor, DynBackend, Feature, Provenance, Settings, ToolState};
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
 /// up nothing more. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
@@ -39,134 +34,6 @@ pub struct ToolParts {
     pub state: Arc<ToolState>,
     /// Its settings, after defaults.
     pub settings: Settings,
-}
-
-/// A tool's settings after defaults: what layers go by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Settings {
-    /// How long a call may take in all.
-    pub call_timeout: Duration,
-    /// How long one attempt may take.
-    pub attempt_timeout: Duration,
-    /// How large its result may be, in bytes; bounded by what runs it if absent.
-    pub max_result_bytes: Option<usize>,
-    /// When its failed calls are tried again; never if absent.
-    pub retry: Option<RetrySettings>,
-    /// When its slow attempts get company; never if absent.
-    pub hedge: Option<HedgeSettings>,
-    /// When it is held back after failures; never if absent.
-    pub breaker: Option<BreakerSettings>,
-    /// When what runs it is held back with all of its tools, as far as those are held back at all: the settings of the server
-    /// or the defaults, or those of a tool that says [`BreakerScope::Upstream`]. One upstream has one breaker: what a
-    /// tool sets is how its own failures count for that.
-    pub upstream_breaker: BreakerSettings,
-    /// What is done with arguments that do not fit.
-    pub arguments: ArgumentHandling,
-    /// Setting of its own for defaults: see [`Settings::fills_defaults`].
-    pub fill_defaults: Option<bool>,
-    /// When its answers are kept and shared; never if absent.
-    pub cache: Option<CacheSettings>,
-    /// What is hidden in what it gives back.
-    pub redaction: RedactionMode,
-    /// The names of the fields that are hidden in it, and in its arguments where they are logged.
-    pub redact: Arc<[String]>,
-    /// How much it may be used.
-    pub limits: Limits,
-    /// What becomes of its calls with an idempotency key.
-    pub idempotency: IdempotencySettings,
-    /// Whether each call of it needs approval.
-    pub approval: ApprovalRule,
-    /// How long it is switched off when its credentials are refused; not at all if zero.
-    pub disabled_for: Duration,
-    /// What is done when its calls fail, in this order; nothing if absent.
-    pub on_failure: Option<Arc<[FailureStep]>>,
-    /// What is done with answers in part; those that are known to be one are marked if absent.
-    pub partial: Option<PartialSettings>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            call_timeout: Duration::from_secs(60),
-            attempt_timeout: Duration::from_secs(30),
-            max_result_bytes: None,
-            retry: None,
-            hedge: None,
-            breaker: None,
-            upstream_breaker: BreakerSettings::default(),
-            arguments: ArgumentHandling::Strict,
-            fill_defaults: None,
-            cache: None,
-            redaction: RedactionMode::Secrets,
-            redact: Arc::default(),
-            limits: Limits::default(),
-            idempotency: IdempotencySettings::default(),
-            approval: ApprovalRule::Never,
-            disabled_for: Duration::from_secs(5 * 60),
-            on_failure: None,
-            partial: None,
-        }
-    }
-}
-
-impl Settings {
-    /// The same settings with what the operator set for one tool in their place. A group of settings counts as a whole:
-    /// what one leaves out has its usual value, not that of the defaults.
-    #[must_use]
-    pub fn with(mut self, overrides: &Overrides) -> Self {
-        self.call_timeout = overrides.call_timeout.unwrap_or(self.call_timeout);
-        let retry = overrides.retry.or(self.retry);
-        self.retry = retry.filter(|retry| retry.max_attempts > 1);
-        self.hedge = overrides.hedge.or(self.hedge);
-        let breaker = overrides.breaker.or(self.breaker);
-        self.breaker = breaker.filter(|breaker| !breaker.disabled);
-        match overrides.breaker.filter(|breaker| !breaker.disabled) {
-            Some(own) if own.per == BreakerScope::Upstream => {
-                self.upstream_breaker = BreakerSettings {
-                    disabled: self.upstream_breaker.disabled,
-                    ..own
-                };
-            }
-            Some(own) => self.upstream_breaker.per = own.per,
-            None => {}
-        }
-        self.arguments = overrides.arguments.unwrap_or(self.arguments);
-        self.fill_defaults = overrides.fill_defaults.or(self.fill_defaults);
-        self.disabled_for = overrides.disabled_for.unwrap_or(self.disabled_for);
-        self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
-        let cache = overrides.cache.or(self.cache);
-        self.cache = cache.filter(|cache| !cache.disabled);
-        self.redaction = overrides.redaction.unwrap_or(self.redaction);
-        self.redact = overrides.redact.clone().unwrap_or(self.redact);
-        self.approval = overrides.approval.unwrap_or(self.approval);
-        let ladder = overrides.on_failure.clone().or(self.on_failure);
-        self.on_failure = ladder.filter(|ladder| !ladder.is_empty());
-        self.partial = overrides.partial.clone().or(self.partial);
-        self
-    }
-}
-
-impl Settings {
-    /// Returns `true` if absent arguments get the default of the tool's schema: when that is switched on, or, where nothing
-    /// is said about it, when arguments are made to fit at all.
-    #[must_use]
-    pub fn fills_defaults(&self) -> bool {
-        self.fill_defaults
-            .unwrap_or(self.arguments != ArgumentHandling::Strict)
-    }
-
-    /// How old a kept answer may be that is given when a call fails; nothing if none is.
-    #[must_use]
-    pub fn longest_stale(&self) -> Option<Duration> {
-        let steps = self.on_failure.iter().flat_map(|ladder| ladder.iter());
-        steps
-            .filter_map(|step| match step {
-                FailureStep::Stale(age) => Some(*age),
-                _ => None,
-            })
-            .max()
-    }
 }
 
 impl Tool {

@@ -57,7 +57,7 @@ impl HttpTool {
             let text = self.secrets.hide_in_text(&text).into_owned();
             hide_credentials(&text).into_owned()
         };
-        let fields = plan.hidden_fields(&cx.tool().settings().redact);
+        let fields = plan.hidden_fields(cx.tool().settings().redacted_fields());
         Ok(self.shown(&request, &fields, hide))
     }
 

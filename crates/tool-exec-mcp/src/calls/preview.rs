@@ -12,7 +12,7 @@ impl McpCall {
     pub(crate) fn previewed(&self, cx: &CallContext) -> Result<Preview, ToolError> {
         let (method, params) = self.request(cx, Era::Modern)?;
         let secrets = self.server.secrets();
-        let params = hide_fields(&params.to_raw(), &cx.tool().settings().redact);
+        let params = hide_fields(&params.to_raw(), cx.tool().settings().redacted_fields());
         let params = secrets.hide_in_json(&params).unwrap_or(params);
         let server = &self.server.settings().name;
         let members = [

@@ -1,6 +1,6 @@
 //! What is said of files that are wrong, word for word.
 
-use tool_manifest::{Diagnostics, LoadOptions, Syntax, load};
+use toolplane::manifest::{Diagnostics, LoadOptions, Syntax, load};
 
 fn problems(name: &str, text: &str) -> Diagnostics {
     let syntax = Syntax::of(name.as_ref());

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tool_core::{CacheScope, CacheSettings};
-use tool_manifest::{LoadOptions, Syntax, load};
+use tool_runtime::{CacheCapacity, CacheScope, CacheSettings};
+use toolplane::manifest::{LoadOptions, Syntax, load};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,10 +42,13 @@ tools:
         ..plain
     };
     assert_eq!(
-        (defaults.overrides.cache, defaults.cache_bytes),
-        (Some(of_defaults), 8 << 20)
+        (
+            defaults.overrides.get::<CacheSettings>().copied(),
+            defaults.overrides.get::<CacheCapacity>().copied()
+        ),
+        (Some(of_defaults), Some(CacheCapacity(8 << 20)))
     );
-    let of_server = configuration.servers[0].overrides.cache;
+    let of_server = configuration.servers[0].overrides.get::<CacheSettings>().copied();
     assert!(of_server.is_some_and(|cache| cache.disabled));
     let of_search = CacheSettings {
         disabled: false,
@@ -58,7 +61,7 @@ tools:
     let of_tools: Vec<_> = configuration
         .tools
         .iter()
-        .map(|tool| tool.overrides.cache)
+        .map(|tool| tool.overrides.get::<CacheSettings>().copied())
         .collect();
     assert_eq!(of_tools[..2], [Some(of_search), Some(plain)]);
 }

@@ -1,7 +1,7 @@
 //! Environment variables of servers, and values in their command lines.
 
 use proptest::prelude::*;
-use tool_manifest::{LoadOptions, Loaded, ServerTransport, Severity, Syntax, load};
+use toolplane::manifest::{LoadOptions, Loaded, ServerTransport, Severity, Syntax, load};
 
 /// The problems of a file with this server, in the spelling of toolplane and in that of a client: where each is and what it says.
 fn problems(server: &serde_json::Value) -> Vec<(Severity, String, String)> {

@@ -1,7 +1,7 @@
 use std::{fmt::Write, fs, path::Path};
 
 use tool_core::Pattern;
-use tool_manifest::{LoadOptions, Loaded, ServerTransport, load};
+use toolplane::manifest::{LoadOptions, Loaded, ServerTransport, load};
 
 fn fixture(name: &str) -> Loaded {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
-use tool_manifest::{Configuration, LoadOptions, Loaded, ServerHealthSpec, Syntax, load};
+use toolplane::manifest::{Configuration, LoadOptions, Loaded, ServerHealthSpec, Syntax, load};
 
 fn loaded(text: &str) -> Loaded {
     load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable")

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tool_core::{HedgeAfter, HedgePercent, HedgeSettings};
-use tool_manifest::{LoadOptions, Syntax, load};
+use tool_runtime::{HedgeAfter, HedgePercent, HedgeSettings};
+use toolplane::manifest::{LoadOptions, Syntax, load};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,12 +33,15 @@ fn a_time_or_a_percentile() {
         for declared in ["idempotent", "read_only"] {
             let text = search(&format!("    {declared}: true\n    hedge: {hedge}"));
             let configuration = load(&options(&text)).expect("usable").configuration;
-            let found = configuration.tools[0].overrides.hedge;
+            let found = configuration.tools[0].overrides.get::<HedgeSettings>().copied();
             assert_eq!(found, Some(HedgeSettings { after, max }), "{hedge}");
         }
     }
     let configuration = load(&options(&search(""))).expect("usable").configuration;
-    assert_eq!(configuration.tools[0].overrides.hedge, None);
+    assert_eq!(
+        configuration.tools[0].overrides.get::<HedgeSettings>().copied(),
+        None
+    );
 }
 
 #[test]

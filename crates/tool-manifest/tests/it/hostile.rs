@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use tool_manifest::{LoadOptions, Syntax, load};
+use toolplane::manifest::{LoadOptions, Syntax, load};
 
 fn first_problem(syntax: Syntax, text: String) -> String {
     let problems = load(&LoadOptions::new().text("a", syntax, text)).unwrap_err();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tool_manifest::{KeyPlaceSpec, LoadOptions, Syntax, load};
+use tool_runtime::{IdempotencyKeyPlace, IdempotencySettings, LedgerCapacity};
+use toolplane::manifest::{LoadOptions, Syntax, load};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -23,21 +24,42 @@ tools:
     let options = LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text);
     let configuration = load(&options).expect("usable").configuration;
     let defaults = configuration.defaults;
-    assert_eq!(defaults.overrides.key_ttl, Some(HOUR));
     assert_eq!(
-        (defaults.max_keys, defaults.max_key_bytes),
+        defaults
+            .overrides
+            .get::<IdempotencySettings>()
+            .map(|settings| settings.ttl),
+        Some(HOUR)
+    );
+    let capacity = defaults.overrides.get::<LedgerCapacity>().expect("given");
+    assert_eq!(
+        (capacity.max_entries, capacity.max_bytes),
         (Some(500), Some(1 << 20))
     );
     let [a, b] = &configuration.servers[..] else {
         panic!("two servers")
     };
-    assert_eq!(a.overrides.key_ttl, Some(2 * HOUR));
-    assert_eq!(a.key_place, Some(KeyPlaceSpec::Argument("request_id".to_owned())));
     assert_eq!(
-        b.key_place,
-        Some(KeyPlaceSpec::Meta("example.com/key".to_owned()))
+        a.overrides
+            .get::<IdempotencySettings>()
+            .map(|settings| settings.ttl),
+        Some(2 * HOUR)
     );
-    assert_eq!(configuration.tools[0].overrides.key_ttl, Some(3 * HOUR));
+    assert_eq!(
+        a.overrides.get(),
+        Some(&IdempotencyKeyPlace::Argument("request_id".to_owned()))
+    );
+    assert_eq!(
+        b.overrides.get(),
+        Some(&IdempotencyKeyPlace::Meta("example.com/key".to_owned()))
+    );
+    assert_eq!(
+        configuration.tools[0]
+            .overrides
+            .get::<IdempotencySettings>()
+            .map(|settings| settings.ttl),
+        Some(3 * HOUR)
+    );
 }
 
 #[test]

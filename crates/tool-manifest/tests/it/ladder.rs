@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use raw_json::RawJson;
-use tool_core::FailureStep;
-use tool_manifest::{LoadOptions, Loaded, Severity, Syntax, load};
+use tool_core::Setting;
+use tool_runtime::{FailureStep, FallbackLadder};
+use toolplane::manifest::{LoadOptions, Loaded, Severity, Syntax, load};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -38,12 +39,23 @@ tools:
     );
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
     let configuration = &loaded.configuration;
-    let by_default = configuration.defaults.overrides.on_failure.as_deref();
+    let by_default = configuration
+        .defaults
+        .overrides
+        .get::<FallbackLadder>()
+        .map(|ladder| &*ladder.0);
     assert_eq!(by_default, Some(&[FailureStep::Stale(HOUR)][..]));
-    let of_server = configuration.servers[0].overrides.on_failure.as_deref();
+    let of_server = configuration.servers[0]
+        .overrides
+        .get::<FallbackLadder>()
+        .map(|ladder| &*ladder.0);
     assert_eq!(of_server, Some(&[][..]));
     let fallback = |name: &str| FailureStep::Fallback(name.into());
-    let of = |index: usize| configuration.tools[index].on_failure();
+    let of = |index: usize| {
+        let tool = &configuration.tools[index];
+        let own = tool.overrides.get::<FallbackLadder>().cloned();
+        own.unwrap_or_default().settled(tool).map(|ladder| ladder.0)
+    };
     let given = RawJson::parse(r#"{"items":[1.50,null]}"#).unwrap();
     let expected = [
         fallback("wiki"),

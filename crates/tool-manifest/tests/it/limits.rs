@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tool_core::{ConcurrencySettings, RateLimitSettings};
-use tool_manifest::{LoadOptions, Syntax, load};
+use tool_policy::RateLimits;
+use tool_runtime::ConcurrencyLimits;
+use toolplane::manifest::{LoadOptions, Syntax, load};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -28,25 +30,28 @@ tools:
 ";
     let options = LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text);
     let configuration = load(&options).expect("usable").configuration;
-    let limits = configuration.defaults.limits;
+    let defaults = &configuration.defaults.overrides;
+    let RateLimits(limits) = defaults.get::<RateLimits>().copied().expect("given");
     let rate = |requests, period, burst, per_principal| RateLimitSettings {
         requests,
         period,
         burst,
         per_principal,
     };
-    assert_eq!(limits.rate.principal, Some(rate(60, MINUTE, Some(10), None)));
-    assert_eq!(limits.rate.total, Some(rate(500, MINUTE, None, None)));
-    assert_eq!((limits.rate.tool, limits.rate.upstream), (None, None));
-    let places = limits.concurrency;
+    assert_eq!(limits.principal, Some(rate(60, MINUTE, Some(10), None)));
+    assert_eq!(limits.total, Some(rate(500, MINUTE, None, None)));
+    assert_eq!((limits.tool, limits.upstream), (None, None));
+    let ConcurrencyLimits(places) = defaults.get::<ConcurrencyLimits>().copied().expect("given");
     assert_eq!(places.tool.map(|limit| (limit.max, limit.queue)), Some((8, 0)));
     assert_eq!(
         places.upstream.map(|limit| (limit.max, limit.queue, limit.wait)),
         Some((16, ConcurrencySettings::QUEUE, Some(10 * MINUTE / 60)))
     );
     let server = &configuration.servers[0];
-    assert_eq!(server.rate_limit, Some(rate(5000, 60 * MINUTE, None, None)));
-    assert_eq!(server.concurrency, Some(ConcurrencySettings::new(4)));
+    let of_server = server.overrides.get::<RateLimits>().expect("given").0;
+    assert_eq!(of_server.upstream, Some(rate(5000, 60 * MINUTE, None, None)));
+    let of_server = server.overrides.get::<ConcurrencyLimits>().expect("given").0;
+    assert_eq!(of_server.upstream, Some(ConcurrencySettings::new(4)));
     let metadata = &configuration.tools[0].metadata;
     assert_eq!(metadata.rate_limit, Some(rate(100, MINUTE, None, Some(20))));
     assert_eq!(

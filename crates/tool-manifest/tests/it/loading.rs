@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use tempfile::TempDir;
-use tool_manifest::{Diagnostics, LoadOptions, Loaded, Severity, load};
+use toolplane::manifest::{Diagnostics, LoadOptions, Loaded, Severity, load};
 
 const MOCK: &str = "description: x\n    executor: {kind: mock}\n";
 

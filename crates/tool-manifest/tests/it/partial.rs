@@ -1,7 +1,7 @@
 //! Answers in part: what files may say, and what is said of those that are wrong.
 
-use tool_core::{PartialRule, PartialSettings};
-use tool_manifest::{LoadOptions, Syntax, load};
+use tool_policy::{PartialRule, PartialSettings};
+use toolplane::manifest::{LoadOptions, Syntax, load};
 
 fn options(text: &str) -> LoadOptions {
     LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text)
@@ -30,13 +30,22 @@ tools:
         Some(PartialSettings { rule, field })
     };
     let fail = settings(PartialRule::Fail, None);
-    assert_eq!(configuration.defaults.overrides.partial, fail);
+    assert_eq!(
+        configuration.defaults.overrides.get::<PartialSettings>().cloned(),
+        fail
+    );
     let accept = settings(PartialRule::Accept, None);
-    assert_eq!(configuration.servers[0].overrides.partial, accept);
+    assert_eq!(
+        configuration.servers[0]
+            .overrides
+            .get::<PartialSettings>()
+            .cloned(),
+        accept
+    );
     let of_tools: Vec<_> = configuration
         .tools
         .iter()
-        .map(|tool| tool.overrides.partial.clone())
+        .map(|tool| tool.overrides.get::<PartialSettings>().cloned())
         .collect();
     let expected = [
         settings(PartialRule::Fail, Some("/errors")),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tool_core::PrepareError;
-use tool_manifest::{ConfigPart, LoadOptions, Loaded, ProcessSecrets, Syntax, load};
+use toolplane::manifest::{ConfigPart, LoadOptions, Loaded, ProcessSecrets, Syntax, load};
 
 const SHORT: &str = "\
 servers:

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use tool_core::{ApprovalRule, DefinitionPolicy, ListLimits, Pattern};
-use tool_manifest::{Configuration, LoadOptions, Syntax, ToolChoiceSpec, load};
+use tool_core::{DefinitionPolicy, ListLimits, Pattern};
+use tool_policy::ApprovalRule;
+use toolplane::manifest::{Configuration, LoadOptions, Syntax, ToolChoiceSpec, load, may_need_approval};
 
 fn configuration(texts: &[&str]) -> Configuration {
     let options = texts
@@ -34,10 +35,20 @@ tools:
 policy:
   approval: {required: [pay*], separate_approver: true, expires_after: 5m}
 "]);
-    assert!(loaded.may_need_approval());
-    assert_eq!(loaded.defaults.overrides.approval, Some(ApprovalRule::Required));
-    assert_eq!(loaded.servers[0].overrides.approval, Some(ApprovalRule::Never));
-    let tools: Vec<_> = loaded.tools.iter().map(|tool| tool.overrides.approval).collect();
+    assert!(may_need_approval(&loaded));
+    assert_eq!(
+        loaded.defaults.overrides.get::<ApprovalRule>().copied(),
+        Some(ApprovalRule::Required)
+    );
+    assert_eq!(
+        loaded.servers[0].overrides.get::<ApprovalRule>().copied(),
+        Some(ApprovalRule::Never)
+    );
+    let tools: Vec<_> = loaded
+        .tools
+        .iter()
+        .map(|tool| tool.overrides.get::<ApprovalRule>().copied())
+        .collect();
     assert_eq!(tools, [Some(ApprovalRule::Required), None]);
     let approval = &loaded.policy.approval;
     assert_eq!(approval.required, [Pattern::new("pay*")]);
@@ -45,7 +56,9 @@ policy:
         (approval.separate_approver, approval.expires_after),
         (true, Some(Duration::from_secs(300)))
     );
-    assert!(!configuration(&["servers: {files: {command: files, approval: never}}"]).may_need_approval());
+    assert!(!may_need_approval(&configuration(&[
+        "servers: {files: {command: files, approval: never}}"
+    ])));
 }
 
 #[test]

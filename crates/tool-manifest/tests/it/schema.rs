@@ -2,7 +2,7 @@
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_manifest::{LoadOptions, Syntax, config_schema, load};
+use toolplane::manifest::{LoadOptions, Syntax, config_schema, load};
 
 fn schema() -> Value {
     let mock = json!({
@@ -14,7 +14,7 @@ fn schema() -> Value {
     });
     let http = json!({"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]});
     let executors = [("mock", RawJson::from(&mock)), ("http", RawJson::from(&http))];
-    config_schema(&executors).to().unwrap()
+    config_schema(&executors, toolplane::sections()).to().unwrap()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tool_manifest::{
+use toolplane::manifest::{
     EraSpec, HttpTransportSpec, IsolationSpec, LoadOptions, Loaded, ServerTransport, Syntax, load,
 };
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tool_manifest::{LoadOptions, StartMode, Syntax, load};
+use toolplane::manifest::{LoadOptions, StartMode, Syntax, load};
 
 fn options(text: &str) -> LoadOptions {
     LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text)

@@ -1,7 +1,7 @@
 //! How YAML's values are read: by the core schema of YAML 1.2.
 
 use serde_json::{Value, json};
-use tool_manifest::{LoadOptions, Syntax, load};
+use toolplane::manifest::{LoadOptions, Syntax, load};
 
 fn value(yaml: &str) -> Value {
     let text =

@@ -41,7 +41,7 @@ pub(crate) fn start(cx: &CallContext) {
             target: TARGET,
             method = conventions::method(&cx.target),
             n_bytes = cx.arguments.raw().len(),
-            input = %sanitize_arguments(&hide_fields(cx.arguments.raw(), &cx.tool().settings().redact)),
+            input = %sanitize_arguments(&hide_fields(cx.arguments.raw(), cx.tool().settings().redacted_fields())),
             "started"
         );
     } else {

@@ -5,7 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tool_core::{ApprovalRule, Caller, ErrorKind, Feature, Pattern, ResourceUri, Target, Tool, ToolError};
+use crate::ApprovalRule;
+use tool_core::{Caller, ErrorKind, Feature, Pattern, ResourceUri, Target, Tool, ToolError};
 
 use crate::QuotaLimits;
 
@@ -229,7 +230,8 @@ impl Rules {
             return None;
         }
         // Before any name is built: most tools need no approval.
-        let is_set = tool.settings().approval == ApprovalRule::Required && tool.feature() == Feature::Tool;
+        let rule = tool.settings().get::<ApprovalRule>();
+        let is_set = rule == Some(&ApprovalRule::Required) && tool.feature() == Feature::Tool;
         if is_set {
             return Some("the tool's settings require it".into());
         }

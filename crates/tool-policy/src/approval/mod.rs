@@ -7,6 +7,7 @@ mod desk;
 mod layer;
 mod memory_approvals;
 mod resume_token;
+mod settings;
 mod stage;
 mod text;
 
@@ -14,5 +15,6 @@ pub use self::{
     desk::{ApprovalDesk, ApprovalVerdict, DecideError},
     layer::{Approval, ApprovalLayer},
     memory_approvals::MemoryApprovals,
+    settings::ApprovalRule,
     text::{approval_json, harmless_text, readable_json},
 };

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use tool_core::{BreakerChange, BreakerSettings, BreakerState, Instant, Jitter};
+use super::BreakerSettings;
+use tool_core::{BreakerChange, BreakerState, Instant, Jitter};
 
 use crate::sync::Mutex;
 

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
+use super::{BreakerScope, Breakers, permits::upstream_settings};
 use tool_core::{
-    BreakerScope, CallContext, DispatchState, HealthSignal, HealthSignals, Invoke, Jitter, Layer, NamedLayer,
-    Outcome, ToolError,
+    CallContext, DispatchState, HealthSignal, HealthSignals, Invoke, Jitter, Layer, NamedLayer, Outcome,
+    ToolError,
 };
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     permits::{Outcomes, Permits},
 };
 
-/// Blocks a tool after failures, as its [`BreakerSettings`](tool_core::BreakerSettings) say, and all tools of an upstream to
+/// Blocks a tool after failures, as its [`BreakerSettings`](crate::BreakerSettings) say, and all tools of an upstream to
 /// which no connection can be made. [`Circuit`](crate::Circuit) describes the states (Nygard, "Release It!"). The circuit of an
 /// upstream uses [`Settings::upstream_breaker`](tool_core::Settings).
 ///
@@ -76,7 +77,7 @@ impl<S> Layer<S> for BreakerLayer {
 
 impl<S: Invoke> Invoke for Breaker<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let permits = match cx.tool().settings().breaker {
+        let permits = match cx.tool().settings().get::<Breakers>().copied() {
             Some(settings) => Some(Permits::acquire(cx, settings)?),
             None => None,
         };
@@ -111,7 +112,7 @@ impl AttemptGuard<'_> {
             let was_answered = dispatch == DispatchState::Answered;
             let outcomes = Outcomes {
                 tool: circuit_outcome(signals.tool, was_answered),
-                upstream: match self.cx.tool().settings().upstream_breaker.per {
+                upstream: match upstream_settings(self.cx).per {
                     BreakerScope::Upstream => circuit_outcome(signals.upstream, was_answered),
                     BreakerScope::Tool => connection_outcome(signals.upstream, dispatch),
                 },

@@ -1,6 +1,6 @@
 use tool_core::{CallContext, Invoke, Layer, NamedLayer, Outcome, Scope, ToolError};
 
-use super::{BreakerLayer, permits::Circuits};
+use super::{BreakerLayer, Breakers, permits::Circuits};
 
 /// Refuses calls at once while a circuit is open, before they enter a queue. It takes no permit and counts nothing.
 ///
@@ -29,7 +29,7 @@ impl<S> Layer<S> for BreakerPeekLayer {
 
 impl<S: Invoke> Invoke for BreakerPeek<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().breaker.is_some() {
+        if cx.tool().settings().get::<Breakers>().is_some() {
             let circuits = Circuits::for_call(cx);
             let now = cx.clock.now();
             circuits

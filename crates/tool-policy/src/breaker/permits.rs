@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerChange, BreakerSettings, CallContext, ErrorKind, Event, Instant, Jitter, NamedLayer, Scope,
-    ToolError, format_duration,
+    BreakerChange, CallContext, ErrorKind, Event, Instant, Jitter, NamedLayer, Scope, ToolError,
+    format_duration,
 };
 
 use super::{
-    BreakerLayer,
+    BreakerLayer, BreakerSettings, Breakers,
     circuit::{Circuit, CircuitOpen, CircuitOutcome, CircuitPermit},
 };
 
@@ -16,6 +16,12 @@ use super::{
 pub(super) struct Circuits {
     pub(super) tool: Arc<Circuit>,
     pub(super) upstream: Option<Arc<Circuit>>,
+}
+
+/// Returns the settings of the upstream's circuit.
+pub(super) fn upstream_settings(cx: &CallContext) -> BreakerSettings {
+    let settings = cx.tool().settings().get::<Breakers>();
+    settings.map_or_else(BreakerSettings::default, |settings| settings.upstream)
 }
 
 /// Permits of all circuits for one attempt.
@@ -46,7 +52,7 @@ impl Circuits {
             tool: state.get_or_init(Circuit::default),
             upstream: state
                 .upstream()
-                .filter(|_| !cx.tool().settings().upstream_breaker.disabled)
+                .filter(|_| !upstream_settings(cx).disabled)
                 .map(|upstream| upstream.get_or_init(Circuit::default)),
         }
     }
@@ -54,7 +60,7 @@ impl Circuits {
 
 impl Permits {
     /// Takes the permits for an attempt of this call.
-    pub(super) fn acquire(cx: &mut CallContext, settings: BreakerSettings) -> Result<Self, ToolError> {
+    pub(super) fn acquire(cx: &mut CallContext, settings: Breakers) -> Result<Self, ToolError> {
         let circuits = Circuits::for_call(cx);
         let start = cx.clock.now();
         let permit = circuits
@@ -67,7 +73,7 @@ impl Permits {
             tool: HeldPermit {
                 circuit: circuits.tool,
                 permit,
-                settings,
+                settings: settings.tool,
             },
             upstream: None,
         };
@@ -78,7 +84,7 @@ impl Permits {
                     permits.upstream = Some(HeldPermit {
                         circuit,
                         permit,
-                        settings: cx.tool().settings().upstream_breaker,
+                        settings: settings.upstream,
                     });
                 }
                 Err(open) => {

@@ -1,3 +1,4 @@
+use crate::CredentialSettings;
 use std::time::{Duration, SystemTime};
 
 use tool_core::{
@@ -123,7 +124,7 @@ async fn check_disabled(cx: &mut CallContext, disabled: &DisabledTool) -> Result
         });
         return Ok(());
     }
-    let (now, pause) = (cx.clock.now(), tool.settings().disabled_for);
+    let (now, pause) = (cx.clock.now(), disabled_for(&tool));
     if !cx.is_dry_run() && tool.state().try_out(now, pause.max(MIN_TRIAL_INTERVAL)) {
         cx.explain(CredentialRefreshLayer::NAME, || {
             "trial call: are the credentials accepted again?".to_owned()
@@ -151,9 +152,15 @@ fn is_refused(result: &Result<Outcome, ToolError>) -> bool {
         .is_err_and(|error| error.kind() == ErrorKind::Auth && error.allows_retry())
 }
 
+/// Returns the time for which the tool is disabled when its credentials are rejected.
+fn disabled_for(tool: &Tool) -> Duration {
+    let settings = tool.settings().get::<CredentialSettings>();
+    settings.copied().unwrap_or_default().disabled_for
+}
+
 fn disable_tool(cx: &mut CallContext) {
     let tool = cx.tool().clone();
-    let pause = tool.settings().disabled_for;
+    let pause = disabled_for(&tool);
     if pause.is_zero() {
         return;
     }

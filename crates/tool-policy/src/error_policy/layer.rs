@@ -1,11 +1,12 @@
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
+use crate::ErrorPolicySettings;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{
-    Alert, AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, ErrorPolicySettings, Event, Instant,
-    Invoke, Layer, NamedLayer, Outcome, ToolError,
+    Alert, AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Instant, Invoke, Layer,
+    NamedLayer, Outcome, ToolError,
 };
 
 use super::masking::{mask, text_for_caller};

@@ -2,8 +2,10 @@
 
 mod layer;
 mod masking;
+mod settings;
 
 pub use self::{
     layer::{ErrorPolicy, ErrorPolicyLayer},
     masking::text_for_caller,
+    settings::{ErrorPolicySettings, ErrorRule},
 };

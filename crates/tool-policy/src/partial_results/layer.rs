@@ -1,9 +1,7 @@
+use crate::{PartialRule, PartialSettings};
 use raw_json::{JsonKind, RawJson};
 use serde_json::json;
-use tool_core::{
-    Body, CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, PartialRule, PartialSettings, Reply,
-    ToolError,
-};
+use tool_core::{Body, CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, Reply, ToolError};
 
 /// Marks or refuses results that their tool declares to be incomplete, as the [`PartialSettings`] say.
 ///
@@ -74,7 +72,7 @@ impl<S: Invoke> Invoke for PartialResults<S> {
 
 fn apply_rule(cx: &mut CallContext, reply: &mut Reply) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
-    let settings = tool.settings().partial.as_ref();
+    let settings = tool.settings().get::<PartialSettings>();
     let Some(mark) = find_mark(settings, reply) else {
         return Ok(());
     };

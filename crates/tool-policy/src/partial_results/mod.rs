@@ -1,5 +1,9 @@
 //! Partial results: refuses or marks results that are incomplete.
 
 mod layer;
+mod settings;
 
-pub use self::layer::{PartialResults, PartialResultsLayer};
+pub use self::{
+    layer::{PartialResults, PartialResultsLayer},
+    settings::{PartialRule, PartialSettings},
+};

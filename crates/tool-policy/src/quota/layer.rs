@@ -268,6 +268,5 @@ fn is_from_fallback(reply: &Reply) -> bool {
 /// Returns `true` if an attempt of a cancelled call may have begun. A shared or hedged call has attempts that its own context
 /// does not know yet.
 fn may_have_begun(cx: &CallContext) -> bool {
-    let settings = cx.tool().settings();
-    cx.n_begun() > 0 || settings.cache.is_some() || settings.hedge.is_some()
+    cx.n_begun() > 0 || cx.tool().settings().fork_calls()
 }

@@ -1,3 +1,4 @@
+use crate::RateLimits;
 use std::{fmt, sync::Arc, time::Duration};
 
 use tool_core::{
@@ -7,7 +8,7 @@ use tool_core::{
 
 use super::limiter::{LimitScope, LimiterCell};
 
-/// Refuses attempts that exceed the rate limits in the tool's [`Limits`](tool_core::Limits), with the time until the next one is
+/// Refuses attempts that exceed the rate limits in the tool's [`RateLimits`](crate::RateLimits), with the time until the next one is
 /// allowed (GCRA, the generic cell rate algorithm, ITU-T I.371).
 ///
 /// An attempt counts in up to four limits: of its principal, of the tool, of the tool's upstream and of all tools. The layer
@@ -55,7 +56,7 @@ impl RateLimitLayer {
     /// Counts an attempt in all of its limits.
     fn count(&self, cx: &CallContext) -> Result<(), ToolError> {
         let tool = cx.tool();
-        let limits = &tool.settings().limits.rate;
+        let RateLimits(limits) = tool.settings().get::<RateLimits>().copied().unwrap_or_default();
         if let Some(limit) = limits.principal {
             let limiter = self
                 .shared
@@ -122,7 +123,7 @@ impl<S> Layer<S> for RateLimitLayer {
 
 impl<S: Invoke> Invoke for RateLimit<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().limits.rate.is_empty() {
+        if cx.tool().settings().get::<RateLimits>().is_none() {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {

@@ -2,5 +2,9 @@
 
 mod layer;
 mod limiter;
+mod settings;
 
-pub use self::layer::{RateLimit, RateLimitLayer};
+pub use self::{
+    layer::{RateLimit, RateLimitLayer},
+    settings::RateLimits,
+};

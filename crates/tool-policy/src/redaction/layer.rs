@@ -3,12 +3,14 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use crate::RedactionMode;
 use raw_json::RawJson;
 use regex::Regex;
 use tool_core::{
     Ask, AskError, Asker, Body, BoxFuture, CallContext, ClientKey, HIDDEN, Invoke, Layer, NamedLayer,
-    Outcome, Progress, Question, RedactionMode, Reply, ToolError, hide_fields, hide_fields_in_text,
-    hide_fields_of_question, hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result,
+    Outcome, Progress, Question, RedactedFields, Reply, Settings, ToolError, hide_fields,
+    hide_fields_in_text, hide_fields_of_question, hide_fields_of_questions, hide_fields_of_report,
+    hide_fields_of_result,
 };
 
 use super::Redactor;
@@ -75,7 +77,8 @@ impl<S: Invoke> Invoke for Redaction<S> {
         let result = self.inner.invoke(cx).await;
         cx.origin.progress = progress.or(cx.origin.progress.take());
         cx.origin.ask = ask.or(cx.origin.ask.take());
-        let (redaction, fields) = (cx.tool().settings().redaction, &cx.tool().settings().redact);
+        let settings = cx.tool().settings();
+        let (redaction, fields) = (mode(settings), settings.redacted_fields());
         let has_secrets = !self.redactor.is_empty();
         if result.is_ok() && !(has_secrets || redaction == RedactionMode::Credentials || !fields.is_empty()) {
             return result;
@@ -107,13 +110,13 @@ impl<S> Redaction<S> {
     /// Returns the original receivers.
     fn intercept(&self, cx: &mut CallContext) -> (Option<Arc<dyn Progress>>, Option<Asker>) {
         let settings = cx.tool().settings();
-        let redaction = settings.redaction;
+        let redaction = mode(settings);
         let credentials = redaction == RedactionMode::Credentials;
         let hides_secrets = redaction != RedactionMode::Off && (!self.redactor.is_empty() || credentials);
-        if !hides_secrets && settings.redact.is_empty() {
+        let fields = settings.get::<RedactedFields>().cloned().unwrap_or_default().0;
+        if !hides_secrets && fields.is_empty() {
             return (None, None);
         }
-        let fields = settings.redact.clone();
         let (progress, ask) = (cx.origin.progress.clone(), cx.origin.ask.clone());
         let redactor = &self.redactor;
         cx.origin.progress = progress.clone().map(|inner| {
@@ -135,6 +138,11 @@ impl<S> Redaction<S> {
         });
         (progress, ask)
     }
+}
+
+/// Returns the redaction mode of a tool.
+fn mode(settings: &Settings) -> RedactionMode {
+    settings.get().copied().unwrap_or_default()
 }
 
 /// Redacts progress reports, questions and log messages that are sent while the tool runs.

@@ -3,8 +3,10 @@
 mod configured_secrets;
 mod layer;
 mod redactor;
+mod settings;
 
 pub use self::{
     layer::{Redaction, RedactionLayer},
     redactor::Redactor,
+    settings::RedactionMode,
 };

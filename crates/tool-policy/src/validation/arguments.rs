@@ -5,7 +5,7 @@ use tool_core::{
     Layer, NamedLayer, Outcome, Target, ToolError,
 };
 
-use super::masked;
+use super::{ArgumentSettings, masked};
 
 /// Refuses calls whose arguments do not satisfy the tool's input schema, or coerces them first where the operator allows it.
 /// The reply or the error tells the caller of every change.
@@ -51,8 +51,8 @@ impl<S: Invoke> Invoke for Validation<S> {
         if matches!(cx.target, Target::Task { .. }) {
             return self.inner.invoke(cx).await;
         }
-        let settings = cx.tool().settings();
-        let handling = settings.arguments;
+        let settings = settings(cx);
+        let handling = settings.handling();
         let adapted = if handling == ArgumentHandling::Strict && !settings.fills_defaults() {
             None
         } else {
@@ -116,7 +116,7 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
     let current = converted
         .as_ref()
         .map_or(cx.arguments.raw(), |adapted| &adapted.arguments);
-    let filled = if tool.settings().fills_defaults() {
+    let filled = if settings(cx).fills_defaults() {
         tool.input().fill_defaults(current)
     } else {
         None
@@ -180,4 +180,9 @@ fn refuse(cx: &CallContext, error: &CheckError) -> ToolError {
             format!("the tool's input schema is broken: {error}"),
         ),
     }
+}
+
+fn settings(cx: &CallContext) -> ArgumentSettings {
+    let settings = cx.tool().settings().get::<ArgumentSettings>();
+    settings.copied().unwrap_or_default()
 }

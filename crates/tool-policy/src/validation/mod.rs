@@ -2,12 +2,14 @@
 
 mod arguments;
 mod result;
+mod settings;
 
 use tool_core::CheckError;
 
 pub use self::{
     arguments::{Validation, ValidationLayer},
     result::{ResultValidation, ResultValidationLayer},
+    settings::ArgumentSettings,
 };
 
 /// Describes a failed check without the checked values.

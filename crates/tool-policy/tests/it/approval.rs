@@ -12,10 +12,11 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    ApprovalListener, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError,
-    Asker, BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer,
-    Mode, Outcome, Pattern, Question, Resume, Tool, ToolError,
+    ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Ask, AskError, Asker,
+    BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer, Mode,
+    Outcome, Pattern, Question, Resume, Tool, ToolError,
 };
+use tool_policy::ApprovalRule;
 use tool_policy::{
     Approval, ApprovalDesk, ApprovalLayer, ApprovalRules, ApprovalVerdict, DecideError, MemoryApprovals,
     Rules, SharedRules,
@@ -134,7 +135,7 @@ fn with_handle(mut cx: CallContext, handle: &str) -> CallContext {
 async fn only_what_the_rules_or_settings_name_needs_approval() {
     let set = |name, rule| {
         let mut tool = TestTool::new(name);
-        tool.settings.approval = rule;
+        tool.settings.set(rule);
         tool
     };
     for (tool, needs) in [

@@ -8,10 +8,11 @@ use tokio::{
     time::{Instant as TokioInstant, advance, timeout},
 };
 use tool_core::{
-    BreakerScope, BreakerSettings, CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
-    PendingCall, Reply, Tool, ToolError, UpstreamState,
+    CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome, PendingCall, Reply, Tool, ToolError,
+    UpstreamState,
 };
-use tool_policy::{BreakerLayer, BreakerPeekLayer, Circuit, CircuitOutcome};
+use tool_policy::{BreakerLayer, BreakerPeekLayer, Breakers, Circuit, CircuitOutcome};
+use tool_policy::{BreakerScope, BreakerSettings};
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
@@ -168,8 +169,16 @@ fn threads_find_one_probe_among_them() {
 
 fn guarded(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
-    tool.settings.breaker = Some(SETTINGS);
+    set(&mut tool, |breakers| breakers.tool = SETTINGS);
     tool
+}
+
+/// Changes the breakers of a tool. Those of upstreams have the usual settings.
+fn set(tool: &mut TestTool, change: impl FnOnce(&mut Breakers)) {
+    let breakers = tool.settings.get::<Breakers>().copied();
+    let mut breakers = breakers.unwrap_or(Breakers::from(BreakerSettings::default()));
+    change(&mut breakers);
+    tool.settings.set(breakers);
 }
 
 fn context(tool: &Arc<Tool>, clock: TokioClock) -> CallContext {
@@ -379,7 +388,9 @@ async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_n
         );
         let tool = |name: &str, script: &ScriptedExecutor| {
             let mut tool = guarded(name).upstream(&upstream);
-            tool.settings.upstream_breaker.per = BreakerScope::Upstream;
+            set(&mut tool, |breakers| {
+                breakers.upstream.per = BreakerScope::Upstream
+            });
             tool.build(script.clone())
         };
         let (first, second) = (tool("files__a", &broken), tool("files__b", &sound));
@@ -433,8 +444,10 @@ fn siblings(
     let upstream = Arc::new(UpstreamState::new("files"));
     let tool = |name: &str, settings, script: &ScriptedExecutor| {
         let mut tool = guarded(name).upstream(&upstream);
-        tool.settings.breaker = Some(settings);
-        tool.settings.upstream_breaker.per = BreakerScope::Upstream;
+        set(&mut tool, |breakers| {
+            breakers.tool = settings;
+            breakers.upstream.per = BreakerScope::Upstream;
+        });
         tool.build(script.clone())
     };
     [
@@ -504,7 +517,7 @@ async fn an_upstream_may_have_no_breaker() {
     );
     let tool = |name: &str, script: &ScriptedExecutor| {
         let mut tool = guarded(name).upstream(&upstream);
-        tool.settings.upstream_breaker.disabled = true;
+        set(&mut tool, |breakers| breakers.upstream.disabled = true);
         tool.build(script.clone())
     };
     let (first, second) = (tool("files__a", &ill), tool("files__b", &well));

@@ -15,7 +15,7 @@ use tool_core::{
     AlertKind, AlertPhase, Backend, CallContext, ErrorKind, Event, Invoke, Layer, Observe, Outcome, Refresh,
     Reply, Tool, ToolError,
 };
-use tool_policy::CredentialRefreshLayer;
+use tool_policy::{CredentialRefreshLayer, CredentialSettings};
 use tool_runtime::TokioClock;
 use tool_testkit::{TestTool, call};
 
@@ -218,7 +218,9 @@ async fn an_operator_keeps_tools_on_or_switches_them_on() {
     bench.call().await.expect_err("refused once more");
     assert_eq!(bench.counts().0, 4);
     let mut tool = TestTool::new("t");
-    tool.settings.disabled_for = Duration::ZERO;
+    tool.settings.set(CredentialSettings {
+        disabled_for: Duration::ZERO,
+    });
     bench.tool = tool.build_on(bench.locked.clone());
     for _ in 0..3 {
         bench.call().await.expect_err("refused");

@@ -7,11 +7,9 @@ use std::{
 
 use raw_json::RawJson;
 use serde_json::json;
-use tool_core::{
-    AlertKind, CallContext, ErrorKind, ErrorPolicySettings, ErrorRule, Event, Invoke, Layer, Observe,
-    ToolError,
-};
+use tool_core::{AlertKind, CallContext, ErrorKind, Event, Invoke, Layer, Observe, ToolError};
 use tool_policy::ErrorPolicyLayer;
+use tool_policy::{ErrorPolicySettings, ErrorRule};
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError};
+use tool_core::{ErrorKind, Invoke, Layer, Outcome, Reply, ToolError};
 use tool_policy::PartialResultsLayer;
+use tool_policy::{PartialRule, PartialSettings};
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 async fn run(settings: Option<PartialSettings>, reply: Reply) -> Result<Outcome, ToolError> {
     let script = ScriptedExecutor::new([ScriptStep::Reply(reply)]);
     let mut tool = TestTool::new("search");
-    tool.settings.partial = settings;
+    if let Some(settings) = settings {
+        tool.settings.set(settings);
+    }
     let mut cx = call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()));
     PartialResultsLayer.layer(script).invoke(&mut cx).await
 }

@@ -13,12 +13,12 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
-    CacheSettings, CallContext, Caller, ClientKey, Clock, Degraded, DegradedStep, ErrorKind, HedgeAfter,
-    HedgeSettings, InputRequest, Invoke, Layer, Metadata, Mode, Outcome, PendingCall, Reply, Settings,
-    Target, ToolError, Trust,
+    CallContext, Caller, ClientKey, Clock, Degraded, DegradedStep, ErrorKind, InputRequest, Invoke, Layer,
+    Metadata, Mode, Outcome, PendingCall, Reply, Settings, Target, ToolError, Trust,
 };
 use tool_policy::{MicroDollars, Quota, QuotaLayer, QuotaLimits, Rules};
 use tool_runtime::TokioClock;
+use tool_runtime::{CacheSettings, HedgeAfter, HedgeSettings};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 /// The layer around a scripted tool.
@@ -348,13 +348,9 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
     let cases: [(bool, Change, bool); 4] = [
         (false, |_| {}, false),
         (true, |_| {}, true),
-        // An attempt of another call may run it.
-        (
-            false,
-            |settings| settings.cache = Some(CacheSettings::default()),
-            true,
-        ),
-        (false, |settings| settings.hedge = Some(HEDGED), true),
+        // Others may run it.
+        (false, |settings| settings.set(CacheSettings::default()), true),
+        (false, |settings| settings.set(HEDGED), true),
     ];
     for (number, (has_begun, change, counts)) in cases.into_iter().enumerate() {
         let stack =

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::advance;
 use tool_core::{
-    CallContext, Caller, Clock, ErrorKind, Invoke, Layer, Limits, Mode, RateLimitSettings as Limit, Tool,
+    CallContext, Caller, Clock, ErrorKind, Invoke, Layer, Mode, RateLimitSettings as Limit, Scopes, Tool,
     UpstreamState,
 };
-use tool_policy::{RateLimit, RateLimitLayer};
+use tool_policy::{RateLimit, RateLimitLayer, RateLimits};
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
@@ -40,9 +40,9 @@ impl Bench {
         }
     }
 
-    fn tool(&self, limits: impl FnOnce(&mut Limits)) -> Arc<Tool> {
+    fn tool(&self, limits: impl FnOnce(&mut Scopes<Limit>)) -> Arc<Tool> {
         let mut tool = TestTool::new("search");
-        limits(&mut tool.settings.limits);
+        set(&mut tool, limits);
         tool.build(self.script.clone())
     }
 
@@ -73,10 +73,17 @@ impl Bench {
     }
 }
 
+/// Changes the limits of a tool.
+fn set(tool: &mut TestTool, change: impl FnOnce(&mut Scopes<Limit>)) {
+    let mut limits = tool.settings.get::<RateLimits>().copied().unwrap_or_default();
+    change(&mut limits.0);
+    tool.settings.set(limits);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_waits_as_told_passes() {
     let bench = Bench::new(RateLimitLayer::new());
-    let tool = bench.tool(|limits| limits.rate.tool = Some(per_minute(100)));
+    let tool = bench.tool(|limits| limits.tool = Some(per_minute(100)));
     assert_eq!(bench.n_passed(&tool, "ann", 150).await, 100, "as many at once");
     let wait = bench.call(&tool, "ann").await.expect_err("the limit is reached");
     assert_eq!(wait, MINUTE / 100);
@@ -95,7 +102,7 @@ async fn a_burst_is_as_large_as_is_said_and_the_rest_comes_evenly() {
         burst: Some(5),
         ..per_minute(60)
     };
-    let tool = bench.tool(|limits| limits.rate.tool = Some(limit));
+    let tool = bench.tool(|limits| limits.tool = Some(limit));
     assert_eq!(bench.n_passed(&tool, "ann", 20).await, 5);
     for _ in 0..10 {
         advance(Duration::from_secs(1)).await;
@@ -112,8 +119,8 @@ async fn a_principals_share_leaves_the_rest_to_others() {
         per_principal: Some(4),
         ..per_minute(10)
     };
-    let tool = bench.tool(|limits| limits.rate.tool = Some(limit));
-    // Refused calls of ann take nothing from the others.
+    let tool = bench.tool(|limits| limits.tool = Some(limit));
+    // What ann is refused takes nothing away from the others.
     for (principal, expected) in [("ann", 4), ("bob", 4), ("eve", 2)] {
         assert_eq!(
             bench.n_passed(&tool, principal, 100).await,
@@ -126,7 +133,7 @@ async fn a_principals_share_leaves_the_rest_to_others() {
 #[tokio::test(start_paused = true)]
 async fn a_principal_has_one_limit_for_all_tools() {
     let bench = Bench::new(RateLimitLayer::new());
-    let limits = |limits: &mut Limits| limits.rate.principal = Some(per_minute(10));
+    let limits = |limits: &mut Scopes<Limit>| limits.principal = Some(per_minute(10));
     let tools = [bench.tool(limits), bench.tool(limits)];
     assert_eq!(bench.n_passed(&tools[0], "ann", 6).await, 6);
     assert_eq!(bench.n_passed(&tools[1], "ann", 6).await, 4);
@@ -145,8 +152,8 @@ async fn tools_of_one_upstream_share_its_limit_and_all_tools_the_total() {
     let upstream = Arc::new(UpstreamState::new("http://10.1.2.3"));
     let tools = [Some(upstream.clone()), Some(upstream), None].map(|upstream| {
         let mut tool = TestTool::new("search");
-        tool.settings.limits.rate.upstream = Some(per_minute(5));
-        tool.settings.limits.rate.total = Some(per_minute(8));
+        set(&mut tool, |limits| limits.upstream = Some(per_minute(5)));
+        set(&mut tool, |limits| limits.total = Some(per_minute(8)));
         tool.upstream = upstream;
         tool.build(bench.script.clone())
     });
@@ -167,7 +174,7 @@ async fn a_reload_keeps_what_was_used_unless_the_limit_is_another() {
     let mut tool = TestTool::new("search");
     tool.state = Some(Arc::default());
     let mut with = |requests| {
-        tool.settings.limits.rate.tool = Some(per_minute(requests));
+        set(&mut tool, |limits| limits.tool = Some(per_minute(requests)));
         tool.clone().build(bench.script.clone())
     };
     let (before, same, larger) = (with(3), with(3), with(5));
@@ -179,7 +186,7 @@ async fn a_reload_keeps_what_was_used_unless_the_limit_is_another() {
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_counts_nothing() {
     let bench = Bench::new(RateLimitLayer::new());
-    let tool = bench.tool(|limits| limits.rate.tool = Some(per_minute(1)));
+    let tool = bench.tool(|limits| limits.tool = Some(per_minute(1)));
     for _ in 0..50 {
         let mut cx = bench.context(&tool, "ann");
         cx.mode = Mode::DryRun;

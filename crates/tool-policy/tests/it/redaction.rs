@@ -6,8 +6,9 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, ErrorKind, InputRequest, Invoke, Layer, Outcome,
-    Progress, Question, RedactionMode, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
+    Progress, Question, RedactedFields, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
 };
+use tool_policy::RedactionMode;
 use tool_policy::{RedactionLayer, Redactor};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 
@@ -39,7 +40,7 @@ async fn knowing() -> Redactor {
 async fn came(redactor: Redactor, redaction: RedactionMode, step: ScriptStep) -> Result<Outcome, ToolError> {
     let script = ScriptedExecutor::new([step]);
     let mut tool = TestTool::new("t");
-    tool.settings.redaction = redaction;
+    tool.settings.set(redaction);
     let mut cx = context(tool, &script, json!({}));
     RedactionLayer::new(redactor).layer(script).invoke(&mut cx).await
 }
@@ -208,8 +209,8 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
     let came = async |redaction, step| {
         let script = ScriptedExecutor::new([step]);
         let mut tool = TestTool::new("t");
-        tool.settings.redaction = redaction;
-        tool.settings.redact = ["ssn".to_owned()].into();
+        tool.settings.set(redaction);
+        tool.settings.set(RedactedFields(["ssn".to_owned()].into()));
         let mut cx = context(tool, &script, json!({}));
         RedactionLayer::new(Redactor::default())
             .layer(script)
@@ -259,7 +260,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
     ] {
         let script = ScriptedExecutor::new([ScriptStep::Reply(Reply::value(raw(value)))]);
         let mut tool = TestTool::new("t");
-        tool.settings.redact = ["ssn".to_owned()].into();
+        tool.settings.set(RedactedFields(["ssn".to_owned()].into()));
         let mut cx = context(tool, &script, json!({}));
         let outcome = RedactionLayer::new(Redactor::default())
             .layer(script)
@@ -273,7 +274,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
     let error = ToolError::new(ErrorKind::UpstreamError, r#"refused: {"Ssn":"078-05-1120"}"#);
     let script = ScriptedExecutor::new([ScriptStep::Fail(error)]);
     let mut tool = TestTool::new("t");
-    tool.settings.redact = ["ssn".to_owned()].into();
+    tool.settings.set(RedactedFields(["ssn".to_owned()].into()));
     let mut cx = context(tool, &script, json!({}));
     let layer = RedactionLayer::new(Redactor::default()).layer(script);
     let error = layer.invoke(&mut cx).await.expect_err("it fails");
@@ -355,7 +356,7 @@ async fn what_a_tool_says_while_it_runs_is_without_them() {
     ] {
         let told = Arc::new(Told::default());
         let mut tool = TestTool::new("t");
-        tool.settings.redaction = redaction;
+        tool.settings.set(redaction);
         let mut cx = context(tool, &ScriptedExecutor::new([]), json!({}));
         cx.origin.progress = Some(told.clone());
         let clock = cx.clock.clone();
@@ -424,8 +425,8 @@ async fn fields_are_hidden_in_questions_and_forms_keep_their_names() {
     ] {
         let told = Arc::new(Told::default());
         let mut tool = TestTool::new("t");
-        tool.settings.redaction = RedactionMode::Off;
-        tool.settings.redact = vec!["ssn".to_owned()].into();
+        tool.settings.set(RedactionMode::Off);
+        tool.settings.set(RedactedFields(vec!["ssn".to_owned()].into()));
         let mut cx = context(tool, &ScriptedExecutor::new([]), json!({}));
         let clock = cx.clock.clone();
         cx.origin.ask = Some(Asker::new(told.clone(), clock));

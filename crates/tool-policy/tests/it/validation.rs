@@ -3,7 +3,7 @@
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{ArgumentHandling, ErrorKind, Invoke, Layer, Outcome, ToolError};
-use tool_policy::ValidationLayer;
+use tool_policy::{ArgumentSettings, ValidationLayer};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 
 use crate::context;
@@ -14,7 +14,10 @@ fn tool(handling: ArgumentHandling) -> TestTool {
         "properties": {"query": {"type": "string", "maxLength": 5}, "limit": {"type": "integer", "maximum": 10}},
         "required": ["query"],
     }));
-    tool.settings.arguments = handling;
+    tool.settings.set(ArgumentSettings {
+        handling: Some(handling),
+        fill_defaults: None,
+    });
     tool
 }
 
@@ -115,8 +118,10 @@ fn tool_with_defaults(handling: ArgumentHandling, fill_defaults: Option<bool>) -
         "required": ["query", "limit"],
         "maxProperties": 3,
     }));
-    tool.settings.arguments = handling;
-    tool.settings.fill_defaults = fill_defaults;
+    tool.settings.set(ArgumentSettings {
+        handling: Some(handling),
+        fill_defaults,
+    });
     tool
 }
 
@@ -200,7 +205,10 @@ async fn arguments_that_fit_are_never_refused_for_their_defaults() {
         "properties": {"query": {}, "limit": {}, "page": {"default": 1}},
         "maxProperties": 3,
     }));
-    tool.settings.fill_defaults = Some(true);
+    tool.settings.set(ArgumentSettings {
+        handling: None,
+        fill_defaults: Some(true),
+    });
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(tool, &script, arguments.clone());
     cx.record_decisions();

@@ -10,12 +10,14 @@ use raw_json::RawJson;
 use serde_json::json;
 use shuttle::future::{block_on, yield_now};
 use tool_core::{
-    BreakerScope, BreakerSettings, CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
-    Reply, Tool, ToolError, UpstreamState,
+    CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome, Reply, Tool, ToolError,
+    UpstreamState,
 };
 use tool_testkit::{ScriptedExecutor, TestTool, call};
 
-use crate::breaker::{BreakerLayer, BreakerPeekLayer, Circuit, CircuitOpen};
+use crate::breaker::{
+    BreakerLayer, BreakerPeekLayer, BreakerScope, BreakerSettings, Breakers, Circuit, CircuitOpen,
+};
 
 pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
     per: BreakerScope::Upstream,
@@ -77,8 +79,13 @@ impl World {
         let upstream = (n_tools > 1).then(|| Arc::new(UpstreamState::new("files")));
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
-            tool.settings.breaker = Some(SETTINGS);
-            tool.settings.upstream_breaker.per = BreakerScope::Upstream;
+            tool.settings.set(Breakers {
+                tool: SETTINGS,
+                upstream: BreakerSettings {
+                    per: BreakerScope::Upstream,
+                    ..BreakerSettings::default()
+                },
+            });
             tool.upstream = upstream.clone();
             tool.build(ScriptedExecutor::new([]))
         });

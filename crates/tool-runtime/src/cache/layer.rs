@@ -1,10 +1,11 @@
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
+use crate::{CacheSettings, FallbackLadder};
 use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
-    CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, ErrorKind, Event, FailedStep,
-    Invoke, Layer, NamedLayer, Outcome, Reply, Target, ToolError, format_duration,
+    CacheOutcome, CallContext, Category, Degraded, DegradedStep, ErrorKind, Event, FailedStep, Invoke, Layer,
+    NamedLayer, Outcome, Reply, Target, ToolError, format_duration,
 };
 use tracing::Instrument;
 
@@ -20,7 +21,7 @@ use crate::{degraded::mark_degraded, timeout::within};
 ///
 /// # Which calls are identical
 /// Calls of one tenant and principal to one tool of one version, with one executor and its settings and credentials, and with
-/// arguments of the same meaning. The principal does not matter if the tool's [`CacheScope`](tool_core::CacheScope) is shared.
+/// arguments of the same meaning. The principal does not matter if the tool's [`CacheScope`](crate::CacheScope) is shared.
 ///
 /// # Shared work belongs to no caller
 /// Its result is for other calls as well, so it must not depend on anything that one caller has besides the arguments. It runs
@@ -123,7 +124,8 @@ impl CacheLayer {
         cx: &CallContext,
         max_age: Duration,
     ) -> Result<(Reply, Duration), &'static str> {
-        let settings = cx.tool().settings().cache.ok_or("the tool has no cache")?;
+        let settings = cx.tool().settings().get::<CacheSettings>();
+        let settings = settings.ok_or("the tool has no cache")?;
         if let Some(reason) = bypass_reason(cx) {
             return Err(reason);
         }
@@ -177,7 +179,7 @@ impl<S: Invoke + 'static> Invoke for Cache<S> {
 
 impl<S: Invoke + 'static> Cache<S> {
     fn plan(&self, cx: &mut CallContext) -> CachePlan {
-        let Some(settings) = cx.tool().settings().cache else {
+        let Some(settings) = cx.tool().settings().get::<CacheSettings>().copied() else {
             return CachePlan::Bypass;
         };
         let CacheLayer { shared } = &self.settings;
@@ -395,6 +397,11 @@ async fn run(inner: &impl Invoke, work: &mut CallContext) -> Result<Outcome, Too
     })
 }
 
+/// Returns the maximum age of a stale result that the tool's fallback steps allow.
+fn longest_stale(cx: &CallContext) -> Option<Duration> {
+    cx.tool().settings().get::<FallbackLadder>()?.longest_stale()
+}
+
 /// Stores a reply, unless it must not be cached or would never be used.
 fn store(
     responses: &ResponseCache,
@@ -407,7 +414,7 @@ fn store(
     let longest = ttl
         .max(settings.stale_while_revalidate)
         .max(settings.stale_if_error)
-        .max(work.tool().settings().longest_stale().unwrap_or_default());
+        .max(longest_stale(work).unwrap_or_default());
     let n_bytes = reply.raw().len();
     if reply.is_error {
         work.explain(CacheLayer::NAME, || {

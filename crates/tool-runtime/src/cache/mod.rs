@@ -2,7 +2,12 @@
 
 mod layer;
 mod response_cache;
+mod settings;
 mod sharing;
 mod single_flight;
 
-pub use self::layer::{Cache, CacheLayer};
+pub(crate) use self::settings::may_be_shared;
+pub use self::{
+    layer::{Cache, CacheLayer},
+    settings::{CacheCapacity, CacheScope, CacheSettings},
+};

@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use crate::CacheScope;
 use moka::sync::Cache;
-use tool_core::{Body, CacheScope, CallContext, Instant, Reply};
+use tool_core::{Body, CallContext, Instant, Reply};
 
 /// Cache key: everything that must be equal for two calls to share a result (RFC 9111, section 2). It has one field per part
 /// instead of one digest of all parts, so that two different keys are never equal.

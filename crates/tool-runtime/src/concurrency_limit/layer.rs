@@ -1,3 +1,4 @@
+use crate::ConcurrencyLimits;
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
@@ -10,7 +11,7 @@ use tool_core::{
 use super::fair_semaphore::{Acquire, FairSemaphore, SemaphorePermit};
 use crate::timeout::within;
 
-/// Limits the attempts that run at once, by the tool's [`Limits`](tool_core::Limits). Further attempts wait in bounded queues, in
+/// Limits the attempts that run at once, by the tool's [`ConcurrencyLimits`](crate::ConcurrencyLimits). Further attempts wait in bounded queues, in
 /// order of arrival. An attempt that finds a queue full is refused at once as [`Overloaded`](ErrorKind::Overloaded), with a
 /// hint when to retry.
 ///
@@ -103,7 +104,8 @@ impl ConcurrencyLimitLayer {
 
     /// Takes all permits that an attempt needs.
     async fn acquire_all(&self, cx: &CallContext) -> Result<Permits, ToolError> {
-        let limits = &cx.tool().settings().limits.concurrency;
+        let limits = cx.tool().settings().get::<ConcurrencyLimits>();
+        let ConcurrencyLimits(limits) = limits.copied().unwrap_or_default();
         let wanted = [
             (Scope::Principal, limits.principal),
             (Scope::Tool, limits.tool),
@@ -277,7 +279,7 @@ impl<S> Layer<S> for ConcurrencyLimitLayer {
 
 impl<S: Invoke> Invoke for ConcurrencyLimit<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().limits.concurrency.is_empty() {
+        if cx.tool().settings().get::<ConcurrencyLimits>().is_none() {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {

@@ -2,5 +2,9 @@
 
 mod fair_semaphore;
 mod layer;
+mod settings;
 
-pub use self::layer::{ConcurrencyLimit, ConcurrencyLimitLayer};
+pub use self::{
+    layer::{ConcurrencyLimit, ConcurrencyLimitLayer},
+    settings::ConcurrencyLimits,
+};

@@ -1,12 +1,13 @@
 use std::{fmt, pin::pin, sync::Arc};
 
 use tool_core::{
-    CallContext, ErrorKind, FailedStep, FailureStep, FallbackOf, Health, HealthStatus, Invoke, Layer,
-    NamedLayer, Outcome, Reentry, Target, ToolError, format_duration,
+    CallContext, ErrorKind, FailedStep, FallbackOf, Health, HealthStatus, Invoke, Layer, NamedLayer, Outcome,
+    Reentry, Target, ToolError, format_duration,
 };
 
 use super::run::{FallbackRun, time_share};
 use crate::{CacheLayer, timeout::within};
+use crate::{FailureStep, FallbackLadder};
 
 /// Answers in place of a tool that failed. The tool's fallback ladder lists the steps, see [`FailureStep`]. The layer takes them
 /// in order, and the first step with a reply counts. If none has one, the call ends with the first error.
@@ -125,11 +126,11 @@ impl<S> Layer<S> for FallbackLayer {
 
 impl<S: Invoke> Invoke for Fallback<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let ladder = cx.tool().settings().on_failure.as_ref();
+        let ladder = cx.tool().settings().get::<FallbackLadder>();
         let Some(ladder) = ladder.filter(|_| matches!(cx.target, Target::Tool(_))) else {
             return self.inner.invoke(cx).await;
         };
-        let ladder = ladder.clone();
+        let FallbackLadder(ladder) = ladder.clone();
         if cx.is_dry_run() {
             cx.explain(FallbackLayer::NAME, || {
                 format!("if it fails: {}", StepList(&ladder))
@@ -220,7 +221,6 @@ impl fmt::Display for StepList<'_> {
                 FailureStep::Fallback(name) => write!(f, "`{name}`")?,
                 FailureStep::Stale(age) => write!(f, "a stale reply of at most {}", format_duration(*age))?,
                 FailureStep::Default(_) => f.write_str("the default of the configuration")?,
-                _ => f.write_str("another step")?,
             }
         }
         Ok(())

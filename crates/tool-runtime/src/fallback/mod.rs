@@ -3,5 +3,9 @@
 mod layer;
 mod reply_check;
 mod run;
+mod settings;
 
-pub use self::layer::{Fallback, FallbackLayer};
+pub use self::{
+    layer::{Fallback, FallbackLayer},
+    settings::{FailureStep, FallbackLadder},
+};

@@ -4,14 +4,15 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Degraded, DegradedStep, ErrorKind, FailedStep, FailureStep, FallbackOf, NamedLayer, Outcome,
-    Reentry, Reply, Tool, ToolError, format_duration,
+    CallContext, Degraded, DegradedStep, ErrorKind, FailedStep, FallbackOf, NamedLayer, Outcome, Reentry,
+    Reply, Tool, ToolError, format_duration,
 };
 
 use super::{
     FallbackLayer,
     reply_check::{age_in_meta, check_output, default_reply},
 };
+use crate::FailureStep;
 use crate::{degraded::mark_degraded, timeout::within};
 
 /// Source of a default reply.

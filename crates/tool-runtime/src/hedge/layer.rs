@@ -10,12 +10,12 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::{Instant as Timer, sleep};
 use tool_core::{
-    Asker, CallContext, Event, Health, HedgeAfter, HedgePercent, HedgeSettings, Instant, Invoke, Layer,
-    NamedLayer, Outcome, Target, TaskMode, ToolError, format_duration,
+    Asker, CallContext, Event, Health, Instant, Invoke, Layer, NamedLayer, Outcome, Target, TaskMode,
+    ToolError, format_duration,
 };
 
 use crate::{
-    RetryBudget,
+    HedgeAfter, HedgePercent, HedgeSettings, RetryBudget, RetrySettings,
     retry::{budget_of, is_repeated, mark_repeated},
 };
 
@@ -109,7 +109,6 @@ impl HedgeLayer {
         match settings.after {
             HedgeAfter::Time(after) => after,
             HedgeAfter::Percentile { percent, at_first } => self.percentile(cx, percent).unwrap_or(at_first),
-            _ => HedgeSettings::AT_FIRST,
         }
     }
 
@@ -154,7 +153,7 @@ impl<S> Layer<S> for HedgeLayer {
 
 impl<S: Invoke> Invoke for Hedge<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Some(settings) = cx.tool().settings().hedge else {
+        let Some(settings) = cx.tool().settings().get::<HedgeSettings>().copied() else {
             return self.inner.invoke(cx).await;
         };
         if let Some(reason) = skip_reason(cx) {
@@ -181,7 +180,7 @@ impl<S: Invoke> Hedge<S> {
             budget: budget_of(cx),
             asker: cx.origin.ask.clone(),
         };
-        if cx.tool().settings().retry.is_none() {
+        if cx.tool().settings().get::<RetrySettings>().is_none() {
             // Otherwise the retry layer has recorded the call.
             plan.budget.deposit(cx.clock.now());
         }

@@ -1,4 +1,5 @@
-use std::{fmt, sync::Arc};
+use crate::IdempotencySettings;
+use std::{fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use tool_core::{
@@ -119,7 +120,7 @@ fn check_key(cx: &CallContext) -> Result<(), ToolError> {
 
 /// Claims the key for a call. Returns the entry of the earlier call with that key, if there is one.
 async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<LedgerEntry>>, ToolError> {
-    let claim = Claim::of(cx);
+    let claim = Claim::of(cx, ttl(cx));
     loop {
         match ledger.claim(&claim).await? {
             ClaimResult::Granted(id) => {
@@ -209,7 +210,7 @@ impl CallGuard<'_> {
                 self.ledger.settle(self.cx.ledger_id(), CallEnd::Failed(error));
             }
             end if self.holds_key => self.ledger.settle(self.cx.ledger_id(), end),
-            CallEnd::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
+            CallEnd::Unknown(error) => self.ledger.record(Claim::of(self.cx, ttl(self.cx)), error),
             _ => {}
         }
     }
@@ -257,4 +258,10 @@ impl<S: fmt::Debug> fmt::Debug for Idempotency<S> {
             .field("inner", &self.inner)
             .finish()
     }
+}
+
+/// Time for which the outcome of a call is remembered.
+fn ttl(cx: &CallContext) -> Duration {
+    let settings = cx.tool().settings().get::<IdempotencySettings>();
+    settings.copied().unwrap_or_default().ttl
 }

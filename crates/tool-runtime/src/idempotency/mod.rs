@@ -2,8 +2,10 @@
 
 mod layer;
 mod memory_ledger;
+mod settings;
 
 pub use self::{
     layer::{Idempotency, IdempotencyLayer},
     memory_ledger::{LedgerLimits, MemoryLedger},
+    settings::{IdempotencyKeyPlace, IdempotencySettings, LedgerCapacity},
 };

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use tool_core::{Category, ErrorKind, Jitter, RetrySettings, ToolError};
+use crate::RetrySettings;
+use tool_core::{Category, ErrorKind, Jitter, ToolError};
 
 /// Growth of the pauses between attempts (backoff).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use crate::RetrySettings;
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, NamedLayer, Outcome, RetrySettings,
-    ToolError, Trust, format_duration,
+    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, NamedLayer, Outcome, ToolError, Trust,
+    format_duration,
 };
 
 use super::{Backoff, RetryBudget};
@@ -92,7 +93,7 @@ impl<S> Layer<S> for RetryLayer {
 
 impl<S: Invoke> Invoke for Retry<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let settings = cx.tool().settings().retry;
+        let settings = cx.tool().settings().get::<RetrySettings>().copied();
         // A dry run makes no attempt, so it earns no retries for others either.
         let settings = settings.filter(|_| !cx.is_dry_run() && !is_repeated(cx));
         let plan = settings.map(|settings| (settings, budget_of(cx)));

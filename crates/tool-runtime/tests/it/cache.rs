@@ -9,10 +9,11 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
 use tool_core::{
-    Ask, AskError, Asker, BoxFuture, CacheOutcome, CacheSettings, CallContext, ClientKey, Degraded,
-    ErrorKind, Event, Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome,
-    PendingCall, Progress, Question, Reply, Resume, TaskMode, ToolError,
+    Ask, AskError, Asker, BoxFuture, CacheOutcome, CallContext, ClientKey, Degraded, ErrorKind, Event,
+    Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome, PendingCall, Progress,
+    Question, Reply, Resume, TaskMode, ToolError,
 };
+use tool_runtime::CacheSettings;
 use tool_runtime::{Cache, CacheLayer, DeadlineLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
@@ -23,7 +24,7 @@ const ROOM: u64 = 1 << 20;
 /// Makes a tool with these cache settings.
 pub(crate) fn tool(settings: CacheSettings) -> TestTool {
     let mut tool = TestTool::new("search");
-    tool.settings.cache = Some(settings);
+    tool.settings.set(settings);
     tool
 }
 

@@ -8,9 +8,8 @@ use tokio::{
     task::{JoinHandle, yield_now},
     time::{Instant, advance, sleep, timeout},
 };
-use tool_core::{
-    CacheSettings, CallContext, ErrorKind, Invoke, Jitter, Layer, Layers, Outcome, Tool, ToolError,
-};
+use tool_core::{CallContext, ErrorKind, Invoke, Jitter, Layer, Layers, Outcome, Tool, ToolError};
+use tool_runtime::CacheSettings;
 use tool_runtime::{CacheLayer, DeadlineLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, call};
 

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
-use tool_core::{
-    Arguments, CacheScope, CacheSettings, CallContext, Caller, Invoke, Layer, Outcome, Target, Tool,
-};
+use tool_core::{Arguments, CallContext, Caller, Invoke, Layer, Outcome, Target, Tool};
 use tool_runtime::{CacheLayer, TokioClock};
+use tool_runtime::{CacheScope, CacheSettings};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 
 /// All parts of a call that a result may depend on.
@@ -69,7 +68,7 @@ fn context(of: &Call, scope: CacheScope, clock: &Arc<TokioClock>) -> CallContext
     tool.descriptor.description = of.description.to_owned();
     tool.descriptor.executor.kind = of.kind.to_owned();
     tool.descriptor.executor.config = of.config.clone();
-    tool.settings.cache = Some(CacheSettings {
+    tool.settings.set(CacheSettings {
         scope,
         ..CacheSettings::default()
     });

@@ -9,10 +9,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tool_core::{
-    CallContext, Caller, ConcurrencySettings, ErrorKind, Invoke, Layer, Layers, Limits, Mode, Outcome, Tool,
+    CallContext, Caller, ConcurrencySettings, ErrorKind, Invoke, Layer, Layers, Mode, Outcome, Scopes, Tool,
     ToolError, UpstreamState,
 };
-use tool_runtime::{ConcurrencyLimitLayer, DeadlineLayer, TokioClock};
+use tool_runtime::{ConcurrencyLimitLayer, ConcurrencyLimits, DeadlineLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,9 +24,20 @@ fn limit(max: u32, queue: u32) -> ConcurrencySettings {
     }
 }
 
-fn tool(script: &ScriptedExecutor, limits: impl FnOnce(&mut Limits)) -> Arc<Tool> {
+/// Changes the limits of a tool.
+fn set(tool: &mut TestTool, change: impl FnOnce(&mut Scopes<ConcurrencySettings>)) {
+    let mut limits = tool
+        .settings
+        .get::<ConcurrencyLimits>()
+        .copied()
+        .unwrap_or_default();
+    change(&mut limits.0);
+    tool.settings.set(limits);
+}
+
+fn tool(script: &ScriptedExecutor, limits: impl FnOnce(&mut Scopes<ConcurrencySettings>)) -> Arc<Tool> {
     let mut tool = TestTool::new("slow");
-    limits(&mut tool.settings.limits);
+    set(&mut tool, limits);
     tool.build(script.clone())
 }
 
@@ -55,7 +66,7 @@ fn takes(duration: Duration) -> ScriptedExecutor {
 #[tokio::test(start_paused = true)]
 async fn no_more_run_at_once_than_allowed_and_all_have_their_turn() {
     let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
-    let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(3, 100)));
+    let tool = tool(&script, |limits| limits.tool = Some(limit(3, 100)));
     let start = Instant::now();
     let calls = (0..9).map(|_| begin(&layer, &script, context(&tool, "ann")));
     let calls = join_all(calls).await;
@@ -69,7 +80,7 @@ async fn no_more_run_at_once_than_allowed_and_all_have_their_turn() {
 #[tokio::test(start_paused = true)]
 async fn one_more_than_the_queue_holds_is_refused_at_once_with_a_hint() {
     let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
-    let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 2)));
+    let tool = tool(&script, |limits| limits.tool = Some(limit(1, 2)));
     let mut calls = Vec::new();
     for _ in 0..3 {
         calls.push(begin(&layer, &script, context(&tool, "ann")).await);
@@ -96,7 +107,7 @@ async fn one_more_than_the_queue_holds_is_refused_at_once_with_a_hint() {
 #[tokio::test(start_paused = true)]
 async fn who_comes_first_is_served_first() {
     let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
-    let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 10)));
+    let tool = tool(&script, |limits| limits.tool = Some(limit(1, 10)));
     let start = Instant::now();
     let mut calls = Vec::new();
     for n in 1..=4 {
@@ -116,7 +127,7 @@ async fn a_dropped_waiter_frees_its_place_and_a_dropped_call_its_own() {
         ConcurrencyLimitLayer::new(),
         ScriptedExecutor::new([ScriptStep::Hang(false)]),
     );
-    let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 1)));
+    let tool = tool(&script, |limits| limits.tool = Some(limit(1, 1)));
     let running = begin(&layer, &script, context(&tool, "ann")).await;
     let waiting = begin(&layer, &script, context(&tool, "ann")).await;
     let refused = begin(&layer, &script, context(&tool, "ann")).await;
@@ -136,9 +147,9 @@ async fn a_dropped_waiter_frees_its_place_and_a_dropped_call_its_own() {
 async fn thousands_of_calls_that_are_dropped_at_any_time_leave_nothing_behind() {
     let (layer, script) = (ConcurrencyLimitLayer::new(), takes(7 * SECOND / 1000));
     let tool = tool(&script, |limits| {
-        limits.concurrency.tool = Some(limit(3, 2000));
-        limits.concurrency.principal = Some(limit(2, 2000));
-        limits.concurrency.total = Some(limit(2, 2000));
+        limits.tool = Some(limit(3, 2000));
+        limits.principal = Some(limit(2, 2000));
+        limits.total = Some(limit(2, 2000));
     });
     let calls = (0..2000_u64).map(|n| {
         let stack = layer.clone().layer(script.clone());
@@ -176,7 +187,7 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
             ScriptedExecutor::new([ScriptStep::Hang(true)]),
         );
         let tool = tool(&script, |limits| {
-            limits.concurrency.tool = Some(ConcurrencySettings { wait, ..limit(1, 9) });
+            limits.tool = Some(ConcurrencySettings { wait, ..limit(1, 9) });
         });
         let running = begin(&layer, &script, context(&tool, "ann")).await;
         let mut cx = context(&tool, "ann");
@@ -195,7 +206,7 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
 #[tokio::test(start_paused = true)]
 async fn one_that_would_wait_in_vain_is_refused_at_once() {
     let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
-    let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 100)));
+    let tool = tool(&script, |limits| limits.tool = Some(limit(1, 100)));
     let call = |left: Duration| {
         let mut cx = context(&tool, "ann");
         cx.deadline = Some(cx.clock.now() + left);
@@ -239,9 +250,9 @@ async fn one_that_would_wait_in_vain_is_refused_at_once() {
 async fn what_waits_for_a_tool_that_hangs_keeps_no_other_tool_from_running() {
     let layer = ConcurrencyLimitLayer::new();
     let (hung, well) = (ScriptedExecutor::new([ScriptStep::Hang(true)]), takes(SECOND));
-    let limits = |limits: &mut Limits| {
-        limits.concurrency.tool = Some(limit(2, 100));
-        limits.concurrency.total = Some(limit(3, 100));
+    let limits = |limits: &mut Scopes<ConcurrencySettings>| {
+        limits.tool = Some(limit(2, 100));
+        limits.total = Some(limit(3, 100));
     };
     let (hung_tool, well_tool) = (tool(&hung, limits), tool(&well, limits));
     let waiting = (0..50).map(|_| begin(&layer, &hung, context(&hung_tool, "ann")));
@@ -258,8 +269,8 @@ async fn what_waits_for_a_tool_that_hangs_keeps_no_other_tool_from_running() {
 async fn a_greedy_principal_leaves_room_for_others() {
     let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
     let tool = tool(&script, |limits| {
-        limits.concurrency.tool = Some(limit(3, 100));
-        limits.concurrency.principal = Some(limit(2, 100));
+        limits.tool = Some(limit(3, 100));
+        limits.principal = Some(limit(2, 100));
     });
     let greedy = (0..20).map(|_| begin(&layer, &script, context(&tool, "ann")));
     let greedy = join_all(greedy).await;
@@ -276,7 +287,7 @@ async fn tools_of_one_upstream_share_its_places() {
     let upstream = Arc::new(UpstreamState::new("files"));
     let tools = ["read", "list"].map(|name| {
         let mut tool = TestTool::new(name);
-        tool.settings.limits.concurrency.upstream = Some(limit(1, 10));
+        set(&mut tool, |limits| limits.upstream = Some(limit(1, 10)));
         tool.upstream = Some(upstream.clone());
         tool.build(script.clone())
     });
@@ -296,7 +307,7 @@ async fn another_limit_counts_what_runs_already() {
     let mut test_tool = TestTool::new("slow");
     test_tool.state = Some(Arc::default());
     let mut with = |max| {
-        test_tool.settings.limits.concurrency.tool = Some(limit(max, 10));
+        set(&mut test_tool, |limits| limits.tool = Some(limit(max, 10)));
         test_tool.clone().build(script.clone())
     };
     let (two, one, four) = (with(2), with(1), with(4));
@@ -313,7 +324,7 @@ async fn another_limit_counts_what_runs_already() {
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_takes_no_place() {
     let script = ScriptedExecutor::new([ScriptStep::Hang(false)]);
-    let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 0)));
+    let tool = tool(&script, |limits| limits.tool = Some(limit(1, 0)));
     let layer = ConcurrencyLimitLayer::new();
     let dry = || {
         let mut cx = context(&tool, "ann");

@@ -10,10 +10,11 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    BoxFuture, CacheSettings, CallContext, Caller, Degraded, ErrorKind, FailureStep, Health, HealthReport,
-    HealthStatus, Invoke, Layer, Layers, Metadata, Mode, Outcome, Reentry, Tool, ToolError,
+    BoxFuture, CallContext, Caller, Degraded, ErrorKind, Health, HealthReport, HealthStatus, Invoke, Layer,
+    Layers, Metadata, Mode, Outcome, Reentry, Tool, ToolError,
 };
-use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, TokioClock};
+use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLadder, FallbackLayer, TokioClock};
+use tool_runtime::{CacheSettings, FailureStep};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -22,7 +23,9 @@ pub(crate) const ROOM: u64 = 1 << 20;
 /// Makes a tool with these steps.
 pub(crate) fn tool(steps: &[FailureStep]) -> TestTool {
     let mut tool = TestTool::new("search");
-    tool.settings.on_failure = (!steps.is_empty()).then(|| steps.into());
+    if !steps.is_empty() {
+        tool.settings.set(FallbackLadder(steps.into()));
+    }
     tool
 }
 
@@ -254,8 +257,8 @@ async fn a_kept_answer_is_given_up_to_its_age() {
     let share = CacheLayer::new(ROOM);
     let stack = FallbackLayer::new(share.clone()).layer(share.layer(script.clone()));
     let mut tool = tool(&[FailureStep::Stale(3600 * SECOND)]);
-    // Cached only for the fallback ladder.
-    tool.settings.cache = Some(CacheSettings {
+    // Kept for the ladder alone.
+    tool.settings.set(CacheSettings {
         ttl: Some(Duration::ZERO),
         ..CacheSettings::default()
     });

@@ -49,7 +49,7 @@ async fn unhealthy_ones_are_tried_after_the_others_of_their_run() {
             others.with(name, fails(ErrorKind::Unavailable))
         });
     let others = Arc::new(others);
-    let stale = tool_core::FailureStep::Stale(SECOND);
+    let stale = tool_runtime::FailureStep::Stale(SECOND);
     let steps = [fallback("a"), fallback("b"), fallback("c"), stale, fallback("d")];
     let layer_with_health = layer(&others).with_health(Arc::new(Ill(&["a", "d"])));
     let result = run(layer_with_health, tool(&steps), fails(ErrorKind::Unavailable)).await;

@@ -15,11 +15,12 @@ use tokio::{
     time::{Instant, advance, sleep, timeout},
 };
 use tool_core::{
-    CallContext, ConcurrencySettings, DispatchState, ErrorKind, Event, Health, HealthReport, HedgeAfter,
-    HedgePercent, HedgeSettings, Invoke, Layer, Layers, Metadata, Observe, Observers, Outcome, Progress,
-    Reply, Resume, RetrySettings, TaskMode, Tool, ToolError, Trust,
+    CallContext, ConcurrencySettings, DispatchState, ErrorKind, Event, Health, HealthReport, Invoke, Layer,
+    Layers, Metadata, Observe, Observers, Outcome, Progress, Reply, Resume, Scopes, TaskMode, Tool,
+    ToolError, Trust,
 };
-use tool_runtime::{ConcurrencyLimitLayer, HedgeLayer, RetryLayer, TokioClock};
+use tool_runtime::{ConcurrencyLimitLayer, ConcurrencyLimits, HedgeLayer, RetryLayer, TokioClock};
+use tool_runtime::{HedgeAfter, HedgePercent, HedgeSettings, RetrySettings};
 use tool_testkit::{ScriptedExecutor, TestTool, call};
 
 const MS: Duration = Duration::from_millis(1);
@@ -108,7 +109,7 @@ fn idempotent() -> Metadata {
 
 fn hedged() -> TestTool {
     let mut tool = TestTool::new("t").metadata(idempotent());
-    tool.settings.hedge = Some(HedgeSettings {
+    tool.settings.set(HedgeSettings {
         after: HedgeAfter::Time(AFTER),
         max: 1,
     });
@@ -240,7 +241,7 @@ async fn nothing_is_hedged_that_the_operator_did_not_declare_repeatable() {
     let mut foreign = hedged();
     foreign.descriptor.origin.trust = Trust::Upstream;
     let mut without = hedged();
-    without.settings.hedge = None;
+    without.settings.remove::<HedgeSettings>();
     let read_only = Metadata {
         read_only: Some(true),
         ..Metadata::default()
@@ -327,7 +328,8 @@ async fn a_hedge_says_that_it_repeats_and_its_answer_is_that_of_the_call() {
 async fn there_are_as_many_as_there_may_be() {
     let fated = Fated::new((5000 * MS, Ok("first")), (900 * MS, Ok("beside")));
     let mut tool = hedged();
-    tool.settings.hedge = tool.settings.hedge.map(|hedge| HedgeSettings { max: 3, ..hedge });
+    let hedge = *tool.settings.get::<HedgeSettings>().expect("it is hedged");
+    tool.settings.set(HedgeSettings { max: 3, ..hedge });
     let (result, took, _) = run(&fated, tool).await;
     assert_eq!((result, took), (Ok("beside".to_owned()), 1100 * MS));
     assert_eq!(fated.arrivals(), (1, 3), "after 200, 400 and 600 ms");
@@ -350,7 +352,9 @@ async fn hedges_are_a_tenth_of_the_calls_however_slow_they_are_and_share_that_wi
         let fails = (1000 * MS, Err(ErrorKind::Unavailable));
         let fated = Fated::new(fails, fails);
         let mut tool = hedged();
-        tool.settings.retry = retries.then(RetrySettings::default);
+        if retries {
+            tool.settings.set(RetrySettings::default());
+        }
         let tool = tool.build(ScriptedExecutor::new([]));
         let stack = Arc::new(
             Layers::outermost(RetryLayer::default())
@@ -378,7 +382,10 @@ async fn a_hedge_waits_for_no_place() {
     let fated = Fated::new((5000 * MS, Ok("first")), (MS, Ok("beside")));
     for (max, expected) in [(1, "first"), (2, "beside")] {
         let mut tool = hedged();
-        tool.settings.limits.concurrency.tool = Some(ConcurrencySettings::new(max));
+        tool.settings.set(ConcurrencyLimits(Scopes {
+            tool: Some(ConcurrencySettings::new(max)),
+            ..Scopes::default()
+        }));
         let mut cx = context(&tool.build(ScriptedExecutor::new([])));
         let stack = Layers::outermost(HedgeLayer::default())
             .then(ConcurrencyLimitLayer::new())
@@ -419,7 +426,7 @@ async fn a_percentile_is_that_of_the_attempts_that_are_known_and_a_tenth() {
         let known = Arc::new(Known(Mutex::new((n_calls, p95)), AtomicUsize::new(0)));
         let fated = Fated::new((5000 * MS, Ok("first")), (7 * MS, Ok("beside")));
         let mut tool = hedged();
-        tool.settings.hedge = Some(HedgeSettings {
+        tool.settings.set(HedgeSettings {
             after: HedgeAfter::Percentile {
                 percent,
                 at_first: 500 * MS,

@@ -17,12 +17,13 @@ use tokio::{
 };
 use tool_core::{
     CallContext, Caller, CorrelationId, ErrorKind, InProcess, InputRequest, Invoke, Jitter, Layer, Layers,
-    Ledger, LedgerState, Metadata, Mode, Outcome, PendingCall, Reply, Resume, RetrySettings, Settings, Task,
-    TaskHandle, Tool, ToolError,
+    Ledger, LedgerState, Metadata, Mode, Outcome, PendingCall, Reply, Resume, Task, TaskHandle, Tool,
+    ToolError,
 };
+use tool_runtime::RetrySettings;
 use tool_runtime::{
-    DeadlineLayer, Idempotency, IdempotencyLayer, LedgerLimits, MemoryLedger, RetryLayer, TimeoutLayer,
-    TokioClock,
+    DeadlineLayer, Idempotency, IdempotencyLayer, IdempotencySettings, LedgerLimits, MemoryLedger,
+    RetryLayer, TimeoutLayer, TokioClock,
 };
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
@@ -75,7 +76,7 @@ impl Bench {
 
 fn keyed(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
-    tool.settings.idempotency.passes_key = true;
+    tool.settings.passes_key = true;
     tool
 }
 
@@ -114,7 +115,7 @@ async fn the_same_key_gives_the_stored_answer_until_its_time_is_over() {
     assert_eq!(reply(bench.run(&tool, "k").await).raw().as_str(), "2");
     assert_eq!(bench.script.n_calls(), 3);
     let mut short = TestTool::new("pay");
-    short.settings.idempotency.ttl = SECOND;
+    short.settings.set(IdempotencySettings { ttl: SECOND });
     let short = short.build(bench.script.clone());
     bench.run(&short, "s").await.expect("answered");
     advance(SECOND).await;
@@ -486,8 +487,8 @@ async fn a_key_that_is_passed_on_makes_a_retry_safe() {
     for (passes_key, has_key, n_calls) in [(true, true, 2), (true, false, 1), (false, true, 1)] {
         let bench = Bench::new([ScriptStep::Hang(true), ScriptStep::Echo]);
         let mut tool = TestTool::new("pay");
-        tool.settings.retry = Some(RetrySettings::default());
-        tool.settings.idempotency.passes_key = passes_key;
+        tool.settings.set(RetrySettings::default());
+        tool.settings.passes_key = passes_key;
         let tool = tool.build(bench.script.clone());
         let stack = Layers::outermost(IdempotencyLayer::new(bench.ledger.clone()))
             .then(RetryLayer::with_jitter(Jitter::seeded(7)))
@@ -524,7 +525,7 @@ async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
     ] {
         let bench = Bench::new([ScriptStep::Hang(true), last]);
         let mut tool = keyed("pay").limits(9 * SECOND, 5 * SECOND);
-        tool.settings.retry = Some(RetrySettings::default());
+        tool.settings.set(RetrySettings::default());
         let tool = tool.build(bench.script.clone());
         let stack = Layers::outermost(DeadlineLayer)
             .then(IdempotencyLayer::new(bench.ledger.clone()))
@@ -730,7 +731,7 @@ async fn a_dry_run_takes_no_key() {
         layer.invoke(&mut cx).await.expect("it passes");
     }
     assert_eq!((bench.script.n_calls(), bench.ledger.n_entries()), (2, 0));
-    assert_eq!(Settings::default().idempotency.ttl, DAY);
+    assert_eq!(IdempotencySettings::default().ttl, DAY);
 }
 
 #[tokio::test(start_paused = true)]

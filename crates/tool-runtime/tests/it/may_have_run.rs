@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::time::advance;
-use tool_core::{
-    CacheSettings, ErrorKind, FailureStep, Invoke, Layers, Metadata, Outcome, RetrySettings, ToolError,
+use tool_core::{ErrorKind, Invoke, Layers, Metadata, Outcome, ToolError};
+use tool_runtime::{
+    CacheLayer, DeadlineLayer, FallbackLadder, FallbackLayer, RetryLayer, TimeoutLayer, TokioClock,
 };
-use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, RetryLayer, TimeoutLayer, TokioClock};
+use tool_runtime::{CacheSettings, FailureStep, RetrySettings};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 use crate::fallback::{Others, ROOM, SECOND, given};
@@ -52,16 +53,16 @@ async fn run(follows: Follows, metadata: Metadata, step: &ScriptStep) -> (Result
         stale_if_error,
         ..CacheSettings::default()
     };
-    let ladder = |step: FailureStep| Some([step].as_slice().into());
+    let ladder = |step: FailureStep| FallbackLadder::from(vec![step]);
     match follows {
-        Follows::Retry => tool.settings.retry = Some(RetrySettings::default()),
-        Follows::Fallback => tool.settings.on_failure = ladder(FailureStep::Fallback("other".into())),
-        Follows::Default => tool.settings.on_failure = ladder(given(json!("given"))),
+        Follows::Retry => tool.settings.set(RetrySettings::default()),
+        Follows::Fallback => tool.settings.set(ladder(FailureStep::Fallback("other".into()))),
+        Follows::Default => tool.settings.set(ladder(given(json!("given")))),
         Follows::Stale => {
-            tool.settings.cache = Some(cached(std::time::Duration::ZERO));
-            tool.settings.on_failure = ladder(FailureStep::Stale(3600 * SECOND));
+            tool.settings.set(cached(std::time::Duration::ZERO));
+            tool.settings.set(ladder(FailureStep::Stale(3600 * SECOND)));
         }
-        Follows::StaleIfError => tool.settings.cache = Some(cached(3600 * SECOND)),
+        Follows::StaleIfError => tool.settings.set(cached(3600 * SECOND)),
     }
     let others = Arc::new(Others::default().with("other", ScriptStep::Value(json!("other"))));
     let share = CacheLayer::new(ROOM);
@@ -143,11 +144,12 @@ async fn one_rule_decides_what_may_follow_a_failure() {
 async fn who_waits_for_the_same_work_knows_that_the_tool_may_have_run() {
     let script = ScriptedExecutor::new([ScriptStep::Value(json!("kept")), ScriptStep::Hang(true)]);
     let mut tool = TestTool::new("t");
-    tool.settings.cache = Some(CacheSettings {
+    tool.settings.set(CacheSettings {
         ttl: Some(SECOND),
         ..CacheSettings::default()
     });
-    tool.settings.on_failure = Some([FailureStep::Stale(3600 * SECOND)].as_slice().into());
+    tool.settings
+        .set(FallbackLadder::from(vec![FailureStep::Stale(3600 * SECOND)]));
     let share = CacheLayer::new(ROOM);
     let stack = Layers::outermost(DeadlineLayer)
         .then(FallbackLayer::new(share.clone()))
@@ -178,8 +180,8 @@ async fn retries_count_their_attempts_themselves() {
         }
     }
     let mut tool = TestTool::new("pay");
-    tool.settings.retry = Some(RetrySettings::default());
-    tool.settings.idempotency.passes_key = true;
+    tool.settings.set(RetrySettings::default());
+    tool.settings.passes_key = true;
     let steps = [
         ScriptStep::FailAnswered(fail(ErrorKind::Unavailable)),
         ScriptStep::Hang(true),

@@ -13,8 +13,9 @@ use tokio::{
 };
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, Clock, ErrorKind, InputRequest, Invoke, Jitter,
-    Layer, Metadata, Mode, Outcome, Question, Reply, RetrySettings, Tool, ToolError, Trust, UpstreamState,
+    Layer, Metadata, Mode, Outcome, Question, Reply, Tool, ToolError, Trust, UpstreamState,
 };
+use tool_runtime::RetrySettings;
 use tool_runtime::{Backoff, RetryBudget, RetryLayer, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
@@ -26,7 +27,7 @@ fn retry() -> RetryLayer {
 
 fn retrying(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
-    tool.settings.retry = Some(RetrySettings::default());
+    tool.settings.set(RetrySettings::default());
     tool
 }
 
@@ -192,7 +193,7 @@ async fn the_upstream_is_waited_for_as_it_asks() {
 async fn no_pause_reaches_beyond_the_deadline() {
     let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);
     let mut tool = retrying("t");
-    tool.settings.retry = Some(RetrySettings {
+    tool.settings.set(RetrySettings {
         max_attempts: 1000,
         ..RetrySettings::default()
     });

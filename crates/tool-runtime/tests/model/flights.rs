@@ -9,7 +9,8 @@ use raw_json::RawJson;
 use serde_json::json;
 use shuttle::future::{block_on, spawn, yield_now};
 use tokio::sync::oneshot;
-use tool_core::{CacheScope, ErrorKind, Instant, Reply, ToolError};
+use tool_core::{ErrorKind, Instant, Reply, ToolError};
+use tool_runtime::CacheScope;
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptedExecutor, TestTool, call};
 

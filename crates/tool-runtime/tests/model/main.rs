@@ -11,6 +11,8 @@ mod response_cache;
 #[path = "../../src/cache/single_flight.rs"]
 mod single_flight;
 
+pub(crate) use tool_runtime::CacheScope;
+
 /// Replaces `src/sync.rs`.
 mod sync {
     use shuttle::sync::PoisonError;

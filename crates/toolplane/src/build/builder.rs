@@ -10,7 +10,7 @@ use tokio::sync::watch::Sender;
 use tool_chaos::ChaosLayer;
 use tool_core::{
     ApprovalListener, Approvals, Clock, Descriptor, Event, Executor, Jitter, Ledger, Observe, Observers,
-    OnUpdate, Secrets, Settings, Source, SourceState, Update,
+    OnUpdate, Secrets, SettingLevel, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
 use tool_observe::{
@@ -22,13 +22,14 @@ use tool_policy::{
 };
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{
-    CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer, LedgerLimits,
-    MemoryLedger, RetryLayer, TokioClock,
+    CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
+    LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
 
 use crate::{
     BuildError, Toolplane,
     build::executors::{ListCache, LiveParts, Primitives},
+    build::policies,
     build::reload::ReloadState,
     build::telemetry::Telemetry,
     calls::reentry::LateToolplane,
@@ -39,6 +40,7 @@ use crate::{
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
     plane::Inner,
+    sections::sections,
     stack::{StackLayers, stack},
 };
 
@@ -184,7 +186,7 @@ impl Builder {
         let others = counter.into_iter().chain(self.observers);
         let observers: Observers = observers.into_iter().chain(others).collect();
         emit_source_changes(&registry, &observers, &self.redactor);
-        let rules = SharedRules::new(crate::build::policies::rules(&configuration));
+        let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self.ledger.unwrap_or_else(|| {
             let limits = ledger_limits(&configuration);
             Arc::new(MemoryLedger::new(limits, clock.clone()))
@@ -196,8 +198,10 @@ impl Builder {
         listeners.push(webhooks.of_approvals());
         let desk = ApprovalDesk::new(approvals, listeners, clock.clone());
         let reentry = Arc::new(LateToolplane::default());
-        let error_policy = ErrorPolicyLayer::new(Arc::new(configuration.policy.errors.clone()));
-        let cache = CacheLayer::new(u64::try_from(configuration.defaults.cache_bytes).unwrap_or(u64::MAX));
+        let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
+        let capacity = configuration.defaults.overrides.get::<CacheCapacity>();
+        let CacheCapacity(capacity) = capacity.copied().unwrap_or_default();
+        let cache = CacheLayer::new(u64::try_from(capacity).unwrap_or(u64::MAX));
         let (retry, breaker) = with_jitter(self.seed);
         let health = watch.book.clone();
         let layers = StackLayers {
@@ -230,7 +234,7 @@ impl Builder {
             observers,
             views: Views::default(),
             clock,
-            callers: ArcSwap::from_pointee(crate::build::policies::callers(&configuration)),
+            callers: ArcSwap::from_pointee(policies::callers(&configuration)),
             live: ArcSwap::from_pointee(live),
             reload,
             watch,
@@ -357,29 +361,27 @@ fn settings(configuration: &Configuration) -> Settings {
     settings.call_timeout = configuration.defaults.call_timeout;
     settings.attempt_timeout = configuration.defaults.attempt_timeout;
     settings.max_result_bytes = Some(configuration.defaults.max_result_bytes);
-    settings.limits = configuration.defaults.limits;
-    let overrides = &configuration.defaults.overrides;
-    settings.upstream_breaker = overrides.breaker.unwrap_or_default();
-    settings.with(overrides)
+    settings
+        .overridden(&sections().always(), SettingLevel::Defaults)
+        .overridden(&configuration.defaults.overrides, SettingLevel::Defaults)
 }
 
 fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
     let usual = LedgerLimits::default();
-    let defaults = &configuration.defaults;
+    let capacity = configuration.defaults.overrides.get::<LedgerCapacity>();
+    let capacity = capacity.copied().unwrap_or_default();
     LedgerLimits {
-        max_entries: defaults.max_keys.unwrap_or(usual.max_entries),
-        max_bytes: defaults.max_key_bytes.unwrap_or(usual.max_bytes),
+        max_entries: capacity.max_entries.unwrap_or(usual.max_entries),
+        max_bytes: capacity.max_bytes.unwrap_or(usual.max_bytes),
     }
 }
 
 /// Returns the settings for the tools of each server, which replace the defaults.
 fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<String, Settings> {
     let servers = configuration.servers.iter().map(|server| {
-        let mut settings = defaults.clone().with(&server.overrides);
-        settings.upstream_breaker = server.overrides.breaker.unwrap_or(defaults.upstream_breaker);
-        let limits = &mut settings.limits;
-        limits.rate.upstream = server.rate_limit.or(limits.rate.upstream);
-        limits.concurrency.upstream = server.concurrency.or(limits.concurrency.upstream);
+        let settings = defaults
+            .clone()
+            .overridden(&server.overrides, SettingLevel::Upstream);
         (server.name.clone(), settings)
     });
     servers.collect()

@@ -408,6 +408,7 @@ fn server_settings(
 ) -> tool_exec_mcp::ServerSettings {
     use tool_exec_mcp::{EraChoice, Isolation, KeyPlace, ServerSettings};
     use tool_manifest::EraSpec;
+    use tool_runtime::IdempotencyKeyPlace;
 
     let defaults = &configuration.defaults;
     let target = server_target(&spec.transport, defaults);
@@ -441,9 +442,9 @@ fn server_settings(
         tool_manifest::IsolationSpec::Principal => Isolation::Principal,
     };
     set_health(&mut settings, &spec.health);
-    settings.key_place = spec.key_place.clone().map(|place| match place {
-        tool_manifest::KeyPlaceSpec::Meta(key) => KeyPlace::Meta(key),
-        tool_manifest::KeyPlaceSpec::Argument(name) => KeyPlace::Argument(name),
+    settings.key_place = spec.overrides.get().cloned().map(|place| match place {
+        IdempotencyKeyPlace::Meta(key) => KeyPlace::Meta(key),
+        IdempotencyKeyPlace::Argument(name) => KeyPlace::Argument(name),
     });
     settings.definitions = spec.definitions.unwrap_or(configuration.policy.definitions);
     settings.list_limits = spec.list_limits.or(defaults.list_limits);
@@ -474,7 +475,7 @@ pub fn config_schema() -> raw_json::RawJson {
         .iter()
         .map(|executor| (executor.kind(), executor.config_schema()))
         .collect();
-    tool_manifest::config_schema(&schemas)
+    tool_manifest::config_schema(&schemas, crate::sections())
 }
 
 #[cfg(all(test, feature = "exec-mcp"))]
@@ -496,7 +497,7 @@ mod tests {
         ] {
             let text = format!("servers: {{web: {{url: \"http://127.0.0.1:9/mcp\", {said}}}}}");
             let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
-            let configuration = tool_manifest::load(&options).expect("usable").configuration;
+            let configuration = crate::manifest::load(&options).expect("usable").configuration;
             let settings = server_settings(&configuration.servers[0], &configuration);
             assert_eq!(settings.timeout, expected.map(Duration::from_secs), "{said}");
         }
@@ -506,7 +507,7 @@ mod tests {
     fn variables_that_are_handed_down() {
         let inherited = |text: &str| {
             let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
-            let configuration = tool_manifest::load(&options).expect("usable").configuration;
+            let configuration = crate::manifest::load(&options).expect("usable").configuration;
             match server_settings(&configuration.servers[0], &configuration).target {
                 tool_exec_mcp::ServerTarget::Stdio { inherit, .. } => inherit,
                 other => panic!("{other:?}"),
@@ -537,7 +538,7 @@ mod tests {
             ("servers: {a: {url: 'http://127.0.0.1:9/'}}", false),
         ] {
             let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
-            let configuration = tool_manifest::load(&options).expect("usable").configuration;
+            let configuration = crate::manifest::load(&options).expect("usable").configuration;
             let checked = check(&configuration);
             assert_eq!(checked.is_ok(), !needs || cfg!(feature = "websocket"), "{text}");
             if let Err(error) = checked {

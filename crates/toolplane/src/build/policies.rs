@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
-use tool_policy::{ApprovalRules, MicroDollars, QuotaLimits, Rules, ToolChoice};
+use tool_policy::{ApprovalRules, ErrorPolicySettings, MicroDollars, QuotaLimits, Rules, ToolChoice};
 
 use crate::plane::DefaultCallers;
 
@@ -65,4 +65,10 @@ fn caller(policy: &PolicySpec, caller: Caller) -> Caller {
         permissions: granted.map(|permission| permission.as_str().into()).collect(),
         ..caller
     }
+}
+
+/// The operator's rules on errors.
+pub(crate) fn errors(configuration: &Configuration) -> ErrorPolicySettings {
+    let errors = configuration.policy.settings.get::<ErrorPolicySettings>();
+    errors.cloned().unwrap_or_default()
 }

@@ -14,7 +14,7 @@ use crate::{
     BuildError, Toolplane,
     build::builder::HostExtensions,
     build::executors::{self, ListCache, LiveParts, RetiredServers},
-    build::policies::{callers, rules},
+    build::policies::{self, callers, rules},
 };
 
 /// State that outlives a configuration and that a reload needs.
@@ -125,7 +125,7 @@ impl Toolplane {
         inner.live.store(Arc::new(running));
         inner
             .error_policy
-            .reconfigure(Arc::new(configuration.policy.errors.clone()));
+            .reconfigure(Arc::new(policies::errors(configuration)));
         inner.webhooks.reconfigure(hooks);
         inner.watch.reconfigure(configuration);
         let off = self.disabled_items();

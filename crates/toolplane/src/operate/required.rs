@@ -81,8 +81,8 @@ mod tests {
         sync::Mutex,
     };
 
+    use crate::manifest::{LoadOptions, Syntax, load};
     use tool_core::{BoxFuture, Catalogue, ErrorKind, Feature, ToolError};
-    use tool_manifest::{LoadOptions, Syntax, load};
     use tool_registry::RegistryParts;
 
     use super::*;

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{ApprovalRule, ErrorKind, Metadata, Outcome, Overrides, Pattern, RetrySettings, ToolError, Trust},
+    core::{ErrorKind, Metadata, Outcome, Pattern, ToolError, Trust},
     manifest::Configuration,
+    policy::ApprovalRule,
     policy::ApprovalVerdict,
+    runtime::RetrySettings,
 };
 
 #[cfg(feature = "outbound")]
@@ -18,7 +20,7 @@ use toolplane::manifest::{LoadOptions, Syntax, load};
 
 fn guarded(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
-    tool.descriptor.overrides.approval = Some(ApprovalRule::Required);
+    tool.descriptor.overrides.set(ApprovalRule::Required);
     tool
 }
 
@@ -66,10 +68,7 @@ async fn one_approval_is_for_all_attempts_of_a_call() {
         idempotent: Some(true),
         ..Metadata::default()
     });
-    tool.descriptor.overrides = Overrides {
-        retry: Some(RetrySettings::default()),
-        ..tool.descriptor.overrides
-    };
+    tool.descriptor.overrides = tool.descriptor.overrides.with(RetrySettings::default());
     let plane = plane(&script, |_| {}, tool);
     let handle = pending(&plane, request(&json!({"n": 1}))).await;
     approve(&plane, &handle).await;
@@ -136,11 +135,15 @@ async fn what_a_server_says_of_its_tools_neither_asks_for_approval_nor_does_with
         (ApprovalRule::Never, Some(ApprovalRule::Required), true),
     ] {
         let mut tool = TestTool::new("pay");
-        tool.descriptor.overrides.approval = Some(own);
+        tool.descriptor.overrides.set(own);
         tool.descriptor.origin.trust = Trust::Upstream;
         let plane = plane(
             &script,
-            |configuration| configuration.defaults.overrides.approval = default,
+            |configuration| {
+                if let Some(default) = default {
+                    configuration.defaults.overrides.set(default);
+                }
+            },
             tool,
         );
         let result = plane.call(request(&json!({}))).await;

@@ -7,8 +7,9 @@ use tokio::time::advance;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{CacheSettings, Caller, ErrorKind, Metadata, Outcome, ToolError, Trust},
+    core::{Caller, ErrorKind, Metadata, Outcome, ToolError, Trust},
     manifest::Configuration,
+    runtime::{CacheSettings, RetrySettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,14 +26,14 @@ fn declared() -> Metadata {
 /// A tool with a cache of its own.
 fn cached(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
-    tool.descriptor.overrides.cache = Some(CacheSettings::default());
+    tool.descriptor.overrides.set(CacheSettings::default());
     tool
 }
 
 /// Answers are kept by default.
 fn by_default() -> Configuration {
     let mut configuration = Configuration::default();
-    configuration.defaults.overrides.cache = Some(CacheSettings::default());
+    configuration.defaults.overrides.set(CacheSettings::default());
     configuration
 }
 
@@ -99,7 +100,7 @@ async fn only_what_its_operator_declared_is_cached() {
     let mut claiming = cached("search");
     claiming.descriptor.origin.trust = Trust::Upstream;
     let mut disabled = cached("search").metadata(declared());
-    disabled.descriptor.overrides.cache = Some(CacheSettings {
+    disabled.descriptor.overrides.set(CacheSettings {
         disabled: true,
         ..CacheSettings::default()
     });
@@ -161,8 +162,12 @@ async fn who_may_not_call_gets_nothing_out_of_the_cache_either() {
             required_permissions: vec!["search".to_owned()],
             ..Metadata::default()
         });
-        let cache = tool.descriptor.overrides.cache.as_mut().expect("it has one");
-        cache.scope = toolplane::core::CacheScope::Shared;
+        let overrides = &mut tool.descriptor.overrides;
+        let cache = *overrides.get::<CacheSettings>().expect("it has one");
+        overrides.set(CacheSettings {
+            scope: toolplane::runtime::CacheScope::Shared,
+            ..cache
+        });
         tool
     };
     let plane = plane(&script, Configuration::default(), tool());
@@ -196,7 +201,7 @@ async fn a_shared_call_is_tried_again_once_for_all_and_explained_to_the_first() 
     let down = ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
     let script = ScriptedExecutor::new([down, ScriptStep::After(SECOND, json!(1))]);
     let mut tool = cached("search");
-    tool.descriptor.overrides.retry = Some(Default::default());
+    tool.descriptor.overrides.set(RetrySettings::default());
     let plane = plane(&script, Configuration::default(), tool);
     let (first, second) = tokio::join!(
         plane.call_explained(request(&json!({}))),

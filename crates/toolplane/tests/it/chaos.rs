@@ -12,10 +12,12 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        BreakerSettings, CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome,
-        Overrides, Reply, RetrySettings, ToolError,
+        CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome, Overrides, Reply,
+        ToolError,
     },
     faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, InjectedLatency},
+    policy::{BreakerSettings, Breakers},
+    runtime::RetrySettings,
 };
 
 /// The settings of the scenario: a fifth of all attempts fails, and some are slow.
@@ -85,10 +87,7 @@ async fn with_retries_nearly_all_of_them_succeed() {
     };
     let mut n_all = 0;
     for seed in 0..20 {
-        let overrides = Overrides {
-            retry: Some(retry),
-            ..Overrides::default()
-        };
+        let overrides = Overrides::default().with(retry);
         n_all += n_successes(&plane(
             storm(seed, &passing),
             &ScriptedExecutor::new([]),
@@ -144,7 +143,7 @@ async fn what_may_not_run_twice_never_does() {
     rule.failure_rate = 0.5;
     rule.faults = InjectedFault::ALL.to_vec();
     let mut tool = TestTool::new("pay");
-    tool.descriptor.overrides.retry = Some(RetrySettings::default());
+    tool.descriptor.overrides.set(RetrySettings::default());
     let plane = Toolplane::builder()
         .executor(executor("scripted", ledger.clone()))
         .tool(tool.descriptor)
@@ -186,7 +185,7 @@ async fn pauses(seed: u64) -> [Duration; 2] {
     let fails = || ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
     let script = ScriptedExecutor::new([fails(), fails(), ScriptStep::Value(json!("there"))]);
     let mut tool = TestTool::new("test");
-    tool.descriptor.overrides.retry = Some(RetrySettings::default());
+    tool.descriptor.overrides.set(RetrySettings::default());
     let instants = Arc::new(Instants::default());
     let plane = Toolplane::builder()
         .executor(Arc::new(script.clone()))
@@ -236,10 +235,7 @@ async fn a_breaker_opens_under_chaos_and_closes_when_it_is_over() {
     rule.failure_rate = 1.0;
     rule.faults = vec![InjectedFault::Network];
     let chaos = ChaosLayer::new(ChaosPlan::new(1, [rule]));
-    let overrides = Overrides {
-        breaker: Some(BreakerSettings::default()),
-        ..Overrides::default()
-    };
+    let overrides = Overrides::default().with(Breakers::from(BreakerSettings::default()));
     let script = ScriptedExecutor::new([]);
     let plane = plane(chaos.clone(), &script, overrides);
     let mut n_refused = 0;

@@ -10,9 +10,10 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BreakerSettings, ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Overrides,
-        RateLimitSettings, RetrySettings, ToolError,
+        ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Overrides, RateLimitSettings, ToolError,
     },
+    policy::{BreakerSettings, Breakers},
+    runtime::RetrySettings,
 };
 
 /// Records events in words.
@@ -74,17 +75,15 @@ async fn a_call_of_nothing_is_told_of() {
 #[tokio::test(start_paused = true)]
 async fn retries_and_every_move_of_a_breaker_are_told_of() {
     let mut tool = TestTool::new("t");
-    tool.descriptor.overrides = Overrides {
-        retry: Some(RetrySettings {
+    tool.descriptor.overrides = Overrides::default()
+        .with(RetrySettings {
             max_attempts: 2,
             ..RetrySettings::default()
-        }),
-        breaker: Some(BreakerSettings {
+        })
+        .with(Breakers::from(BreakerSettings {
             max_failures: 2,
             ..BreakerSettings::default()
-        }),
-        ..Overrides::default()
-    };
+        }));
     let (plane, notebook) = plane(
         &ScriptedExecutor::new([down(), down(), down(), ScriptStep::Echo]),
         tool,

@@ -7,10 +7,11 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     CallRequest, ListCache, MemoryListCache, Toolplane,
     core::{
-        BoxFuture, Caller, Catalogue, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind,
-        FailureStep, Feature, OnUpdate, Source, SourceState, SourceStatus, ToolError, Update,
+        BoxFuture, Caller, Catalogue, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind, Feature,
+        OnUpdate, Source, SourceState, SourceStatus, ToolError, Update,
     },
     manifest::{LoadOptions, Syntax, load},
+    runtime::{FailureStep, FallbackLadder},
 };
 
 fn session(name: &str) -> ClientKey {
@@ -73,7 +74,7 @@ fn failing(fallback: &str) -> Descriptor {
     let mut tool = TestTool::new("primary").descriptor;
     tool.executor.kind = "primary".to_owned();
     let step = FailureStep::Fallback(fallback.into());
-    tool.overrides.on_failure = Some(Arc::new([step]));
+    tool.overrides.set(FallbackLadder::from(vec![step]));
     tool
 }
 

@@ -14,9 +14,10 @@ use toolplane::{
     CallRequest, Toolplane,
     core::{
         BoxFuture, Catalogue, Descriptor, ErrorKind, Event, Feature, Health, HealthStatus, Observe,
-        Overrides, RetrySettings, Source, SourceState, SourceStatus, ToolError,
+        Overrides, Source, SourceState, SourceStatus, ToolError,
     },
     manifest::{LoadOptions, Syntax, load},
+    runtime::RetrySettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -64,10 +65,7 @@ impl Drop for Watched {
 #[tokio::test(start_paused = true)]
 async fn a_retry_hides_a_failure_from_the_caller_and_not_from_the_operator() {
     let mut tool = TestTool::new("weather");
-    tool.descriptor.overrides = Overrides {
-        retry: Some(RetrySettings::default()),
-        ..Overrides::default()
-    };
+    tool.descriptor.overrides = Overrides::default().with(RetrySettings::default());
     let script = ScriptedExecutor::new([fails(), ScriptStep::Echo]);
     let plane = Toolplane::builder()
         .executor(Arc::new(script))

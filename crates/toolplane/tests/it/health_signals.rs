@@ -9,11 +9,12 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 use toolplane::{
     RawJson,
     core::{
-        BreakerScope, BreakerSettings, Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe,
-        Observers, Outcome, PendingCall, Reply, ToolError, UpstreamState,
+        Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe, Observers, Outcome, PendingCall,
+        Reply, ToolError, UpstreamState,
     },
     observe::{HealthTracker, WatchAttemptLayer},
-    policy::{BreakerLayer, Circuit},
+    policy::{BreakerLayer, Breakers, Circuit},
+    policy::{BreakerScope, BreakerSettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -50,7 +51,7 @@ async fn taken(step: ScriptStep, patience: Duration) -> [Taken; 2] {
         per: BreakerScope::Upstream,
         ..BreakerSettings::default()
     };
-    (tool.settings.breaker, tool.settings.upstream_breaker) = (Some(once), once);
+    tool.settings.set(Breakers::from(once));
     let script = ScriptedExecutor::new([step]);
     let tool = tool.build(script.clone());
     let stack = Layers::outermost(BreakerLayer::default())

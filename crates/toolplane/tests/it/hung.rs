@@ -13,9 +13,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tool_testkit::{TestTool, executor};
+use toolplane::runtime::ConcurrencyLimits;
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, ToolError},
+    core::{
+        CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, Scopes, ToolError,
+    },
     manifest::Configuration,
 };
 
@@ -97,7 +100,10 @@ fn p99(mut times: Vec<Duration>) -> Duration {
 fn plane(works: &Works) -> Toolplane {
     let mut configuration = Configuration::default();
     configuration.defaults.call_timeout = TIMEOUT;
-    configuration.defaults.limits.concurrency.total = Some(ConcurrencySettings::new(TOTAL));
+    configuration.defaults.overrides.set(ConcurrencyLimits(Scopes {
+        total: Some(ConcurrencySettings::new(TOTAL)),
+        ..Scopes::default()
+    }));
     let builder = Toolplane::builder()
         .configuration(configuration)
         .executor(executor("scripted", works.clone()))

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::advance;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
+use toolplane::core::{Caller, Overrides, SettingLevel, Settings};
 #[cfg(all(feature = "exec-http", feature = "exec-mcp"))]
-use toolplane::core::{Caller, Overrides, Settings};
+use toolplane::runtime::IdempotencySettings;
 use toolplane::{
     CallRequest, Toolplane,
     core::{ErrorKind, Outcome, Reply, ToolError},
@@ -146,13 +147,22 @@ tools:
         ("of_t", 60, false),
         ("argued", 60, true),
     ] {
-        let settings = settings(&plane, tool).await.idempotency;
+        let settings = settings(&plane, tool).await;
+        let ttl = settings
+            .get::<IdempotencySettings>()
+            .copied()
+            .unwrap_or_default()
+            .ttl;
         assert_eq!(
-            (settings.ttl, settings.passes_key),
+            (ttl, settings.passes_key),
             (60 * minutes * SECOND, passes_key),
             "{tool}"
         );
     }
     let nothing = Overrides::default();
-    assert_eq!(Settings::default().with(&nothing), Settings::default());
+    let settings = Settings::default();
+    assert_eq!(
+        settings.clone().overridden(&nothing, SettingLevel::Tool),
+        settings
+    );
 }

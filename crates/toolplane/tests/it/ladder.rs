@@ -10,13 +10,12 @@ use tokio::time::{Instant, advance};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{
-        ApprovalRule, CacheSettings, Caller, Descriptor, ErrorKind, Event, FailureStep, Metadata, Observe,
-        Outcome, Pattern, Reply, RetrySettings, ToolError,
-    },
+    core::{Caller, Descriptor, ErrorKind, Event, Metadata, Observe, Outcome, Pattern, Reply, ToolError},
     manifest::Configuration,
     observe::Metrics,
+    policy::ApprovalRule,
     policy::ApprovalVerdict,
+    runtime::{CacheSettings, FailureStep, FallbackLadder, RetrySettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -51,7 +50,7 @@ impl Setup {
     ) -> Self {
         let mut tool = TestTool::new(name);
         tool.descriptor.executor.kind = name.to_owned();
-        tool.descriptor.overrides.on_failure = Some(ladder.into());
+        tool.descriptor.overrides.set(FallbackLadder(ladder.into()));
         change(&mut tool.descriptor);
         self.builder = self
             .builder
@@ -257,7 +256,7 @@ async fn a_fallback_that_needs_approval_is_passed_over_and_nobody_is_asked() {
     let (setup, _) = Setup::default().tool("a", [down()], &["pay", "b"]);
     let pay = ScriptedExecutor::new([ScriptStep::Echo]);
     let setup = setup.add("pay", &pay, &[], |tool| {
-        tool.overrides.approval = Some(ApprovalRule::Required);
+        tool.overrides.set(ApprovalRule::Required);
     });
     let (setup, _) = setup.tool("b", [ScriptStep::Value(json!("b"))], &[]);
     let plane = setup.build();
@@ -358,7 +357,7 @@ async fn a_key_is_spent_when_a_fallback_ran_however_the_primary_failed() {
 async fn an_approval_is_spent_when_a_fallback_ran() {
     for (step, n_calls) in [(reports(), 1), (down(), 2)] {
         let first = ScriptedExecutor::new([down()]);
-        let approved = |tool: &mut Descriptor| tool.overrides.approval = Some(ApprovalRule::Required);
+        let approved = |tool: &mut Descriptor| tool.overrides.set(ApprovalRule::Required);
         let setup = Setup::default().add("pay", &first, &[fallback("other")], approved);
         let (setup, other) = setup.tool("other", [step], &[]);
         let plane = setup.build();
@@ -386,7 +385,7 @@ async fn an_approval_is_spent_when_a_fallback_ran() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fallbacks_answer_is_not_kept_as_the_primarys() {
-    let cached = |tool: &mut Descriptor| tool.overrides.cache = Some(CacheSettings::default());
+    let cached = |tool: &mut Descriptor| tool.overrides.set(CacheSettings::default());
     let first = ScriptedExecutor::new([down(), ScriptStep::Value(json!("own"))]);
     let setup = Setup::default().add("a", &first, &[fallback("b")], cached);
     let other = ScriptedExecutor::new([ScriptStep::Value(json!("b"))]);
@@ -413,8 +412,8 @@ async fn a_stale_answer_comes_after_the_retries_and_belongs_to_its_principal() {
     ];
     let plane = Setup::default()
         .add("a", &script, &steps, |tool| {
-            tool.overrides.cache = Some(CacheSettings::default());
-            tool.overrides.retry = Some(RetrySettings::default());
+            tool.overrides.set(CacheSettings::default());
+            tool.overrides.set(RetrySettings::default());
         })
         .build();
     let of = |caller: &str| CallRequest::new("a").caller(Arc::new(Caller::new(caller)));
@@ -430,7 +429,7 @@ async fn a_stale_answer_comes_after_the_retries_and_belongs_to_its_principal() {
 #[tokio::test(start_paused = true)]
 async fn a_fallback_is_tried_again_as_itself() {
     // The last attempt of the first says that it is a repeated one; the other's first attempt is none.
-    let retried = |tool: &mut Descriptor| tool.overrides.retry = Some(RetrySettings::default());
+    let retried = |tool: &mut Descriptor| tool.overrides.set(RetrySettings::default());
     let (first, other) = (
         ScriptedExecutor::new([down()]),
         ScriptedExecutor::new([down(), ScriptStep::Value(json!("b"))]),
@@ -461,7 +460,7 @@ async fn the_unhealthy_fallback_is_tried_last() {
 async fn fallbacks_of_the_metadata_are_a_ladder() {
     let script = ScriptedExecutor::new([down()]);
     let setup = Setup::default().add("a", &script, &[], |tool| {
-        tool.overrides.on_failure = None;
+        tool.overrides.remove::<FallbackLadder>();
         tool.metadata = Metadata {
             fallbacks: vec!["b".to_owned()],
             ..Metadata::default()
@@ -547,7 +546,7 @@ async fn an_old_answer_is_counted_and_warned_of_by_whichever_setting_it_is_given
         let _guard = tracing::subscriber::set_default(subscriber);
         let metrics = Arc::new(Metrics::new());
         let script = ScriptedExecutor::new([ScriptStep::Value(json!("kept")), down()]);
-        let mut setup = Setup::default().add("a", &script, steps, |tool| tool.overrides.cache = Some(cache));
+        let mut setup = Setup::default().add("a", &script, steps, |tool| tool.overrides.set(cache));
         setup.builder = setup.builder.observer(metrics.clone());
         let plane = setup.build();
         told(plane.call(CallRequest::new("a")).await);

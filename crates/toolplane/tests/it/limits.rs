@@ -5,11 +5,12 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::Instant;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
+use toolplane::policy::RateLimits;
 use toolplane::{
     CallRequest, Toolplane,
     core::{
         ConcurrencySettings, Descriptor, DynBackend, ErrorKind, Executor, Metadata, PrepareError,
-        RateLimitSettings, Trust,
+        RateLimitSettings, Scopes, Trust,
     },
     manifest::{Configuration, ServerSpec, ServerTransport},
 };
@@ -114,13 +115,19 @@ async fn a_servers_limit_is_that_of_all_its_tools_in_the_place_of_the_default() 
         transport: Default::default(),
     };
     let mut server = ServerSpec::new("files", transport);
-    server.rate_limit = Some(two_per_minute());
+    let upstream = |limit| {
+        RateLimits(Scopes {
+            upstream: Some(limit),
+            ..Scopes::default()
+        })
+    };
+    server.overrides.set(upstream(two_per_minute()));
     let mut configuration = Configuration::default();
     configuration.servers = vec![server];
-    configuration.defaults.limits.rate.upstream = Some(RateLimitSettings {
+    configuration.defaults.overrides.set(upstream(RateLimitSettings {
         requests: 1,
         ..two_per_minute()
-    });
+    }));
     let plane = Toolplane::builder()
         .configuration(configuration)
         .executor(Arc::new(Files(script.clone())))

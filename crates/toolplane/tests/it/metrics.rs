@@ -7,11 +7,10 @@ use tokio::task::yield_now;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{
-        BreakerSettings, CacheSettings, ConcurrencySettings, ErrorKind, Metadata, Overrides,
-        RateLimitSettings, RetrySettings, ToolError,
-    },
+    core::{ConcurrencySettings, ErrorKind, Metadata, Overrides, RateLimitSettings, ToolError},
     observe::Metrics,
+    policy::{BreakerSettings, Breakers},
+    runtime::{CacheSettings, RetrySettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -50,10 +49,7 @@ async fn it_says_where_the_answers_of_a_cache_came_from() {
         stale_while_revalidate: 60 * SECOND,
         ..CacheSettings::default()
     };
-    let overrides = Overrides {
-        cache: Some(cache),
-        ..Overrides::default()
-    };
+    let overrides = Overrides::default().with(cache);
     let script = ScriptedExecutor::new([ScriptStep::After(SECOND, json!(1)), ScriptStep::Value(json!(2))]);
     let (plane, metrics) = plane(&script, [with("t", overrides), TestTool::new("plain")]);
     tokio::join!(call(&plane, "t"), call(&plane, "t"), async {
@@ -118,17 +114,15 @@ async fn it_says_how_many_wait_also_when_one_is_withdrawn() {
 #[tokio::test(start_paused = true)]
 async fn it_counts_what_layers_did_to_calls() {
     let down = || ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
-    let overrides = Overrides {
-        retry: Some(RetrySettings {
+    let overrides = Overrides::default()
+        .with(RetrySettings {
             max_attempts: 2,
             ..RetrySettings::default()
-        }),
-        breaker: Some(BreakerSettings {
+        })
+        .with(Breakers::from(BreakerSettings {
             max_failures: 2,
             ..BreakerSettings::default()
-        }),
-        ..Overrides::default()
-    };
+        }));
     let mut limited = TestTool::new("limited");
     limited.descriptor.metadata.rate_limit = Some(RateLimitSettings {
         requests: 1,

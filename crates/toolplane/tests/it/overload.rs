@@ -16,11 +16,9 @@ use tokio::{
 use tool_testkit::{TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{
-        CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, RetrySettings,
-        ToolError,
-    },
+    core::{CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, ToolError},
     manifest::Configuration,
+    runtime::RetrySettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -97,7 +95,9 @@ async fn load(per_second: u64, queue: u32, retry: Option<RetrySettings>) -> Came
         }),
         ..Metadata::default()
     });
-    tool.descriptor.overrides.retry = retry;
+    if let Some(retry) = retry {
+        tool.descriptor.overrides.set(retry);
+    }
     let mut configuration = Configuration::default();
     configuration.defaults.call_timeout = DEADLINE;
     let plane = Toolplane::builder()

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{
-        CacheSettings, ErrorKind, FailureStep, Health, Metadata, Outcome, Overrides, PartialRule,
-        PartialSettings, ToolError,
-    },
+    core::{ErrorKind, Health, Metadata, Outcome, Overrides, ToolError},
     observe::Metrics,
+    policy::{PartialRule, PartialSettings},
+    runtime::{CacheSettings, FailureStep, FallbackLadder},
 };
 
 const KEY: &str = "dev.toolplane/partial";
@@ -22,12 +21,12 @@ fn plane(rule: PartialRule, script: &ScriptedExecutor, metrics: &Arc<Metrics>) -
     };
     let mut tool = TestTool::new("search").metadata(metadata);
     let field = Some("/errors".into());
-    tool.descriptor.overrides = Overrides {
-        cache: Some(CacheSettings::default()),
-        partial: Some(PartialSettings { rule, field }),
-        on_failure: Some([FailureStep::Default(RawJson::from("nothing"))].into()),
-        ..Overrides::default()
-    };
+    tool.descriptor.overrides = Overrides::default()
+        .with(CacheSettings::default())
+        .with(PartialSettings { rule, field })
+        .with(FallbackLadder(
+            [FailureStep::Default(RawJson::from("nothing"))].into(),
+        ));
     Toolplane::builder()
         .executor(Arc::new(script.clone()))
         .observer(metrics.clone())

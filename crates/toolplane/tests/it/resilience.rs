@@ -10,9 +10,9 @@ use tokio::{
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{
-        BreakerSettings, Caller, ErrorKind, Metadata, Outcome, Overrides, RetrySettings, Settings, ToolError,
-    },
+    core::{Caller, ErrorKind, Metadata, Outcome, Overrides, Settings, ToolError},
+    policy::{BreakerSettings, Breakers},
+    runtime::RetrySettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -36,11 +36,9 @@ fn plane(script: &ScriptedExecutor, tool: TestTool) -> Toolplane {
 }
 
 fn both() -> Overrides {
-    Overrides {
-        retry: Some(RetrySettings::default()),
-        breaker: Some(BreakerSettings::default()),
-        ..Overrides::default()
-    }
+    Overrides::default()
+        .with(RetrySettings::default())
+        .with(Breakers::from(BreakerSettings::default()))
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,11 +181,19 @@ async fn settings(yaml: &str, name: &str) -> Settings {
     tool.expect("it is there").settings().clone()
 }
 
+fn retry(settings: &Settings) -> Option<RetrySettings> {
+    settings.get().copied()
+}
+
+fn breaker(settings: &Settings) -> Option<BreakerSettings> {
+    settings.get::<Breakers>().map(|breakers| breakers.tool)
+}
+
 #[tokio::test]
 async fn a_tools_settings_stand_in_the_place_of_the_defaults() {
     let plain = settings(CONFIGURATION, "plain").await;
     assert_eq!(
-        (plain.retry, plain.breaker.map(|breaker| breaker.max_failures)),
+        (retry(&plain), breaker(&plain).map(|breaker| breaker.max_failures)),
         (
             Some(RetrySettings {
                 max_attempts: 4,
@@ -198,22 +204,25 @@ async fn a_tools_settings_stand_in_the_place_of_the_defaults() {
         )
     );
     let own = settings(CONFIGURATION, "own").await;
-    let breaker = BreakerSettings {
+    let expected_breaker = BreakerSettings {
         failure_percent: 25,
         window: Duration::from_secs(60),
         ..BreakerSettings::default()
     };
-    let retry = RetrySettings {
+    let expected_retry = RetrySettings {
         max_attempts: 2,
         ..RetrySettings::default()
     };
-    assert_eq!((own.retry, own.breaker), (Some(retry), Some(breaker)));
+    assert_eq!(
+        (retry(&own), breaker(&own)),
+        (Some(expected_retry), Some(expected_breaker))
+    );
     let bare = settings(CONFIGURATION, "bare").await;
-    assert_eq!((bare.retry, bare.breaker), (None, None));
+    assert_eq!((retry(&bare), breaker(&bare)), (None, None));
     let silent = "tools: {t: {description: x, executor: {kind: mock, result: 1}}}";
     let silent = settings(silent, "t").await;
     assert_eq!(
-        (silent.retry, silent.breaker),
+        (retry(&silent), breaker(&silent)),
         (None, None),
         "nothing that nobody asked for"
     );
@@ -232,6 +241,6 @@ async fn a_servers_settings_hold_for_the_tools_that_are_written_out_for_it() {
         }},
     });
     let settings = settings(&yaml.to_string(), "t").await;
-    assert_eq!(settings.retry.map(|retry| retry.max_attempts), Some(2));
-    assert_eq!(settings.breaker, Some(BreakerSettings::default()));
+    assert_eq!(retry(&settings).map(|retry| retry.max_attempts), Some(2));
+    assert_eq!(breaker(&settings), Some(BreakerSettings::default()));
 }

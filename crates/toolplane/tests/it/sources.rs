@@ -17,7 +17,7 @@ use toolplane::{
     },
     manifest::{LoadOptions, Syntax, load},
     observe::Metrics,
-    policy::Redactor,
+    policy::{Breakers, Redactor},
 };
 
 /// Time after which a hanging test fails.
@@ -246,9 +246,9 @@ async fn the_breaker_of_a_server_has_the_servers_settings_or_those_of_the_defaul
             .tool("own", &plane.local_caller())
             .await
             .expect("it is there");
-        let settings = tool.settings();
-        assert_eq!(settings.breaker.map(|breaker| breaker.max_failures), Some(1));
-        let upstream = settings.upstream_breaker;
+        let breakers = tool.settings().get::<Breakers>().expect("it has some");
+        assert_eq!(breakers.tool.max_failures, 1);
+        let upstream = breakers.upstream;
         assert_eq!(
             (upstream.max_failures, upstream.disabled),
             expected,

@@ -10,11 +10,13 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        ArgumentHandling, Arguments, BreakerSettings, CacheSettings, ConcurrencySettings, ErrorKind,
-        Metadata, Overrides, RateLimitSettings, RedactionMode, RetrySettings, ToolError,
+        ArgumentHandling, Arguments, ConcurrencySettings, ErrorKind, Metadata, Overrides, RateLimitSettings,
+        ToolError,
     },
     observe::{AttributeValue, EndedSpan, Sampler, SpanKind, SpanProcessor, Tracer},
     policy::Redactor,
+    policy::{ArgumentSettings, BreakerSettings, Breakers, RedactionMode},
+    runtime::{CacheSettings, RetrySettings},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -79,10 +81,7 @@ async fn call(plane: &Toolplane) {
 
 #[tokio::test(start_paused = true)]
 async fn it_says_where_an_answer_of_a_cache_came_from() {
-    let overrides = Overrides {
-        cache: Some(CacheSettings::default()),
-        ..Overrides::default()
-    };
+    let overrides = Overrides::default().with(CacheSettings::default());
     let (plane, kept) = plane([ScriptStep::After(SECOND, json!(1))], with(overrides));
     tokio::join!(call(&plane), call(&plane));
     call(&plane).await;
@@ -124,17 +123,15 @@ async fn it_says_for_how_long_a_call_waited_for_its_turn_and_that_one_got_none()
 
 #[tokio::test(start_paused = true)]
 async fn it_says_how_long_a_call_paused_and_which_breaker_held_one_back() {
-    let overrides = Overrides {
-        retry: Some(RetrySettings {
+    let overrides = Overrides::default()
+        .with(RetrySettings {
             max_attempts: 2,
             ..RetrySettings::default()
-        }),
-        breaker: Some(BreakerSettings {
+        })
+        .with(Breakers::from(BreakerSettings {
             max_failures: 2,
             ..BreakerSettings::default()
-        }),
-        ..Overrides::default()
-    };
+        }));
     let (plane, kept) = plane([down(), down()], with(overrides));
     let start = tokio::time::Instant::now();
     call(&plane).await;
@@ -161,7 +158,10 @@ async fn it_says_that_arguments_were_changed_and_which_limit_refused() {
         "type": "object",
         "properties": {"n": {"type": "integer"}}
     }));
-    tool.descriptor.overrides.arguments = Some(ArgumentHandling::Coerce);
+    tool.descriptor.overrides.set(ArgumentSettings {
+        handling: Some(ArgumentHandling::Coerce),
+        fill_defaults: None,
+    });
     tool.descriptor.metadata.rate_limit = Some(RateLimitSettings {
         requests: 1,
         period: 60 * SECOND,
@@ -207,10 +207,7 @@ async fn it_says_no_secret_of_the_operator_also_where_results_may_hold_them() {
     let redactor = Redactor::default();
     redactor.learn("hunter2-hunter2");
     let error = ToolError::new(ErrorKind::Auth, "the key hunter2-hunter2 is not known");
-    let tool = with(Overrides {
-        redaction: Some(RedactionMode::Off),
-        ..Overrides::default()
-    });
+    let tool = with(Overrides::default().with(RedactionMode::Off));
     let failures = Arc::new(Failures::default());
     let plane = Toolplane::builder()
         .executor(Arc::new(ScriptedExecutor::new([ScriptStep::Fail(error)])))

@@ -9,10 +9,12 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, LAYERS, RawJson, Toolplane,
     core::{
-        BreakerSettings, CacheSettings, Caller, ConcurrencySettings, ErrorKind, Event, Metadata, Observe,
-        Outcome, Pattern, RateLimitSettings, Reply, ToolError,
+        Caller, ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Outcome, Pattern,
+        RateLimitSettings, Reply, ToolError,
     },
     manifest::Configuration,
+    policy::{BreakerSettings, Breakers},
+    runtime::CacheSettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -109,8 +111,10 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
             concurrency: Some(ConcurrencySettings::new(1)),
             ..Metadata::default()
         });
-    tool.descriptor.overrides.breaker = Some(BreakerSettings::default());
-    tool.descriptor.overrides.cache = Some(CacheSettings::default());
+    tool.descriptor
+        .overrides
+        .set(Breakers::from(BreakerSettings::default()));
+    tool.descriptor.overrides.set(CacheSettings::default());
     let plane = plane(&script, tool);
     let explained = plane.call_explained(request("echo", &json!({}))).await;
     let mut spoke: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();

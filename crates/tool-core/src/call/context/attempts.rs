@@ -144,7 +144,7 @@ impl CallContext {
     fn is_keyed(&self) -> bool {
         let settings = self.tool().settings();
         let is_tool = matches!(self.target, Target::Tool(_));
-        settings.idempotency.passes_key && is_tool && self.extras.idempotency_key.is_some()
+        settings.passes_key && is_tool && self.extras.idempotency_key.is_some()
     }
 
     /// Merges the call of a fallback: its decisions and dispatch states. If the fallback must run at most once and

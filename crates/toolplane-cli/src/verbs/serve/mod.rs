@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 use toolplane::{
     Toolplane,
     core::SourceState,
-    manifest::{GatewaySpec, Loaded},
+    manifest::{GatewaySpec, Loaded, may_need_approval},
     observe::Metrics,
 };
 use toolplane_gateway::{
@@ -187,7 +187,7 @@ fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Optio
             Some(socket)
         }
         // Approval by the client works without the socket; all other calls stay unapproved.
-        Err(error) if loaded.configuration.may_need_approval() => {
+        Err(error) if may_need_approval(&loaded.configuration) => {
             console.warn(&format!(
                 "`toolplane approvals` cannot reach this gateway: {error}"
             ));

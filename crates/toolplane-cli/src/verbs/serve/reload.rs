@@ -9,6 +9,7 @@ use tokio::{
 use toolplane::{
     Toolplane,
     manifest::{Configuration, Loaded},
+    runtime::{CacheCapacity, LedgerCapacity},
 };
 use toolplane_gateway::SharedAllowList;
 
@@ -30,7 +31,9 @@ struct StartupSettings(Vec<(&'static str, String)>);
 
 impl StartupSettings {
     fn new(configuration: &Configuration, serve: &Serve) -> Self {
-        let (gateway, defaults) = (&configuration.gateway, &configuration.defaults);
+        let (gateway, defaults) = (&configuration.gateway, &configuration.defaults.overrides);
+        let cache = defaults.get::<CacheCapacity>().copied().unwrap_or_default();
+        let ledger = defaults.get::<LedgerCapacity>().copied().unwrap_or_default();
         let values: [(_, bool, &dyn fmt::Debug); 9] = [
             (
                 "gateway.listen",
@@ -46,9 +49,9 @@ impl StartupSettings {
             ),
             ("gateway.list_wait", true, &gateway.list_wait),
             ("gateway.instructions", true, &gateway.instructions),
-            ("defaults.cache_bytes", true, &defaults.cache_bytes),
-            ("defaults.idempotency.max_entries", true, &defaults.max_keys),
-            ("defaults.idempotency.max_bytes", true, &defaults.max_key_bytes),
+            ("defaults.cache_bytes", true, &cache),
+            ("defaults.idempotency.max_entries", true, &ledger.max_entries),
+            ("defaults.idempotency.max_bytes", true, &ledger.max_bytes),
         ];
         let counting = values.into_iter().filter(|(_, counts, _)| *counts);
         Self(

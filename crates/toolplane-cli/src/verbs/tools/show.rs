@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use toolplane::{
     RawJson,
-    core::{DataClassification, FailureStep, LatencyClass, Metadata, PiiHandling, Tool, Trust},
+    core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool, Trust},
+    runtime::{FailureStep, FallbackLadder},
 };
 
 use super::disabled::DisabledTool;
@@ -68,9 +69,9 @@ pub(super) fn show(
         call_timeout_ms: milliseconds(settings.call_timeout),
         disabled,
         on_failure: settings
-            .on_failure
+            .get::<FallbackLadder>()
             .iter()
-            .flat_map(|ladder| ladder.iter())
+            .flat_map(|ladder| ladder.0.iter())
             .map(step)
             .collect(),
         metadata: metadata(&descriptor.metadata),

@@ -6,6 +6,7 @@ use toolplane::{
     IdleRule, Toolplane,
     core::{PiiHandling, Secrets, Template},
     manifest::{ConfigPart, Diagnostic, Loaded, ServerSpec, ServerTransport},
+    policy::ArgumentSettings,
 };
 
 use crate::output::text;
@@ -149,7 +150,9 @@ pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: 
         let server = tool.descriptor().executor.config.get("server");
         let (Some(server), true) = (
             server.and_then(|name| name.as_str()),
-            tool.settings().fills_defaults(),
+            tool.settings()
+                .get()
+                .is_some_and(ArgumentSettings::fills_defaults),
         ) else {
             continue;
         };

@@ -214,7 +214,10 @@ mod tests {
             "redirects": {"$ref": "#/$defs/Redirects"}},
             "$defs": {"Mapping": {"type": "object", "properties": {"query": {"type": "object", "additionalProperties": {"type": "string"}}}},
                 "Redirects": {"oneOf": [{"const": "none", "description": "None."}, {"const": "same_origin"}]}}}"##;
-        let page = page(&config_schema(&[("http", RawJson::parse(http).unwrap())]));
+        let page = page(&config_schema(
+            &[("http", RawJson::parse(http).unwrap())],
+            toolplane::sections(),
+        ));
         let section = |title: &str| {
             let (_, rest) = page
                 .split_once(&format!("\n## {title}\n"))
@@ -237,7 +240,7 @@ mod tests {
 
     #[test]
     fn other_spellings_are_apart() {
-        let page = page(&config_schema(&[]));
+        let page = page(&config_schema(&[], toolplane::sections()));
         assert!(page.contains("`inputSchema` for `input_schema`"), "{page}");
         assert!(!page.contains("| `inputSchema` |"));
     }

@@ -6,18 +6,6 @@ use serde_json::{Map, Value, json};
 
 use crate::ErrorKind;
 
-/// What is done when a call of a tool fails: one step of its ladder. The first that comes to an answer counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FailureStep {
-    /// Another tool is called with the same arguments, as itself.
-    Fallback(Arc<str>),
-    /// The answer is given that the tool's cache has, if it is no older than this.
-    Stale(Duration),
-    /// This is given.
-    Default(RawJson),
-}
-
 /// That an answer is not what the call would have come to if its tool worked.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

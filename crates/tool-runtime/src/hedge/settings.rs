@@ -2,22 +2,84 @@ use std::{borrow::Cow, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
-use tool_core::{HedgeAfter, HedgePercent, HedgeSettings, Metadata, format_duration};
-
-use crate::{
-    field::{Field, Text},
-    overrides::{count, period},
-    place::Cx,
+use tool_core::{Setting, format_duration};
+use tool_settings::{
+    Field, Period, Section, SectionContext, SectionKeys, Text, ToolSettings, at_least_one, longer_than_zero,
     suggest,
-    units::Period,
 };
+
+use crate::HedgeLayer;
+
+/// Settings of hedges: second attempts at a call whose first attempt is slow. The first answer counts.
+///
+/// Only tools are hedged that may run twice for one call, by their operator's word: see
+/// [`CallContext::may_run_twice`](tool_core::CallContext::may_run_twice).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HedgeSettings {
+    /// Delay before each further attempt.
+    pub after: HedgeAfter,
+    /// Maximum number of attempts besides the first.
+    pub max: u32,
+}
+
+/// Delay before a hedge is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HedgeAfter {
+    /// A fixed time.
+    Time(Duration),
+    /// A percentile of the tool's recent attempts, and a tenth of it more.
+    Percentile {
+        /// The percentile.
+        percent: HedgePercent,
+        /// Delay while too few attempts are known.
+        at_first: Duration,
+    },
+}
+
+/// The percentiles that [`HealthReport`](tool_core::HealthReport) has and that leave few attempts to be hedged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HedgePercent {
+    /// One attempt of twenty takes longer.
+    P95,
+    /// One attempt of a hundred takes longer.
+    P99,
+}
+
+impl HedgeSettings {
+    /// Delay while nothing is known of the tool and nothing is set.
+    pub const AT_FIRST: Duration = Duration::from_secs(1);
+    /// Largest possible [`HedgeSettings::max`]: more hedges are load and no help.
+    pub const MOST: u32 = 3;
+}
+
+impl Setting for HedgeSettings {
+    fn forks_calls(&self) -> bool {
+        true
+    }
+}
+
+impl HedgeLayer {
+    /// The section `hedge` of a tool. It is for a tool alone: a server or the defaults cannot say that a tool may run twice.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new().for_tools(SectionKeys::new(read))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Keys {
+    /// When its slow attempts get company. For a tool that may run twice for one call.
+    hedge: Field<HedgeBody>,
+}
 
 /// When a slow attempt gets company: a second attempt at the same call. The first answer counts, and the other attempt is
 /// cancelled. Only for a tool that is declared `idempotent` or `read_only`; hedges and retries share what an upstream can bear.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Hedge")]
-pub(crate) struct HedgeBody {
+struct HedgeBody {
     /// How long the first attempt is alone: a time, or `p95` or `p99`, as long as that share of the tool's attempts took
     /// lately and a tenth more; `p95` if it is not given.
     after: Field<After>,
@@ -67,16 +129,12 @@ impl JsonSchema for After {
     }
 }
 
-/// Makes settings from what a file says of a tool, and reports those of a tool that may not run twice, and a hedge that no
-/// attempt lives to see.
-pub(crate) fn hedge(
-    cx: Cx<'_>,
-    field: Field<HedgeBody>,
-    metadata: &Metadata,
-    timeout: Option<Duration>,
-) -> Option<HedgeSettings> {
-    let (at, body) = field.located()?;
-    if metadata.idempotent != Some(true) && metadata.read_only != Some(true) {
+/// Reads the settings. Reports those of a tool that may not run twice, and a hedge that comes after the attempt's end.
+fn read(cx: SectionContext<'_>, keys: Keys, tool: &mut ToolSettings) {
+    let Some((at, body)) = keys.hedge.located() else {
+        return;
+    };
+    if tool.metadata.idempotent != Some(true) && tool.metadata.read_only != Some(true) {
         cx.error(
             at,
             "only a tool that may run twice for one call can have a `hedge`",
@@ -84,7 +142,7 @@ pub(crate) fn hedge(
         );
     }
     let settings = settings(cx, body);
-    if let (HedgeAfter::Time(after), Some(timeout)) = (settings.after, timeout)
+    if let (HedgeAfter::Time(after), Some(timeout)) = (settings.after, tool.timeout)
         && after >= timeout
     {
         cx.error(
@@ -96,13 +154,13 @@ pub(crate) fn hedge(
             "let `after` be shorter than `timeout_ms`",
         );
     }
-    Some(settings)
+    tool.overrides.set(settings);
 }
 
-fn settings(cx: Cx<'_>, body: HedgeBody) -> HedgeSettings {
+fn settings(cx: SectionContext<'_>, body: HedgeBody) -> HedgeSettings {
     let mut at_first = HedgeSettings::AT_FIRST;
     let at_first_place = body.at_first.given();
-    period(cx, body.at_first, &mut at_first);
+    longer_than_zero(cx, body.at_first, &mut at_first);
     let after = match body.after.located() {
         Some((at, After::Time(after))) => {
             if after.is_zero() {
@@ -127,7 +185,7 @@ fn settings(cx: Cx<'_>, body: HedgeBody) -> HedgeSettings {
     let mut max = 1;
     let max_place = body.max.given();
     let hint = "remove the whole of `hedge` for calls without hedges";
-    count(cx, body.max, &mut max, hint);
+    at_least_one(cx, body.max, &mut max, hint);
     if let Some(at) = max_place.filter(|_| max > HedgeSettings::MOST) {
         let most = HedgeSettings::MOST;
         cx.error(

@@ -1,5 +1,5 @@
-//! The building blocks of file types: values that know where they stand, and that do not stop a whole file from
-//! being read when one of them is wrong.
+//! Building blocks of file types: values that know where they stand. A wrong one does not stop a whole file from being
+//! read.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -9,18 +9,19 @@ use serde::{
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::node::NodeId;
+use crate::NodeId;
 
-/// The names by which these types tell our deserializer what they are. No other deserializer can read them.
+// Names by which these types tell our deserializer what they are. No other deserializer can read them.
 pub(crate) const FIELD: &str = "$field";
 pub(crate) const NODE: &str = "$node";
 pub(crate) const TEXT: &str = "$text";
+pub(crate) const WORD_OR_MAP: &str = "$word-or-map";
 
 /// A value of a file with its place: absent, given, or given but wrong. `null` counts as absent.
 ///
-/// What is wrong was reported when it was read, so that one run shows the problems of all fields.
+/// A wrong value is reported when it is read, so that one run shows the problems of all fields.
 #[derive(Debug)]
-pub(crate) struct Field<T> {
+pub struct Field<T> {
     at: Option<NodeId>,
     value: Option<T>,
     wrong: bool,
@@ -38,29 +39,33 @@ impl<T> Default for Field<T> {
 
 impl<T> Field<T> {
     /// A field that is not given.
-    pub(crate) const ABSENT: Self = Self {
+    pub const ABSENT: Self = Self {
         at: None,
         value: None,
         wrong: false,
     };
 
-    /// The value, if it is given and right.
-    pub(crate) fn get(self) -> Option<T> {
+    /// Returns the value, if it is given and right.
+    #[must_use]
+    pub fn get(self) -> Option<T> {
         self.value
     }
 
-    /// The value with its place, if it is given and right.
-    pub(crate) fn located(self) -> Option<(NodeId, T)> {
+    /// Returns the value with its place, if it is given and right.
+    #[must_use]
+    pub fn located(self) -> Option<(NodeId, T)> {
         Some((self.at?, self.value?))
     }
 
-    /// Where it is written, if it is given and right.
-    pub(crate) fn given(&self) -> Option<NodeId> {
+    /// Returns its place, if it is given and right.
+    #[must_use]
+    pub fn given(&self) -> Option<NodeId> {
         self.at.filter(|_| self.value.is_some())
     }
 
-    /// The same field with another value.
-    pub(crate) fn map<U>(self, with: impl FnOnce(T) -> U) -> Field<U> {
+    /// Converts the value and keeps the place.
+    #[must_use]
+    pub fn map<U>(self, with: impl FnOnce(T) -> U) -> Field<U> {
         Field {
             at: self.at,
             value: self.value.map(with),
@@ -68,22 +73,31 @@ impl<T> Field<T> {
         }
     }
 
-    /// Where it is written, `null` and wrong values included.
-    pub(crate) fn place(&self) -> Option<NodeId> {
+    /// Returns its place, `null` and wrong values included.
+    #[must_use]
+    pub fn place(&self) -> Option<NodeId> {
         self.at
     }
 
-    pub(crate) fn as_ref(&self) -> Option<&T> {
+    /// Borrows the value, if it is given and right.
+    #[must_use]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "as of `Option`: there may be no value"
+    )]
+    pub fn as_ref(&self) -> Option<&T> {
         self.value.as_ref()
     }
 
-    /// Whether it was given but wrong, which was reported.
-    pub(crate) fn is_wrong(&self) -> bool {
+    /// Returns `true` if it was given but wrong, which was reported.
+    #[must_use]
+    pub fn is_wrong(&self) -> bool {
         self.wrong
     }
 
-    /// Whether it is neither given nor wrong.
-    pub(crate) fn is_absent(&self) -> bool {
+    /// Returns `true` if it is neither given nor wrong.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
         self.value.is_none() && !self.wrong
     }
 }
@@ -105,7 +119,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
 
     /// The place, whether it is null, and the value unless it is wrong.
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let at = seq.next_element::<u32>()?.map(NodeId);
+        let at = seq.next_element::<u32>()?.map(NodeId::new);
         let is_null = seq.next_element::<bool>()?.unwrap_or_default();
         let value = if is_null { None } else { seq.next_element()? };
         let wrong = !is_null && value.is_none();
@@ -133,7 +147,7 @@ impl<T: JsonSchema> JsonSchema for Field<T> {
 
 /// A map from names that the user chooses, in the order of the file.
 #[derive(Debug)]
-pub(crate) struct Entries<T>(Vec<(String, Field<T>)>);
+pub struct Entries<T>(Vec<(String, Field<T>)>);
 
 impl<T> Default for Entries<T> {
     fn default() -> Self {
@@ -142,8 +156,18 @@ impl<T> Default for Entries<T> {
 }
 
 impl<T> Entries<T> {
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, (String, Field<T>)> {
+    /// Iterates over names and values.
+    pub fn iter(&self) -> std::slice::Iter<'_, (String, Field<T>)> {
         self.0.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Entries<T> {
+    type Item = &'a (String, Field<T>);
+    type IntoIter = std::slice::Iter<'a, (String, Field<T>)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
@@ -196,7 +220,7 @@ impl<T: JsonSchema> JsonSchema for Entries<T> {
 
 /// Any value, left as it stands in its document. Here `null` is a value.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Raw(pub(crate) Option<NodeId>);
+pub struct Raw(pub Option<NodeId>);
 
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -214,7 +238,7 @@ impl Visitor<'_> for RawVisitor {
     }
 
     fn visit_u32<E: Error>(self, id: u32) -> Result<Raw, E> {
-        Ok(Raw(Some(NodeId(id))))
+        Ok(Raw(Some(NodeId::new(id))))
     }
 }
 
@@ -234,7 +258,7 @@ impl JsonSchema for Raw {
 
 /// A text that may also be written as a number or truth value, taken as it is written: `PORT: 8080`, `version: 1.10`.
 #[derive(Debug, Clone)]
-pub(crate) struct Text(pub(crate) String);
+pub struct Text(pub String);
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -267,5 +291,56 @@ impl JsonSchema for Text {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": ["string", "number", "boolean"]})
+    }
+}
+
+/// A value that is a map, or a single word for the usual case.
+#[derive(Debug, Clone)]
+pub enum WordOrMap<W, M> {
+    /// A word, or anything else that is no map.
+    Word(W),
+    /// A map.
+    Map(M),
+}
+
+impl<'de, W: Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for WordOrMap<W, M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(WORD_OR_MAP, WordOrMapVisitor(PhantomData))
+    }
+}
+
+struct WordOrMapVisitor<W, M>(PhantomData<(W, M)>);
+
+impl<'de, W: Deserialize<'de>, M: Deserialize<'de>> Visitor<'de> for WordOrMapVisitor<W, M> {
+    type Value = WordOrMap<W, M>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a word or a map")
+    }
+
+    /// Reads `true` for a map, then the value.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let missing = || A::Error::custom("a value is missing");
+        Ok(if seq.next_element::<bool>()?.unwrap_or_default() {
+            WordOrMap::Map(seq.next_element()?.ok_or_else(missing)?)
+        } else {
+            WordOrMap::Word(seq.next_element()?.ok_or_else(missing)?)
+        })
+    }
+}
+
+impl<W: JsonSchema, M: JsonSchema> JsonSchema for WordOrMap<W, M> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}_or_{}", W::schema_name(), M::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let word = generator.subschema_for::<W>();
+        let map = generator.subschema_for::<M>();
+        json_schema!({"anyOf": [word, map]})
     }
 }

@@ -1,29 +1,30 @@
-use std::{borrow::Cow, fmt, net::SocketAddr, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::field::Text;
+use crate::{
+    SectionContext,
+    field::{Field, Text},
+    suggest,
+};
 
 /// A time with its unit, such as `500ms`, `30s`, `1m`, `2h` or `1d`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Period(pub(crate) Duration);
+pub struct Period(pub Duration);
 
 /// A number of bytes: `1048576`, `512KiB`, `16MiB`, `1GiB`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bytes(pub(crate) usize);
+pub struct ByteSize(pub usize);
 
 /// A share in percent: `99.5%` or `99.5`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Percent(pub(crate) f64);
-
-/// An address to listen on: `127.0.0.1:7080`, `[::1]:7080`, `localhost:7080`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Listen(pub(crate) SocketAddr);
+pub struct Percent(pub f64);
 
 impl Period {
     /// The time that a text says.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         period(text).map(Self)
     }
 }
@@ -63,16 +64,11 @@ fn percent(text: &str) -> Option<f64> {
     (0.0..=100.0).contains(&number).then_some(number)
 }
 
-fn listen(text: &str) -> Option<SocketAddr> {
-    let numeric = match text.strip_prefix("localhost:") {
-        Some(port) => Cow::from(format!("127.0.0.1:{port}")),
-        None => Cow::from(text),
-    };
-    numeric.parse().ok()
-}
-
-/// Reads a text by a parser; the failure's second line is the hint.
-fn parsed<'de, D: Deserializer<'de>, T>(
+/// Reads a text by a parser. The second line of its failure is the hint.
+///
+/// # Errors
+/// If there is no text, or the parser returns `None`.
+pub fn parsed<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     parse: impl Fn(&str) -> Option<T>,
     what: impl fmt::Display,
@@ -80,7 +76,7 @@ fn parsed<'de, D: Deserializer<'de>, T>(
 ) -> Result<T, D::Error> {
     let Text(text) = Text::deserialize(deserializer)?;
     parse(&text).ok_or_else(|| {
-        let shown = crate::suggest::shown(&text);
+        let shown = suggest::shown(&text);
         D::Error::custom(format!("`{shown}` is no {what}\nwrite it like {example}"))
     })
 }
@@ -97,7 +93,7 @@ impl<'de> Deserialize<'de> for Period {
     }
 }
 
-impl<'de> Deserialize<'de> for Bytes {
+impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parsed(deserializer, bytes, "number of bytes", "`1048576` or `16MiB`").map(Self)
     }
@@ -106,13 +102,6 @@ impl<'de> Deserialize<'de> for Bytes {
 impl<'de> Deserialize<'de> for Percent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parsed(deserializer, percent, "share of 0 to 100 percent", "`99.5%`").map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Listen {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let example = "`127.0.0.1:7080` or `[::1]:7080`";
-        parsed(deserializer, listen, "address with a port", example).map(Self)
     }
 }
 
@@ -136,7 +125,31 @@ macro_rules! schemas {
 
 schemas! {
     Period: {"type": "string", "pattern": "^[0-9]+ *(ms|s|m|min|h|d)$"};
-    Bytes: {"type": ["integer", "string"], "minimum": 0, "pattern": "^[0-9]+ *(B|[KMG]iB|[kKMG]B)?$"};
+    ByteSize: {"type": ["integer", "string"], "minimum": 0, "pattern": "^[0-9]+ *(B|[KMG]iB|[kKMG]B)?$"};
     Percent: {"type": ["number", "string"], "minimum": 0, "maximum": 100};
-    Listen: {"type": "string"};
+}
+
+/// Writes a number into a slot, if it is given; reports 0.
+pub fn at_least_one(cx: SectionContext<'_>, field: Field<u32>, slot: &mut u32, hint: &str) {
+    if let Some((at, number)) = field.located() {
+        if number == 0 {
+            cx.error(at, "this must be at least 1", hint);
+        }
+        *slot = number;
+    }
+}
+
+/// Writes a time into a slot, if it is given; reports 0.
+pub fn longer_than_zero(cx: SectionContext<'_>, field: Field<Period>, slot: &mut Duration) {
+    *slot = positive(cx, field).unwrap_or(*slot);
+}
+
+/// Returns a time, if it is given; reports 0.
+#[must_use]
+pub fn positive(cx: SectionContext<'_>, field: Field<Period>) -> Option<Duration> {
+    let (at, Period(period)) = field.located()?;
+    if period.is_zero() {
+        cx.error(at, "this must be longer than 0", "leave it out for the usual one");
+    }
+    Some(period)
 }

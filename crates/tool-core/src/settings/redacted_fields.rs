@@ -1,0 +1,11 @@
+use std::sync::Arc;
+
+use crate::Setting;
+
+/// Names of the fields that are hidden in a tool's results, and in its arguments where they are logged.
+///
+/// A fact that several crates share: the redaction layer, observers and the previews of backends hide the same fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RedactedFields(pub Arc<[String]>);
+
+impl Setting for RedactedFields {}

@@ -1,0 +1,77 @@
+use std::time::Duration;
+
+use super::setting::SettingSlots;
+use crate::{Descriptor, Overrides, RedactedFields, Setting, SettingLevel};
+
+/// Settings of a tool after defaults: those that every backend and layer may need, and one slot for each layer's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Time limit of a whole call.
+    pub call_timeout: Duration,
+    /// Time limit of one attempt.
+    pub attempt_timeout: Duration,
+    /// Maximum size of a result, in bytes; bounded by the backend if absent.
+    pub max_result_bytes: Option<usize>,
+    /// `true` if the operator says how the idempotency key of a call is passed on to the backend, which then makes repeating
+    /// safe.
+    pub passes_key: bool,
+    slots: SettingSlots,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            call_timeout: Duration::from_secs(60),
+            attempt_timeout: Duration::from_secs(30),
+            max_result_bytes: None,
+            passes_key: false,
+            slots: SettingSlots::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Returns the setting of this type; `None` if the layer has nothing to do, or only the usual.
+    #[must_use]
+    pub fn get<T: Setting>(&self) -> Option<&T> {
+        self.slots.get()
+    }
+
+    /// Puts a setting instead of that of the same type.
+    pub fn set<T: Setting>(&mut self, setting: T) {
+        self.slots.set(setting);
+    }
+
+    /// Removes the setting of this type.
+    pub fn remove<T: Setting>(&mut self) {
+        self.slots.remove::<T>();
+    }
+
+    /// The same settings with what is given at a nearer level.
+    #[must_use]
+    pub fn overridden(mut self, overrides: &Overrides, level: SettingLevel) -> Self {
+        self.call_timeout = overrides.call_timeout.unwrap_or(self.call_timeout);
+        self.slots.override_with(overrides.slots(), level);
+        self
+    }
+
+    /// The same settings, each fitted to a tool or dropped: see [`Setting::settled`].
+    #[must_use]
+    pub fn settled(mut self, tool: &Descriptor) -> Self {
+        self.slots.settle(tool);
+        self
+    }
+
+    /// Returns `true` if attempts may run under contexts of their own: see [`Setting::forks_calls`].
+    #[must_use]
+    pub fn fork_calls(&self) -> bool {
+        self.slots.fork_calls()
+    }
+
+    /// Names of the fields that are hidden in the tool's results, and in its arguments where they are logged.
+    #[must_use]
+    pub fn redacted_fields(&self) -> &[String] {
+        self.get::<RedactedFields>().map_or(&[], |fields| &fields.0)
+    }
+}

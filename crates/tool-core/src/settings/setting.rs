@@ -1,0 +1,211 @@
+use std::{
+    any::{Any, TypeId},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::Descriptor;
+
+/// A setting of one layer: a value of a type of the layer's own, so that layers need not know of each other.
+///
+/// # Levels
+/// A setting may stand in the defaults, for all tools of an upstream and for one tool. [`Setting::merged`] puts two levels
+/// together; by default the nearer one counts as a whole. [`Setting::settled`] then fits the result to the tool, or drops it.
+///
+/// # Examples
+/// ```
+/// use tool_core::{Overrides, Setting, Settings, SettingLevel};
+///
+/// #[derive(Debug, Clone, PartialEq, Eq)]
+/// struct MaxArguments(usize);
+///
+/// impl Setting for MaxArguments {}
+///
+/// let overrides = Overrides::default().with(MaxArguments(4096));
+/// let settings = Settings::default().overridden(&overrides, SettingLevel::Tool);
+/// assert_eq!(settings.get::<MaxArguments>(), Some(&MaxArguments(4096)));
+/// ```
+pub trait Setting: fmt::Debug + Clone + Eq + Send + Sync + 'static {
+    /// Merges this setting, given at `level`, with that of the levels around it.
+    #[must_use]
+    fn merged(&self, wider: Option<&Self>, level: SettingLevel) -> Self {
+        let _ = (wider, level);
+        self.clone()
+    }
+
+    /// Fits the setting to a tool once all levels are merged. Returns `None` if the layer has nothing to do for the tool.
+    #[must_use]
+    fn settled(&self, tool: &Descriptor) -> Option<Self> {
+        let _ = tool;
+        Some(self.clone())
+    }
+
+    /// Returns `true` if attempts may run under contexts of their own, which the context of the call learns of only when they
+    /// end: for shared and for hedged attempts.
+    #[must_use]
+    fn forks_calls(&self) -> bool {
+        false
+    }
+}
+
+/// Level at which a setting is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SettingLevel {
+    /// For all tools.
+    Defaults,
+    /// For all tools of an upstream.
+    Upstream,
+    /// For one tool.
+    Tool,
+}
+
+/// Settings that the operator gives at one level: for one tool, for all tools of one server, or by default. Those of a tool
+/// that a server describes are not looked at: a server cannot set anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Overrides {
+    /// Time limit of a whole call.
+    pub call_timeout: Option<Duration>,
+    slots: SettingSlots,
+}
+
+/// One setting of each type. There are few, so they are looked through in order.
+#[derive(Clone, Default)]
+pub(crate) struct SettingSlots(Vec<(TypeId, Arc<dyn DynSetting>)>);
+
+/// A [`Setting`] of any type.
+pub(crate) trait DynSetting: fmt::Debug + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    fn equals(&self, other: &dyn DynSetting) -> bool;
+    fn dyn_merged(&self, wider: Option<&dyn DynSetting>, level: SettingLevel) -> Arc<dyn DynSetting>;
+    fn dyn_settled(&self, tool: &Descriptor) -> Option<Arc<dyn DynSetting>>;
+    fn dyn_forks_calls(&self) -> bool;
+}
+
+impl<T: Setting> DynSetting for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn equals(&self, other: &dyn DynSetting) -> bool {
+        other.as_any().downcast_ref::<T>() == Some(self)
+    }
+
+    fn dyn_merged(&self, wider: Option<&dyn DynSetting>, level: SettingLevel) -> Arc<dyn DynSetting> {
+        Arc::new(self.merged(wider.and_then(|wider| wider.as_any().downcast_ref()), level))
+    }
+
+    fn dyn_settled(&self, tool: &Descriptor) -> Option<Arc<dyn DynSetting>> {
+        self.settled(tool).map(|settled| Arc::new(settled) as _)
+    }
+
+    fn dyn_forks_calls(&self) -> bool {
+        self.forks_calls()
+    }
+}
+
+impl Overrides {
+    /// Returns the setting of this type, if it is given.
+    #[must_use]
+    pub fn get<T: Setting>(&self) -> Option<&T> {
+        self.slots.get()
+    }
+
+    /// Puts a setting instead of that of the same type.
+    pub fn set<T: Setting>(&mut self, setting: T) {
+        self.slots.set(setting);
+    }
+
+    /// Removes the setting of this type.
+    pub fn remove<T: Setting>(&mut self) {
+        self.slots.remove::<T>();
+    }
+
+    /// The same settings with one more, or another of the same type.
+    #[must_use]
+    pub fn with<T: Setting>(mut self, setting: T) -> Self {
+        self.set(setting);
+        self
+    }
+
+    /// Merges in settings of wider levels, such as those of another file of the same level.
+    pub fn merge(&mut self, wider: &Self) {
+        self.call_timeout = self.call_timeout.or(wider.call_timeout);
+        let mut merged = wider.slots.clone();
+        merged.override_with(&self.slots, SettingLevel::Defaults);
+        self.slots = merged;
+    }
+
+    pub(crate) fn slots(&self) -> &SettingSlots {
+        &self.slots
+    }
+}
+
+impl SettingSlots {
+    pub(crate) fn get<T: Setting>(&self) -> Option<&T> {
+        let slot = self.find(TypeId::of::<T>())?;
+        slot.as_any().downcast_ref()
+    }
+
+    fn find(&self, id: TypeId) -> Option<&dyn DynSetting> {
+        let (_, slot) = self.0.iter().find(|(of, _)| *of == id)?;
+        Some(&**slot)
+    }
+
+    pub(crate) fn set<T: Setting>(&mut self, setting: T) {
+        self.put(TypeId::of::<T>(), Arc::new(setting));
+    }
+
+    fn put(&mut self, id: TypeId, setting: Arc<dyn DynSetting>) {
+        match self.0.iter_mut().find(|(of, _)| *of == id) {
+            Some((_, slot)) => *slot = setting,
+            None => self.0.push((id, setting)),
+        }
+    }
+
+    pub(crate) fn remove<T: Setting>(&mut self) {
+        self.0.retain(|(of, _)| *of != TypeId::of::<T>());
+    }
+
+    /// Merges each of the nearer settings with the one of the same type that is here.
+    pub(crate) fn override_with(&mut self, nearer: &Self, level: SettingLevel) {
+        for (id, setting) in &nearer.0 {
+            let merged = setting.dyn_merged(self.find(*id), level);
+            self.put(*id, merged);
+        }
+    }
+
+    pub(crate) fn settle(&mut self, tool: &Descriptor) {
+        self.0.retain_mut(|(_, slot)| match slot.dyn_settled(tool) {
+            Some(settled) => {
+                *slot = settled;
+                true
+            }
+            None => false,
+        });
+    }
+
+    pub(crate) fn fork_calls(&self) -> bool {
+        self.0.iter().any(|(_, slot)| slot.dyn_forks_calls())
+    }
+}
+
+impl PartialEq for SettingSlots {
+    /// Compares the settings of each type, in whatever order they were set.
+    fn eq(&self, other: &Self) -> bool {
+        let is_there = |(id, slot): &(TypeId, Arc<dyn DynSetting>)| {
+            other.find(*id).is_some_and(|other| slot.equals(other))
+        };
+        self.0.len() == other.0.len() && self.0.iter().all(is_there)
+    }
+}
+
+impl Eq for SettingSlots {}
+
+impl fmt::Debug for SettingSlots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.0.iter().map(|(_, slot)| slot))
+            .finish()
+    }
+}

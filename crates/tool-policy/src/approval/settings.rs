@@ -1,0 +1,80 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{Descriptor, Overrides, Setting};
+use tool_settings::{Field, Section, SectionKeys, ToolSettings};
+
+use crate::ApprovalLayer;
+
+/// Rule on approvals of a tool's calls, as its operator sets it for the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ApprovalRule {
+    /// Somebody must approve each call.
+    Required,
+    /// Nobody need approve: a rule of the server or by default does not hold for the tool.
+    Never,
+}
+
+impl Setting for ApprovalRule {
+    fn settled(&self, _: &Descriptor) -> Option<Self> {
+        Some(*self).filter(|rule| *rule == Self::Required)
+    }
+}
+
+impl ApprovalLayer {
+    /// The section `approval` of tools, servers and the defaults.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(SectionKeys::new(|_, keys: ToolKeys, tool: &mut ToolSettings| {
+                read(keys.approval, &mut tool.overrides);
+            }))
+            .for_servers(SectionKeys::new(|_, keys: ServerKeys, overrides| {
+                read(keys.approval, overrides);
+            }))
+            .for_defaults(SectionKeys::new(|_, keys: DefaultKeys, overrides| {
+                read(keys.approval, overrides);
+            }))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// Whether somebody must approve each call, in the place of what `defaults` say.
+    approval: Field<ApprovalWord>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
+    approval: Field<ApprovalWord>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// Whether somebody must approve each call; nobody need if it is not given. That of a server or tool is in its
+    /// place.
+    approval: Field<ApprovalWord>,
+}
+
+/// Whether somebody must approve each call.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ApprovalRule")]
+enum ApprovalWord {
+    /// Somebody must approve each call.
+    Required,
+    /// Nobody need approve, unless the policy's `approval` says so.
+    Never,
+}
+
+fn read(field: Field<ApprovalWord>, overrides: &mut Overrides) {
+    if let Some(word) = field.get() {
+        overrides.set(match word {
+            ApprovalWord::Required => ApprovalRule::Required,
+            ApprovalWord::Never => ApprovalRule::Never,
+        });
+    }
+}

@@ -1,0 +1,139 @@
+use std::{borrow::Cow, sync::Arc};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use tool_core::{Overrides, Setting};
+use tool_settings::{Field, Section, SectionContext, SectionKeys, ToolSettings, WordOrMap};
+
+use crate::PartialResultsLayer;
+
+/// Settings of results that are incomplete by the tool's own word.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartialSettings {
+    /// Rule on such results.
+    pub rule: PartialRule,
+    /// Where in the result the tool says so, as a JSON Pointer (RFC 6901) into the plain value, the structured part, or
+    /// without one the object that is a result's only text: whatever stands there and is not `null`, `false`, 0 or empty.
+    pub field: Option<Arc<str>>,
+}
+
+/// Rule on results that are incomplete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PartialRule {
+    /// They are taken, and marked.
+    #[default]
+    Accept,
+    /// The call fails.
+    Fail,
+}
+
+impl PartialSettings {
+    /// Key of `_meta` under which a server marks a result as incomplete, and under which a reply does.
+    pub const META_KEY: &'static str = "dev.toolplane/partial";
+}
+
+impl Setting for PartialSettings {}
+
+impl PartialResultsLayer {
+    /// The section `partial`: a word, or a map.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(SectionKeys::new(|cx, keys: ToolKeys, tool: &mut ToolSettings| {
+                read(cx, keys.partial, &mut tool.overrides);
+            }))
+            .for_servers(SectionKeys::new(|cx, keys: ServerKeys, overrides| {
+                read(cx, keys.partial, overrides);
+            }))
+            .for_defaults(
+                SectionKeys::new(|cx, keys: DefaultKeys, overrides| {
+                    read(cx, keys.partial, overrides);
+                })
+                .in_group(3),
+            )
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// What is done with an answer of which the tool says that it is not all of it, in the place of what `defaults` say.
+    partial: Field<Partial>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// What is done with an answer of which one of its tools says that it is not all of it, in the place of what `defaults`
+    /// say.
+    partial: Field<Partial>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// What is done with an answer of which the tool says that it is not all of it; it is taken if it is not given. That of
+    /// a server or tool is in its place.
+    partial: Field<Partial>,
+}
+
+// `accept`, `fail`, or `{rule, field}`. A type of its own, for its name in the JSON Schema.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Partial(WordOrMap<PartialWord, PartialBody>);
+
+impl JsonSchema for Partial {
+    fn schema_name() -> Cow<'static, str> {
+        "Partial".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        WordOrMap::<PartialWord, PartialBody>::json_schema(generator)
+    }
+}
+
+/// Whether an answer in part is taken: `accept` takes and marks it, `fail` has the call fail.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "PartialRule")]
+enum PartialWord {
+    Accept,
+    Fail,
+}
+
+/// What is done with answers in part, and where the tool says that an answer is one.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "PartialAnswers")]
+struct PartialBody {
+    /// Whether an answer in part is taken; `accept` if it is not given.
+    rule: Field<PartialWord>,
+    /// Where in its answer the tool says so, as a JSON Pointer such as `/errors`: whatever stands there and is not `null`,
+    /// `false`, 0 or empty. Without it, what runs the tool must know, or a server say so in its result's `_meta`.
+    field: Field<String>,
+}
+
+fn read(cx: SectionContext<'_>, field: Field<Partial>, overrides: &mut Overrides) {
+    let Some(Partial(written)) = field.get() else {
+        return;
+    };
+    let rule = |word| match word {
+        PartialWord::Accept => PartialRule::Accept,
+        PartialWord::Fail => PartialRule::Fail,
+    };
+    overrides.set(match written {
+        WordOrMap::Word(word) => PartialSettings {
+            rule: rule(word),
+            field: None,
+        },
+        WordOrMap::Map(body) => PartialSettings {
+            rule: body.rule.get().map(rule).unwrap_or_default(),
+            field: body.field.located().map(|(at, field)| {
+                if !field.starts_with('/') {
+                    cx.error(at, "this is no JSON Pointer", format!("write `/{field}`"));
+                }
+                field.into()
+            }),
+        },
+    });
+}

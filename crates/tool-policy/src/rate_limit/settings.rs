@@ -1,0 +1,171 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{Descriptor, Overrides, RateLimitSettings, Scopes, Setting, SettingLevel, Trust};
+use tool_settings::{Field, NodeId, Period, Section, SectionContext, SectionKeys, ToolSettings};
+
+use crate::RateLimitLayer;
+
+/// Limits of how often tools are called, for each scope.
+///
+/// That of one tool is declared in its [metadata](tool_core::Metadata::rate_limit), which operators are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateLimits(pub Scopes<RateLimitSettings>);
+
+impl Setting for RateLimits {
+    fn merged(&self, wider: Option<&Self>, _: SettingLevel) -> Self {
+        Self(self.0.or(wider.map(|wider| wider.0).unwrap_or_default()))
+    }
+
+    fn settled(&self, tool: &Descriptor) -> Option<Self> {
+        let declared = tool.metadata.rate_limit;
+        let declared = declared.filter(|_| tool.origin.trust == Trust::Operator);
+        let limits = Scopes {
+            tool: declared.or(self.0.tool),
+            ..self.0
+        };
+        (!limits.is_empty()).then_some(Self(limits))
+    }
+}
+
+impl RateLimitLayer {
+    /// The section `rate_limit`.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(
+                SectionKeys::new(|cx, keys: ToolKeys, tool: &mut ToolSettings| {
+                    tool.metadata.rate_limit = limit(cx, keys.rate_limit);
+                })
+                .spelling("rateLimit", "rate_limit")
+                .in_group(1),
+            )
+            .for_servers(
+                SectionKeys::new(|cx, keys: ServerKeys, overrides: &mut Overrides| {
+                    let upstream = limit(cx, keys.rate_limit);
+                    if upstream.is_some() {
+                        overrides.set(RateLimits(Scopes {
+                            upstream,
+                            ..Scopes::default()
+                        }));
+                    }
+                })
+                .spelling("rateLimit", "rate_limit"),
+            )
+            .for_defaults(SectionKeys::new(read_defaults).in_group(1))
+            .always(RateLimits::default())
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// How often it may be called.
+    rate_limit: Field<RateLimitBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// How often its tools may be called in all.
+    rate_limit: Field<RateLimitBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// How often tools may be called; as often as one likes if it is not given.
+    rate_limit: Field<RateLimitsBody>,
+}
+
+/// How often tools may be called.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "RateLimit", extend("required" = ["requests", "period"]))]
+struct RateLimitBody {
+    /// How many calls.
+    requests: Field<u32>,
+    /// In what time, such as `1m`.
+    period: Field<Period>,
+    /// How many at once; as many as `requests` if it is not given.
+    burst: Field<u32>,
+    /// How many of `requests` may be of one principal; all of them if it is not given.
+    per_principal: Field<u32>,
+}
+
+/// How often tools may be called where nothing else is said. A call must fit into all of these.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "RateLimits")]
+struct RateLimitsBody {
+    /// How often each principal may call, whatever it calls.
+    per_principal: Field<RateLimitBody>,
+    /// How often each tool may be called that has no `rate_limit` of its own.
+    per_tool: Field<RateLimitBody>,
+    /// How often the tools of each server, or of each host of HTTP tools, may be called in all; a server's own
+    /// `rate_limit` is in its place.
+    per_upstream: Field<RateLimitBody>,
+    /// How often all tools may be called.
+    total: Field<RateLimitBody>,
+}
+
+fn read_defaults(cx: SectionContext<'_>, keys: DefaultKeys, overrides: &mut Overrides) {
+    let Some(body) = keys.rate_limit.get() else {
+        return;
+    };
+    overrides.set(RateLimits(Scopes {
+        principal: limit(cx, body.per_principal),
+        tool: limit(cx, body.per_tool),
+        upstream: limit(cx, body.per_upstream),
+        total: limit(cx, body.total),
+    }));
+}
+
+/// Reads one limit. `None` if it is not usable, which is then reported.
+fn limit(cx: SectionContext<'_>, field: Field<RateLimitBody>) -> Option<RateLimitSettings> {
+    let (at, body) = field.located()?;
+    for (name, missing) in [
+        ("requests", body.requests.is_absent()),
+        ("period", body.period.is_absent()),
+    ] {
+        if missing {
+            cx.key_error(
+                at,
+                format!("`{name}` is missing"),
+                "write `{requests: 100, period: 1m}`",
+            );
+        }
+    }
+    let (requests_at, requests) = body.requests.located()?;
+    let Period(period) = body.period.get()?;
+    if requests == 0 || period.is_zero() {
+        nothing_left(cx, requests_at);
+        return None;
+    }
+    let part = |field: Field<u32>| {
+        let (at, part) = field.located()?;
+        if part == 0 {
+            nothing_left(cx, at);
+        } else if part > requests {
+            cx.error(
+                at,
+                format!("{part} is more than the {requests} of `requests`"),
+                "leave it out if it limits nothing",
+            );
+        }
+        Some(part)
+    };
+    Some(RateLimitSettings {
+        requests,
+        period,
+        burst: part(body.burst),
+        per_principal: part(body.per_principal),
+    })
+}
+
+fn nothing_left(cx: SectionContext<'_>, at: NodeId) {
+    cx.error(
+        at,
+        "a rate limit of nothing would refuse every call",
+        "use the policy's `blocklist` to refuse calls",
+    );
+}

@@ -1,0 +1,122 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{ArgumentHandling, Descriptor, Overrides, Setting, SettingLevel};
+use tool_settings::{Field, Section, SectionKeys, ToolSettings};
+
+use crate::ValidationLayer;
+
+/// Settings of arguments that do not quite fit a tool's schema.
+///
+/// [`ArgumentHandling`] is a word that the compiled schemas share: see
+/// [`CheckJson::adapt`](tool_core::CheckJson::adapt).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ArgumentSettings {
+    /// Handling of arguments that do not fit; [`ArgumentHandling::Strict`] if absent.
+    pub handling: Option<ArgumentHandling>,
+    /// Setting of its own for defaults: see [`ArgumentSettings::fills_defaults`].
+    pub fill_defaults: Option<bool>,
+}
+
+impl ArgumentSettings {
+    /// Handling of arguments that do not fit.
+    #[must_use]
+    pub fn handling(&self) -> ArgumentHandling {
+        self.handling.unwrap_or_default()
+    }
+
+    /// Returns `true` if absent arguments get the default of the tool's schema: when that is switched on, or, where nothing
+    /// is said about it, when arguments are made to fit at all.
+    #[must_use]
+    pub fn fills_defaults(&self) -> bool {
+        self.fill_defaults
+            .unwrap_or(self.handling() != ArgumentHandling::Strict)
+    }
+}
+
+impl Setting for ArgumentSettings {
+    fn merged(&self, wider: Option<&Self>, _: SettingLevel) -> Self {
+        let wider = wider.copied().unwrap_or_default();
+        Self {
+            handling: self.handling.or(wider.handling),
+            fill_defaults: self.fill_defaults.or(wider.fill_defaults),
+        }
+    }
+
+    fn settled(&self, _: &Descriptor) -> Option<Self> {
+        let is_usual = self.handling() == ArgumentHandling::Strict && !self.fills_defaults();
+        (!is_usual).then_some(*self)
+    }
+}
+
+impl ValidationLayer {
+    /// The sections `arguments` and `fill_defaults`.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(SectionKeys::new(|_, keys: ToolKeys, tool: &mut ToolSettings| {
+                read(keys.arguments, keys.fill_defaults, &mut tool.overrides);
+            }))
+            .for_servers(SectionKeys::new(|_, keys: ServerKeys, overrides| {
+                read(keys.arguments, keys.fill_defaults, overrides);
+            }))
+            .for_defaults(SectionKeys::new(|_, keys: DefaultKeys, overrides| {
+                read(keys.arguments, keys.fill_defaults, overrides);
+            }))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    arguments: Field<ArgumentsWord>,
+    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    fill_defaults: Field<bool>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    arguments: Field<ArgumentsWord>,
+    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    fill_defaults: Field<bool>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
+    /// its place.
+    arguments: Field<ArgumentsWord>,
+    /// Fills in the `default` of the input schema for arguments that are absent; on with `arguments: coerce` and `sanitize`
+    /// if it is not given, else off. That of a server or tool is in its place.
+    fill_defaults: Field<bool>,
+}
+
+/// What is done with arguments that are not quite what a tool's schema asks for: `strict` refuses them; `coerce` converts
+/// them where nothing is lost, such as `"5"` to 5; `sanitize` does so, drops unknown members, cuts texts and moves numbers
+/// to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` says otherwise. The caller is
+/// told of every change.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ArgumentHandling")]
+enum ArgumentsWord {
+    Strict,
+    Coerce,
+    Sanitize,
+}
+
+fn read(arguments: Field<ArgumentsWord>, fill_defaults: Field<bool>, overrides: &mut Overrides) {
+    let settings = ArgumentSettings {
+        handling: arguments.get().map(|word| match word {
+            ArgumentsWord::Strict => ArgumentHandling::Strict,
+            ArgumentsWord::Coerce => ArgumentHandling::Coerce,
+            ArgumentsWord::Sanitize => ArgumentHandling::Sanitize,
+        }),
+        fill_defaults: fill_defaults.get(),
+    };
+    if settings != ArgumentSettings::default() {
+        overrides.set(settings);
+    }
+}

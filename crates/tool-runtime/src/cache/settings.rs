@@ -1,0 +1,254 @@
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{Descriptor, Feature, LatencyClass, Metadata, Overrides, Setting, Trust};
+use tool_settings::{ByteSize, Field, NodeId, Period, Section, SectionContext, SectionKeys, ToolSettings};
+
+use crate::CacheLayer;
+
+/// Settings of the cache: how long results of a tool are kept for later calls. Identical calls at the same time share one
+/// execution.
+///
+/// Only a tool whose answer depends on nothing but its arguments and its caller, and which changes nothing, may have a
+/// cache. Settings of a server or by default hold for those tools only that their operator declares `read_only` and
+/// `idempotent`; what a server says of its own tools does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// `true` if there is no cache after all.
+    pub disabled: bool,
+    /// Time for which a result is fresh; see [`CacheSettings::ttl_of`] if absent. With zero, only calls at the same time
+    /// share one.
+    pub ttl: Option<Duration>,
+    /// Time after that for which it is still given, while a new one is fetched in the background.
+    pub stale_while_revalidate: Duration,
+    /// Time after that for which it is given if no new one can be had.
+    pub stale_if_error: Duration,
+    /// Maximum size of a kept result, in bytes.
+    pub max_bytes: usize,
+    /// Callers that share results.
+    pub scope: CacheScope,
+}
+
+/// Callers that share results of a tool. Tenants never do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum CacheScope {
+    /// Calls of one principal.
+    #[default]
+    Principal,
+    /// Calls of all principals of a tenant: only for tools whose answer does not depend on who asks.
+    Shared,
+}
+
+/// Memory that the results of all tools may take, in bytes: 64 MiB. Of the defaults alone, and read when the program starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheCapacity(pub usize);
+
+/// Capability of tools that report the present moment.
+const REALTIME: &str = "realtime-data";
+
+impl CacheSettings {
+    /// Time for which a result is fresh: as set, or 5 minutes if the tool is slow, 30 seconds if `realtime-data` is among its
+    /// capabilities, and a minute otherwise.
+    #[must_use]
+    pub fn ttl_of(&self, metadata: &Metadata) -> Duration {
+        let by_metadata = || {
+            let seconds = if metadata.latency == Some(LatencyClass::Slow) {
+                300
+            } else if metadata
+                .capabilities
+                .iter()
+                .any(|capability| capability == REALTIME)
+            {
+                30
+            } else {
+                60
+            };
+            Duration::from_secs(seconds)
+        };
+        self.ttl.unwrap_or_else(by_metadata)
+    }
+}
+
+impl Default for CacheSettings {
+    fn default() -> Self {
+        Self {
+            disabled: false,
+            ttl: None,
+            stale_while_revalidate: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            max_bytes: 1 << 20,
+            scope: CacheScope::Principal,
+        }
+    }
+}
+
+impl Setting for CacheSettings {
+    fn settled(&self, tool: &Descriptor) -> Option<Self> {
+        (!self.disabled && may_be_shared(tool)).then_some(*self)
+    }
+
+    fn forks_calls(&self) -> bool {
+        true
+    }
+}
+
+/// Returns `true` if results of the tool may be kept where that is set up: the operator declared the tool read-only and
+/// idempotent, or set up a cache for this very tool.
+pub(crate) fn may_be_shared(tool: &Descriptor) -> bool {
+    let metadata = &tool.metadata;
+    let is_declared = metadata.read_only == Some(true) && metadata.idempotent == Some(true);
+    tool.feature == Feature::Tool
+        && tool.origin.trust == Trust::Operator
+        && (is_declared || tool.overrides.get::<CacheSettings>().is_some())
+}
+
+impl Default for CacheCapacity {
+    fn default() -> Self {
+        Self(64 << 20)
+    }
+}
+
+impl Setting for CacheCapacity {
+    fn settled(&self, _: &Descriptor) -> Option<Self> {
+        None
+    }
+}
+
+impl CacheLayer {
+    /// The section `cache`, and `cache_bytes` of the defaults.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(SectionKeys::new(read_tool))
+            .for_servers(SectionKeys::new(|cx, keys: ServerKeys, overrides| {
+                read(cx, keys.cache, overrides);
+            }))
+            .for_defaults(SectionKeys::new(
+                |cx, keys: DefaultKeys, overrides: &mut Overrides| {
+                    read(cx, keys.cache, overrides);
+                    read_capacity(cx, keys.cache_bytes, overrides);
+                },
+            ))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
+    /// depends on nothing but its arguments and who asks.
+    cache: Field<CacheBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// When answers are kept of those of its tools that are declared `read_only` and `idempotent` here, in the place of
+    /// what `defaults` say. What the server says of its tools does not count.
+    cache: Field<CacheBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// When answers are kept of tools that are declared `read_only` and `idempotent`; never if it is not given. That of a
+    /// server or tool is in its place.
+    cache: Field<CacheBody>,
+    /// How much memory the answers of all tools may take that are kept; 64MiB if it is not given. It counts from the start:
+    /// a reload does not change it.
+    cache_bytes: Field<ByteSize>,
+}
+
+/// When answers are kept for later calls with the same arguments, and identical calls at the same time are made once.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Cache")]
+struct CacheBody {
+    /// Whether there is no cache after all.
+    disabled: Field<bool>,
+    /// How long an answer is fresh. If it is not given, 5m for a tool with `latency: slow`, 30s for one with
+    /// `realtime-data` among its capabilities, and 1m for others. With 0s only calls at the same time share one.
+    ttl: Field<Period>,
+    /// For how long after that it is still given, while a new one is fetched in the background; 0s if it is not given.
+    stale_while_revalidate: Field<Period>,
+    /// For how long after that it is given if no new one can be had; 0s if it is not given.
+    stale_if_error: Field<Period>,
+    /// How large an answer may be to be kept; 1MiB if it is not given.
+    max_bytes: Field<ByteSize>,
+    /// Who shares answers; `principal` if it is not given.
+    scope: Field<Scope>,
+}
+
+/// Who shares answers: `principal` is each principal with itself, `shared` all principals of a tenant. The latter is for
+/// tools whose answer does not depend on who asks.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "CacheScope")]
+enum Scope {
+    Principal,
+    Shared,
+}
+
+fn read_tool(cx: SectionContext<'_>, keys: ToolKeys, tool: &mut ToolSettings) {
+    let at = keys.cache.given();
+    read(cx, keys.cache, &mut tool.overrides);
+    let settings = tool.overrides.get::<CacheSettings>();
+    if let (Some(at), Some(_)) = (at, settings.filter(|cache| !cache.disabled)) {
+        check(cx, at, &tool.metadata);
+    }
+}
+
+fn read(cx: SectionContext<'_>, field: Field<CacheBody>, overrides: &mut Overrides) {
+    let Some(body) = field.get() else { return };
+    let usual = CacheSettings::default();
+    let max_bytes = body.max_bytes.located().map(|(at, ByteSize(bytes))| {
+        if bytes == 0 {
+            cx.error(at, "no answer fits into 0 bytes", "write `ttl: 0s` to keep none");
+        }
+        bytes
+    });
+    let period = |field: Field<Period>| field.get().map(|Period(period)| period);
+    overrides.set(CacheSettings {
+        disabled: body.disabled.get().unwrap_or_default(),
+        ttl: period(body.ttl),
+        stale_while_revalidate: period(body.stale_while_revalidate).unwrap_or_default(),
+        stale_if_error: period(body.stale_if_error).unwrap_or_default(),
+        max_bytes: max_bytes.unwrap_or(usual.max_bytes),
+        scope: match body.scope.get() {
+            Some(Scope::Shared) => CacheScope::Shared,
+            Some(Scope::Principal) | None => CacheScope::Principal,
+        },
+    });
+}
+
+fn read_capacity(cx: SectionContext<'_>, field: Field<ByteSize>, overrides: &mut Overrides) {
+    if let Some((at, ByteSize(bytes))) = field.located() {
+        if bytes == 0 {
+            cx.error(
+                at,
+                "no answer fits into 0 bytes",
+                "leave `cache` out to keep none",
+            );
+        }
+        overrides.set(CacheCapacity(bytes));
+    }
+}
+
+/// Reports the cache of a tool that is said to change something.
+fn check(cx: SectionContext<'_>, at: NodeId, metadata: &Metadata) {
+    for (said, key) in [
+        (metadata.read_only, "read_only"),
+        (metadata.idempotent, "idempotent"),
+    ] {
+        if said == Some(false) {
+            cx.error(
+                at,
+                format!(
+                    "a tool with `{key}: false` cannot have a cache: calls answered from it have no effect"
+                ),
+                "remove one of the two lines",
+            );
+        }
+    }
+}

@@ -1,0 +1,139 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{ConcurrencySettings, Descriptor, Overrides, Scopes, Setting, Trust};
+use tool_settings::{Field, Period, Section, SectionContext, SectionKeys, ToolSettings};
+
+use crate::ConcurrencyLimitLayer;
+
+/// Limits of attempts that run at once, for each scope.
+///
+/// That of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConcurrencyLimits(pub Scopes<ConcurrencySettings>);
+
+impl Setting for ConcurrencyLimits {
+    fn merged(&self, wider: Option<&Self>, _: tool_core::SettingLevel) -> Self {
+        Self(self.0.or(wider.map(|wider| wider.0).unwrap_or_default()))
+    }
+
+    fn settled(&self, tool: &Descriptor) -> Option<Self> {
+        let declared = tool.metadata.concurrency;
+        let declared = declared.filter(|_| tool.origin.trust == Trust::Operator);
+        let limits = Scopes {
+            tool: declared.or(self.0.tool),
+            ..self.0
+        };
+        (!limits.is_empty()).then_some(Self(limits))
+    }
+}
+
+impl ConcurrencyLimitLayer {
+    /// The section `concurrency`.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(
+                SectionKeys::new(|cx, keys: ToolKeys, tool: &mut ToolSettings| {
+                    tool.metadata.concurrency = limit(cx, keys.concurrency);
+                })
+                .in_group(1),
+            )
+            .for_servers(SectionKeys::new(
+                |cx, keys: ServerKeys, overrides: &mut Overrides| {
+                    let upstream = limit(cx, keys.concurrency);
+                    if upstream.is_some() {
+                        overrides.set(ConcurrencyLimits(Scopes {
+                            upstream,
+                            ..Scopes::default()
+                        }));
+                    }
+                },
+            ))
+            .for_defaults(SectionKeys::new(read_defaults).in_group(1))
+            .always(ConcurrencyLimits::default())
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// How many calls of it may run at once.
+    concurrency: Field<ConcurrencyBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// How many calls of its tools may run at once.
+    concurrency: Field<ConcurrencyBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// How many calls may run at once; any number if it is not given.
+    concurrency: Field<ConcurrenciesBody>,
+}
+
+/// How many calls may run at once, and how many more may wait.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Concurrency", extend("required" = ["max"]))]
+struct ConcurrencyBody {
+    /// How many may run.
+    max: Field<u32>,
+    /// How many may wait, first come first served; 100 if it is not given. One more is refused at once.
+    queue: Field<u32>,
+    /// How long one may wait, such as `10s`; a quarter of the time that the call has left if it is not given.
+    wait: Field<Period>,
+}
+
+/// How many calls may run at once where nothing else is said. A call needs a place in all of these.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Concurrencies")]
+struct ConcurrenciesBody {
+    /// How many calls each principal may have, whatever it calls.
+    per_principal: Field<ConcurrencyBody>,
+    /// How many calls there may be of each tool that has no `concurrency` of its own.
+    per_tool: Field<ConcurrencyBody>,
+    /// How many calls there may be at each server, or at each host of HTTP tools; a server's own `concurrency` is in its
+    /// place.
+    per_upstream: Field<ConcurrencyBody>,
+    /// How many calls there may be of all tools.
+    total: Field<ConcurrencyBody>,
+}
+
+fn read_defaults(cx: SectionContext<'_>, keys: DefaultKeys, overrides: &mut Overrides) {
+    let Some(body) = keys.concurrency.get() else {
+        return;
+    };
+    overrides.set(ConcurrencyLimits(Scopes {
+        principal: limit(cx, body.per_principal),
+        tool: limit(cx, body.per_tool),
+        upstream: limit(cx, body.per_upstream),
+        total: limit(cx, body.total),
+    }));
+}
+
+/// Reads one limit. `None` if it is not usable, which is then reported.
+fn limit(cx: SectionContext<'_>, field: Field<ConcurrencyBody>) -> Option<ConcurrencySettings> {
+    let (at, body) = field.located()?;
+    if body.max.is_absent() {
+        cx.key_error(at, "`max` is missing", "write `{max: 8}`");
+    }
+    let (max_at, max) = body.max.located()?;
+    if max == 0 {
+        cx.error(
+            max_at,
+            "no call could ever run",
+            "use the policy's `blocklist` to refuse calls",
+        );
+    }
+    let limit = ConcurrencySettings::new(max);
+    Some(ConcurrencySettings {
+        queue: body.queue.get().unwrap_or(limit.queue),
+        wait: body.wait.get().map(|Period(wait)| wait),
+        ..limit
+    })
+}

@@ -1,0 +1,298 @@
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{Descriptor, Overrides, Setting, Trust};
+use tool_settings::{
+    ConfigProblem, ConfiguredTool, DeferredCheck, Field, NodeId, Period, Raw, Section, SectionContext,
+    SectionKeys, ToolSettings, suggest,
+};
+
+use crate::{CacheSettings, FallbackLayer, cache::may_be_shared};
+
+/// A step of a fallback ladder: what to do when a call of a tool fails. The first step that comes to an answer counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailureStep {
+    /// Calls another tool with the same arguments, as itself.
+    Fallback(Arc<str>),
+    /// Gives the result that the tool's cache has, if it is no older than this.
+    Stale(Duration),
+    /// Gives this value.
+    Default(RawJson),
+}
+
+/// Steps of a fallback ladder, in the order in which they are tried. A tool without one fails.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FallbackLadder(pub Arc<[FailureStep]>);
+
+impl FallbackLadder {
+    /// Returns the largest age of a kept result that a step may give; `None` if there is no such step.
+    #[must_use]
+    pub fn longest_stale(&self) -> Option<Duration> {
+        let ages = self.0.iter().filter_map(|step| match step {
+            FailureStep::Stale(age) => Some(*age),
+            _ => None,
+        });
+        ages.max()
+    }
+
+    /// The ladder that a tool's list of fallbacks means: each is a step of its own. `None` if the tool lists none, or if a
+    /// server lists those of its own tools.
+    fn listed(tool: &Descriptor) -> Option<Self> {
+        let fallbacks = &tool.metadata.fallbacks;
+        let is_listed = tool.origin.trust == Trust::Operator && !fallbacks.is_empty();
+        let steps = fallbacks
+            .iter()
+            .map(|name| FailureStep::Fallback(name.as_str().into()));
+        is_listed.then(|| Self(steps.collect()))
+    }
+}
+
+impl From<Vec<FailureStep>> for FallbackLadder {
+    fn from(steps: Vec<FailureStep>) -> Self {
+        Self(steps.into())
+    }
+}
+
+impl Setting for FallbackLadder {
+    /// A tool's own list of fallbacks stands for a ladder of its own.
+    fn settled(&self, tool: &Descriptor) -> Option<Self> {
+        let is_own = tool.origin.trust == Trust::Operator && tool.overrides.get::<Self>().is_some();
+        let listed = Self::listed(tool).filter(|_| !is_own);
+        let ladder = listed.unwrap_or_else(|| self.clone());
+        (!ladder.0.is_empty()).then_some(ladder)
+    }
+}
+
+impl FallbackLayer {
+    /// The section `on_failure`. A tool's `fallbacks` are another spelling of a ladder.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(SectionKeys::new(read_tool))
+            .for_servers(SectionKeys::new(|cx, keys: ServerKeys, overrides| {
+                read(cx, keys.on_failure, overrides);
+            }))
+            .for_defaults(
+                SectionKeys::new(|cx, keys: DefaultKeys, overrides| {
+                    read(cx, keys.on_failure, overrides);
+                })
+                .in_group(2),
+            )
+            .always(FallbackLadder::default())
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// What is done when a call fails, in this order, in the place of what `defaults` say: another tool is called, a kept
+    /// answer is given, or a given one.
+    on_failure: LadderField,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// What is done when calls of its tools fail, in the place of what `defaults` say: `stale` alone can be for many tools.
+    on_failure: LadderField,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// What is done when calls fail; they fail if it is not given. `stale` alone can be for many tools. That of a server or
+    /// tool is in its place.
+    on_failure: LadderField,
+}
+
+type LadderField = Field<Vec<Field<StepBody>>>;
+
+/// One thing that is done when a call fails: `fallback`, `stale` or `default`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "FailureStep", extend("minProperties" = 1, "maxProperties" = 1))]
+struct StepBody {
+    /// The tool that is called in its place, with the same arguments, by the name that agents see.
+    fallback: Field<String>,
+    /// How old the answer may be that its cache has, such as `1h`.
+    stale: Field<Period>,
+    /// What is given as its answer.
+    default: Raw,
+}
+
+/// Reads the ladder of a tool. Its other spelling is a list of fallbacks, which stays a part of the tool's metadata.
+fn read_tool(cx: SectionContext<'_>, keys: ToolKeys, tool: &mut ToolSettings) {
+    let listed = tool.fallbacks.as_ref().into_iter().flatten();
+    let listed: Vec<(NodeId, &str)> = listed
+        .filter_map(|field| Some((field.given()?, field.as_ref()?.as_str())))
+        .collect();
+    let Some(bodies) = keys.on_failure.get() else {
+        check_names(cx, &tool.name, &listed);
+        let steps = listed.into_iter();
+        let steps = steps.map(|(at, name)| (at, FailureStep::Fallback(name.into())));
+        let steps: Vec<_> = steps.collect();
+        tool.checks
+            .push(DeferredCheck::new(move |tool| check_steps(tool, &steps)));
+        return;
+    };
+    if let Some(second) = tool.fallbacks.given() {
+        cx.key_error(
+            second,
+            "`fallbacks` and `on_failure` say the same thing",
+            "write the tools as steps: `on_failure: [fallback: ..]`",
+        );
+    }
+    let read: Vec<_> = bodies.into_iter().filter_map(|body| step(cx, body)).collect();
+    let names: Vec<_> = read
+        .iter()
+        .filter_map(|(at, step)| match step {
+            FailureStep::Fallback(name) => Some((*at, &**name)),
+            _ => None,
+        })
+        .collect();
+    check_names(cx, &tool.name, &names);
+    check_order(cx, &read);
+    let steps: Arc<[FailureStep]> = read.iter().map(|(_, step)| step.clone()).collect();
+    tool.overrides.set(FallbackLadder(steps));
+    tool.checks
+        .push(DeferredCheck::new(move |tool| check_steps(tool, &read)));
+}
+
+/// Reads the ladder of many tools, in which nothing can stand that fits one of them alone.
+fn read(cx: SectionContext<'_>, on_failure: LadderField, overrides: &mut Overrides) {
+    let Some(bodies) = on_failure.get() else { return };
+    let steps = bodies.into_iter().filter_map(|body| step(cx, body));
+    let steps = steps.filter(|(at, step)| {
+        let is_stale = matches!(step, FailureStep::Stale(_));
+        if !is_stale {
+            cx.error(
+                *at,
+                "this cannot be for many tools: only `stale` can",
+                "write it in the `on_failure` of the tool that it is for",
+            );
+        }
+        is_stale
+    });
+    overrides.set(FallbackLadder(steps.map(|(_, step)| step).collect()));
+}
+
+/// Reads one step, with the place of its value. `None` if it is not usable, which is then reported.
+fn step(cx: SectionContext<'_>, field: Field<StepBody>) -> Option<(NodeId, FailureStep)> {
+    let (at, body) = field.located()?;
+    let is_wrong = body.fallback.is_wrong() || body.stale.is_wrong();
+    let mut found = Vec::new();
+    if let Some((at, name)) = body.fallback.located() {
+        found.push((at, FailureStep::Fallback(name.into())));
+    }
+    if let Some((at, Period(age))) = body.stale.located() {
+        if age.is_zero() {
+            let hint = "say how old it may be, such as `stale: 1h`";
+            cx.error(at, "no kept answer is as young as this", hint);
+        }
+        found.push((at, FailureStep::Stale(age)));
+    }
+    if let Some(at) = body.default.0
+        && let Some(value) = cx.json(at)
+    {
+        found.push((at, FailureStep::Default(value)));
+    }
+    match found.len() {
+        1 => found.pop(),
+        0 if is_wrong => None,
+        0 => {
+            let hint = "write `fallback: ..`, `stale: ..` or `default: ..`";
+            cx.error(at, "this step says nothing", hint);
+            None
+        }
+        _ => {
+            let hint = "write a step of the list for each";
+            cx.error(at, "this is more than one step", hint);
+            None
+        }
+    }
+}
+
+/// Reports fallbacks that are no help.
+fn check_names(cx: SectionContext<'_>, own: &str, names: &[(NodeId, &str)]) {
+    let mut seen = HashSet::new();
+    for (at, name) in names {
+        if *name == own {
+            cx.error(
+                *at,
+                "a tool is no help when it has failed itself",
+                "name another tool",
+            );
+        } else if !seen.insert(*name) {
+            cx.error(*at, "this tool is tried already", "remove it here");
+        }
+    }
+}
+
+/// Reports a step that comes after a `default`.
+fn check_order(cx: SectionContext<'_>, steps: &[(NodeId, FailureStep)]) {
+    let is_default = |(_, step): &&(NodeId, FailureStep)| matches!(step, FailureStep::Default(_));
+    let n_behind = steps.iter().rev().take_while(|step| !is_default(step)).count();
+    if n_behind > 0 && n_behind < steps.len() {
+        let (first, _) = steps[steps.len() - n_behind];
+        cx.error(
+            first,
+            "this step is never taken: the `default` before it is always there",
+            "put the `default` last",
+        );
+    }
+}
+
+/// Checks where the steps of a tool lead.
+fn check_steps(tool: &dyn ConfiguredTool, steps: &[(NodeId, FailureStep)]) {
+    for (at, step) in steps {
+        let problem = match step {
+            FailureStep::Fallback(name) if !tool.may_exist(name) => Some((
+                true,
+                format!("no tool is called `{}` here", suggest::shown(name)),
+                match suggest::nearest(name, &tool.names()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "this step is passed over unless a program adds it".to_owned(),
+                },
+            )),
+            FailureStep::Stale(_) if !may_be_kept(tool) => Some((
+                false,
+                "no answer of this tool is kept that could be given".to_owned(),
+                "add `cache: {}` to the tool, or remove the step".to_owned(),
+            )),
+            FailureStep::Default(value) => tool.output_mismatch(value).map(|why| {
+                (
+                    false,
+                    format!("this does not fit the output schema of the tool: {why}"),
+                    "clients that know the schema would not take it".to_owned(),
+                )
+            }),
+            _ => None,
+        };
+        if let Some((is_warning, message, hint)) = problem {
+            tool.report(ConfigProblem {
+                at: *at,
+                shows_key: false,
+                is_warning,
+                message,
+                hint,
+            });
+        }
+    }
+}
+
+/// Returns `true` if results of a tool may be kept: by its own settings, or by those of whichever server runs it.
+fn may_be_kept(tool: &dyn ConfiguredTool) -> bool {
+    let is_on = |overrides: &Overrides| {
+        overrides
+            .get::<CacheSettings>()
+            .is_some_and(|cache| !cache.disabled)
+    };
+    let descriptor = tool.descriptor();
+    if descriptor.overrides.get::<CacheSettings>().is_some() {
+        return is_on(&descriptor.overrides);
+    }
+    may_be_shared(descriptor) && (is_on(tool.defaults()) || tool.servers().into_iter().any(is_on))
+}

@@ -1,0 +1,204 @@
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{Descriptor, Overrides, Setting};
+use tool_settings::{ByteSize, Field, Period, Section, SectionContext, SectionKeys, ToolSettings, positive};
+
+use crate::IdempotencyLayer;
+
+/// Settings of calls with an idempotency key.
+///
+/// Whether the backend receives the key is a fact of the tool that several layers share:
+/// [`Settings::passes_key`](tool_core::Settings::passes_key).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdempotencySettings {
+    /// Time for which outcomes are remembered.
+    pub ttl: Duration,
+}
+
+impl Default for IdempotencySettings {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+impl Setting for IdempotencySettings {
+    fn settled(&self, _: &Descriptor) -> Option<Self> {
+        Some(*self).filter(|settings| *settings != Self::default())
+    }
+}
+
+/// Place where a server takes the idempotency key of a call. Of a server alone, for its executor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdempotencyKeyPlace {
+    /// Under this key of `_meta`.
+    Meta(String),
+    /// As this argument of the tool.
+    Argument(String),
+}
+
+impl Setting for IdempotencyKeyPlace {
+    fn settled(&self, _: &Descriptor) -> Option<Self> {
+        None
+    }
+}
+
+/// Limits of the ledger of calls with a key, where they are set. Of the defaults alone, and read when the program starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LedgerCapacity {
+    /// Maximum number of calls.
+    pub max_entries: Option<usize>,
+    /// Maximum memory with answers included, in bytes.
+    pub max_bytes: Option<usize>,
+}
+
+impl Setting for LedgerCapacity {
+    fn settled(&self, _: &Descriptor) -> Option<Self> {
+        None
+    }
+}
+
+impl IdempotencyLayer {
+    /// The section `idempotency`.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(SectionKeys::new(|cx, keys: ToolKeys, tool: &mut ToolSettings| {
+                let body = keys.idempotency.get().unwrap_or_default();
+                set_ttl(cx, body.ttl, &mut tool.overrides);
+            }))
+            .for_servers(SectionKeys::new(read_server).in_group(1))
+            .for_defaults(SectionKeys::new(read_defaults).in_group(4))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// What becomes of its calls with an idempotency key.
+    idempotency: Field<IdempotencyBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// What becomes of calls with an idempotency key, and whether the server is told it.
+    idempotency: Field<ServerIdempotencyBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
+    idempotency: Field<IdempotenciesBody>,
+}
+
+/// What becomes of calls with an idempotency key.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Idempotency")]
+struct IdempotencyBody {
+    /// How long is remembered what came of them; 24h if it is not given.
+    ttl: Field<Period>,
+}
+
+/// What becomes of calls with an idempotency key where nothing else is said, and how many are remembered.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Idempotencies")]
+struct IdempotenciesBody {
+    /// How long is remembered what came of them; 24h if it is not given.
+    ttl: Field<Period>,
+    /// How many are remembered; 10000 if it is not given. Beyond that, the oldest of whoever has the most are forgotten. It
+    /// counts from the start: a reload does not change it.
+    max_entries: Field<u32>,
+    /// How much they may take, answers included; 64MiB if it is not given. Beyond that, the oldest answers are
+    /// forgotten. It counts from the start: a reload does not change it.
+    max_bytes: Field<ByteSize>,
+}
+
+/// What becomes of calls with an idempotency key, and how a server is told the key.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "ServerIdempotency")]
+struct ServerIdempotencyBody {
+    /// How long is remembered what came of them; 24h if it is not given.
+    ttl: Field<Period>,
+    /// The key of `_meta` under which the server takes it, such as `dev.toolplane/idempotency-key`. Say this only of a
+    /// server that does once what it is told twice with the same key: failed calls are then made again.
+    meta: Field<String>,
+    /// The argument as which its tools take it: as `meta`.
+    argument: Field<String>,
+}
+
+fn set_ttl(cx: SectionContext<'_>, field: Field<Period>, overrides: &mut Overrides) {
+    if let Some(ttl) = positive(cx, field) {
+        overrides.set(IdempotencySettings { ttl });
+    }
+}
+
+/// Reads the settings of a server's tools, and how the server receives the key.
+fn read_server(cx: SectionContext<'_>, keys: ServerKeys, overrides: &mut Overrides) {
+    let Some(body) = keys.idempotency.get() else {
+        return;
+    };
+    if let (Some(_), Some(second)) = (body.meta.given(), body.argument.given()) {
+        cx.error(
+            second,
+            "the key is passed on in one way only",
+            "remove `meta` or `argument`",
+        );
+    }
+    for (at, text) in [&body.meta, &body.argument]
+        .into_iter()
+        .filter_map(|field| Some((field.given()?, field.as_ref()?)))
+    {
+        if text.is_empty() {
+            cx.error(
+                at,
+                "this names nothing",
+                "leave it out if the server takes no key",
+            );
+        }
+    }
+    let place = match (body.meta.get(), body.argument.get()) {
+        (Some(meta), _) => Some(IdempotencyKeyPlace::Meta(meta)),
+        (None, argument) => argument.map(IdempotencyKeyPlace::Argument),
+    };
+    if let Some(place) = place {
+        overrides.set(place);
+    }
+    set_ttl(cx, body.ttl, overrides);
+}
+
+/// Reads the settings of all tools, and the limits of the ledger.
+fn read_defaults(cx: SectionContext<'_>, keys: DefaultKeys, overrides: &mut Overrides) {
+    let Some(body) = keys.idempotency.get() else {
+        return;
+    };
+    set_ttl(cx, body.ttl, overrides);
+    let limit = |at, limit: usize| {
+        if limit == 0 {
+            cx.error(
+                at,
+                "no call with a key could be made",
+                "leave it out for the default",
+            );
+        }
+        limit
+    };
+    let max_entries = body.max_entries.located();
+    let capacity = LedgerCapacity {
+        max_entries: max_entries.map(|(at, most)| limit(at, usize::try_from(most).unwrap_or(usize::MAX))),
+        max_bytes: body
+            .max_bytes
+            .located()
+            .map(|(at, ByteSize(most))| limit(at, most)),
+    };
+    if capacity != LedgerCapacity::default() {
+        overrides.set(capacity);
+    }
+}

@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{Descriptor, Overrides, Setting};
+use tool_settings::{
+    Field, Period, Section, SectionContext, SectionKeys, ToolSettings, at_least_one, longer_than_zero,
+};
+
+use crate::RetryLayer;
+
+/// Settings of retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Maximum number of attempts of a call; with 1 there is no retry.
+    pub max_attempts: u32,
+    /// Longest pause before the second attempt. It doubles with every further one.
+    pub initial_delay: Duration,
+    /// Longest pause of all, unless the upstream asks for more.
+    pub max_delay: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            initial_delay: Duration::from_millis(200),
+            max_delay: Duration::from_secs(20),
+        }
+    }
+}
+
+impl Setting for RetrySettings {
+    fn settled(&self, _: &Descriptor) -> Option<Self> {
+        (self.max_attempts > 1).then_some(*self)
+    }
+}
+
+impl RetryLayer {
+    /// The section `retry`.
+    #[must_use]
+    pub fn section() -> Section {
+        Section::new()
+            .for_tools(SectionKeys::new(|cx, keys: ToolKeys, tool: &mut ToolSettings| {
+                read(cx, keys.retry, &mut tool.overrides);
+            }))
+            .for_servers(SectionKeys::new(|cx, keys: ServerKeys, overrides| {
+                read(cx, keys.retry, overrides);
+            }))
+            .for_defaults(SectionKeys::new(|cx, keys: DefaultKeys, overrides| {
+                read(cx, keys.retry, overrides);
+            }))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ToolKeys {
+    /// When its failed calls are tried again, in the place of what `defaults` say.
+    retry: Field<RetryBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ServerKeys {
+    /// When failed calls of its tools are tried again, in the place of what `defaults` say.
+    retry: Field<RetryBody>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DefaultKeys {
+    /// When failed calls are tried again; never if it is not given. That of a server or tool is in its place.
+    retry: Field<RetryBody>,
+}
+
+/// When failed calls are tried again: only where the failure may pass, where the tool cannot have run or is declared
+/// `idempotent` or `read_only`, and as far as the call's time and the upstream's share of retries go.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Retry")]
+struct RetryBody {
+    /// How many attempts a call has in all; 3 if it is not given. With 1 there is no retry.
+    max_attempts: Field<u32>,
+    /// The longest pause before the second attempt, which doubles with every further one; 200ms if it is not given.
+    /// Pauses have a random length up to that.
+    initial_delay: Field<Period>,
+    /// What no pause is longer than, unless the upstream asks for more; 20s if it is not given.
+    max_delay: Field<Period>,
+}
+
+fn read(cx: SectionContext<'_>, field: Field<RetryBody>, overrides: &mut Overrides) {
+    let Some(body) = field.get() else { return };
+    let mut settings = RetrySettings::default();
+    let hint = "write `max_attempts: 1` for calls without retries";
+    at_least_one(cx, body.max_attempts, &mut settings.max_attempts, hint);
+    longer_than_zero(cx, body.initial_delay, &mut settings.initial_delay);
+    longer_than_zero(cx, body.max_delay, &mut settings.max_delay);
+    overrides.set(settings);
+}

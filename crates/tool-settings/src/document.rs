@@ -1,0 +1,144 @@
+use raw_json::RawJson;
+
+/// Identifies a value of a document, and so its place in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The value with this index.
+    #[must_use]
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Its index in the document.
+    #[must_use]
+    pub const fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// A value of a document as it is written.
+#[derive(Debug, Clone, Copy)]
+pub enum ConfigValue<'a> {
+    /// `null`, or nothing at all.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A number, as JSON writes it.
+    Number(&'a str),
+    /// A text.
+    String(&'a str),
+    /// A list.
+    List(&'a [NodeId]),
+    /// A map, in the order of the file; keys are unique.
+    Map(&'a [(String, NodeId)]),
+}
+
+/// A problem with one value of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The value.
+    pub at: NodeId,
+    /// `true` if the value's key is shown instead of the value.
+    pub shows_key: bool,
+    /// `true` if the configuration can be used all the same.
+    pub is_warning: bool,
+    /// Lower-case fragment that says which rule is broken.
+    pub message: String,
+    /// What to try; empty if nothing can be said.
+    pub hint: String,
+}
+
+/// A document that sections are read from: its values with their places, and the report of what is wrong.
+///
+/// `tool-manifest` implements it for YAML and JSON.
+pub trait ConfigDocument {
+    /// Returns the value itself.
+    fn value(&self, at: NodeId) -> ConfigValue<'_>;
+
+    /// Returns a scalar's text as it is written in the file; `None` for lists, maps and null.
+    fn verbatim(&self, at: NodeId) -> Option<&str>;
+
+    /// Describes a value in words that fit "expected .., found ..", without the content of a text, which may be secret.
+    fn describe(&self, at: NodeId) -> String;
+
+    /// Writes a value as JSON, numbers with all their digits.
+    fn to_json(&self, at: NodeId) -> String;
+
+    /// Returns the keys of sections that stand at this anchor of a map; `None` if the name is no anchor.
+    fn section_keys(&self, anchor: &str) -> Option<&[SectionKey]>;
+
+    /// Handles the keys of a map that are not among the known ones. Returns those that are read as a known key instead, so
+    /// that everything that is wrong in them shows in the same run.
+    fn unknown_keys(&self, map: NodeId, known: &[&'static str]) -> Vec<(&'static str, NodeId)>;
+
+    /// Adds a problem to the report.
+    fn report(&self, problem: ConfigProblem);
+}
+
+/// A key of a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SectionKey {
+    /// Spelling in a file.
+    pub name: &'static str,
+    /// The key that it means: itself, or ours if this is another spelling.
+    pub key: &'static str,
+}
+
+/// The words in which a section reports problems, each at its place.
+#[derive(Clone, Copy)]
+pub struct SectionContext<'a> {
+    document: &'a dyn ConfigDocument,
+}
+
+impl<'a> SectionContext<'a> {
+    /// Reports to this document.
+    #[must_use]
+    pub fn new(document: &'a dyn ConfigDocument) -> Self {
+        Self { document }
+    }
+
+    /// Reports that a value is wrong.
+    pub fn error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        self.report(at, (false, false), message.into(), hint.into());
+    }
+
+    /// Reports that an entry is wrong: its key is shown.
+    pub fn key_error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        self.report(at, (true, false), message.into(), hint.into());
+    }
+
+    /// Reports that an entry may not be what was meant: its key is shown.
+    pub fn warning(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        self.report(at, (true, true), message.into(), hint.into());
+    }
+
+    /// Returns a value as JSON. `None` if it cannot be written so, which is then reported.
+    #[must_use]
+    pub fn json(self, at: NodeId) -> Option<RawJson> {
+        match RawJson::parse(self.document.to_json(at)) {
+            Ok(json) => Some(json),
+            Err(problem) => {
+                self.error(at, format!("this cannot be written as JSON: {problem}"), "");
+                None
+            }
+        }
+    }
+
+    fn report(self, at: NodeId, (shows_key, is_warning): (bool, bool), message: String, hint: String) {
+        self.document.report(ConfigProblem {
+            at,
+            shows_key,
+            is_warning,
+            message,
+            hint,
+        });
+    }
+}
+
+impl std::fmt::Debug for SectionContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SectionContext").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,25 @@
+//! Sections of a configuration: how a layer reads its own settings from a file.
+//!
+//! A layer's crate defines the keys that it reads as a struct of [`Field`]s, the typed [setting](tool_core::Setting) that
+//! they make, and a [`Section`] that connects both at each level where the keys may stand. `tool-manifest` reads files,
+//! hands each section its keys with their places, and knows no layer. The struct is also the JSON Schema and the
+//! documentation of the keys.
+
+mod document;
+mod field;
+mod keys;
+mod read;
+mod section;
+pub mod suggest;
+mod units;
+
+pub use self::{
+    document::{ConfigDocument, ConfigProblem, ConfigValue, NodeId, SectionContext, SectionKey},
+    field::{Entries, Field, Raw, Text, WordOrMap},
+    read::read,
+    section::{
+        ConfiguredTool, DeferredCheck, Section, SectionEntries, SectionKeys, SectionLevel, Sections,
+        ToolSettings,
+    },
+    units::{ByteSize, Percent, Period, at_least_one, longer_than_zero, parsed, positive},
+};
