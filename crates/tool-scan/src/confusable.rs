@@ -10,11 +10,11 @@ use crate::hidden::class_of;
 ///
 /// # Examples
 /// ```
-/// use tool_scan::look_alike_key;
+/// use tool_scan::name_skeleton;
 ///
-/// assert_eq!(look_alike_key("Read_File"), look_alike_key("read-fi1e"));
-/// assert_eq!(look_alike_key("read_file"), look_alike_key("r\u{435}ad_file"));
-/// assert_ne!(look_alike_key("read_file"), look_alike_key("read_files"));
+/// assert_eq!(name_skeleton("Read_File"), name_skeleton("read-fi1e"));
+/// assert_eq!(name_skeleton("read_file"), name_skeleton("r\u{435}ad_file"));
+/// assert_ne!(name_skeleton("read_file"), name_skeleton("read_files"));
 /// ```
 #[must_use]
 pub fn name_skeleton(name: &str) -> String {

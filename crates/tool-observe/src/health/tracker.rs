@@ -243,7 +243,7 @@ impl Health for HealthTracker {
 
 impl fmt::Debug for HealthTracker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HealthBook")
+        f.debug_struct("HealthTracker")
             .field("window", &self.window())
             .finish_non_exhaustive()
     }
