@@ -11,8 +11,9 @@ use tool_core::Pattern;
 use tool_settings::{Field, NodeId, Percent, Period, Sections};
 
 use crate::{
-    Diagnostic, Diagnostics, Syntax, json, load, metadata::texts, node::Kind, place::Cx, report::Report,
-    server::items, source::SourceFile, yaml,
+    Diagnostic, Diagnostics, Syntax, diagnostics::report::Report, document::json, document::node::Kind,
+    document::place::Cx, document::source::SourceFile, document::yaml, loading::load, servers::server::items,
+    tools::metadata::texts,
 };
 
 /// Which faults there are to be on purpose: what a chaos file says.
