@@ -7,12 +7,14 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::Value;
 use tool_core::Pattern;
-
 use tool_settings::{Field, NodeId, Percent, Period, Sections};
 
 use crate::{
-    Diagnostic, Diagnostics, Syntax, diagnostics::report::Report, document::json, document::node::Kind,
-    document::place::Cx, document::source::SourceFile, document::yaml, loading::load, servers::server::items,
+    Diagnostic, Diagnostics, Syntax,
+    diagnostics::report::Report,
+    document::{json, node::Kind, place::Cx, source::SourceFile, yaml},
+    loading::load,
+    servers::server::items,
     tools::metadata::texts,
 };
 

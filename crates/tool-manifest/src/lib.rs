@@ -17,17 +17,23 @@ mod tools;
 
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
-    config::configuration::{
-        ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
+    config::{
+        configuration::{
+            ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
+        },
+        health::{AlertsSpec, HealthSpec, WebhookSpec},
     },
-    config::health::{AlertsSpec, HealthSpec, WebhookSpec},
     diagnostics::diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     document::source::Syntax,
-    loading::load::{ConfigPart, LoadOptions, Loaded, load},
-    loading::search::find_configuration,
+    loading::{
+        load::{ConfigPart, LoadOptions, Loaded, load},
+        search::find_configuration,
+    },
     schema::config_schema,
     secrets::process_secrets::ProcessSecrets,
-    servers::list_limits::ListLimitsSpec,
-    servers::server::{EraSpec, HttpTransportSpec, IsolationSpec, ServerSpec, ServerTransport, StartMode},
-    servers::server_health::{ServerHealthSpec, ServerHealthTool},
+    servers::{
+        list_limits::ListLimitsSpec,
+        server_health::{ServerHealthSpec, ServerHealthTool},
+        spec::{EraSpec, HttpTransportSpec, IsolationSpec, ServerSpec, ServerTransport, StartMode},
+    },
 };

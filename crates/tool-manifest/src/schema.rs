@@ -5,8 +5,10 @@ use tool_settings::Sections;
 
 use crate::{
     config::policy::PolicyBody,
-    dialects::file::FileBody,
-    dialects::manifest::{API_VERSION, Manifest},
+    dialects::{
+        file::FileBody,
+        manifest::{API_VERSION, Manifest},
+    },
     servers::server::ServerBody,
     tools::tool::ToolBody,
 };

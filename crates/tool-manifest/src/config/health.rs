@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, time::Duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::Template;
-
 use tool_settings::{Entries, Field, Percent, Period, Text, at_least_one, longer_than_zero};
 
-use crate::{document::place::Cx, servers::server_health, servers::transport};
+use crate::{
+    document::place::Cx,
+    servers::{server_health, transport},
+};
 
 /// How the health of tools and servers is watched.
 #[derive(Debug, Clone, PartialEq)]

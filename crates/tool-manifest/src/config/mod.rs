@@ -2,6 +2,8 @@
 
 pub(crate) mod call_timeout;
 pub(crate) mod configuration;
+pub(crate) mod defaults;
+pub(crate) mod gateway;
 pub(crate) mod health;
 pub(crate) mod listen;
 pub(crate) mod origins;

@@ -1,6 +1,6 @@
 use tool_settings::Field;
 
-use crate::{document::place::Cx, document::suggest};
+use crate::document::{place::Cx, suggest};
 
 /// Reads the origins of web pages. Each is a scheme, a host and perhaps a port, as a browser writes it.
 pub(crate) fn read(cx: Cx<'_>, origins: Field<Vec<Field<String>>>) -> Vec<String> {

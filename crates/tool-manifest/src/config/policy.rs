@@ -1,90 +1,16 @@
-use std::{collections::BTreeMap, num::NonZeroUsize};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use tool_settings::{ByteSize, Entries, Field, Period, SectionEntries, SectionLevel};
+use tool_settings::{Entries, Field, Period, SectionEntries};
 
 use crate::{
-    ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec, WebhookSpec,
+    ApprovalSpec, CallLimitsSpec, PolicySpec, ToolChoiceSpec, WebhookSpec,
     config::health::{self, WebhookBody},
-    config::listen::Listen,
-    config::origins,
     document::place::{Cx, Place},
-    servers::environment,
-    servers::list_limits::{self, DefinitionsWord, ListLimitsBody},
-    servers::server::{StartMode, patterns, refresh_interval},
+    servers::{list_limits::DefinitionsWord, server::patterns},
     tools::metadata::texts,
 };
-
-/// Limits for whatever sets none of its own.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Defaults")]
-pub(crate) struct DefaultsBody {
-    /// How long a call may take in all, queueing and retries included; 60s if it is not given. That of a server or
-    /// tool is in its place.
-    call_timeout: Field<Period>,
-    /// How long one attempt may take; 30s if it is not given. A tool's `timeout_ms` wins.
-    attempt_timeout: Field<Period>,
-    /// How long a connection may take; 5s if it is not given.
-    connect_timeout: Field<Period>,
-    /// How long a server may take to start; 20s if it is not given.
-    start_timeout: Field<Period>,
-    /// Names of environment variables that are handed down to servers with a `command` where they are set: those of
-    /// certificate authorities and proxies if it is not given, none with `[]`. That of a server is in its place.
-    inherit_env: Field<Vec<Field<String>>>,
-    /// How often lists of servers are read again that tell of no changes; 5m if it is not given. That of a server is in its
-    /// place.
-    refresh_interval: Field<Period>,
-    /// When servers are started; `lazy` if it is not given. That of a server is in its place.
-    start: Field<StartMode>,
-    /// How long nobody may have used a program that is started lazily before it is stopped, such as `15m`; it is started again
-    /// when it is needed. It is not stopped if it is not given, since servers may hold what was done before. That of a server is
-    /// in its place.
-    idle_timeout: Field<Period>,
-    /// How many servers are started at the same time; 8 if it is not given. Those that a call waits for go first, and of two
-    /// and more one start is kept for them.
-    max_concurrent_starts: Field<u32>,
-    /// Whether the lists of servers are kept on disk, without known secrets, and offered before the servers run; they are if it
-    /// is not given. That of a server is in its place.
-    keep_lists: Field<bool>,
-    /// How large a result may be; 16MiB if it is not given.
-    max_result_bytes: Field<ByteSize>,
-    #[serde(rename = "$defaults")]
-    sections: SectionEntries,
-    #[serde(rename = "$defaults-late")]
-    late_sections: SectionEntries,
-    /// Limits of the lists of servers. Those of a server are in their place, one by one.
-    list_limits: Field<ListLimitsBody>,
-}
-
-/// How tools are served over HTTP.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Gateway")]
-pub(crate) struct GatewayBody {
-    /// The address to listen on; `127.0.0.1:7080` if it is not given.
-    listen: Field<Listen>,
-    /// Hosts that requests may be addressed to, besides the address itself, such as `tools.example.com`.
-    allowed_hosts: Field<Vec<Field<String>>>,
-    /// Origins of web pages that may use the gateway and read its answers (CORS), such as
-    /// `https://inspector.example.com` or `http://localhost:6274`; only pages of the gateway's own origin if it is not given.
-    allowed_origins: Field<Vec<Field<String>>>,
-    /// Instructions for models on how to use the tools: clients get them before those of the servers.
-    instructions: Field<String>,
-    /// The path at which old clients are served that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they
-    /// are not served if it is not given.
-    sse_path: Field<String>,
-    /// Whether metrics for Prometheus are served at `/metrics` of the same address; they are not if it is not given.
-    metrics: Field<bool>,
-    /// An address of this machine at which metrics are served by themselves, also with `--stdio`, such as
-    /// `127.0.0.1:9464`.
-    metrics_listen: Field<Listen>,
-    /// How long a list waits for a server of which no list is known, counted from its first start; 4s if it is not given. What
-    /// is missing then is named in `_meta`, and clients are told when it is there. With `0s` no list waits.
-    list_wait: Field<Period>,
-}
 
 /// Who may call what.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -147,89 +73,6 @@ pub(crate) struct ApprovalBody {
     /// Who is told of every approval that is asked for or decided.
     callback: Field<WebhookBody>,
 }
-
-pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
-    let mut defaults = Defaults::default();
-    for (field, limit) in [
-        (body.call_timeout, &mut defaults.call_timeout),
-        (body.attempt_timeout, &mut defaults.attempt_timeout),
-        (body.connect_timeout, &mut defaults.connect_timeout),
-        (body.start_timeout, &mut defaults.start_timeout),
-    ] {
-        let Some((at, Period(period))) = field.located() else {
-            continue;
-        };
-        if period.is_zero() {
-            cx.error(
-                at,
-                "a time limit must be longer than 0",
-                "leave it out for the default",
-            );
-        }
-        *limit = period;
-    }
-    if let Some(interval) = refresh_interval(cx, body.refresh_interval) {
-        defaults.refresh_interval = interval;
-    }
-    defaults.start = body.start.get().unwrap_or(defaults.start);
-    defaults.idle_timeout = body.idle_timeout.get().map(|Period(period)| period);
-    if let Some((at, most)) = body.max_concurrent_starts.located() {
-        match usize::try_from(most).ok().and_then(NonZeroUsize::new) {
-            Some(most) => defaults.max_concurrent_starts = most,
-            None => cx.error(
-                at,
-                "no server could ever be started",
-                "leave it out for the usual 8",
-            ),
-        }
-    }
-    defaults.keep_lists = body.keep_lists.get().unwrap_or(defaults.keep_lists);
-    defaults.inherit_env = environment::inherited(cx, body.inherit_env);
-    if let Some((at, ByteSize(bytes))) = body.max_result_bytes.located() {
-        if bytes == 0 {
-            cx.error(at, "no result fits into 0 bytes", "leave it out for the default");
-        }
-        defaults.max_result_bytes = bytes;
-    }
-    let entries = [&body.sections, &body.late_sections];
-    cx.sections
-        .read(SectionLevel::Defaults, &cx, &entries, &mut defaults.overrides);
-    defaults.list_limits = list_limits::list_limits(cx, body.list_limits).or(defaults.list_limits);
-    defaults
-}
-
-pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
-    let mut gateway = GatewaySpec {
-        allowed_hosts: texts(body.allowed_hosts),
-        allowed_origins: origins::read(cx, body.allowed_origins),
-        ..GatewaySpec::default()
-    };
-    if let Some(Listen(listen)) = body.listen.get() {
-        gateway.listen = listen;
-    }
-    if let Some(Period(wait)) = body.list_wait.get() {
-        gateway.list_wait = wait;
-    }
-    gateway.instructions = body.instructions.get();
-    gateway.metrics = body.metrics.get().unwrap_or_default();
-    gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);
-    if let Some((at, path)) = body.sse_path.located() {
-        if !path.starts_with('/') || path.contains(['?', '#']) {
-            cx.error(at, format!("`{path}` is no path"), "write one such as `/sse`");
-        } else if TAKEN.contains(&path.as_str()) {
-            cx.error(
-                at,
-                format!("something else is served at `{path}`"),
-                "take another path, such as `/sse`",
-            );
-        }
-        gateway.sse_path = Some(path);
-    }
-    gateway
-}
-
-/// The paths at which the gateway serves other things.
-const TAKEN: [&str; 5] = ["/mcp", "/health", "/healthz", "/readyz", "/metrics"];
 
 /// Adds what a file says of turns and conversations. Of what several files say, the strictest counts.
 pub(crate) fn choice_and_limits(

@@ -5,15 +5,17 @@ use tool_settings::{NodeId, Sections};
 use crate::{
     Diagnostic, Syntax,
     diagnostics::report::Report,
-    dialects::file::{self, OWN_KEYS},
-    dialects::kiwi,
-    dialects::manifest,
-    dialects::okso,
-    document::json,
-    document::node::{Document, Kind},
-    document::place::Cx,
-    document::source::SourceFile,
-    document::yaml,
+    dialects::{
+        file::{self, OWN_KEYS},
+        kiwi, manifest, okso,
+    },
+    document::{
+        json,
+        node::{Document, Kind},
+        place::Cx,
+        source::SourceFile,
+        yaml,
+    },
     loading::draft::Draft,
 };
 

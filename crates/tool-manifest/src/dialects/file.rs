@@ -1,17 +1,21 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::Provider;
-
 use tool_settings::{Entries, Field, NodeId};
 
 use crate::{
-    config::health::{self, AlertsBody, HealthBody},
-    config::policy::{self, DefaultsBody, GatewayBody, PolicyBody},
-    document::place::Cx,
-    document::suggest,
+    config::{
+        defaults::{self, DefaultsBody},
+        gateway::{self, GatewayBody},
+        health::{self, AlertsBody, HealthBody},
+        policy::PolicyBody,
+    },
+    document::{place::Cx, suggest},
     loading::draft::Draft,
-    servers::server::{self, ServerBody},
-    servers::transport,
+    servers::{
+        server::{self, ServerBody},
+        transport,
+    },
     tools::tool::{self, ToolBody},
 };
 
@@ -76,10 +80,10 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         take_tool(cx, &name, field, draft);
     }
     if let Some((at, body)) = body.defaults.located() {
-        draft.set_defaults(cx, at, policy::defaults(cx, body));
+        draft.set_defaults(cx, at, defaults::defaults(cx, body));
     }
     if let Some((at, body)) = body.gateway.located() {
-        draft.set_gateway(cx, at, policy::gateway(cx, body));
+        draft.set_gateway(cx, at, gateway::gateway(cx, body));
     }
     if let Some((at, body)) = body.health.located() {
         draft.set_health(cx, at, health::health(cx, body));

@@ -4,18 +4,17 @@ use raw_json::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
 use tool_core::{ExecutorSpec, Metadata, Overrides, Pattern};
-
 use tool_settings::{Entries, Field, NodeId, Raw, Text};
 
 use crate::{
-    document::node::Kind,
-    document::place::Cx,
-    document::suggest,
+    document::{node::Kind, place::Cx, suggest},
     loading::draft::{Draft, ServerDraft},
     servers::server::{self, ServerBody},
-    tools::metadata::texts,
-    tools::schema_field,
-    tools::tool::{self, Parts, Settings},
+    tools::{
+        metadata::texts,
+        schema_field,
+        tool::{self, Parts, Settings},
+    },
 };
 
 /// The types of Kiwi, and the executors that stand for them.

@@ -1,13 +1,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
-
 use tool_settings::{Entries, Field, NodeId, Text};
 
 use crate::{
     config::policy::PolicyBody,
     dialects::promptkit,
-    document::place::Cx,
-    document::suggest,
+    document::{place::Cx, suggest},
     loading::draft::Draft,
     servers::server::{self, ServerBody},
     tools::tool::{self, ToolBody},

@@ -1,13 +1,14 @@
 use serde::Deserialize;
 use tool_core::{Metadata, Overrides};
-
 use tool_settings::{Field, NodeId, Raw};
 
 use crate::{
     document::place::Cx,
     loading::draft::Draft,
-    tools::schema_field,
-    tools::tool::{self, Parts, Settings},
+    tools::{
+        schema_field,
+        tool::{self, Parts, Settings},
+    },
 };
 
 /// The settings of a command endpoint, by okso's names.

@@ -1,18 +1,17 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tool_core::{ExecutorSpec, Metadata, Overrides};
-
 use tool_settings::{Field, NodeId, Raw};
 
 use crate::{
     dialects::manifest::Manifest,
-    document::node::Kind,
-    document::place::Cx,
-    document::suggest,
+    document::{node::Kind, place::Cx, suggest},
     loading::draft::Draft,
     servers::server::milliseconds,
-    tools::schema_field,
-    tools::tool::{self, Parts, Settings},
+    tools::{
+        schema_field,
+        tool::{self, Parts, Settings},
+    },
 };
 
 /// The modes that PromptKit knows and we run.

@@ -13,9 +13,11 @@ use tool_settings::NodeId;
 use crate::{
     Diagnostic, Location,
     diagnostics::report::Report,
-    document::node::{Arena, Document, Kind, MAX_DEPTH, Slot},
-    document::source::SourceFile,
-    document::suggest,
+    document::{
+        node::{Arena, Document, Kind, MAX_DEPTH, Slot},
+        source::SourceFile,
+        suggest,
+    },
 };
 
 /// JSON with comments and trailing commas, as MCP clients write their files; nothing else of JSON5.

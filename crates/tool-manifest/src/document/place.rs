@@ -6,7 +6,9 @@ use tool_settings::{
 };
 
 use crate::{
-    Diagnostic, Location, diagnostics::report::Report, document::node::Document, document::unknown_keys,
+    Diagnostic, Location,
+    diagnostics::report::Report,
+    document::{node::Document, unknown_keys},
 };
 
 /// Where something was defined, kept after its file was read.

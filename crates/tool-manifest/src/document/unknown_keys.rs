@@ -2,7 +2,10 @@
 
 use tool_settings::{NodeId, suggest as names};
 
-use crate::{Diagnostic, document::place::Cx, document::suggest};
+use crate::{
+    Diagnostic,
+    document::{place::Cx, suggest},
+};
 
 /// Words that switch approvals off in the files of MCP clients.
 const APPROVALS: [&str; 4] = ["autoApprove", "alwaysAllow", "autoApproved", "trust"];

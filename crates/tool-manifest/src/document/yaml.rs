@@ -11,10 +11,12 @@ use tool_settings::NodeId;
 use crate::{
     Diagnostic,
     diagnostics::report::Report,
-    document::node::{Arena, Document, Kind, MAX_DEPTH, Slot},
-    document::scalar::{self, Plain},
-    document::source::SourceFile,
-    document::suggest,
+    document::{
+        node::{Arena, Document, Kind, MAX_DEPTH, Slot},
+        scalar::{self, Plain},
+        source::SourceFile,
+        suggest,
+    },
 };
 
 /// How many values aliases may stand for in a file: far less than what a file may have written out, since a few

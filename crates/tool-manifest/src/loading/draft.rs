@@ -6,7 +6,6 @@ use std::{
 
 use serde_json::json;
 use tool_core::Template;
-
 use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{

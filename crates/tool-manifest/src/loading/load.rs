@@ -10,10 +10,12 @@ use tool_settings::Sections;
 
 use crate::{
     Configuration, Diagnostic, Diagnostics, Location, ProcessSecrets, Severity, Syntax,
-    document::place::Place,
-    document::source::{MAX_FILE_BYTES, SourceFile},
     diagnostics::report::Report,
     dialects::detect,
+    document::{
+        place::Place,
+        source::{MAX_FILE_BYTES, SourceFile},
+    },
     loading::draft::{Draft, Places},
     tools::tool::ToolPlaces,
 };

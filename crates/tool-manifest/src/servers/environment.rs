@@ -1,10 +1,12 @@
 //! Environment variables of servers: names that cannot be, and those that change what a program runs.
 
 use tool_core::{Provider, Reference, Template};
-
 use tool_settings::{Entries, Field, NodeId, Text};
 
-use crate::{document::place::Cx, document::suggest, servers::server::items};
+use crate::{
+    document::{place::Cx, suggest},
+    servers::server::items,
+};
 
 /// Variables that make a program load or run something, by their names.
 const DANGEROUS: [&str; 41] = [

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, ListLimits};
-
 use tool_settings::{ByteSize, Field, NodeId};
 
 use crate::document::place::Cx;

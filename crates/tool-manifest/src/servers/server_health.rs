@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use raw_json::RawJson;
-
 use tool_settings::{Field, Period, Raw};
 
-use crate::{Diagnostic, document::node::Kind, document::place::Cx, tools::schema_field};
+use crate::{
+    Diagnostic,
+    document::{node::Kind, place::Cx},
+    tools::schema_field,
+};
 
 /// How a server is asked whether it is well.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,12 +1,12 @@
 use std::{collections::BTreeMap, path::Path};
 
 use tool_core::Template;
-
 use tool_settings::{Entries, Field, NodeId, Text};
 
 use crate::{
-    HttpTransportSpec, ServerTransport, document::place::Cx, document::suggest, servers::environment,
-    servers::server::items,
+    HttpTransportSpec, ServerTransport,
+    document::{place::Cx, suggest},
+    servers::{environment, server::items},
 };
 
 /// The fields of which a transport is made.

@@ -1,7 +1,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DataClassification, LatencyClass, Metadata, PiiHandling};
-
 use tool_settings::{Field, Percent};
 
 use crate::document::place::Cx;

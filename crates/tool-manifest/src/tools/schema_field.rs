@@ -3,10 +3,12 @@ use std::borrow::Cow;
 use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-
 use tool_settings::{NodeId, Raw};
 
-use crate::{dialects::kiwi, document::node::Kind, document::place::Cx};
+use crate::{
+    dialects::kiwi,
+    document::{node::Kind, place::Cx},
+};
 
 /// A JSON Schema, left as it stands.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]

@@ -5,17 +5,20 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
-
 use tool_settings::{DeferredCheck, Field, NodeId, Percent, Period, Raw, SectionEntries, Text, ToolSettings};
 
 use crate::{
     config::call_timeout,
-    document::node::Kind,
-    document::place::{Cx, Place},
-    document::suggest,
+    document::{
+        node::Kind,
+        place::{Cx, Place},
+        suggest,
+    },
     servers::server::milliseconds,
-    tools::metadata::{self, Classification, Latency, MetadataFields, Pii},
-    tools::schema_field::{self, ParametersField, SchemaField},
+    tools::{
+        metadata::{self, Classification, Latency, MetadataFields, Pii},
+        schema_field::{self, ParametersField, SchemaField},
+    },
 };
 
 /// Settings whose values are paths: relative ones begin in the directory of their file.
