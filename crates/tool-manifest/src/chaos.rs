@@ -7,12 +7,15 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::Value;
 use tool_core::Pattern;
-
 use tool_settings::{Field, NodeId, Percent, Period, Sections};
 
 use crate::{
-    Diagnostic, Diagnostics, Syntax, json, load, metadata::texts, node::Kind, place::Cx, report::Report,
-    server::items, source::SourceFile, yaml,
+    Diagnostic, Diagnostics, Syntax,
+    diagnostics::report::Report,
+    document::{json, node::Kind, place::Cx, source::SourceFile, yaml},
+    loading::load,
+    servers::server::items,
+    tools::metadata::texts,
 };
 
 /// Which faults there are to be on purpose: what a chaos file says.

@@ -5,59 +5,35 @@
 //! references in it their values.
 
 mod chaos;
-mod configuration;
-mod deferred;
-mod diagnostic;
+mod config;
+mod diagnostics;
+mod dialects;
 mod document;
-mod draft;
-mod environment;
-mod file;
-mod health;
-mod json;
-mod kiwi;
-mod listen;
-mod listing;
-mod load;
-mod manifest;
-mod metadata;
-mod node;
-mod okso;
-mod origins;
-mod overrides;
-mod place;
-mod promptkit;
-mod references;
-mod render;
-mod report;
-mod scalar;
+mod loading;
 mod schema;
-mod schema_field;
-mod search;
 mod secrets;
-mod sections;
-mod server;
-mod server_health;
-mod source;
-mod spellings;
-mod suggest;
-mod tool;
-mod transport;
-mod unknown_keys;
-mod yaml;
+mod servers;
+mod tools;
 
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
-    configuration::{
-        ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
+    config::{
+        configuration::{
+            ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
+        },
+        health::{AlertsSpec, HealthSpec, WebhookSpec},
     },
-    diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
-    health::{AlertsSpec, HealthSpec, WebhookSpec},
-    listing::ListLimitsSpec,
-    load::{ConfigPart, LoadOptions, Loaded, load},
+    diagnostics::diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
+    document::source::Syntax,
+    loading::{
+        load::{ConfigPart, LoadOptions, Loaded, load},
+        search::find_configuration,
+    },
     schema::config_schema,
-    search::find_configuration,
-    secrets::ProcessSecrets,
-    server::{EraSpec, HttpTransportSpec, IsolationSpec, ServerSpec, ServerTransport, StartMode},
-    server_health::{ServerHealthSpec, ServerHealthTool},
-    source::Syntax,
+    secrets::process_secrets::ProcessSecrets,
+    servers::{
+        list_limits::ListLimitsSpec,
+        server_health::{ServerHealthSpec, ServerHealthTool},
+        spec::{EraSpec, HttpTransportSpec, IsolationSpec, ServerSpec, ServerTransport, StartMode},
+    },
 };

@@ -4,11 +4,13 @@ use serde_json::{Map, Value, json};
 use tool_settings::Sections;
 
 use crate::{
-    file::FileBody,
-    manifest::{API_VERSION, Manifest},
-    sections::PolicyBody,
-    server::ServerBody,
-    tool::ToolBody,
+    config::policy::PolicyBody,
+    dialects::{
+        file::FileBody,
+        manifest::{API_VERSION, Manifest},
+    },
+    servers::server::ServerBody,
+    tools::tool::ToolBody,
 };
 
 /// Where definitions stand in a schema.

@@ -1,0 +1,70 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_settings::{Field, Period};
+
+use crate::{
+    GatewaySpec,
+    config::{listen::Listen, origins},
+    document::place::Cx,
+    tools::metadata::texts,
+};
+
+/// How tools are served over HTTP.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Gateway")]
+pub(crate) struct GatewayBody {
+    /// The address to listen on; `127.0.0.1:7080` if it is not given.
+    listen: Field<Listen>,
+    /// Hosts that requests may be addressed to, besides the address itself, such as `tools.example.com`.
+    allowed_hosts: Field<Vec<Field<String>>>,
+    /// Origins of web pages that may use the gateway and read its answers (CORS), such as
+    /// `https://inspector.example.com` or `http://localhost:6274`; only pages of the gateway's own origin if it is not given.
+    allowed_origins: Field<Vec<Field<String>>>,
+    /// Instructions for models on how to use the tools: clients get them before those of the servers.
+    instructions: Field<String>,
+    /// The path at which old clients are served that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they
+    /// are not served if it is not given.
+    sse_path: Field<String>,
+    /// Whether metrics for Prometheus are served at `/metrics` of the same address; they are not if it is not given.
+    metrics: Field<bool>,
+    /// An address of this machine at which metrics are served by themselves, also with `--stdio`, such as
+    /// `127.0.0.1:9464`.
+    metrics_listen: Field<Listen>,
+    /// How long a list waits for a server of which no list is known, counted from its first start; 4s if it is not given. What
+    /// is missing then is named in `_meta`, and clients are told when it is there. With `0s` no list waits.
+    list_wait: Field<Period>,
+}
+
+pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
+    let mut gateway = GatewaySpec {
+        allowed_hosts: texts(body.allowed_hosts),
+        allowed_origins: origins::read(cx, body.allowed_origins),
+        ..GatewaySpec::default()
+    };
+    if let Some(Listen(listen)) = body.listen.get() {
+        gateway.listen = listen;
+    }
+    if let Some(Period(wait)) = body.list_wait.get() {
+        gateway.list_wait = wait;
+    }
+    gateway.instructions = body.instructions.get();
+    gateway.metrics = body.metrics.get().unwrap_or_default();
+    gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);
+    if let Some((at, path)) = body.sse_path.located() {
+        if !path.starts_with('/') || path.contains(['?', '#']) {
+            cx.error(at, format!("`{path}` is no path"), "write one such as `/sse`");
+        } else if TAKEN.contains(&path.as_str()) {
+            cx.error(
+                at,
+                format!("something else is served at `{path}`"),
+                "take another path, such as `/sse`",
+            );
+        }
+        gateway.sse_path = Some(path);
+    }
+    gateway
+}
+
+/// The paths at which the gateway serves other things.
+const TAKEN: [&str; 5] = ["/mcp", "/health", "/healthz", "/readyz", "/metrics"];

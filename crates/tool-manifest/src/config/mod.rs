@@ -1,0 +1,10 @@
+//! Everything else of a configuration: defaults, policy, gateway, health.
+
+pub(crate) mod call_timeout;
+pub(crate) mod configuration;
+pub(crate) mod defaults;
+pub(crate) mod gateway;
+pub(crate) mod health;
+pub(crate) mod listen;
+pub(crate) mod origins;
+pub(crate) mod policy;

@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use tool_settings::{NodeId, Sections};
+
+use crate::{
+    Diagnostic, Syntax,
+    diagnostics::report::Report,
+    dialects::{
+        file::{self, OWN_KEYS},
+        kiwi, manifest, okso,
+    },
+    document::{
+        json,
+        node::{Document, Kind},
+        place::Cx,
+        source::SourceFile,
+        yaml,
+    },
+    loading::draft::Draft,
+};
+
+/// Reads a file's documents, each in the spelling it is in.
+pub(crate) fn read(source: SourceFile, report: &Report, sections: &Sections) -> Draft {
+    let source = Arc::new(source);
+    let n_earlier = report.n_problems();
+    let mut draft = Draft::default();
+    let documents = match source.syntax {
+        Syntax::Yaml => yaml::read(&source, report),
+        Syntax::Json => json::read(&source, report),
+    };
+    let mut is_empty = !report.has_errors();
+    for document in documents {
+        let document = Arc::new(document);
+        let root = document.root();
+        if matches!(document.kind(root), Kind::Null) {
+            continue;
+        }
+        is_empty = false;
+        let cx = Cx {
+            document: &document,
+            report,
+            sections,
+            lenient: false,
+        };
+        take_all(cx, root, &mut draft);
+    }
+    if is_empty {
+        report.push(Diagnostic::warning("there is nothing in this file").at(&source, 0..0, String::new()));
+    }
+    report.sort_from(n_earlier);
+    draft
+}
+
+/// A document holds one thing, or a list of them.
+fn take_all(cx: Cx<'_>, root: NodeId, draft: &mut Draft) {
+    match cx.document.kind(root) {
+        Kind::List(items) => {
+            for item in items {
+                take(cx, *item, draft);
+            }
+        }
+        _ => take(cx, root, draft),
+    }
+}
+
+fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
+    let document = cx.document;
+    if !matches!(document.kind(at), Kind::Map(_)) {
+        let found = document.describe(at);
+        cx.error(
+            at,
+            format!("expected a map, found {found}"),
+            "begin with `tools:` or `servers:`",
+        );
+        return;
+    }
+    let foreign = Cx { lenient: true, ..cx };
+    match Form::of(document, at) {
+        Form::Manifest { api_version } => manifest::take(cx, at, api_version, draft),
+        Form::Kiwi => kiwi::take(foreign, at, draft),
+        Form::Okso => okso::take(foreign, at, draft),
+        Form::OksoReply { tools } => take_all(cx, tools, draft),
+        Form::Client => file::take(foreign, at, draft),
+        Form::Short => file::take(cx, at, draft),
+    }
+}
+
+/// The spelling of a document, told by its keys.
+enum Form {
+    Manifest {
+        api_version: NodeId,
+    },
+    Kiwi,
+    Okso,
+    /// What an okso endpoint answers when it is asked for its tools.
+    OksoReply {
+        tools: NodeId,
+    },
+    /// A file of an MCP client, with keys of its own: `mcpServers`, or VS Code's `servers`.
+    Client,
+    Short,
+}
+
+impl Form {
+    fn of(document: &Document, at: NodeId) -> Self {
+        let has = |key: &str| document.get(at, key).is_some();
+        if let Some(api_version) = document.get(at, "apiVersion") {
+            return Self::Manifest { api_version };
+        }
+        if has("tool_id") || has("tool_type") {
+            return Self::Kiwi;
+        }
+        if has("name") && (has("command") || has("result_schema")) && !has("servers") && !has("tools") {
+            return Self::Okso;
+        }
+        if document.get(at, "type").and_then(|word| document.text(word)) == Some("result")
+            && let Some(tools) = document.get(at, "tools").or_else(|| document.get(at, "tool"))
+        {
+            return Self::OksoReply { tools };
+        }
+        let is_named = document.source.name.ends_with("mcp.json");
+        let is_client = document.source.syntax == Syntax::Json
+            && !OWN_KEYS.iter().any(|key| has(key))
+            && (has("mcpServers") || has("servers") && (has("inputs") || is_named));
+        if is_client { Self::Client } else { Self::Short }
+    }
+}

@@ -1,0 +1,175 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::Provider;
+use tool_settings::{Entries, Field, NodeId};
+
+use crate::{
+    config::{
+        defaults::{self, DefaultsBody},
+        gateway::{self, GatewayBody},
+        health::{self, AlertsBody, HealthBody},
+        policy::PolicyBody,
+    },
+    document::{place::Cx, suggest},
+    loading::draft::Draft,
+    servers::{
+        server::{self, ServerBody},
+        transport,
+    },
+    tools::tool::{self, ToolBody},
+};
+
+/// A configuration of toolplane: servers and tools, and who may call them.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Configuration")]
+pub(crate) struct FileBody {
+    /// The JSON Schema of this file, for editors.
+    #[serde(rename = "$schema")]
+    schema: Field<String>,
+    /// More files, or directories of them, relative to this file. In a directory, a file that cannot be used is
+    /// reported and the others are loaded.
+    include: Field<Vec<Field<String>>>,
+    /// MCP servers to take tools from, by name.
+    servers: Field<Entries<ServerBody>>,
+    /// Another name for `servers`.
+    mcp_servers: Field<Entries<ServerBody>>,
+    /// Another name for `servers`, as MCP clients write it.
+    #[serde(rename = "mcpServers")]
+    client_servers: Field<Entries<ServerBody>>,
+    /// Tools, by name.
+    tools: Field<Entries<ToolBody>>,
+    /// Limits for whatever sets none of its own.
+    defaults: Field<DefaultsBody>,
+    /// Who may call what.
+    policy: Field<PolicyBody>,
+    /// Where `${secret:NAME}` gets its values from: names, with `${env:..}` or `${file:..}`.
+    secrets: Field<Entries<String>>,
+    /// How tools are served over HTTP.
+    gateway: Field<GatewayBody>,
+    /// How the health of tools and servers is watched.
+    health: Field<HealthBody>,
+    /// When operators are told that something is not well, and how.
+    alerts: Field<AlertsBody>,
+}
+
+/// The keys of a file that are ours alone: with one of them, it is no file of an MCP client.
+pub(crate) const OWN_KEYS: [&str; 9] = [
+    "include",
+    "tools",
+    "defaults",
+    "policy",
+    "secrets",
+    "gateway",
+    "health",
+    "alerts",
+    "mcp_servers",
+];
+
+/// Takes a document in the short form, or one of an MCP client.
+pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
+    let Some(body) = cx.read::<FileBody>(at) else {
+        return;
+    };
+    for servers in [body.servers, body.mcp_servers, body.client_servers] {
+        for (name, field) in servers.get().unwrap_or_default() {
+            take_server(cx, &name, field, draft);
+        }
+    }
+    for (name, field) in body.tools.get().unwrap_or_default() {
+        take_tool(cx, &name, field, draft);
+    }
+    if let Some((at, body)) = body.defaults.located() {
+        draft.set_defaults(cx, at, defaults::defaults(cx, body));
+    }
+    if let Some((at, body)) = body.gateway.located() {
+        draft.set_gateway(cx, at, gateway::gateway(cx, body));
+    }
+    if let Some((at, body)) = body.health.located() {
+        draft.set_health(cx, at, health::health(cx, body));
+    }
+    if let Some((at, body)) = body.alerts.located() {
+        draft.set_alerts(cx, at, health::alerts(cx, body));
+    }
+    if let Some((_, body)) = body.policy.located() {
+        draft.add_policy(cx, body);
+    }
+    for (name, field) in body.secrets.get().unwrap_or_default() {
+        take_secret(cx, &name, field, draft);
+    }
+    for field in body.include.get().unwrap_or_default() {
+        if let Some((at, path)) = field.located() {
+            draft
+                .includes
+                .push((cx.place(at), cx.document.source.directory.join(path)));
+        }
+    }
+}
+
+fn take_server(cx: Cx<'_>, name: &str, field: Field<ServerBody>, draft: &mut Draft) {
+    if let (Some(at), true) = (field.place(), field.is_absent()) {
+        cx.key_error(
+            at,
+            format!("the server `{name}` is empty"),
+            "add `command: ..` or `url: ..`",
+        );
+    }
+    if let Some((at, body)) = field.located()
+        && let Some(server) = server::server(cx, name, at, body)
+    {
+        draft.add_server(cx, at, server);
+    }
+}
+
+fn take_tool(cx: Cx<'_>, name: &str, field: Field<ToolBody>, draft: &mut Draft) {
+    if let (Some(at), true) = (field.place(), field.is_absent()) {
+        cx.key_error(
+            at,
+            format!("the tool `{name}` is empty"),
+            "add `description: ..` and `executor: ..`",
+        );
+    }
+    if let Some((at, body)) = field.located()
+        && let Some(tool) = tool::tool(cx, name, at, at, body)
+    {
+        draft.put_tool(cx.report, tool);
+    }
+}
+
+fn take_secret(cx: Cx<'_>, name: &str, field: Field<String>, draft: &mut Draft) {
+    let Some((at, text)) = field.located() else { return };
+    let fits = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    if !fits {
+        let shown = suggest::shown(name);
+        cx.key_error(
+            at,
+            format!("`{shown}` is no name of a secret"),
+            "use letters, digits, `_`, `-` and `.`",
+        );
+    }
+    let Some(template) = transport::parse(cx, at, &text) else {
+        return;
+    };
+    if template
+        .references()
+        .any(|reference| reference.provider == Provider::Secret)
+    {
+        cx.error(
+            at,
+            "a secret cannot be made of other secrets",
+            "use `${env:NAME}` or `${file:PATH}`",
+        );
+        return;
+    }
+    if template.references().next().is_none() {
+        cx.warning(
+            at,
+            format!("the secret `{name}` stands in the file for everyone to read"),
+            "use `${env:NAME}` or `${file:PATH}`",
+        );
+    }
+    draft.put_secret(cx.report, name.to_owned(), template, cx.place(at));
+}

@@ -1,0 +1,153 @@
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tool_settings::{
+    ConfigDocument, ConfigProblem, ConfigValue, NodeId, SectionContext, SectionKey, Sections,
+};
+
+use crate::{
+    Diagnostic, Location,
+    diagnostics::report::Report,
+    document::{node::Document, unknown_keys},
+};
+
+/// Where something was defined, kept after its file was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) document: Arc<Document>,
+    pub(crate) at: NodeId,
+}
+
+impl Place {
+    pub(crate) fn key_location(&self) -> Location {
+        self.document.key_location(self.at)
+    }
+
+    /// File and line, for origins.
+    pub(crate) fn origin(&self) -> tool_core::Origin {
+        let line = self.document.key_line(self.at);
+        tool_core::Origin {
+            place: format!("{}:{line}", self.document.source.name),
+            trust: tool_core::Trust::Operator,
+        }
+    }
+}
+
+/// A document on its way to the model, with the words to say what is wrong in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Cx<'a> {
+    pub(crate) document: &'a Arc<Document>,
+    pub(crate) report: &'a Report,
+    /// Sections of layers.
+    pub(crate) sections: &'a Sections,
+    /// `true` if unknown keys are only warned of: in files that are written for other programs.
+    pub(crate) lenient: bool,
+}
+
+impl<'a> Cx<'a> {
+    /// Reads a value as a file type. Wrong values are reported; returns `None` only if the value as a whole is not what is
+    /// expected.
+    pub(crate) fn read<T: for<'de> Deserialize<'de>>(self, at: NodeId) -> Option<T> {
+        tool_settings::read(&self, at)
+    }
+
+    /// The same words for checks that layers share.
+    pub(crate) fn words(&self) -> SectionContext<'_> {
+        SectionContext::new(self)
+    }
+
+    pub(crate) fn place(self, at: NodeId) -> Place {
+        Place {
+            document: self.document.clone(),
+            at,
+        }
+    }
+
+    /// Reports that a value is wrong.
+    pub(crate) fn error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        if self.report.is_full() {
+            return;
+        }
+        let location = self.document.location(at);
+        self.push(Diagnostic::error(message), location, hint.into());
+    }
+
+    /// Reports that an entry is wrong: its key is shown.
+    pub(crate) fn key_error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        if self.report.is_full() {
+            return;
+        }
+        let location = self.document.key_location(at);
+        self.push(Diagnostic::error(message), location, hint.into());
+    }
+
+    /// Reports that an entry may not be what was meant.
+    pub(crate) fn warning(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        if self.report.is_full() {
+            return;
+        }
+        let location = self.document.key_location(at);
+        self.push(Diagnostic::warning(message), location, hint.into());
+    }
+
+    fn push(self, problem: Diagnostic, location: Location, hint: String) {
+        let problem = problem.with_location(Some(location));
+        self.report.push(if hint.is_empty() {
+            problem
+        } else {
+            problem.with_hint(hint)
+        });
+    }
+}
+
+impl ConfigDocument for Cx<'_> {
+    fn value(&self, at: NodeId) -> ConfigValue<'_> {
+        self.document.value(at)
+    }
+
+    fn verbatim(&self, at: NodeId) -> Option<&str> {
+        self.document.verbatim(at)
+    }
+
+    fn describe(&self, at: NodeId) -> String {
+        self.document.describe(at)
+    }
+
+    fn to_json(&self, at: NodeId) -> String {
+        self.document.to_json(at)
+    }
+
+    fn section_keys(&self, anchor: &str) -> Option<&[SectionKey]> {
+        self.sections.keys(anchor)
+    }
+
+    fn unknown_keys(&self, map: NodeId, known: &[&'static str]) -> Vec<(&'static str, NodeId)> {
+        unknown_keys::report(*self, map, known)
+    }
+
+    fn report(&self, problem: ConfigProblem) {
+        if !self.report.is_full() {
+            self.report.push(diagnostic(self.document, problem));
+        }
+    }
+}
+
+/// A problem that a section found, with its place.
+pub(crate) fn diagnostic(document: &Document, problem: ConfigProblem) -> Diagnostic {
+    let location = if problem.shows_key {
+        document.key_location(problem.at)
+    } else {
+        document.location(problem.at)
+    };
+    let diagnostic = if problem.is_warning {
+        Diagnostic::warning(problem.message)
+    } else {
+        Diagnostic::error(problem.message)
+    };
+    let diagnostic = diagnostic.with_location(Some(location));
+    if problem.hint.is_empty() {
+        diagnostic
+    } else {
+        diagnostic.with_hint(problem.hint)
+    }
+}

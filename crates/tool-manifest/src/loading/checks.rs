@@ -1,0 +1,93 @@
+//! Checks of sections that need the whole configuration.
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use raw_json::RawJson;
+use tool_core::{CheckJson, Descriptor, Overrides, outward_name};
+use tool_schema::Schema;
+use tool_settings::{ConfigProblem, ConfiguredTool};
+
+use crate::{Defaults, Diagnostic, ServerSpec, Severity, document::place, tools::tool::ToolDraft};
+
+/// Everything that is configured besides one tool.
+pub(crate) struct Others<'a> {
+    pub(crate) names: BTreeSet<&'a str>,
+    pub(crate) servers: Vec<&'a ServerSpec>,
+    pub(crate) defaults: &'a Defaults,
+}
+
+impl Others<'_> {
+    /// Makes the checks of a tool. Returns errors and warnings.
+    pub(crate) fn check(&self, tool: &ToolDraft) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        let checked = Checked {
+            tool,
+            others: self,
+            problems: RefCell::default(),
+        };
+        for check in &tool.checks {
+            check.run(&checked);
+        }
+        let problems = checked.problems.into_inner().into_iter();
+        problems.partition(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Returns `true` if there may be a tool of this name: the tools of a server are not known before it is started.
+    fn may_have(&self, name: &str) -> bool {
+        let may_hold = |server: &&ServerSpec| {
+            let prefix = server.prefix();
+            let mut renamed = server.rename.values();
+            // A prefix as long as a name may be is cut with the name.
+            renamed.any(|new| outward_name(&format!("{prefix}{new}")) == name)
+                || prefix.is_empty()
+                || prefix.len() > 55
+                || name.starts_with(&*outward_name(&prefix))
+        };
+        self.names.contains(name) || self.servers.iter().any(may_hold)
+    }
+}
+
+struct Checked<'a> {
+    tool: &'a ToolDraft,
+    others: &'a Others<'a>,
+    problems: RefCell<Vec<Diagnostic>>,
+}
+
+impl ConfiguredTool for Checked<'_> {
+    fn descriptor(&self) -> &Descriptor {
+        &self.tool.descriptor
+    }
+
+    fn may_exist(&self, name: &str) -> bool {
+        self.others.may_have(name)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.others.names.iter().copied().collect()
+    }
+
+    fn defaults(&self) -> &Overrides {
+        &self.others.defaults.overrides
+    }
+
+    fn servers(&self) -> Vec<&Overrides> {
+        let servers = self.others.servers.iter();
+        servers.map(|server| &server.overrides).collect()
+    }
+
+    fn output_mismatch(&self, value: &RawJson) -> Option<String> {
+        let schema = Schema::compile(self.tool.descriptor.output_schema.as_ref()?).ok()?;
+        let checked = value.to().map(|value| schema.check(&value));
+        match checked {
+            Ok(Ok(())) => None,
+            Ok(Err(mismatch)) => Some(mismatch.to_string()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    fn report(&self, problem: ConfigProblem) {
+        let document = &self.tool.places.name.document;
+        self.problems
+            .borrow_mut()
+            .push(place::diagnostic(document, problem));
+    }
+}

@@ -1,0 +1,392 @@
+use std::{
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use serde_json::json;
+use tool_core::Template;
+use tool_settings::{Entries, NodeId, SectionLevel};
+
+use crate::{
+    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
+    config::policy::{self, PolicyBody},
+    diagnostics::report::Report,
+    document::place::{Cx, Place},
+    loading::checks::Others,
+    servers::server::patterns,
+    tools::tool::{ToolDraft, ToolPlaces},
+};
+
+/// What was read so far, with the places that messages about clashes need.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    servers: Vec<ServerDraft>,
+    server_names: HashMap<String, usize>,
+    tools: Vec<ToolDraft>,
+    tool_names: HashMap<Arc<str>, usize>,
+    defaults: Option<(Place, Defaults)>,
+    gateway: Option<(Place, GatewaySpec)>,
+    health: Option<(Place, HealthSpec)>,
+    alerts: Option<(Place, AlertsSpec)>,
+    /// Where the callbacks of approvals are written, in their order.
+    callbacks: Vec<Place>,
+    policy: PolicySpec,
+    allowlist: Option<Place>,
+    secrets: BTreeMap<String, Template>,
+    secret_places: HashMap<String, Place>,
+    rule_places: RulePlaces,
+    pub(crate) includes: Vec<(Place, PathBuf)>,
+}
+
+/// Where the parts of a configuration are written.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) servers: HashMap<String, Place>,
+    pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
+    pub(crate) secrets: HashMap<String, Place>,
+    pub(crate) alerts: Option<Place>,
+    /// Of the callbacks of approvals, in their order.
+    pub(crate) callbacks: Vec<Place>,
+    pub(crate) rules: RulePlaces,
+}
+
+/// Where the patterns of the policy are written, by their setting and their text.
+pub(crate) type RulePlaces = HashMap<(&'static str, String), Place>;
+
+#[derive(Debug)]
+pub(crate) struct ServerDraft {
+    pub(crate) spec: ServerSpec,
+    pub(crate) place: Place,
+    /// Whether it is written inside a tool that it serves. Such a server may be written several times.
+    pub(crate) inline: bool,
+}
+
+impl Draft {
+    pub(crate) fn add_server(&mut self, cx: Cx<'_>, at: NodeId, spec: ServerSpec) {
+        let place = cx.place(at);
+        self.put_server(
+            cx.report,
+            ServerDraft {
+                spec,
+                place,
+                inline: false,
+            },
+        );
+    }
+
+    pub(crate) fn put_server(&mut self, report: &Report, new: ServerDraft) {
+        let index = *self
+            .server_names
+            .entry(new.spec.name.clone())
+            .or_insert(self.servers.len());
+        let Some(known) = self.servers.get_mut(index) else {
+            self.servers.push(new);
+            return;
+        };
+        let name = &new.spec.name;
+        if !known.inline && !new.inline {
+            report.push(clash(
+                &format!("the server `{name}` is configured twice"),
+                &new.place,
+                &known.place,
+            ));
+        } else if known.spec.transport != new.spec.transport {
+            let message = format!("the server `{name}` is reached in another way elsewhere");
+            report.push(clash(&message, &new.place, &known.place));
+        } else if known.inline && !new.inline {
+            *known = new;
+        }
+    }
+
+    pub(crate) fn put_tool(&mut self, report: &Report, new: ToolDraft) {
+        match self.tool_names.entry(new.descriptor.name.clone()) {
+            Entry::Occupied(known) => {
+                let message = format!("the tool `{}` is defined twice", known.key());
+                let known = &self.tools[*known.get()];
+                report.push(clash(&message, &new.places.name, &known.places.name));
+            }
+            Entry::Vacant(free) => {
+                free.insert(self.tools.len());
+                self.tools.push(new);
+            }
+        }
+    }
+
+    pub(crate) fn set_defaults(&mut self, cx: Cx<'_>, at: NodeId, defaults: Defaults) {
+        set_once(
+            &mut self.defaults,
+            cx.report,
+            "`defaults`",
+            (cx.place(at), defaults),
+        );
+    }
+
+    pub(crate) fn set_gateway(&mut self, cx: Cx<'_>, at: NodeId, gateway: GatewaySpec) {
+        set_once(&mut self.gateway, cx.report, "`gateway`", (cx.place(at), gateway));
+    }
+
+    pub(crate) fn set_health(&mut self, cx: Cx<'_>, at: NodeId, health: HealthSpec) {
+        set_once(&mut self.health, cx.report, "`health`", (cx.place(at), health));
+    }
+
+    pub(crate) fn set_alerts(&mut self, cx: Cx<'_>, at: NodeId, alerts: AlertsSpec) {
+        set_once(&mut self.alerts, cx.report, "`alerts`", (cx.place(at), alerts));
+    }
+
+    pub(crate) fn add_policy(&mut self, cx: Cx<'_>, body: PolicyBody) {
+        let lists = [
+            ("blocklist", &body.blocklist),
+            ("allowlist", &body.allowlist),
+            ("approval.required", policy::approval_required(&body.approval)),
+        ];
+        let written = lists.into_iter().flat_map(|(setting, list)| {
+            let items = list.as_ref().into_iter().flatten();
+            items.filter_map(move |item| Some((setting, item.as_ref()?.clone(), item.given()?)))
+        });
+        let required = body
+            .required_permissions
+            .as_ref()
+            .into_iter()
+            .flat_map(Entries::iter);
+        let required = required
+            .filter_map(|(pattern, list)| Some(("required_permissions", pattern.clone(), list.place()?)));
+        for (setting, pattern, at) in written.chain(required) {
+            self.rule_places
+                .entry((setting, pattern))
+                .or_insert_with(|| cx.place(at));
+        }
+        self.policy.blocklist.extend(patterns(body.blocklist));
+        if let Some(at) = body.allowlist.given() {
+            let place = cx.place(at);
+            match &self.allowlist {
+                Some(first) => cx.report.push(clash("`allowlist` is given twice", &place, first)),
+                None => self.policy.allowlist = Some(patterns(body.allowlist)),
+            }
+            self.allowlist.get_or_insert(place);
+        }
+        let callback = policy::approval(cx, body.approval, &mut self.policy.approval);
+        self.callbacks.extend(callback);
+        policy::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
+        let entries = [&body.sections, &body.late_sections];
+        cx.sections
+            .read(SectionLevel::Policy, &cx, &entries, &mut self.policy.settings);
+        if let Some(word) = body.definitions.get() {
+            // Of what several files say, the strictest counts.
+            self.policy.definitions = self.policy.definitions.max(word.into());
+        }
+        extend(
+            &mut self.policy.permissions,
+            policy::permissions(body.permissions),
+        );
+        let required = policy::permissions(body.required_permissions);
+        extend(&mut self.policy.required_permissions, required);
+    }
+
+    pub(crate) fn put_secret(&mut self, report: &Report, name: String, template: Template, place: Place) {
+        if let Some(first) = self.secret_places.get(&name) {
+            report.push(clash(
+                &format!("the secret `{name}` is given twice"),
+                &place,
+                first,
+            ));
+            return;
+        }
+        self.secret_places.insert(name.clone(), place);
+        self.secrets.insert(name, template);
+    }
+
+    /// Takes over what another file holds.
+    pub(crate) fn merge(&mut self, report: &Report, other: Self) {
+        for server in other.servers {
+            self.put_server(report, server);
+        }
+        for tool in other.tools {
+            self.put_tool(report, tool);
+        }
+        if let Some(defaults) = other.defaults {
+            set_once(&mut self.defaults, report, "`defaults`", defaults);
+        }
+        if let Some(gateway) = other.gateway {
+            set_once(&mut self.gateway, report, "`gateway`", gateway);
+        }
+        if let Some(health) = other.health {
+            set_once(&mut self.health, report, "`health`", health);
+        }
+        if let Some(alerts) = other.alerts {
+            set_once(&mut self.alerts, report, "`alerts`", alerts);
+        }
+        for (rule, place) in other.rule_places {
+            self.rule_places.entry(rule).or_insert(place);
+        }
+        self.policy.blocklist.extend(other.policy.blocklist);
+        if let (Some(list), Some(place)) = (other.policy.allowlist, other.allowlist) {
+            match &self.allowlist {
+                Some(first) => report.push(clash("`allowlist` is given twice", &place, first)),
+                None => self.policy.allowlist = Some(list),
+            }
+            self.allowlist.get_or_insert(place);
+        }
+        policy::merge_approval(&mut self.policy.approval, other.policy.approval);
+        self.callbacks.extend(other.callbacks);
+        policy::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
+        self.policy.settings.merge(&other.policy.settings);
+        self.policy.definitions = self.policy.definitions.max(other.policy.definitions);
+        extend(&mut self.policy.permissions, other.policy.permissions);
+        let required = other.policy.required_permissions;
+        extend(&mut self.policy.required_permissions, required);
+        for (name, template) in other.secrets {
+            if let Some(place) = other.secret_places.get(&name) {
+                self.put_secret(report, name, template, place.clone());
+            }
+        }
+        self.includes.extend(other.includes);
+    }
+
+    /// Notes that all of this comes from a file of a directory: it is left out rather than an error.
+    pub(crate) fn mark_scanned(&mut self) {
+        for tool in &mut self.tools {
+            tool.is_scanned = true;
+        }
+    }
+
+    /// Finds the server of each tool that does not say it: by a name like `mcp__server__tool`, or as the only one.
+    /// Tools of directories without one are left out, and the reasons come back.
+    pub(crate) fn route(&mut self, report: &Report) -> Vec<Diagnostic> {
+        let names: Vec<&str> = self
+            .servers
+            .iter()
+            .map(|server| server.spec.name.as_str())
+            .collect();
+        let mut left_out = Vec::new();
+        self.tools.retain_mut(|tool| {
+            if !tool.is_unrouted {
+                return true;
+            }
+            let name = tool.descriptor.name.clone();
+            if let Some((server, upstream)) = routed(&name, &names) {
+                let config = json!({"server": server, "tool": upstream});
+                Arc::make_mut(&mut tool.descriptor).executor.config = config;
+                return true;
+            }
+            let problem = Diagnostic::error(format!("the tool `{name}` does not say which server runs it"))
+                .with_location(Some(tool.places.name.key_location()))
+                .with_hint(
+                    "remove it: a server's tools are listed by themselves; or call it `mcp__server__tool`",
+                );
+            if tool.is_scanned {
+                left_out.push(problem);
+            } else {
+                report.push(problem);
+            }
+            false
+        });
+        left_out
+    }
+
+    /// Makes the checks of sections that need the whole configuration. Tools of directories that fail are left out; those
+    /// reasons come back, with the warnings of others.
+    pub(crate) fn check_sections(&mut self, report: &Report) -> Vec<Diagnostic> {
+        let usual = Defaults::default();
+        let servers = self.servers.iter().map(|server| &server.spec);
+        let others = Others {
+            names: self.tools.iter().map(|tool| &*tool.descriptor.name).collect(),
+            servers: servers.filter(|server| !server.disabled).collect(),
+            defaults: self.defaults.as_ref().map_or(&usual, |(_, defaults)| defaults),
+        };
+        let mut said = Vec::new();
+        let mut are_kept = Vec::with_capacity(self.tools.len());
+        for tool in &self.tools {
+            let (errors, warnings) = others.check(tool);
+            are_kept.push(!tool.is_scanned || errors.is_empty());
+            said.extend(warnings);
+            if tool.is_scanned {
+                said.extend(errors);
+            } else {
+                errors.into_iter().for_each(|error| report.push(error));
+            }
+        }
+        let mut are_kept = are_kept.into_iter();
+        self.tools.retain(|_| are_kept.next().unwrap_or(true));
+        said
+    }
+
+    /// Gives servers that say nothing of it what holds for all.
+    pub(crate) fn settle_servers(&mut self, report: &Report) {
+        let usual = self
+            .health
+            .as_ref()
+            .and_then(|(_, health)| health.server_interval);
+        for server in &mut self.servers {
+            if let Some(problem) = server.spec.health.settle(usual) {
+                report.push(problem.with_location(Some(server.place.key_location())));
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> (Configuration, Places) {
+        let servers = self
+            .servers
+            .iter()
+            .map(|server| (server.spec.name.clone(), server.place.clone()))
+            .collect();
+        let tools = self
+            .tools
+            .iter()
+            .map(|tool| (tool.descriptor.name.clone(), tool.places.clone()))
+            .collect();
+        let places = Places {
+            servers,
+            tools,
+            secrets: self.secret_places,
+            alerts: self.alerts.as_ref().map(|(place, _)| place.clone()),
+            callbacks: self.callbacks,
+            rules: self.rule_places,
+        };
+        let configuration = Configuration {
+            servers: self.servers.into_iter().map(|server| server.spec).collect(),
+            tools: self.tools.into_iter().map(|tool| tool.descriptor).collect(),
+            defaults: self.defaults.map(|(_, defaults)| defaults).unwrap_or_default(),
+            policy: self.policy,
+            secrets: self.secrets,
+            gateway: self.gateway.map(|(_, gateway)| gateway).unwrap_or_default(),
+            health: self.health.map(|(_, health)| health).unwrap_or_default(),
+            alerts: self.alerts.map(|(_, alerts)| alerts).unwrap_or_default(),
+        };
+        (configuration, places)
+    }
+}
+
+fn set_once<T>(slot: &mut Option<(Place, T)>, report: &Report, what: &str, new: (Place, T)) {
+    match slot {
+        Some((first, _)) => report.push(clash(&format!("{what} is given twice"), &new.0, first)),
+        None => *slot = Some(new),
+    }
+}
+
+/// The server that a tool's name tells, or the only one, with the tool's name there.
+fn routed<'a>(name: &'a str, servers: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let told = name
+        .strip_prefix("mcp__")
+        .and_then(|rest| rest.split_once("__"))
+        .filter(|(server, _)| servers.contains(server));
+    match (told, servers) {
+        (Some(told), _) => Some(told),
+        (None, [only]) => Some((only, name)),
+        (None, _) => None,
+    }
+}
+
+/// A problem of two places.
+fn clash(message: &str, second: &Place, first: &Place) -> Diagnostic {
+    Diagnostic::error(message)
+        .with_location(Some(second.key_location()))
+        .with_related("first given here", first.key_location())
+}
+
+/// Adds lists to those of the same names.
+fn extend(lists: &mut BTreeMap<String, Vec<String>>, others: BTreeMap<String, Vec<String>>) {
+    for (name, list) in others {
+        lists.entry(name).or_default().extend(list);
+    }
+}

@@ -1,0 +1,6 @@
+//! Loading: files and directories into one configuration.
+
+pub(crate) mod checks;
+pub(crate) mod draft;
+pub(crate) mod load;
+pub(crate) mod search;

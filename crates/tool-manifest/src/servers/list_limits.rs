@@ -1,0 +1,112 @@
+//! Settings for the lists of servers.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{DefinitionPolicy, ListLimits};
+use tool_settings::{ByteSize, Field, NodeId};
+
+use crate::document::place::Cx;
+
+/// How suspicious definitions of servers are handled: hidden characters, comments and markup, and sentences that give
+/// orders to a model. `pass` offers them byte for byte with a warning to operators. `clean` removes hidden text from
+/// titles, descriptions and examples, and leaves out what has hidden text elsewhere. `withhold` leaves them out.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Definitions")]
+pub(crate) enum DefinitionsWord {
+    Pass,
+    Clean,
+    Withhold,
+}
+
+impl From<DefinitionsWord> for DefinitionPolicy {
+    fn from(word: DefinitionsWord) -> Self {
+        match word {
+            DefinitionsWord::Pass => Self::Pass,
+            DefinitionsWord::Clean => Self::Clean,
+            DefinitionsWord::Withhold => Self::Withhold,
+        }
+    }
+}
+
+/// Limits of a server's lists. Entries beyond them are left out, and operators are warned.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "ListLimits")]
+pub(crate) struct ListLimitsBody {
+    /// The most tools of a server; 2000 if it is not given.
+    tools: Field<usize>,
+    /// The most prompts of a server; 2000 if it is not given.
+    prompts: Field<usize>,
+    /// The most resources of a server, and the most resource templates; 10000 if it is not given.
+    resources: Field<usize>,
+    /// The most pages of one list; 1000 if it is not given.
+    pages: Field<usize>,
+    /// The largest list, with all of its pages; 16MiB if it is not given.
+    bytes: Field<ByteSize>,
+    /// The largest definition of a tool, prompt or resource; 256KiB if it is not given.
+    definition_bytes: Field<ByteSize>,
+}
+
+/// Limits of lists, as far as they are given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListLimitsSpec {
+    /// The most tools.
+    pub tools: Option<usize>,
+    /// The most prompts.
+    pub prompts: Option<usize>,
+    /// The most resources, and the most resource templates.
+    pub resources: Option<usize>,
+    /// The most pages of one list.
+    pub pages: Option<usize>,
+    /// The largest list, in bytes.
+    pub bytes: Option<usize>,
+    /// The largest definition, in bytes.
+    pub definition_bytes: Option<usize>,
+}
+
+impl ListLimitsSpec {
+    /// These limits, and those of `others` where none is given here.
+    #[must_use]
+    pub fn or(&self, others: ListLimits) -> ListLimits {
+        ListLimits {
+            tools: self.tools.unwrap_or(others.tools),
+            prompts: self.prompts.unwrap_or(others.prompts),
+            resources: self.resources.unwrap_or(others.resources),
+            pages: self.pages.unwrap_or(others.pages),
+            bytes: self.bytes.unwrap_or(others.bytes),
+            definition_bytes: self.definition_bytes.unwrap_or(others.definition_bytes),
+        }
+    }
+}
+
+/// Makes limits from what a file says.
+pub(crate) fn list_limits(cx: Cx<'_>, field: Field<ListLimitsBody>) -> ListLimitsSpec {
+    let body = field.get().unwrap_or_default();
+    let number = |field: Field<usize>| {
+        let (at, number) = field.located()?;
+        at_least_one(cx, at, number)
+    };
+    let bytes = |field: Field<ByteSize>| {
+        let (at, ByteSize(bytes)) = field.located()?;
+        at_least_one(cx, at, bytes)
+    };
+    ListLimitsSpec {
+        tools: number(body.tools),
+        prompts: number(body.prompts),
+        resources: number(body.resources),
+        pages: number(body.pages),
+        bytes: bytes(body.bytes),
+        definition_bytes: bytes(body.definition_bytes),
+    }
+}
+
+fn at_least_one(cx: Cx<'_>, at: NodeId, number: usize) -> Option<usize> {
+    if number == 0 {
+        let hint = "use `exclude: [\"*\"]` to take nothing from a server";
+        cx.error(at, "a limit of lists is at least 1", hint);
+        return None;
+    }
+    Some(number)
+}

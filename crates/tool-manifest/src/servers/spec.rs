@@ -1,0 +1,192 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, Template, Trust};
+
+use crate::servers::{list_limits::ListLimitsSpec, server_health::ServerHealthSpec};
+
+/// An MCP server to take tools from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerSpec {
+    /// Its name, unique in the configuration.
+    pub name: String,
+    /// Where it is configured.
+    pub origin: Origin,
+    /// How it is reached.
+    pub transport: ServerTransport,
+    /// How long one call may take; the default of the configuration if absent.
+    pub timeout: Option<Duration>,
+    /// How long it may take to start; the default of the configuration if absent.
+    pub start_timeout: Option<Duration>,
+    /// What is set for all of its tools in the place of the defaults.
+    pub overrides: Overrides,
+    /// The only tools and prompts that are offered, by the server's own names, and resources, by their URIs; all if
+    /// absent.
+    pub include: Option<Vec<Pattern>>,
+    /// Tools and prompts that are not offered, by the server's own names, and resources, by their URIs.
+    pub exclude: Vec<Pattern>,
+    /// Other names for tools, by the server's own names. The prefix goes before the new names too.
+    pub rename: BTreeMap<String, String>,
+    /// What goes before the names of its tools; see [`ServerSpec::prefix`].
+    pub prefix: Option<String>,
+    /// Whether it is left alone.
+    pub disabled: bool,
+    /// Which revisions of the protocol are tried.
+    pub era: EraSpec,
+    /// Which calls share a connection.
+    pub isolation: IsolationSpec,
+    /// How many connections there may be at once for single clients; 16 if absent.
+    pub max_connections: Option<usize>,
+    /// How it is asked whether it is well.
+    pub health: ServerHealthSpec,
+    /// Whether the gateway is ready only when it is.
+    pub required: bool,
+    /// How often its lists are read again of whose changes it does not tell; the default of the configuration if absent.
+    pub refresh_interval: Option<Duration>,
+    /// When it is started; as the defaults of the configuration say if absent.
+    pub start: Option<StartMode>,
+    /// How long it may be unused before it is stopped; as the defaults of the configuration say if absent, and never if 0.
+    pub idle_timeout: Option<Duration>,
+    /// Whether its lists are kept between runs; as the defaults of the configuration say if absent.
+    pub keep_lists: Option<bool>,
+    /// How its suspicious definitions are handled; as the policy says if absent.
+    pub definitions: Option<DefinitionPolicy>,
+    /// Limits of its lists, where they differ from the defaults.
+    pub list_limits: ListLimitsSpec,
+    /// The instructions that clients get in place of the server's own; its own if absent, and none if empty.
+    pub instructions: Option<String>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerTransport {
+    /// A process that is started and spoken to through its standard input and output.
+    Stdio {
+        /// What to start.
+        command: Template,
+        /// Its arguments.
+        args: Vec<Template>,
+        /// Variables of its environment.
+        env: BTreeMap<String, Template>,
+        /// Names of variables that are handed down to it beside what a process needs to start; those of the configuration
+        /// if absent.
+        inherit_env: Option<Vec<String>>,
+        /// The directory to start it in.
+        cwd: Option<Template>,
+    },
+    /// An endpoint that listens.
+    Http {
+        /// Its URL.
+        url: Template,
+        /// Headers of every request.
+        headers: BTreeMap<String, Template>,
+        /// What it speaks over HTTP.
+        transport: HttpTransportSpec,
+    },
+}
+
+/// Which of the ways there are to speak MCP over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum HttpTransportSpec {
+    /// Streamable HTTP, or HTTP+SSE where that is refused.
+    #[default]
+    Either,
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE, the transport of 2024-11-05.
+    Sse,
+    /// WebSocket.
+    WebSocket,
+}
+
+/// Which revisions of the protocol are tried with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EraSpec {
+    /// Whichever the server speaks, found out when it is first needed.
+    #[default]
+    Auto,
+    /// Only those with a handshake: up to 2025-11-25.
+    Legacy,
+    /// Only those without: from 2026-07-28.
+    Modern,
+    /// Whichever the server speaks, and those without a handshake if it speaks both.
+    Newest,
+}
+
+/// When a server is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StartMode {
+    /// When it is first needed, if its lists are kept from an earlier run; with the gateway otherwise, since only a server that
+    /// runs can say what it offers.
+    #[default]
+    Lazy,
+    /// With the gateway.
+    Eager,
+}
+
+/// Which calls of a server share a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationSpec {
+    /// A client that can be asked for something has its own if the server speaks revisions up to 2025-11-25, which ask
+    /// in the middle of a call; all others share one.
+    #[default]
+    Auto,
+    /// All share one, over which such a server can ask nobody.
+    Shared,
+    /// Each session of a client has its own. Clients without sessions have one of their principal for one call at a
+    /// time.
+    Session,
+    /// Each principal has its own; clients that can be asked for different things do not share it.
+    Principal,
+}
+
+impl ServerSpec {
+    /// A server with all of its tools under the usual prefix.
+    #[must_use]
+    pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
+        let name = name.into();
+        let origin = Origin {
+            place: format!("server `{name}`"),
+            trust: Trust::Operator,
+        };
+        Self {
+            name,
+            origin,
+            transport,
+            timeout: None,
+            start_timeout: None,
+            overrides: Overrides::default(),
+            include: None,
+            exclude: Vec::new(),
+            rename: BTreeMap::new(),
+            prefix: None,
+            disabled: false,
+            era: EraSpec::Auto,
+            isolation: IsolationSpec::Auto,
+            max_connections: None,
+            health: ServerHealthSpec::default(),
+            required: false,
+            refresh_interval: None,
+            start: None,
+            idle_timeout: None,
+            keep_lists: None,
+            definitions: None,
+            list_limits: ListLimitsSpec::default(),
+            instructions: None,
+        }
+    }
+
+    /// What goes before the names of the server's tools: the configured prefix, which may be empty, or the server's
+    /// name and `__`.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        match &self.prefix {
+            Some(prefix) => prefix.clone(),
+            None => format!("{}__", self.name),
+        }
+    }
+}

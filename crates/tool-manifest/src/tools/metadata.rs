@@ -1,0 +1,109 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{DataClassification, LatencyClass, Metadata, PiiHandling};
+use tool_settings::{Field, Percent};
+
+use crate::document::place::Cx;
+
+/// The metadata keys of a tool, as they stand beside its other keys.
+#[derive(Debug, Default)]
+pub(crate) struct MetadataFields {
+    pub(crate) capabilities: Field<Vec<Field<String>>>,
+    pub(crate) tags: Field<Vec<Field<String>>>,
+    pub(crate) latency: Field<Latency>,
+    pub(crate) cost_per_call: Field<f64>,
+    pub(crate) sla: Field<Percent>,
+    pub(crate) retryable: Field<bool>,
+    pub(crate) idempotent: Field<bool>,
+    pub(crate) read_only: Field<bool>,
+    pub(crate) required_permissions: Field<Vec<Field<String>>>,
+    pub(crate) data_classification: Field<Classification>,
+    pub(crate) pii_handling: Field<Pii>,
+    pub(crate) health_check_endpoint: Field<String>,
+}
+
+/// How fast a tool usually is: `fast` is below 100 ms, `medium` below 1 s, `slow` 1 s and more.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Latency {
+    Fast,
+    Medium,
+    Slow,
+}
+
+/// How confidential a tool's data are.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Classification {
+    Public,
+    Internal,
+    Sensitive,
+}
+
+/// What happens to personal data in a tool's arguments.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Pii {
+    None,
+    Anonymize,
+    Encrypt,
+}
+
+/// Makes metadata from what a file says.
+pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
+    let cost_per_call = fields.cost_per_call.located().and_then(|(at, cost)| {
+        let fits = cost.is_finite() && cost >= 0.0;
+        if !fits {
+            cx.error(
+                at,
+                "a cost cannot be negative",
+                "write it in US dollars, such as `0.001`",
+            );
+        }
+        fits.then_some(cost)
+    });
+    let health_check_endpoint = fields.health_check_endpoint.located().map(|(at, url)| {
+        if !url.starts_with("http://") && !url.starts_with("https://") && !url.starts_with("${") {
+            cx.error(
+                at,
+                "a health check endpoint is a URL with `http://` or `https://`",
+                "",
+            );
+        }
+        url
+    });
+    Metadata {
+        capabilities: texts(fields.capabilities),
+        tags: texts(fields.tags),
+        latency: fields.latency.get().map(|latency| match latency {
+            Latency::Fast => LatencyClass::Fast,
+            Latency::Medium => LatencyClass::Medium,
+            Latency::Slow => LatencyClass::Slow,
+        }),
+        cost_per_call,
+        sla: fields.sla.get().map(|Percent(share)| share),
+        retryable: fields.retryable.get(),
+        idempotent: fields.idempotent.get(),
+        read_only: fields.read_only.get(),
+        required_permissions: texts(fields.required_permissions),
+        data_classification: fields.data_classification.get().map(|class| match class {
+            Classification::Public => DataClassification::Public,
+            Classification::Internal => DataClassification::Internal,
+            Classification::Sensitive => DataClassification::Sensitive,
+        }),
+        pii_handling: fields.pii_handling.get().map(|handling| match handling {
+            Pii::None => PiiHandling::None,
+            Pii::Anonymize => PiiHandling::Anonymize,
+            Pii::Encrypt => PiiHandling::Encrypt,
+        }),
+        health_check_endpoint,
+        // Those of sections.
+        ..Metadata::default()
+    }
+}
+
+/// The usable texts of a list.
+pub(crate) fn texts(field: Field<Vec<Field<String>>>) -> Vec<String> {
+    let items = field.get().unwrap_or_default();
+    items.into_iter().filter_map(Field::get).collect()
+}

@@ -1,0 +1,5 @@
+//! Tools as files describe them.
+
+pub(crate) mod metadata;
+pub(crate) mod schema_field;
+pub(crate) mod tool;

@@ -1,0 +1,344 @@
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
+use tool_settings::{DeferredCheck, Field, NodeId, Percent, Period, Raw, SectionEntries, Text, ToolSettings};
+
+use crate::{
+    config::call_timeout,
+    document::{
+        node::Kind,
+        place::{Cx, Place},
+        suggest,
+    },
+    servers::server::milliseconds,
+    tools::{
+        metadata::{self, Classification, Latency, MetadataFields, Pii},
+        schema_field::{self, ParametersField, SchemaField},
+    },
+};
+
+/// Settings whose values are paths: relative ones begin in the directory of their file.
+const PATH_SETTINGS: [&str; 1] = ["result_file"];
+
+/// A tool: what agents are told of it, what runs it, and what is known of its guarantees and needs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Tool", extend("required" = ["description", "executor"]))]
+pub(crate) struct ToolBody {
+    /// A name for people.
+    title: Field<String>,
+    /// What the tool does and when to use it: this is what a model chooses by.
+    description: Field<String>,
+    /// Its version, by convention a semantic one.
+    version: Field<Text>,
+    /// The JSON Schema of its arguments; any object if it is not given.
+    #[serde(alias = "inputSchema")]
+    input_schema: SchemaField,
+    /// Its arguments: another name for `input_schema`, or a list of `{name, type, required, description}`.
+    parameters: ParametersField,
+    /// The JSON Schema of its results, which are then checked.
+    #[serde(alias = "outputSchema")]
+    output_schema: SchemaField,
+    /// How long one attempt may take, in milliseconds.
+    timeout_ms: Field<u64>,
+    /// How long a call may take in all, queueing, retries and fallbacks included, in the place of what `defaults` say.
+    call_timeout: Field<Period>,
+    #[serde(rename = "$tool")]
+    sections: SectionEntries,
+    /// What runs it: `kind`, and the settings of that kind.
+    executor: ExecutorField,
+    /// What it can do, such as `search`. Shown to operators; `realtime-data` shortens how long answers are cached, nothing
+    /// else goes by it.
+    capabilities: Field<Vec<Field<String>>>,
+    /// Free labels, such as `production-ready`. Shown to operators; nothing goes by them.
+    tags: Field<Vec<Field<String>>>,
+    /// How fast it usually is.
+    #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
+    latency: Field<Latency>,
+    #[serde(rename = "$tool-late")]
+    late_sections: SectionEntries,
+    /// What a call costs, in US dollars.
+    #[serde(alias = "costPerCall")]
+    cost_per_call: Field<f64>,
+    /// The share of calls that succeed by agreement, such as `99.5%`. Shown to operators; nothing goes by it yet, and `check`
+    /// warns of that.
+    sla: Field<Percent>,
+    /// Whether a failed call may be tried again.
+    retryable: Field<bool>,
+    /// Whether calling it twice has the effect of calling it once.
+    idempotent: Field<bool>,
+    /// Whether it changes nothing.
+    #[serde(alias = "readOnly")]
+    read_only: Field<bool>,
+    /// What a caller must be permitted, such as `network.external`.
+    #[serde(alias = "requiredPermissions")]
+    required_permissions: Field<Vec<Field<String>>>,
+    /// How confidential its data are. Shown to operators, also with approvals; nothing goes by it yet, and `check` warns of
+    /// that.
+    #[serde(alias = "dataClassification")]
+    data_classification: Field<Classification>,
+    /// What happens to personal data in its arguments: `none`. Nothing does `anonymize` or `encrypt` yet, so a
+    /// configuration with one of them cannot be used.
+    #[serde(alias = "piiHandling")]
+    pii_handling: Field<Pii>,
+    /// Tools to use in its place when it fails, best first: `on_failure` with nothing but fallbacks.
+    fallbacks: Field<Vec<Field<String>>>,
+    /// A URL that answers 2xx while the tool is well.
+    #[serde(alias = "healthCheckEndpoint")]
+    health_check_endpoint: Field<String>,
+}
+
+/// What runs a tool, left as it stands: the settings are the executor's.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ExecutorField(pub(crate) Raw);
+
+impl JsonSchema for ExecutorField {
+    fn schema_name() -> Cow<'static, str> {
+        "Executor".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {"kind": {"type": "string"}},
+            "required": ["kind"],
+        })
+    }
+}
+
+/// A descriptor with the places of its parts.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolDraft {
+    pub(crate) descriptor: Arc<Descriptor>,
+    pub(crate) places: ToolPlaces,
+    /// Whether it does not say which of the servers runs it.
+    pub(crate) is_unrouted: bool,
+    /// Whether it comes from a file of a directory.
+    pub(crate) is_scanned: bool,
+    /// Checks of its sections that need the whole configuration.
+    pub(crate) checks: Vec<DeferredCheck>,
+}
+
+/// Where the parts of a tool are written.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolPlaces {
+    /// Its name, or the entry that is called by it.
+    pub(crate) name: Place,
+    pub(crate) tool: NodeId,
+    pub(crate) settings: Settings,
+    pub(crate) input_schema: Option<NodeId>,
+    pub(crate) output_schema: Option<NodeId>,
+}
+
+/// Where an executor's settings are written: each on its own, since some spellings put them under other names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) root: Option<NodeId>,
+    pub(crate) entries: Vec<(String, NodeId)>,
+}
+
+/// What a tool is made of, whatever spelling it was written in.
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    /// What to show when the name is meant.
+    pub(crate) named: NodeId,
+    /// The tool as a whole.
+    pub(crate) at: NodeId,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Field<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) input_schema: Option<(Option<NodeId>, RawJson)>,
+    pub(crate) output_schema: Option<(NodeId, RawJson)>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) executor: Option<(ExecutorSpec, Settings)>,
+    pub(crate) metadata: Metadata,
+    pub(crate) overrides: Overrides,
+}
+
+/// Puts a tool together; nothing if it is not usable, which is then reported.
+pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
+    if let Err(problem) = tool_core::check_name(&parts.name) {
+        let hint = format!("call it `{}`", tool_core::outward_name(&parts.name));
+        cx.key_error(parts.named, problem.to_string(), hint);
+    }
+    if parts.description.is_absent() {
+        cx.key_error(
+            parts.at,
+            format!("the tool `{}` has no `description`", suggest::shown(&parts.name)),
+            "say what it does and when to use it: a model chooses by it",
+        );
+    }
+    let place = cx.place(parts.named);
+    let (executor, settings) = parts.executor?;
+    let (input_place, input_schema) = parts
+        .input_schema
+        .unwrap_or_else(|| (None, schema_field::any_object()));
+    let descriptor = Descriptor {
+        feature: Feature::Tool,
+        name: parts.name.into(),
+        uri: None,
+        title: parts.title,
+        description: parts.description.get().unwrap_or_default(),
+        version: parts.version,
+        input_schema,
+        output_schema: parts.output_schema.as_ref().map(|(_, schema)| schema.clone()),
+        executor,
+        timeout: parts.timeout,
+        metadata: parts.metadata,
+        overrides: parts.overrides,
+        definition: None,
+        origin: place.origin(),
+    };
+    Some(ToolDraft {
+        descriptor: Arc::new(descriptor),
+        is_unrouted: false,
+        is_scanned: false,
+        checks: Vec::new(),
+        places: ToolPlaces {
+            name: place,
+            tool: parts.at,
+            settings,
+            input_schema: input_place,
+            output_schema: parts.output_schema.map(|(at, _)| at),
+        },
+    })
+}
+
+/// Makes a tool from our own spelling.
+pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
+    let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
+    let timeout_at = body.timeout_ms.given();
+    let timeout = milliseconds(cx, body.timeout_ms);
+    let executor = executor(cx, at, body.executor.0);
+    let mut settings = ToolSettings {
+        name: name.to_owned(),
+        timeout,
+        fallbacks: body.fallbacks,
+        ..ToolSettings::default()
+    };
+    settings.overrides.call_timeout = call_timeout::call_timeout(cx, body.call_timeout);
+    settings.metadata = metadata::metadata(
+        cx,
+        MetadataFields {
+            capabilities: body.capabilities,
+            tags: body.tags,
+            latency: body.latency,
+            cost_per_call: body.cost_per_call,
+            sla: body.sla,
+            retryable: body.retryable,
+            idempotent: body.idempotent,
+            read_only: body.read_only,
+            required_permissions: body.required_permissions,
+            data_classification: body.data_classification,
+            pii_handling: body.pii_handling,
+            health_check_endpoint: body.health_check_endpoint,
+        },
+    );
+    call_timeout::outlasted(cx, timeout_at, timeout, settings.overrides.call_timeout);
+    let entries = [&body.sections, &body.late_sections];
+    cx.sections.read_tool(&cx, &entries, &mut settings);
+    settings.metadata.fallbacks = metadata::texts(settings.fallbacks);
+    let parts = Parts {
+        name: settings.name,
+        named,
+        at,
+        title: body.title.get(),
+        description: body.description,
+        version: body.version.get().map(|Text(version)| version),
+        input_schema,
+        output_schema: schema_field::schema(cx, body.output_schema.0),
+        timeout,
+        executor,
+        overrides: settings.overrides,
+        metadata: settings.metadata,
+    };
+    let mut draft = assemble(cx, parts)?;
+    draft.checks = settings.checks;
+    Some(draft)
+}
+
+/// Splits `{kind, ..settings}`.
+fn executor(cx: Cx<'_>, tool: NodeId, raw: Raw) -> Option<(ExecutorSpec, Settings)> {
+    let Some(at) = raw.0.filter(|at| !matches!(cx.document.kind(*at), Kind::Null)) else {
+        cx.key_error(
+            tool,
+            "the tool has no `executor`",
+            "say what runs it, such as `executor: {kind: http, ..}`",
+        );
+        return None;
+    };
+    if !matches!(cx.document.kind(at), Kind::Map(_)) {
+        let found = cx.document.describe(at);
+        cx.error(
+            at,
+            format!("expected a map, found {found}"),
+            "write `{kind: .., ..}`",
+        );
+        return None;
+    }
+    let Some(kind) = cx.document.get(at, "kind") else {
+        let keys: Vec<&str> = cx
+            .document
+            .entries(at)
+            .iter()
+            .map(|(key, _)| key.as_str())
+            .collect();
+        let hint = match suggest::nearest("kind", &keys) {
+            Some(near) => format!("did you mean it by `{near}`?"),
+            None => "add `kind: http`, `kind: mock` or another".to_owned(),
+        };
+        cx.key_error(at, "the executor has no `kind`", hint);
+        return None;
+    };
+    let Some(kind_text) = cx.document.text(kind).filter(|text| !text.is_empty()) else {
+        let found = cx.document.describe(kind);
+        cx.error(
+            kind,
+            format!("expected the name of an executor, found {found}"),
+            "",
+        );
+        return None;
+    };
+    let entries = cx.document.entries(at).iter();
+    let settings = Settings {
+        root: Some(at),
+        entries: entries.filter(|(key, _)| key != "kind").cloned().collect(),
+    };
+    Some((spec(cx, kind_text, &settings), settings))
+}
+
+/// An executor's name and its settings as a tree.
+pub(crate) fn spec(cx: Cx<'_>, kind: &str, settings: &Settings) -> ExecutorSpec {
+    let mut config = Map::new();
+    for (key, at) in &settings.entries {
+        if let Some(number) = cx.document.imprecise(*at) {
+            cx.warning(
+                number,
+                "this number has more digits than are kept",
+                "put it in quotation marks if every digit matters",
+            );
+        }
+        let mut value = cx.document.to_value(*at);
+        if PATH_SETTINGS.contains(&key.as_str())
+            && let Value::String(path) = &mut value
+        {
+            *path = cx
+                .document
+                .source
+                .directory
+                .join(&*path)
+                .to_string_lossy()
+                .into_owned();
+        }
+        config.insert(key.clone(), value);
+    }
+    ExecutorSpec {
+        kind: kind.to_owned(),
+        config: Value::Object(config),
+    }
+}
