@@ -34,7 +34,7 @@ impl PublicTypes {
     pub(super) fn read_terms(&mut self, glossary: &str) {
         let rows = glossary.lines().filter_map(|line| line.strip_prefix('|'));
         let terms = rows.filter_map(|row| row.split('|').next());
-        self.terms.extend(terms.map(|term| term.trim().to_lowercase()));
+        self.terms.extend(terms.map(normalized));
     }
 
     pub(super) fn violations(&self) -> Vec<Violation> {
@@ -51,14 +51,20 @@ impl PublicTypes {
         duplicates.chain(unknown).collect()
     }
 
+    /// Returns `true` if the glossary has the word or its singular.
+    fn has_term(&self, name: &str) -> bool {
+        let word = normalized(name);
+        let singular = word.strip_suffix('s');
+        self.terms.contains(&word) || singular.is_some_and(|singular| self.terms.contains(singular))
+    }
+
     fn one_word(&self) -> impl Iterator<Item = (&String, &PathBuf)> {
         let named = self.files_of.iter().filter(|(name, _)| is_one_word(name));
         named.filter_map(|(name, files)| Some((name, files.first()?)))
     }
 
     fn unknown(&self) -> impl Iterator<Item = (&String, &PathBuf)> {
-        self.one_word()
-            .filter(|(name, _)| !self.terms.contains(&name.to_lowercase()))
+        self.one_word().filter(|(name, _)| !self.has_term(name))
     }
 }
 
@@ -94,4 +100,10 @@ fn public_types(source: &SourceFile) -> Vec<String> {
 /// Returns `true` for a name of one word, such as `Reply`.
 fn is_one_word(name: &str) -> bool {
     name.chars().skip(1).all(|c| !c.is_uppercase())
+}
+
+/// Returns a term in lower case, without white space and hyphens.
+fn normalized(term: &str) -> String {
+    let letters = term.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
 }
