@@ -48,12 +48,12 @@ use crate::conventions;
 ///
 /// let metrics = Metrics::new();
 /// metrics.add_gauge(Gauge {
-///     name: "toolplane_connections",
+///     name: "toolplane_cache_bytes",
 ///     help: "Open connections.",
 ///     label: None,
 ///     read: Box::new(|| vec![(String::new(), 3.0)]),
 /// });
-/// assert!(metrics.render().contains("toolplane_connections 3"));
+/// assert!(metrics.render().contains("toolplane_cache_bytes 3"));
 /// ```
 #[derive(Default)]
 pub struct Metrics {

@@ -27,7 +27,7 @@ use super::masking::{mask, text_for_caller};
 /// use tool_core::{ErrorKind, ToolError};
 /// use tool_policy::ErrorPolicyLayer;
 ///
-/// let error = ToolError::new(ErrorKind::Unavailable, "cannot read /home/ada/key.pem");
+/// let error = ToolError::new(ErrorKind::Unavailable, "cannot read /etc/ssl/key.pem");
 /// let error = ErrorPolicyLayer::default().for_caller(error);
 /// assert_eq!(error.message(), "cannot read [path]");
 /// ```

@@ -78,7 +78,7 @@ async fn one_approval_is_for_all_attempts_of_a_call() {
     assert!(matches!(explained.result, Ok(Outcome::Reply(_))), "{explained:?}");
     assert_eq!(script.n_calls(), 3);
     let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
-    assert_eq!(layers[3..6], ["validate", "approve", "attempt"]);
+    assert_eq!(layers[3..6], ["validation", "approval", "attempt"]);
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_dry_run_says_that_approval_would_be_asked_for() {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = plane(&script, |_| {}, guarded("pay"));
     let explained = plane.dry_run(request(&json!({}))).await;
-    let note = explained.decisions.iter().find(|note| note.layer == "approve");
+    let note = explained.decisions.iter().find(|note| note.layer == "approval");
     assert_eq!(
         note.expect("a note").decision,
         "would ask for approval, because the tool is set up so"

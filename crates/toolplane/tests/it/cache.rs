@@ -212,7 +212,7 @@ async fn a_shared_call_is_tried_again_once_for_all_and_explained_to_the_first() 
     let layers = |explained: &toolplane::ExplainedCall| -> Vec<_> {
         explained.decisions.iter().map(|note| note.layer).collect()
     };
-    let before = ["watch", "deadline", "admit", "validate", "cache"];
+    let before = ["watch", "deadline", "admission", "validation", "cache"];
     assert_eq!(layers(&first)[..5], before);
     assert!(layers(&first).contains(&"retry"), "{:?}", first.decisions);
     assert_eq!(layers(&first).last(), Some(&"cache"), "it is kept at the end");

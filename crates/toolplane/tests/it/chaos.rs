@@ -241,7 +241,7 @@ async fn a_breaker_opens_under_chaos_and_closes_when_it_is_over() {
     let mut n_refused = 0;
     for _ in 0..20 {
         let error = plane.call(CallRequest::new("test")).await.expect_err("all fail");
-        n_refused += usize::from(error.message().contains("held back"));
+        n_refused += usize::from(error.message().contains("blocked by its circuit breaker"));
     }
     assert_eq!(n_refused, 15, "five failures open it");
     assert_eq!(

@@ -152,7 +152,7 @@ policy: {{blocklist: [send_mial, files__wirte_file]}}
         .with_ansi(false)
         .with_writer(move || log.clone())
         .finish();
-    let of_policy = "WARN toolplane::idle_rules: `policy.blocklist` has `send_mial`, which matches no tool, prompt or resource; did you mean `send_mail`?";
+    let of_policy = "WARN toolplane::operate::idle_rules: `policy.blocklist` has `send_mial`, which matches no tool, prompt or resource; did you mean `send_mail`?";
     let of_server = "`policy.blocklist` has `files__wirte_file`, which matches no tool, prompt or resource; did you mean `files__write_file`?";
     let read = async {
         // The watch has looked once before the lists of the server are read.

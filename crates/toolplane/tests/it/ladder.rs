@@ -144,7 +144,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
     let notes: Vec<_> = explained
         .decisions
         .iter()
-        .filter(|note| note.layer == "degrade")
+        .filter(|note| note.layer == "fallback")
         .collect();
     assert_eq!(notes[0].decision, "tries `wiki` for 30 s");
     assert_eq!(
@@ -154,7 +154,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
     let n_calls = explained
         .decisions
         .iter()
-        .filter(|note| note.layer == "admit")
+        .filter(|note| note.layer == "admission")
         .count();
     assert_eq!(n_calls, 3, "each is admitted as itself");
 }
@@ -478,7 +478,7 @@ async fn a_dry_run_takes_no_step() {
     let plane = setup.build();
     let dry = plane.dry_run(CallRequest::new("a")).await;
     assert!(matches!(dry.result, Ok(Outcome::Pending(_))));
-    let note = dry.decisions.iter().find(|note| note.layer == "degrade");
+    let note = dry.decisions.iter().find(|note| note.layer == "fallback");
     assert_eq!(note.expect("noted").decision, "if it fails: `b`");
     assert_eq!((first.n_calls(), other.n_calls()), (0, 0));
 }

@@ -49,11 +49,11 @@ async fn a_call_is_explained_with_its_attempts() {
     explained.result.expect("the second attempt is answered");
     let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
     let attempt = ["breaker", "attempt", "timeout", "executor"];
-    let mut expected = vec!["watch", "deadline", "admit", "validate"];
+    let mut expected = vec!["watch", "deadline", "admission", "validation"];
     expected.extend(attempt);
     expected.push("retry");
     expected.extend(attempt);
-    expected.push("validate result");
+    expected.push("result validation");
     assert_eq!(layers, expected);
     let retry = explained
         .decisions

@@ -84,12 +84,12 @@ async fn every_layer_decides_in_its_order() {
         [
             "watch",
             "deadline",
-            "admit",
-            "validate",
+            "admission",
+            "validation",
             "attempt",
             "timeout",
             "executor",
-            "validate result"
+            "result validation"
         ]
     );
 }
@@ -124,7 +124,7 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
         .position(|layer| *layer == "executor")
         .expect("it ran")
         + 1;
-    assert_eq!(spoke.split_off(answered), ["validate result", "cache"]);
+    assert_eq!(spoke.split_off(answered), ["result validation", "cache"]);
     let named = LAYERS.iter().copied().filter(|layer| spoke.contains(layer));
     assert_eq!(named.collect::<Vec<_>>(), spoke);
     assert_eq!(spoke.len(), 11, "{spoke:?}");

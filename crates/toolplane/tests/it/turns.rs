@@ -76,7 +76,7 @@ async fn what_a_conversation_costs_is_bounded_and_explained() {
         assert_eq!(kind(plane.call(search()).await), None);
     }
     let explained = plane.call_explained(search()).await;
-    let note = explained.decisions.iter().find(|note| note.layer == "allowance");
+    let note = explained.decisions.iter().find(|note| note.layer == "quota");
     assert_eq!(
         note.expect("a note").decision,
         "refused: the limit of 0.30 US dollars in one conversation would be exceeded: 0.30 are used and the call costs 0.10"
