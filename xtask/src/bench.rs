@@ -1,4 +1,4 @@
-//! The benchmarks: those of the members, and the one of the MCP client, which stands apart.
+//! Runs the benchmarks of the members, and the separate benchmark of the MCP client.
 
 use std::path::Path;
 
@@ -9,23 +9,24 @@ use crate::support::members::WorkspaceMembers;
 use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
 
-/// The programs that the whole-process benchmark measures.
+/// Programs that the whole-process benchmarks measure.
 const MEASURED: [&[&str]; 2] = [
     &["--package", "toolplane-cli", "--bin", "toolplane"],
     &["--package", "mcp-server", "--example", "echo"],
 ];
 
-/// The benchmarks that measure those programs.
+/// Benchmarks that measure those programs.
 const WHOLE_PROCESS: [&str; 2] = ["gateway", "own_connections"];
 
-/// The benchmark that is no member of the workspace, since it needs a peer's crates: our MCP client against others.
+/// Benchmark that compares our MCP client with others. It is not a member of the workspace, because it needs a peer's
+/// crates.
 const CLIENT: &str = "client";
 const CLIENT_FOLDER: &str = "benches";
 
-/// Runs every benchmark, or those whose file or inner name contains `filter`.
+/// Runs every benchmark, or those whose file name or inner name contains `filter`.
 ///
 /// # Errors
-/// When a benchmark fails, or a harness is named that is no folder.
+/// Returns an error if a benchmark fails, or if the named harness is not a folder.
 pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Path>) -> Result<()> {
     if let Some(folder) = harness.filter(|folder| !folder.is_dir()) {
         bail!("the harness `{}` is no folder", folder.display());
@@ -41,7 +42,7 @@ pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Pat
     });
     let mut n_benches = 0;
     let benches: Vec<_> = benches.collect();
-    // A filter that names a file chooses it; any other one is criterion's.
+    // A filter that names a file selects it. Any other filter is passed to criterion.
     let named = filter.filter(|filter| benches.iter().any(|(_, bench)| bench == filter));
     for (package, bench) in benches
         .iter()
@@ -74,7 +75,7 @@ fn client(repository: &Repository) -> Result<()> {
         "bench: `{CLIENT}`, ours beside a bare client and rmcp"
     ));
     let folder = repository.root().join(CLIENT_FOLDER);
-    // Its dependencies are locked apart, so it is built apart as well.
+    // It has its own lock file, so it is built separately.
     run(cargo(&folder)
         .args(["run", "--release", "--locked", "--target-dir"])
         .arg(repository.target().join(CLIENT_FOLDER)))

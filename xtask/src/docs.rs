@@ -1,4 +1,4 @@
-//! Parts of the documents that are written from the code.
+//! Writes the parts of the documentation that are generated from the code.
 
 use std::fs;
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::support::members::WorkspaceMembers;
 use crate::support::process::{find, run};
 use crate::support::repository::Repository;
 
-/// Writes one generated part of one file.
+/// Generator of one part of one file.
 struct Generator {
     file: &'static str,
-    /// The name in the markers `<!-- begin name -->` and `<!-- end name -->`.
+    /// Name in the markers `<!-- begin name -->` and `<!-- end name -->`.
     part: &'static str,
     write: fn(&Repository) -> Result<String>,
 }
@@ -43,10 +43,11 @@ const GENERATORS: [Generator; 4] = [
     },
 ];
 
-/// Writes the generated parts, or with `check` refuses those that are out of date: all of them, or those that are named.
+/// Writes the generated parts, or with `check` rejects those that are out of date. `parts` selects some of them; if
+/// it is empty, all are processed.
 ///
 /// # Errors
-/// When a part is out of date, its file or its markers are missing, or it cannot be made.
+/// Returns an error if a part is out of date, if its file or its markers are missing, or if it cannot be generated.
 pub fn docs(repository: &Repository, check: bool, parts: &[String]) -> Result<()> {
     let mut problems = Vec::new();
     let is_asked = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
@@ -78,7 +79,7 @@ pub fn docs(repository: &Repository, check: bool, parts: &[String]) -> Result<()
     refuse("docs", problems)
 }
 
-/// Builds the book where mdBook is installed; elsewhere the step `tidy` has checked what its pages link to.
+/// Builds the book if mdBook is installed. Otherwise, the step `tidy` has already checked the links of its pages.
 pub(crate) fn book(repository: &Repository) -> Result<()> {
     if repository.text("docs/book.toml").is_none() || find("mdbook").is_none() {
         say("book: not built, mdBook is not installed; its links are checked by `tidy`");
@@ -89,7 +90,7 @@ pub(crate) fn book(repository: &Repository) -> Result<()> {
         .args(["build", "docs"]))
 }
 
-/// Puts `content` between the markers of a part.
+/// Replaces the text between the markers of a part with `content`.
 pub(crate) fn replace_part(text: &str, part: &str, content: &str) -> Option<String> {
     let (begin, end) = (format!("<!-- begin {part} -->\n"), format!("<!-- end {part} -->"));
     let start = text.find(&begin)? + begin.len();
@@ -97,7 +98,7 @@ pub(crate) fn replace_part(text: &str, part: &str, content: &str) -> Option<Stri
     Some(format!("{}{content}{}", &text[..start], &text[stop..]))
 }
 
-/// A page that the program writes of itself.
+/// Returns a page that the program prints about itself.
 fn printed(repository: &Repository, page: &str) -> Result<String> {
     let built = build(repository, &["--package", "toolplane-cli", "--bin", "toolplane"])?;
     let program = executable(&built, "toolplane")?;
@@ -109,7 +110,7 @@ fn printed(repository: &Repository, page: &str) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`toolplane docs {page}` wrote no text"))
 }
 
-/// What follows from each kind of error.
+/// Returns the table of the error kinds and their consequences.
 fn kind_table() -> String {
     let yes = |flag: bool| if flag { "yes" } else { "no" };
     let mut table =

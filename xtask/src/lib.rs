@@ -1,4 +1,4 @@
-//! The work of `cargo xtask`, as a library so that its checks also run as tests.
+//! Implementation of `cargo xtask`, as a library so that its checks also run as tests.
 
 mod bench;
 mod build;

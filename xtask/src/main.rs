@@ -1,4 +1,4 @@
-//! What CI runs, and every developer: `cargo xtask`.
+//! Command line of `cargo xtask`, for developers and CI.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{CiOptions, DemoOptions, Repository, SimOptions, TestOptions, refuse, say};
 
-/// Builds, checks and shows toolplane; what CI runs is what you run.
+/// Builds, checks and demonstrates toolplane. CI runs the same commands.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -17,75 +17,75 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows the main job on the shipped example: installs and builds what it needs, calls tools of every kind,
-    /// serves them to an MCP client, and stops everything.
+    /// Demonstrates the main use case on the shipped example: installs and builds what it needs, calls tools of every
+    /// kind, serves them to an MCP client, and stops everything.
     Demo {
-        /// Go on serving at the end, until Ctrl-C.
+        /// Keep serving at the end, until Ctrl-C.
         #[arg(long)]
         keep: bool,
     },
-    /// Runs every check, the same as CI, and stops at the first that fails.
+    /// Runs every check, as in CI, and stops at the first that fails.
     Ci {
-        /// Leave a step out; repeat for more.
+        /// Leave out this step; may be repeated.
         #[arg(long, value_name = "STEP")]
         skip: Vec<String>,
-        /// Run this step only; repeat for more.
+        /// Run only this step; may be repeated.
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
     },
     /// Installs the test peers and runs all tests.
     Test {
-        /// Only tests whose name contains this.
+        /// Run only tests whose name contains this text.
         #[arg(long, value_name = "TEXT")]
         filter: Option<String>,
     },
-    /// Checks which crate depends on which.
+    /// Checks the dependencies between crates against the layer table.
     Layers,
-    /// Checks the rules of the house.
+    /// Checks the rules of the project.
     Tidy,
     /// Measures the form of the code: openings of doc blocks, names of public types, sizes, folders.
     Form,
     /// Runs the benchmarks.
     Bench {
-        /// Only benchmarks whose name contains this.
+        /// Run only benchmarks whose name contains this text.
         filter: Option<String>,
-        /// The folder of a load harness.
+        /// Folder of a load harness.
         #[arg(long, value_name = "FOLDER")]
         harness: Option<PathBuf>,
     },
-    /// Writes the generated parts of the documents.
+    /// Writes the generated parts of the documentation.
     Docs {
-        /// Write nothing; fail where something is out of date.
+        /// Write no files; fail if a part is out of date.
         #[arg(long)]
         check: bool,
         /// Only these parts, such as `crates`.
         parts: Vec<String>,
     },
-    /// Runs the official conformance suite of MCP and writes its results into the documents.
+    /// Runs the official conformance suite of MCP and writes its results into the documentation.
     Conformance {
-        /// Write nothing; fail where the results in the documents are out of date.
+        /// Write no files; fail if the results in the documentation are out of date.
         #[arg(long)]
         check: bool,
     },
-    /// Simulates the whole stack in worlds of seeded faults and checks what came of it; tests do so with 200 seeds.
+    /// Simulates the whole stack under seeded faults and checks the outcome; the tests do so with 200 seeds.
     Sim {
-        /// How many seeds.
+        /// Number of seeds.
         #[arg(long, default_value_t = 200)]
         seeds: u64,
-        /// The first seed.
+        /// First seed.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// Show the histories of seeds that go wrong; with one seed, in any case.
+        /// Show the histories of failing seeds; with a single seed, always show its history.
         #[arg(long)]
         history: bool,
     },
-    /// Builds the program as it is shipped: twice, the second time by a profile of calls that the first one served.
+    /// Builds the release program: twice, the second time with a profile of calls that the first build served.
     Release,
-    /// Installs the programs that end-to-end tests talk to.
+    /// Installs the programs that the end-to-end tests talk to.
     Peers,
     /// Checks licences, bans and sources of dependencies.
     Deny {
-        /// Also ask the database of advisories, which needs the network.
+        /// Also check the advisory database, which needs the network.
         #[arg(long)]
         advisories: bool,
     },

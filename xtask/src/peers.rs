@@ -1,4 +1,4 @@
-//! The programs that end-to-end tests talk to: pinned in `tests/peers`, installed into `target/peers`.
+//! Programs that the end-to-end tests talk to: pinned in `tests/peers`, installed into `target/peers`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,20 @@ use crate::support::console::say;
 use crate::support::process::{find, output, run_quietly, succeeds};
 use crate::support::repository::Repository;
 
-/// A part of the peers, and why it is missing if it is.
+/// Part of the peers, and the reason if it is missing.
 #[derive(Clone, Debug)]
 pub struct DocPart {
-    /// What it is, in words.
+    /// Description of the part.
     pub name: &'static str,
-    /// Why tests have to do without it.
+    /// Reason why the part is missing, or `None` if it is installed.
     pub missing: Option<String>,
 }
 
-/// Installs what is not installed yet, and says what it does; a part that fails is reported and the others go on.
+/// Installs the missing parts and reports progress. A part that fails is reported, and the others are still
+/// installed.
 ///
 /// # Errors
-/// When the folder of the peers cannot be made.
+/// Returns an error if the folder of the peers cannot be created.
 pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
     let pins = repository.root().join("tests/peers");
     let folder = folder(repository);
@@ -49,7 +50,7 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
     ])
 }
 
-/// Installs those from npm alone: all that the demo needs.
+/// Installs only the peers from npm, which are all that the demo needs.
 pub(crate) fn install_node(repository: &Repository) -> Result<()> {
     npm(
         &repository.root().join("tests/peers"),
@@ -57,7 +58,7 @@ pub(crate) fn install_node(repository: &Repository) -> Result<()> {
     )
 }
 
-/// Returns the Node that the peers need: the pinned one, or where its package has none for this machine, the one on
+/// Returns the Node that the peers need: the pinned one or, if its package does not support this machine, the one on
 /// `PATH`.
 pub(crate) fn node(repository: &Repository) -> PathBuf {
     let modules = folder(repository).join("node/node_modules");
@@ -68,7 +69,7 @@ pub(crate) fn node(repository: &Repository) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("node"))
 }
 
-/// Returns where the peers are; tests learn it as `TOOLPLANE_PEERS`.
+/// Returns the folder of the peers. Tests receive it as `TOOLPLANE_PEERS`.
 pub(crate) fn folder(repository: &Repository) -> PathBuf {
     repository.target().join("peers")
 }
@@ -98,7 +99,7 @@ fn npm(pins: &Path, folder: &Path) -> Result<()> {
         "peers: installing npm packages into `{}` (300 MB, once) ...",
         folder.display()
     ));
-    // Scripts of packages stay off: none is needed, and what they do is pinned by nobody.
+    // Scripts of packages stay disabled: none is needed, and what they download or run is not pinned.
     run_quietly(Command::new("npm").current_dir(folder).args([
         "ci",
         "--ignore-scripts",
@@ -146,7 +147,7 @@ fn python(pins: &Path, requirements: &str, folder: &Path) -> Result<()> {
     stamp.write()
 }
 
-/// Makes sure that a program is there, from Debian's packages where that is allowed.
+/// Ensures that a program is installed, from Debian's packages where that is allowed.
 fn program(program: &str, package: &str) -> Result<()> {
     if find(program).is_none() {
         install_package("peers", package)?;
@@ -154,7 +155,7 @@ fn program(program: &str, package: &str) -> Result<()> {
     Ok(())
 }
 
-/// Installs a package of Debian where that is allowed; `task` is what needs it.
+/// Installs a Debian package where that is allowed. `task` names what needs it.
 pub(crate) fn install_package(task: &str, package: &str) -> Result<()> {
     let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     if find("apt-get").is_none() || !is_root {
@@ -172,7 +173,7 @@ pub(crate) fn install_package(task: &str, package: &str) -> Result<()> {
     run_quietly(apt().args(["install", "--quiet", "--yes", "--no-install-recommends", package]))
 }
 
-/// Tells by a copy of the pins, written last, that a folder holds what they name.
+/// Copy of the pins, written last, which shows that a folder contains the pinned versions.
 struct Stamp {
     folder: PathBuf,
     file: PathBuf,

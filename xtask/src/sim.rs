@@ -1,28 +1,29 @@
-//! Simulations of the whole stack: as many seeds as one has time for.
+//! Runs simulations of the whole stack, with any number of seeds.
 
 use anyhow::Result;
 
 use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
 
-/// With more seeds than this, building with optimizations takes less time than it saves.
+/// Largest number of seeds that is run without optimizations. Above it, an optimized build takes less time than it
+/// saves.
 const FEW: u64 = 1_000;
 
-/// Which simulations are run.
+/// Selection of the simulations to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimOptions {
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u64,
-    /// The first seed.
+    /// First seed.
     pub from: u64,
-    /// Whether the histories of seeds that go wrong are shown.
+    /// `true` if the histories of failing seeds are shown.
     pub history: bool,
 }
 
-/// Runs simulations, and says which seeds went wrong.
+/// Runs simulations and reports the seeds that failed.
 ///
 /// # Errors
-/// When one did.
+/// Returns an error if a seed failed.
 pub fn sim(repository: &Repository, options: SimOptions) -> Result<()> {
     let mut command = cargo(repository.root());
     command.args(["run", "--quiet", "--package", "toolplane-sim"]);

@@ -1,4 +1,4 @@
-//! All tests, on a machine as it comes.
+//! Runs all tests on a machine without prior setup.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ use crate::support::console::say;
 use crate::support::process::{cargo, run, run_quietly, succeeds};
 use crate::support::repository::Repository;
 
-/// What to test.
+/// Selection of the tests to run.
 #[derive(Clone, Debug, Default)]
 pub struct TestOptions {
-    /// Only tests whose name contains this.
+    /// Text that the name of a test must contain to be run.
     pub filter: Option<String>,
 }
 
-/// Installs the peers, runs every test, and reports at the end what this machine could not run.
+/// Installs the peers, runs every test, and reports at the end which tests this machine could not run.
 ///
 /// # Errors
-/// When a test fails, or in CI (`CI=true`) when one was skipped.
+/// Returns an error if a test fails or, in CI (`CI=true`), if one was skipped.
 pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
     let commit = repository.clean_commit();
     let parts = install_peers(repository)?;
@@ -29,7 +29,8 @@ pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
     fs::write(&skips, "").with_context(|| format!("failed to write `{}`", skips.display()))?;
 
     let prepared = |mut command: Command| {
-        // CI is taken out: one skip would end a test run that has more to tell; all skips fail it below.
+        // `CI` is removed: with it, the first skip would end the test run early. All skips are reported as a failure
+        // below.
         command
             .env("TOOLPLANE_PEERS", folder(repository))
             .env("TOOLPLANE_SKIPS", &skips)
@@ -54,13 +55,14 @@ pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
     end(which, n_skips)
 }
 
-/// Returns the commit on which all tests last ran and passed, on a clean tree and without a skip.
+/// Returns the commit on which all tests last passed, on a clean tree and without a skip.
 pub(crate) fn tested_commit(repository: &Repository) -> Option<String> {
     let commit = fs::read_to_string(mark(repository)).ok()?;
     Some(commit.trim().to_owned())
 }
 
-/// `commit` is what was checked out when the tests began: what changed since then was not tested.
+/// Records that all tests passed. `commit` is the one checked out when the tests began: later changes were not
+/// tested.
 fn mark_green(repository: &Repository, commit: Option<String>) -> Result<()> {
     match commit.filter(|commit| repository.clean_commit().as_ref() == Some(commit)) {
         Some(commit) => {

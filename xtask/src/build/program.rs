@@ -1,4 +1,4 @@
-//! Programs that are built to be started here.
+//! Builds programs that are started by xtask.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::support::process::cargo;
 use crate::support::repository::Repository;
 
-/// A line of what `cargo build --message-format json` says.
+/// Line of the output of `cargo build --message-format json`.
 #[derive(Deserialize)]
 struct Message {
     #[serde(default)]
@@ -23,14 +23,14 @@ struct CargoTarget {
     name: String,
 }
 
-/// Builds a part of the workspace and returns what cargo says about it, for [`executable`].
+/// Builds a part of the workspace and returns cargo's output, for [`executable`].
 ///
-/// Cargo says where it puts what it builds, whatever the environment and the user's settings are.
+/// Cargo reports the paths of the built files, which depend on the environment and the user's settings.
 pub(crate) fn build(repository: &Repository, what: &[&str]) -> Result<String> {
     build_by(cargo(repository.root()), what)
 }
 
-/// The same with a `cargo` command that has its environment.
+/// Builds like [`build`], with a `cargo` command whose environment is already set.
 pub(crate) fn build_by(mut cargo: Command, what: &[&str]) -> Result<String> {
     let built = cargo
         .args(["build", "--quiet", "--message-format", "json-render-diagnostics"])
@@ -45,7 +45,7 @@ pub(crate) fn build_by(mut cargo: Command, what: &[&str]) -> Result<String> {
     String::from_utf8(built.stdout).context("`cargo build` wrote something that is no text")
 }
 
-/// Returns where cargo says it put a program.
+/// Returns the path that cargo reported for a program.
 pub(crate) fn executable(messages: &str, name: &str) -> Result<PathBuf> {
     messages
         .lines()

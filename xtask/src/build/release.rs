@@ -1,10 +1,10 @@
-//! The program as it is shipped: built twice, the second time by what calls were seen to execute.
+//! Release build: built twice, the second time with a profile of the first build.
 //!
-//! Profile-guided optimization, as in the book of rustc: a program that counts is trained by `toolplane-train`, and the
-//! compiler lays out the second one by the counts. The first one also notes in which order its functions were first executed
-//! (temporal profiling, as `llvm-profdata` calls it), and the linker places those of the second one so. What
-//! is executed stands together, so less of the program is fetched for each call and less of it is in memory;
-//! `docs/notes/performance.md` has the figures.
+//! Profile-guided optimization, as described in the rustc book: an instrumented program is trained by
+//! `toolplane-train`, and the compiler optimizes the second program by the counts. The instrumented program also
+//! records the order in which its functions were first executed (`llvm-profdata` calls this temporal profiling), and
+//! the linker places the functions of the second program in this order. Executed functions are then adjacent, so each
+//! call fetches less of the program and less of it is in memory; `docs/notes/performance.md` has the figures.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -20,25 +20,25 @@ use crate::support::console::say;
 use crate::support::process::{cargo, find, output, run};
 use crate::support::repository::Repository;
 
-/// What is shipped.
+/// Name of the shipped program.
 const PROGRAM: &str = "toolplane";
 
-/// The first version of the GNU C library that reads packed relocations.
+/// First version of the GNU C library that reads packed relocations.
 const PACKED_SINCE: (u32, u32) = (2, 36);
 
-/// Where rustc links by LLVM's linker unless it is told otherwise: the one that takes an order of functions.
+/// Target for which rustc links with LLVM's linker by default. This linker accepts an order of functions.
 const LINKED_BY_LLVM: &str = "x86_64-unknown-linux-gnu";
 
-/// How the line begins behind which the functions of one process stand.
+/// Prefix of the line before the functions of one process.
 const TRACE: &str = "Temporal Profile Trace ";
 
-/// Between the flags in the variable of cargo that holds them.
+/// Separator between the flags in cargo's variable for encoded flags.
 const BETWEEN_FLAGS: &str = "\u{1f}";
 
-/// Builds the program with a profile of its own calls into `target/release-profile`, and says where it is.
+/// Builds the program with a profile of its own calls into `target/release-profile`, and reports its path.
 ///
 /// # Errors
-/// When the tool that reads profiles cannot be installed, or a build or the training fails.
+/// Returns an error if the tool that reads profiles cannot be installed, or if a build or the training fails.
 pub fn release(repository: &Repository) -> Result<()> {
     let trainer = build(
         repository,
@@ -59,7 +59,7 @@ pub fn release(repository: &Repository) -> Result<()> {
 
     say("release: 2 of 3: training it ...");
     run(Command::new(&trainer)
-        // A file for each process: what is noted of the order cannot be added up while they run.
+        // One file for each process: recorded orders cannot be merged while the processes run.
         .env("LLVM_PROFILE_FILE", counts.join("%p.profraw"))
         .arg(&counting))?;
     let profile = folder.join("calls.profdata");
@@ -95,17 +95,19 @@ fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The functions that were executed, a line each, from what `llvm-profdata show` says of the traces: as the process went that
-/// executed most, from its start on, and then what only others did.
+/// Returns the executed functions, one a line, from the traces in the output of `llvm-profdata show`: first those of
+/// the process that executed the most functions, in order from its start, and then those that only other processes
+/// executed.
 ///
-/// `llvm-profdata order` balances all traces against each other, and an idle gateway has half a megabyte more of that.
+/// `llvm-profdata order` balances all traces against each other; with its order, an idle gateway takes half a
+/// megabyte more memory.
 fn order_of_use(said: &str) -> String {
     let mut traces: Vec<Vec<&str>> = Vec::new();
     for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if line.starts_with(TRACE) {
             traces.push(Vec::new());
         } else if let Some(trace) = traces.last_mut() {
-            // A function that is not seen outside of its module has the name of that in front.
+            // The name of a function that is not visible outside of its module is prefixed with the module's name.
             trace.push(line.rsplit(';').next().unwrap_or(line));
         }
     }
@@ -121,12 +123,12 @@ fn order_of_use(said: &str) -> String {
     order
 }
 
-/// The compiler that cargo uses here.
+/// Compiler that cargo uses for this workspace.
 #[derive(Debug, PartialEq, Eq)]
 struct Compiler {
-    /// The machine it runs on, and builds for.
+    /// Machine that the compiler runs on and builds for.
     host: String,
-    /// The first number of its LLVM's version: a profile is read by the same one.
+    /// Major version of its LLVM. A profile must be read by a tool of the same version.
     llvm: u32,
     sysroot: PathBuf,
 }
@@ -138,7 +140,7 @@ impl Compiler {
         Self::from_words(&output(rustc().arg("-vV"))?, sysroot.trim())
     }
 
-    /// Reads what `rustc -vV` says.
+    /// Parses the output of `rustc -vV`.
     fn from_words(said: &str, sysroot: &str) -> Result<Self> {
         let value = |key: &str| {
             said.lines()
@@ -153,7 +155,7 @@ impl Compiler {
         })
     }
 
-    /// Returns an `llvm-profdata` that reads what this compiler's programs write: rustup's, or the system's.
+    /// Returns an `llvm-profdata` that reads the profiles of this compiler's programs: rustup's, or the system's.
     fn profile_reader(&self) -> Result<PathBuf> {
         let of_rustup = self
             .sysroot
@@ -191,16 +193,16 @@ impl Compiler {
         output(Command::new(program).arg("--version")).is_ok_and(|said| version(&said) == Some(self.llvm))
     }
 
-    /// How the program is linked that is shipped, where that can be: with its functions in this order by LLVM's linker, and
-    /// with packed relocations (`DT_RELR` of the generic ABI) by a C library that reads them. They are a megabyte otherwise,
-    /// which every start reads.
+    /// Returns the linker flags of the shipped program, as far as the machine supports them: LLVM's linker places the
+    /// functions in this order, and relocations are packed (`DT_RELR` of the generic ABI) if the C library reads
+    /// them. Unpacked relocations take a megabyte, which every start reads.
     fn link_flags(&self, order: &Path) -> Vec<OsString> {
         let mut flags = Vec::new();
         if self.host == LINKED_BY_LLVM {
             let mut in_order = OsString::from("-Clink-arg=--symbol-ordering-file=");
             in_order.push(order);
             let to_linker = || OsString::from("-Clink-arg=-Xlinker");
-            // Some of what was executed is inlined in the second program.
+            // Some of the executed functions are inlined in the second program.
             let quietly = "-Clink-arg=--no-warn-symbol-ordering".into();
             flags.extend([to_linker(), in_order, to_linker(), quietly]);
         }
@@ -212,9 +214,10 @@ impl Compiler {
         flags
     }
 
-    /// Builds the program with more flags for the compiler.
+    /// Builds the program with extra flags for the compiler.
     ///
-    /// The target is named, so that scripts of builds and macros, which run here, do without them.
+    /// The target is named explicitly, so that build scripts and macros, which run on this machine, do not get the
+    /// flags.
     fn build(&self, repository: &Repository, flags: &[OsString]) -> Result<PathBuf> {
         let mut command = cargo(repository.root());
         command.env("CARGO_ENCODED_RUSTFLAGS", encoded(flags));
@@ -227,7 +230,7 @@ impl Compiler {
     }
 }
 
-/// The flags that the environment asks for, and these.
+/// Encodes the flags from the environment followed by these flags.
 fn encoded(flags: &[OsString]) -> OsString {
     let words = |flags: OsString| -> Vec<OsString> {
         let flags = flags.to_string_lossy();
@@ -240,12 +243,12 @@ fn encoded(flags: &[OsString]) -> OsString {
     all.join(OsStr::new(BETWEEN_FLAGS))
 }
 
-/// The first number after `LLVM version` in what an LLVM tool says of itself.
+/// Returns the first number after `LLVM version` in the version output of an LLVM tool.
 fn version(said: &str) -> Option<u32> {
     major(said.split_once("LLVM version ")?.1)
 }
 
-/// The version in what `getconf GNU_LIBC_VERSION` says.
+/// Returns the version in the output of `getconf GNU_LIBC_VERSION`.
 fn library(said: &str) -> Option<(u32, u32)> {
     let (first, rest) = said.trim().strip_prefix("glibc ")?.split_once('.')?;
     Some((first.parse().ok()?, major(rest)?))

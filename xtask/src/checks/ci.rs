@@ -1,4 +1,4 @@
-//! Every check in one run, the same on a desk and in CI.
+//! Runs every check, with the same steps on a developer's machine and in CI.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,18 +12,19 @@ use crate::support::repository::Repository;
 use crate::test::{TestOptions, test, tested_commit};
 use crate::{conformance, docs};
 
-/// Which steps to run.
+/// Selection of the steps to run.
 #[derive(Clone, Debug, Default)]
 pub struct CiOptions {
-    /// Steps left out.
+    /// Steps to leave out.
     pub skip: Vec<String>,
-    /// If not empty, the only steps that are run.
+    /// Steps to run. If empty, all steps are run.
     pub only: Vec<String>,
 }
 
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
-/// Cheap checks first; what compiles comes in the order in which each step reuses what the one before it built.
+/// All steps. Cheap checks come first; steps that compile come in an order in which each reuses the build of the step
+/// before it.
 const STEPS: [Step; 12] = [
     ("fmt", |repository| {
         run(cargo(repository.root()).args(["fmt", "--all", "--check"]))
@@ -45,11 +46,11 @@ const STEPS: [Step; 12] = [
     ("deny", |repository| deny::deny(repository, false)),
 ];
 
-/// Runs the steps, stops at the first that fails, and writes the commit to `target/ci-green` when all passed on a
+/// Runs the steps and stops at the first that fails. Writes the commit to `target/ci-green` if all steps passed on a
 /// clean tree.
 ///
 /// # Errors
-/// When a step fails, or an unknown step is named.
+/// Returns an error if a step fails or an unknown step is named.
 pub fn ci(repository: &Repository, options: &CiOptions) -> Result<()> {
     if let Some(unknown) = options
         .skip
@@ -100,7 +101,7 @@ fn clippy(repository: &Repository) -> Result<()> {
 }
 
 fn doc(repository: &Repository) -> Result<()> {
-    // Libraries only: the program `toolplane` and the crate `toolplane` would write the same page.
+    // Libraries only: the program `toolplane` and the crate `toolplane` would write to the same page.
     run(cargo(repository.root())
         .args(["doc", "--workspace", "--no-deps", "--lib"])
         .env("RUSTDOCFLAGS", "--deny warnings"))
@@ -128,7 +129,7 @@ fn table(durations: &[(&str, Duration)]) -> String {
     lines.join("\n")
 }
 
-/// The mark says that every step passed on this commit; the tests may have run just before, as in `.ci/run`.
+/// Writes the mark that every step passed on this commit. The tests may have run just before, as in `.ci/run`.
 fn write_green(repository: &Repository, options: &CiOptions, commit: Option<String>) -> Result<()> {
     let left_out = STEPS
         .iter()

@@ -1,4 +1,4 @@
-//! Licences, bans and sources of everything that is built: `deny.toml`, checked by cargo-deny.
+//! Checks licences, bans and sources of all dependencies with cargo-deny, as set in `deny.toml`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,13 +9,13 @@ use crate::support::console::say;
 use crate::support::process::{cargo, find, output, run};
 use crate::support::repository::Repository;
 
-/// The version that is installed where there is none; it decides what `deny.toml` may say.
+/// Version of cargo-deny that is installed if it is missing. It decides which settings `deny.toml` may use.
 const VERSION: &str = "0.20.2";
 
-/// Checks the dependencies; installs cargo-deny into `target/tools` first if the machine has none of this version.
+/// Checks the dependencies. If this version of cargo-deny is missing, installs it into `target/tools` first.
 ///
 /// # Errors
-/// When a dependency breaks a rule, or cargo-deny cannot be installed.
+/// Returns an error if a dependency breaks a rule or cargo-deny cannot be installed.
 pub fn deny(repository: &Repository, advisories: bool) -> Result<()> {
     let program = program(repository)?;
     let mut command = Command::new(program);
@@ -55,7 +55,7 @@ fn program(repository: &Repository) -> Result<PathBuf> {
             "--root",
         ])
         .arg(&tools)
-        // Without it cargo builds in a folder that it removes at the end.
+        // Without this variable, cargo builds in a folder that it removes at the end.
         .env_remove("CARGO_TARGET_DIR"))?;
     Ok(own)
 }

@@ -1,4 +1,4 @@
-//! Example programs build, and those that need nothing from outside also run.
+//! Builds the example programs and runs those that need no external service.
 
 use anyhow::{Result, bail};
 

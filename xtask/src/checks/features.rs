@@ -1,4 +1,4 @@
-//! Each feature of the facade compiles alone, and so do its tests.
+//! Checks that each feature of the facade compiles alone, and so do its tests.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::support::members::{Package, WorkspaceMembers};
 use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
 
-/// The crate whose features users choose.
+/// Crate whose features users choose.
 const FACADE: &str = "toolplane";
 
-/// Checks the facade without features and with each alone; with all of them it is what every other step builds.
+/// Checks the facade without features and with each feature alone. Every other step builds it with all features.
 pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
     let members = WorkspaceMembers::load(repository.root())?;
     let facade = members
@@ -24,12 +24,12 @@ pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
             "features: `{FACADE}` with {}",
             if feature.is_empty() { "none" } else { feature }
         ));
-        // The library by itself: what anything else is built with may bring features that it lacks.
+        // The library by itself: other packages in the same build may enable features that it lacks.
         run(cargo(repository.root())
             .args(["check", "--quiet", "--lib", "--package", FACADE])
             .args(["--no-default-features", "--features", feature]))?;
-        // Its tests beside whatever does not bring features of the facade: crates from elsewhere are then the same each time, and
-        // are built once.
+        // The tests of the facade together with all members that do not enable features of the facade: external
+        // crates then have the same features each time, and are built once.
         let mut clippy = cargo(repository.root());
         clippy.args(["clippy", "--quiet", "--tests", "--package", FACADE]);
         for name in &beside {
@@ -44,7 +44,7 @@ pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// The features that are not made of others.
+/// Returns the features that are not made of other features.
 fn single(facade: &Package) -> impl Iterator<Item = &str> {
     let is_single = |parts: &[String]| !parts.iter().any(|part| facade.features.contains_key(part));
     let features = facade.features.iter();
@@ -53,7 +53,7 @@ fn single(facade: &Package) -> impl Iterator<Item = &str> {
         .map(|(name, _)| name.as_str())
 }
 
-/// The members that do not depend on the facade, in whatever way.
+/// Returns the members that do not depend on the facade, directly or indirectly.
 fn beside(members: &WorkspaceMembers) -> Vec<&str> {
     let mut above = BTreeSet::from([FACADE]);
     loop {

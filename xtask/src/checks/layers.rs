@@ -1,4 +1,4 @@
-//! Which crate may depend on which: the table of the architecture, checked.
+//! Checks the dependencies between crates against the layer table of the architecture.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::support::console::Violation;
 use crate::support::members::{DependencyKind, Package, WorkspaceMembers, member_lines};
 use crate::support::process::{cargo, output};
 
-/// The layers in the order of the member list, and what each may depend on.
+/// Layers in the order of the member list, each with the layers that it may depend on.
 const LAYERS: [(&str, &[&str]); 10] = [
     ("core", &["core"]),
     ("abstraction", &["core", "abstraction"]),
@@ -35,14 +35,14 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("development", &[]),
 ];
 
-/// Crates that promise to stay small, and what a build of them never contains.
+/// Crates that promise to stay small, each with the dependencies that its build never contains.
 const PURE: [(&str, &[&str]); 3] = [
     ("tool-core", &["tokio"]),
     ("tool-schema", &["tokio"]),
     ("tool-exec-mock", &["tokio"]),
 ];
 
-/// What a build of a small crate never contains: HTTP, TLS, SQL, MCP.
+/// Dependencies that the build of a small crate never contains: HTTP, TLS, SQL, MCP.
 const HEAVY: [&str; 13] = [
     "axum",
     "http",
@@ -60,10 +60,10 @@ const HEAVY: [&str; 13] = [
 ];
 const HEAVY_PREFIXES: [&str; 3] = ["mcp-", "sqlx", "tokio-"];
 
-/// Checks everything about layers: the edges, the order of members, what the small crates pull in.
+/// Checks all layer rules: the edges, the order of members, and the dependencies of the small crates.
 ///
 /// # Errors
-/// When cargo cannot be asked.
+/// Returns an error if cargo cannot be run.
 pub fn check_layers(root: &Path) -> Result<Vec<Violation>> {
     let members = WorkspaceMembers::load(root)?;
     let mut problems = check_edges(&members);
@@ -88,7 +88,7 @@ pub fn check_layers(root: &Path) -> Result<Vec<Violation>> {
     Ok(problems)
 }
 
-/// Checks every normal and build edge between members; edges for tests are free.
+/// Checks every normal and build edge between members. Development dependencies are not restricted.
 #[must_use]
 pub fn check_edges(members: &WorkspaceMembers) -> Vec<Violation> {
     members
@@ -146,7 +146,7 @@ fn check_package(members: &WorkspaceMembers, package: &Package) -> Vec<Violation
     problems
 }
 
-/// Checks that the members stand in layer order in the root manifest.
+/// Checks that the root manifest lists the members in layer order.
 #[must_use]
 pub fn check_order(members: &WorkspaceMembers, root_manifest: &str) -> Vec<Violation> {
     let mut problems = Vec::new();
@@ -171,7 +171,7 @@ pub fn check_order(members: &WorkspaceMembers, root_manifest: &str) -> Vec<Viola
     problems
 }
 
-/// Checks what a build of one small crate contains, by the lines of `cargo tree --prefix none`.
+/// Checks the dependencies in the build of one small crate, by the lines of `cargo tree --prefix none`.
 #[must_use]
 pub fn check_purity(name: &str, tree: &str, also: &[&str]) -> Vec<Violation> {
     let heavy: BTreeSet<_> = tree
@@ -194,7 +194,7 @@ pub fn check_purity(name: &str, tree: &str, also: &[&str]) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns the place of a layer in the order of members.
+/// Returns the position of a layer in the order of members.
 fn rank(layer: &str) -> Option<usize> {
     LAYERS.iter().position(|(name, _)| *name == layer)
 }
@@ -207,7 +207,7 @@ fn names() -> String {
     LAYERS.map(|(name, _)| format!("`{name}`")).join(", ")
 }
 
-/// A team takes these alone: nothing of the product reaches them.
+/// Returns `true` for crates that can be used alone: they depend on no product crate.
 fn knows_no_tool(name: &str) -> bool {
     name.starts_with("mcp-") || matches!(name, "raw-json" | "tool-sandbox")
 }

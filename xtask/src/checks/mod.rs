@@ -1,4 +1,4 @@
-//! Checks of the repository: what CI refuses.
+//! Checks of the repository. CI fails if one of them finds a violation.
 
 pub(crate) mod ci;
 pub(crate) mod deny;

@@ -1,10 +1,10 @@
-//! Rust text seen as code: comments and literals blanked out, test code told apart.
+//! Views of Rust source text: comments and literals are blanked out, and test code is marked.
 
 use std::ops::Range;
 
-/// One Rust file.
+/// Text of one Rust file.
 ///
-/// Blanked characters become spaces and line ends stay, so that offsets and line numbers hold in every view.
+/// Blanked characters become spaces and line ends stay, so offsets and line numbers are valid in every view.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     code: String,
@@ -13,7 +13,7 @@ pub struct SourceFile {
     line_starts: Vec<usize>,
 }
 
-/// A function: its name and the lines from `fn` to its closing brace.
+/// Name of a function and its lines, from `fn` to its closing brace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
@@ -21,7 +21,7 @@ pub(crate) struct Function {
 }
 
 impl SourceFile {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let (code, uncommented) = blank(text);
@@ -37,13 +37,13 @@ impl SourceFile {
         }
     }
 
-    /// Returns the text without comments and without what stands in string and character literals.
+    /// Returns the text without comments and without the contents of string and character literals.
     #[must_use]
     pub fn code(&self) -> &str {
         &self.code
     }
 
-    /// Returns the text without comments; literals stay.
+    /// Returns the text without comments. Literals stay.
     #[must_use]
     pub fn uncommented(&self) -> &str {
         &self.uncommented
@@ -60,7 +60,7 @@ impl SourceFile {
         self.line_starts.partition_point(|start| *start <= offset)
     }
 
-    /// Tells whether an offset is in an item behind `#[cfg(test)]`.
+    /// Returns `true` if an offset is in an item behind `#[cfg(test)]`.
     #[must_use]
     pub fn is_test(&self, offset: usize) -> bool {
         self.tests.iter().any(|region| region.contains(&offset))
@@ -108,7 +108,7 @@ impl SourceFile {
     }
 }
 
-/// Finds a word that no letter, digit or underscore touches.
+/// Finds the occurrences of a word that are not next to a letter, digit or underscore.
 pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word)
         .map(|(offset, _)| offset)
@@ -123,7 +123,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Finds the braces of the item that starts at `offset`; an item that ends with `;` first has none.
+/// Finds the braces of the item that starts at `offset`. An item with a `;` before any brace has none.
 fn body(code: &str, offset: usize) -> Option<Range<usize>> {
     let mut nested = 0_usize;
     let mut start = None;
@@ -288,7 +288,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// Tells `'a'` from the lifetime `'a`.
+/// Returns `true` for a character literal such as `'a'`, and `false` for the lifetime `'a`.
 fn is_character(rest: &str) -> bool {
     let mut characters = rest.chars();
     if characters.next() != Some('\'') {
@@ -302,7 +302,7 @@ fn is_character(rest: &str) -> bool {
 }
 
 fn push_blank(view: &mut String, piece: &str) {
-    // Byte for byte, so that an offset means the same place in every view.
+    // One space for each byte, so that an offset means the same position in every view.
     for byte in piece.bytes() {
         view.push(if byte == b'\n' { '\n' } else { ' ' });
     }

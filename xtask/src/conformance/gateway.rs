@@ -1,4 +1,4 @@
-//! The sets for servers through the gateway, in front of the fixture.
+//! Runs the requirement sets for servers through the gateway, in front of the fixture.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -35,11 +35,11 @@ pub(super) fn runs(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// What the runs are made of.
+/// Programs and folder that the runs use.
 struct Programs {
     gateway: PathBuf,
     fixture: PathBuf,
-    /// Where the gateway's configuration and what it says are written.
+    /// Folder for the gateway's configuration and its output.
     folder: PathBuf,
 }
 
@@ -87,7 +87,7 @@ impl Programs {
     }
 }
 
-/// A path as a YAML string.
+/// Formats a path as a YAML string.
 fn quoted(path: &Path) -> Result<String> {
     let path = path.to_str().context("the path of a program is no text")?;
     Ok(serde_json::Value::from(path).to_string())

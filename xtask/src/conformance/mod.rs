@@ -1,4 +1,4 @@
-//! The official conformance suite of MCP, run against our server and our client.
+//! Runs the official conformance suite of MCP against our server and our client.
 
 mod gateway;
 mod report;
@@ -23,21 +23,21 @@ use crate::support::repository::Repository;
 use self::report::{is_beyond, summary, tables};
 use self::suite::{Run, Side, Suite, lost_checks};
 
-/// The revisions whose requirement sets are run.
+/// Revisions whose requirement sets are run.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// The page that shows the results.
+/// Page that shows the results.
 const PAGE: &str = "docs/src/reference/conformance.md";
-/// The part of the page that is written here.
+/// Part of the page that is generated here.
 const PART: &str = "results";
-/// The scenarios of clients that are known to fail.
+/// Client scenarios that are known to fail.
 const EXPECTED: &str = "tests/conformance/expected-failures.yaml";
 
-/// Runs the suite's requirement sets, and writes the results into the documents, or with `check` refuses a page that is
-/// out of date.
+/// Runs the suite's requirement sets, and writes the results into the documentation, or with `check` rejects a page
+/// that is out of date.
 ///
 /// # Errors
-/// When a required scenario fails that is not known to, a known failure passes, the gateway passes fewer checks of a
-/// scenario than its upstream does without it, or the page cannot be written.
+/// Returns an error if a required scenario fails that is not a known failure, if a known failure passes, if the
+/// gateway passes fewer checks of a scenario than its upstream does alone, or if the page cannot be written.
 pub fn conformance(repository: &Repository, check: bool) -> Result<()> {
     peers::install_node(repository)?;
     let suite = Suite::new(repository)?;
@@ -92,26 +92,26 @@ fn clients(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Where the suite and the servers write what they say.
+/// Returns the folder for the output of the suite and the servers.
 fn folder(repository: &Repository) -> Result<PathBuf> {
     let folder = repository.target().join("conformance");
     fs::create_dir_all(&folder).with_context(|| format!("failed to make `{}`", folder.display()))?;
     Ok(folder)
 }
 
-/// A process that ends when this is dropped.
+/// Process that is killed on drop.
 struct Started(Child);
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Starts a server on a free port of this machine, which it is told as its last argument, and waits until it listens.
-/// What it writes to stderr goes into `log`.
+/// Starts a server on a free local port, which it receives as its last argument, and waits until it listens. Its
+/// stderr goes into `log`.
 fn start(program: &Path, arguments: &[&OsStr], log: &Path) -> Result<(Started, u16)> {
     let log = fs::File::create(log).with_context(|| format!("failed to write `{}`", log.display()))?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -156,8 +156,8 @@ fn write_page(repository: &Repository, runs: &[Run], check: bool) -> Result<()> 
     Ok(())
 }
 
-/// The lines of the page that must be right: between the eras and beyond the sets, what passes may hang on how fast a
-/// machine is.
+/// Returns the lines of the page that must be up to date. Between the eras and outside of the sets, results may
+/// depend on the speed of the machine.
 fn demanded<'a>(page: &'a str, runs: &[Run]) -> Vec<&'a str> {
     let mixed: Vec<_> = runs
         .iter()

@@ -1,10 +1,10 @@
-//! The results as people read them.
+//! Formats the results for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::suite::{Checks, Run};
 
-/// What is shown at the end of a run.
+/// Returns the summary that is printed at the end of a run.
 pub(super) fn summary(runs: &[Run]) -> String {
     let lines: Vec<_> = runs
         .iter()
@@ -25,7 +25,7 @@ pub(super) fn summary(runs: &[Run]) -> String {
     lines.join("\n")
 }
 
-/// The part of the page: the sets, then their scenarios.
+/// Returns the generated part of the page: the sets, then their scenarios.
 pub(super) fn tables(runs: &[Run]) -> String {
     let mut text =
         "| set | scenarios passed | checks passed | known to fail |\n|---|---|---|---|\n".to_owned();
@@ -67,7 +67,7 @@ pub(super) fn tables(runs: &[Run]) -> String {
     text
 }
 
-/// What does not pass where the gateway translates between the eras.
+/// Returns the scenarios that do not pass where the gateway translates between the eras.
 fn between_eras(runs: &[Run]) -> String {
     let mixed = runs.iter().filter(|run| !run.is_demanded());
     let lines: Vec<_> = mixed
@@ -87,7 +87,7 @@ fn between_eras(runs: &[Run]) -> String {
     }
 }
 
-/// The scenarios of the extension of tasks, where they were run: no set demands them.
+/// Returns the scenarios of the tasks extension, if they were run. No set requires them.
 fn beyond(runs: &[Run]) -> String {
     let runs: Vec<&Run> = runs
         .iter()
@@ -115,12 +115,12 @@ fn beyond(runs: &[Run]) -> String {
     text
 }
 
-/// Tells whether a scenario is one of those that are shown and never demanded.
+/// Returns `true` if a scenario is shown but never required.
 pub(super) fn is_beyond(scenario: &str) -> bool {
     scenario.starts_with("tasks-")
 }
 
-/// A row of cells for every scenario but those that are known to fail.
+/// Returns a row of cells for every scenario except known failures.
 fn by_scenario<'a>(runs: &[&'a Run]) -> BTreeMap<&'a str, Vec<String>> {
     let mut rows: BTreeMap<&'a str, Vec<String>> = BTreeMap::new();
     for (index, run) in runs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The suite as a program, and what it says.
+//! Runs the suite as a program and parses its output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::peers;
 use crate::support::process::output;
 use crate::support::repository::Repository;
 
-/// The installed suite.
+/// Installed suite.
 #[derive(Debug)]
 pub(super) struct Suite {
     node: PathBuf,
@@ -19,40 +19,40 @@ pub(super) struct Suite {
     results: PathBuf,
 }
 
-/// What is tested.
+/// Side of the protocol that is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Server,
     Client,
 }
 
-/// What one requirement set came to.
+/// Results of one requirement set.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) side: Side,
     pub(super) revision: &'static str,
-    /// What the gateway stands in front of, if the set was run through it.
+    /// Server behind the gateway, if the set was run through it.
     pub(super) upstream: Option<Upstream>,
-    /// The scenarios that count, in the order of the suite.
+    /// Scenarios that count, in the order of the suite.
     pub(super) required: Vec<String>,
-    /// Every scenario that was run.
+    /// Results of every scenario that was run.
     pub(super) results: BTreeMap<String, Checks>,
-    /// Whether the suite itself is content.
+    /// `true` if the suite itself reports success.
     is_content: bool,
 }
 
-/// A server behind the gateway.
+/// Server behind the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Upstream {
     /// `HTTP` or `stdio`.
     pub(super) transport: &'static str,
-    /// The era that it is spoken to in: `legacy` or `modern`.
+    /// Protocol era used with the server: `legacy` or `modern`.
     pub(super) era: &'static str,
-    /// Whether the set is of the same era, so that nothing may be lost.
+    /// `true` if the set is of the same era. The gateway must then lose no check.
     pub(super) is_same_era: bool,
 }
 
-/// The checks of one scenario.
+/// Check results of one scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Checks {
     pub(super) passed: usize,
@@ -144,7 +144,7 @@ impl Side {
 }
 
 impl Run {
-    /// What was run.
+    /// Returns the name of the run.
     pub(super) fn name(&self) -> String {
         let name = format!("{}, {}", self.side.plural(), self.revision);
         match self.upstream {
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// Tells whether every scenario must pass: between the eras some things cannot be said.
+    /// Returns `true` if every scenario must pass. Between the eras, some features have no equivalent.
     pub(super) fn is_demanded(&self) -> bool {
         self.upstream.is_none_or(|upstream| upstream.is_same_era)
     }
@@ -167,18 +167,19 @@ impl Run {
             .filter(|scenario| !self.has_passed(scenario) && !self.is_expected_to_fail(scenario))
     }
 
-    /// Tells whether a scenario passed: one without a check has shown nothing.
+    /// Returns `true` if a scenario passed. A scenario without checks has not passed.
     pub(super) fn has_passed(&self, scenario: &str) -> bool {
         let checks = self.results.get(scenario);
         checks.is_some_and(|checks| checks.failed == 0 && checks.passed > 0)
     }
 
-    /// Tells whether a scenario may fail: clients have no OAuth yet. What else may fail, the suite's own verdict says.
+    /// Returns `true` if a scenario may fail, because clients have no OAuth yet. The suite's own verdict covers other
+    /// expected failures.
     pub(super) fn is_expected_to_fail(&self, scenario: &str) -> bool {
         self.side == Side::Client && scenario.starts_with("auth/")
     }
 
-    /// Returns what must not be.
+    /// Returns the messages of all unexpected failures.
     pub(super) fn failures(&self) -> Vec<String> {
         if !self.is_demanded() {
             return Vec::new();
@@ -197,8 +198,8 @@ impl Run {
     }
 }
 
-/// Returns the scenarios of which the gateway passes fewer checks than its upstream does without it, where both are of the
-/// era of the set: a check that only warns or is left out is no failure to the suite.
+/// Returns the scenarios of which the gateway passes fewer checks than its upstream does alone, if both are of the
+/// era of the set. The suite does not treat warnings or omitted checks as failures.
 pub(super) fn lost_checks(runs: &[Run]) -> Vec<String> {
     let passed = |run: &Run, scenario: &str| run.results.get(scenario).map_or(0, |checks| checks.passed);
     let through = runs
@@ -225,7 +226,7 @@ pub(super) fn lost_checks(runs: &[Run]) -> Vec<String> {
     lost
 }
 
-/// Reads the scenarios that count for one side out of what `list --requirements` says.
+/// Parses the scenarios that count for one side from the output of `list --requirements`.
 pub(super) fn required(said: &str, side: Side) -> Vec<String> {
     let heading = match side {
         Side::Server => "Server scenarios",
@@ -239,7 +240,7 @@ pub(super) fn required(said: &str, side: Side) -> Vec<String> {
         .collect()
 }
 
-/// Reads the results out of what a run says at its end: `✓ ping: 2 passed, 0 failed`.
+/// Parses the results at the end of a run's output: `✓ ping: 2 passed, 0 failed`.
 pub(super) fn results(said: &str) -> BTreeMap<String, Checks> {
     said.lines().filter_map(result).collect()
 }
@@ -299,7 +300,7 @@ mod tests {
             "✗ a: 1 passed, 1 failed\n",
         ] {
             assert_eq!(run(Side::Server, said).failures().len(), 2, "{said}");
-            // A client may fail those that need OAuth.
+            // A client may fail the scenarios that need OAuth.
             assert_eq!(run(Side::Client, said).failures().len(), 1, "{said}");
         }
         let grumbling = Run {
@@ -332,7 +333,7 @@ mod tests {
                 "servers, 2026-07-28, through the gateway to HTTP, modern: `a` passed 28 checks, and 30 without the gateway"
             ]
         );
-        // Between the eras some things cannot be said.
+        // Between the eras, some features have no equivalent.
         assert!(lost("legacy", fewer).is_empty());
     }
 }

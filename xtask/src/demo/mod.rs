@@ -1,4 +1,4 @@
-//! The main job, on the shipped example: tools of four kinds, checked, listed, called and served.
+//! Demonstrates the main use case on the shipped example: tools of four kinds are checked, listed, called and served.
 
 mod processes;
 mod programs;
@@ -15,17 +15,18 @@ use self::processes::Processes;
 use self::programs::Programs;
 use self::tour::Tour;
 
-/// How the demo is run.
+/// Options of the demo.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DemoOptions {
-    /// Whether the gateway goes on serving at the end, until it is interrupted.
+    /// `true` if the gateway keeps serving at the end, until it is interrupted.
     pub keep: bool,
 }
 
-/// Installs and builds what the example needs, shows every step of the main job, and stops everything it started.
+/// Installs and builds what the example needs, shows every step of the main use case, and stops all started
+/// processes.
 ///
 /// # Errors
-/// When something cannot be installed, built or started, or a step does not end as it should.
+/// Returns an error if a program cannot be installed, built or started, or if a step does not end as expected.
 pub fn demo(repository: &Repository, options: DemoOptions) -> Result<()> {
     peers::install_node(repository)?;
     let programs = Programs::build(repository)?;
@@ -36,7 +37,7 @@ pub fn demo(repository: &Repository, options: DemoOptions) -> Result<()> {
         .block_on(show(repository, programs, options))
 }
 
-/// Whatever happens, what was started is stopped.
+/// Runs the tour. Started processes are stopped in every case, also after an error.
 async fn show(repository: &Repository, programs: Programs, options: DemoOptions) -> Result<()> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;

@@ -1,4 +1,4 @@
-//! What the demo starts, so that it can stop it.
+//! Processes that the demo starts and stops.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-/// How long a process may take to come up, and how long to end.
+/// Maximum time for a process to start, and for one to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Processes that are running, the newest last.
+/// Running processes, the newest last.
 ///
-/// Each leads a process group of its own: Ctrl-C reaches the demo alone, which then ends them in order.
+/// Each leads its own process group: Ctrl-C reaches only the demo, which then ends them in order.
 #[derive(Debug, Default)]
 pub(super) struct Processes(Vec<Process>);
 
@@ -26,12 +26,12 @@ struct Process {
 }
 
 impl Processes {
-    /// Starts a process that goes on in the background.
+    /// Starts a background process.
     pub(super) fn start(&mut self, name: &str, mut command: Command) -> Result<()> {
         let child = command
             .stdin(Stdio::null())
             .process_group(0)
-            // The last resort, if the demo itself fails on the way.
+            // The last resort if the demo itself fails.
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("failed to start `{name}`"))?;
@@ -42,7 +42,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Waits until the process that was started last listens on a port of this machine.
+    /// Waits until the most recently started process listens on a local port.
     pub(super) async fn wait_for_port(&mut self, port: u16) -> Result<()> {
         let process = self.0.last_mut().context("nothing was started")?;
         let up = async {
@@ -62,7 +62,7 @@ impl Processes {
     pub(super) async fn output(&mut self, name: &str, mut command: Command) -> Result<(ExitStatus, String)> {
         command.stdout(Stdio::piped());
         self.start(name, command)?;
-        // It stays in the list while it runs, so that it is also stopped when this is interrupted.
+        // The process stays in the list while it runs, so that it is also stopped on an interrupt.
         let process = self.0.last_mut().context("nothing was started")?;
         let mut stdout = process.child.stdout.take().context("stdout is no pipe")?;
         let mut text = String::new();
@@ -77,7 +77,7 @@ impl Processes {
         Ok((status, text))
     }
 
-    /// Asks every process to end, the newest first, and makes those end that do not.
+    /// Asks every process to end, the newest first, and kills those that do not.
     pub(super) async fn stop(&mut self) {
         while let Some(mut process) = self.0.pop() {
             let id = process
@@ -86,7 +86,7 @@ impl Processes {
                 .and_then(|id| Pid::from_raw(id.try_into().ok()?));
             for ending in [Signal::TERM, Signal::KILL] {
                 if let Some(id) = id {
-                    // It may have ended just now.
+                    // The process may have ended just now.
                     let _ = kill_process_group(id, ending);
                 }
                 if timeout(PATIENCE, process.child.wait()).await.is_ok() {

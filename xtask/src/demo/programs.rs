@@ -1,4 +1,4 @@
-//! The programs of the demo: ours, built here, and those that nobody here wrote.
+//! Programs of the demo: our own, which are built here, and third-party ones.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::peers;
 use crate::support::console::say;
 use crate::support::repository::Repository;
 
-/// Where the programs are.
+/// Paths of the programs.
 #[derive(Debug)]
 pub(super) struct Programs {
     pub(super) toolplane: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Builds the programs of the workspace; the peers are installed already.
+    /// Builds the programs of the workspace. The peers are already installed.
     pub(super) fn build(repository: &Repository) -> Result<Self> {
         say("demo: building `toolplane` and the example's HTTP API ...");
         let messages = [

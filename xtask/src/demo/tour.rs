@@ -1,4 +1,4 @@
-//! What the demo shows, in order, and how each step has to end.
+//! Steps of the demo, in order, with the expected result of each.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,21 +13,21 @@ use super::programs::Programs;
 use crate::support::console::say;
 use crate::support::repository::Repository;
 
-/// The configuration that is served, relative to the root.
+/// Configuration that is served, relative to the root.
 const CONFIGURATION: &str = "examples/toolplane.yaml";
 
-/// One command of the tour.
+/// Command of the tour.
 struct Step {
-    /// What is seen here.
+    /// Title of the step.
     title: &'static str,
     arguments: &'static [&'static str],
-    /// How it ends.
+    /// Expected exit code.
     exit: i32,
-    /// What its stdout holds.
+    /// Text that stdout must contain.
     shows: &'static str,
 }
 
-/// What `toolplane` is asked.
+/// Commands of `toolplane`.
 const STEPS: [Step; 11] = [
     Step {
         title: "Every mistake in a configuration is found before anything runs.",
@@ -97,7 +97,7 @@ const STEPS: [Step; 11] = [
     },
 ];
 
-/// What an MCP client that nobody here wrote, the Inspector, asks the gateway.
+/// Requests to the gateway from the Inspector, a third-party MCP client.
 const CLIENT_STEPS: [Step; 2] = [
     Step {
         title: "An MCP client lists the tools. It comes over HTTP without a login: `report` is not for it.",
@@ -121,11 +121,11 @@ const CLIENT_STEPS: [Step; 2] = [
     },
 ];
 
-/// The tour and where its parts are.
+/// The tour and the paths of its parts.
 #[derive(Debug)]
 pub(super) struct Tour {
     root: PathBuf,
-    /// Logs of what runs in the background, and a home for a client that writes into its own.
+    /// Folder for the logs of background processes, and the home folder of a client that writes into its own.
     folder: PathBuf,
     programs: Programs,
     gateway_port: u16,
@@ -151,7 +151,7 @@ impl Tour {
         format!("http://127.0.0.1:{}/mcp", self.gateway_port)
     }
 
-    /// Starts what the example needs, shows every step, and leaves the gateway running.
+    /// Starts the processes that the example needs, shows every step, and leaves the gateway running.
     pub(super) async fn walk(&mut self, processes: &mut Processes) -> Result<()> {
         self.start_services(processes).await?;
         say(self.environment());
@@ -231,7 +231,7 @@ impl Tour {
         command
     }
 
-    /// What the example's configuration refers to.
+    /// Returns the variables that the example's configuration refers to.
     fn variables(&self) -> [(&'static str, String); 5] {
         let text = |path: &PathBuf| path.display().to_string();
         [
@@ -246,7 +246,7 @@ impl Tour {
         ]
     }
 
-    /// What to set to do the same by hand.
+    /// Returns the environment variables to set for the same steps by hand.
     fn environment(&self) -> String {
         let toolplane = self.programs.toolplane.display();
         let mut text = format!("\n# `toolplane` is {toolplane}; the steps run with");
@@ -268,7 +268,7 @@ fn title(step: &Step) {
     say(format_args!("\n# {}", step.title));
 }
 
-/// Shows what a step wrote, and refuses what it should not have.
+/// Shows the output of a step, and fails if it is not as expected.
 fn show(step: &Step, (status, text): (std::process::ExitStatus, String)) -> Result<()> {
     std::io::stdout()
         .write_all(text.as_bytes())
@@ -287,7 +287,7 @@ fn show(step: &Step, (status, text): (std::process::ExitStatus, String)) -> Resu
     Ok(())
 }
 
-/// The words of a command as a shell takes them.
+/// Formats the words of a command for a shell.
 fn shown(arguments: &[&str]) -> String {
     let words: Vec<_> = arguments
         .iter()
@@ -302,7 +302,7 @@ fn shown(arguments: &[&str]) -> String {
     words.join(" ")
 }
 
-/// The port that documents name, or another one where that is taken.
+/// Returns the port that the documentation names, or another one if that is taken.
 fn port(usual: u16) -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", usual))
         .or_else(|_| TcpListener::bind(("127.0.0.1", 0)))

@@ -1,11 +1,11 @@
-//! What is said to the person in front of it, and how a problem is shown.
+//! Messages to the user, and the format of violations.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// Something in the repository that a check refuses.
+/// Violation of a rule in the repository, found by a check.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     path: PathBuf,
@@ -14,7 +14,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Makes a problem of a whole file.
+    /// Creates a violation that concerns a whole file.
     pub fn in_file(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -23,7 +23,7 @@ impl Violation {
         }
     }
 
-    /// Makes a problem of one line, counted from 1.
+    /// Creates a violation on one line, counted from 1.
     pub fn on_line(path: impl Into<PathBuf>, line: usize, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -38,7 +38,7 @@ impl Violation {
         &self.path
     }
 
-    /// Returns what is wrong.
+    /// Returns the message that describes the violation.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -55,16 +55,16 @@ impl Display for Violation {
     }
 }
 
-/// Says one line on stderr: stdout belongs to the data of the commands that are run.
+/// Writes one line to stderr. Stdout is reserved for the output of the commands that are run.
 #[expect(clippy::print_stderr, reason = "the one place where xtask talks")]
 pub fn say(line: impl Display) {
     eprintln!("{line}");
 }
 
-/// Shows all problems of a check at once.
+/// Prints all violations of a check.
 ///
 /// # Errors
-/// When there is one.
+/// Returns an error if there is a violation.
 pub fn refuse(check: &str, mut problems: Vec<Violation>) -> Result<()> {
     problems.sort();
     problems.dedup();

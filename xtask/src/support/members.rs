@@ -1,4 +1,4 @@
-//! The members of the workspace, as `cargo metadata` tells them.
+//! Members of the workspace, as reported by `cargo metadata`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,62 +9,62 @@ use serde::Deserialize;
 
 use crate::support::process::{cargo, output};
 
-/// The packages of the workspace.
+/// Packages of the workspace.
 #[derive(Clone, Debug, Deserialize)]
 pub struct WorkspaceMembers {
-    /// The packages, in the order of the member list.
+    /// Packages, in the order of the member list.
     pub packages: Vec<Package>,
-    /// The root of the workspace.
+    /// Root of the workspace.
     pub workspace_root: PathBuf,
 }
 
-/// One package.
+/// Package of the workspace.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Package {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// What it says it is.
+    /// Description in the manifest.
     pub description: Option<String>,
-    /// Its `Cargo.toml`.
+    /// Path of the `Cargo.toml`.
     pub manifest_path: PathBuf,
-    /// Everything it depends on.
+    /// Dependencies of all kinds.
     pub dependencies: Vec<Dependency>,
-    /// Its features.
+    /// Features of the package.
     #[serde(default)]
     pub features: BTreeMap<String, Vec<String>>,
-    /// What it builds.
+    /// Targets that the package builds.
     #[serde(default)]
     pub targets: Vec<CargoTarget>,
     #[serde(default)]
     metadata: Option<Metadata>,
 }
 
-/// One thing that a package builds.
+/// Target that a package builds.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CargoTarget {
-    /// Its name.
+    /// Name of the target.
     pub name: String,
-    /// `lib`, `bin`, `example`, `bench`, `test` and the like.
+    /// Kinds of the target: `lib`, `bin`, `example`, `bench`, `test` and others.
     pub kind: Vec<String>,
 }
 
-/// One edge from a package to another.
+/// Dependency of a package on another.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Dependency {
-    /// The name of the package it leads to.
+    /// Name of the package that is depended on.
     pub name: String,
-    /// When it is needed; cargo writes `null` for a normal one.
+    /// Kind of the dependency. `None` for a normal one, for which cargo writes `null`.
     #[serde(default)]
     pub kind: Option<DependencyKind>,
 }
 
-/// When a dependency is needed, other than always.
+/// Kinds of dependencies other than normal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DependencyKind {
-    /// For tests, examples and benchmarks.
+    /// Dependency of tests, examples and benchmarks.
     Dev,
-    /// For a build script.
+    /// Dependency of a build script.
     Build,
 }
 
@@ -83,10 +83,10 @@ struct Toolplane {
 }
 
 impl WorkspaceMembers {
-    /// Asks cargo.
+    /// Loads the members with `cargo metadata`.
     ///
     /// # Errors
-    /// When a manifest cannot be read.
+    /// Returns an error if a manifest cannot be read.
     pub fn load(root: &Path) -> Result<Self> {
         let text = output(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
         let mut members = Self::parse(&text)?;
@@ -109,10 +109,10 @@ impl WorkspaceMembers {
         Ok(members)
     }
 
-    /// Reads what `cargo metadata --no-deps --format-version 1` wrote.
+    /// Parses the output of `cargo metadata --no-deps --format-version 1`.
     ///
     /// # Errors
-    /// When it is not of that form.
+    /// Returns an error if the text does not have that form.
     pub fn parse(text: &str) -> Result<Self> {
         serde_json::from_str(text).context("failed to read the answer of `cargo metadata`")
     }
@@ -144,7 +144,7 @@ impl WorkspaceMembers {
 }
 
 impl Package {
-    /// Returns the layer it says it is of: `package.metadata.toolplane.layer`.
+    /// Returns the layer that the package declares in `package.metadata.toolplane.layer`.
     #[must_use]
     pub fn layer(&self) -> Option<&str> {
         self.metadata.as_ref()?.toolplane.as_ref()?.layer.as_deref()
@@ -159,7 +159,7 @@ impl Package {
             .map_or(&[], |own| &own.run)
     }
 
-    /// Returns the names of what it builds of one kind.
+    /// Returns the names of the targets of one kind.
     pub fn targets_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
         self.targets
             .iter()
@@ -168,7 +168,7 @@ impl Package {
     }
 }
 
-/// Returns line number and folder of each member; the list is written one per line.
+/// Returns the line number and folder of each member. The list has one member a line.
 pub(crate) fn member_lines(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
     manifest
         .lines()

@@ -1,4 +1,4 @@
-//! The checkout, its packages, other programs and the terminal.
+//! Access to the checkout, its packages, other programs and the terminal.
 
 pub(crate) mod console;
 pub(crate) mod members;

@@ -1,4 +1,4 @@
-//! Commands that are run for their effect or for their output.
+//! Runs commands for their effect or for their output.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Returns a `cargo` command in `folder`: the cargo that runs this program, so that the toolchain is the same.
+/// Returns a `cargo` command in `folder`. It is the cargo that runs this program, so the toolchain is the same.
 pub(crate) fn cargo(folder: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -14,7 +14,7 @@ pub(crate) fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// Runs a command and leaves its output to the terminal.
+/// Runs a command. Its output goes to the terminal.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
     let status = command
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command quietly; what it said is part of the error when it fails.
+/// Runs a command and captures its output, which is part of the error if the command fails.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
     output(command).map(drop)
 }
@@ -49,7 +49,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` wrote something that is no text"))
 }
 
-/// Tells whether a command starts and succeeds; what it says is dropped.
+/// Returns `true` if a command starts and succeeds. Its output is dropped.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! The checkout: its root, and the files that belong to it.
+//! The checkout: its root and its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::support::process::output;
 
-/// The root of the checkout and the files in it that are not ignored.
+/// Root of the checkout and the files in it that are not ignored.
 #[derive(Clone, Debug)]
 pub struct Repository {
     root: PathBuf,
@@ -19,7 +19,7 @@ impl Repository {
     /// Opens the checkout that this program was built from.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn open() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
@@ -28,10 +28,10 @@ impl Repository {
         Self::at(root)
     }
 
-    /// Opens the checkout at `root`; without git, every file outside of `target` and `node_modules` belongs to it.
+    /// Opens the checkout at `root`. Without git, its files are all those outside of `target` and `node_modules`.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self> {
         let root = root.into();
         let mut files = match listed_by_git(&root) {
@@ -50,27 +50,27 @@ impl Repository {
         &self.root
     }
 
-    /// Returns the files, relative to the root and sorted: tracked ones, and new ones that are not ignored.
+    /// Returns the files, relative to the root and sorted: tracked files, and new files that are not ignored.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Reads a text file; `None` where it is missing or no text.
+    /// Reads a text file. Returns `None` if the file is missing or is not text.
     #[must_use]
     pub fn text(&self, file: impl AsRef<Path>) -> Option<String> {
         fs::read_to_string(self.root.join(file)).ok()
     }
 
-    /// Returns the folder for what is built and installed.
+    /// Returns the folder for built and installed files.
     ///
-    /// It is `target` whatever `CARGO_TARGET_DIR` says: what is installed once serves every build folder.
+    /// It is `target` regardless of `CARGO_TARGET_DIR`: an installed tool serves every build folder.
     #[must_use]
     pub fn target(&self) -> PathBuf {
         self.root.join("target")
     }
 
-    /// Returns the commit that is checked out if nothing in the tree differs from it.
+    /// Returns the commit that is checked out, or `None` if the tree differs from it.
     #[must_use]
     pub fn clean_commit(&self) -> Option<String> {
         let status = output(git(&self.root).args(["status", "--porcelain"])).ok()?;

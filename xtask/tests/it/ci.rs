@@ -1,4 +1,4 @@
-//! Which steps run, and when the mark of a green run is written.
+//! Tests of the selection of steps and of the mark of a green run.
 
 use std::fs;
 use std::path::Path;

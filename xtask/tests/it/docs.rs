@@ -1,4 +1,4 @@
-//! Generated parts of the documents.
+//! Tests of the generated parts of the documentation.
 
 use std::fs;
 use std::path::Path;

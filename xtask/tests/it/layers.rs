@@ -1,9 +1,9 @@
-//! The table of layers, on this workspace and on workspaces that break it.
+//! Tests of the layer table, on this workspace and on workspaces that break it.
 
 use serde_json::{Value, json};
 use xtask::{Repository, Violation, WorkspaceMembers, check_edges, check_layers, check_order, check_purity};
 
-/// Makes a member: its name, its layer, and its edges as `(name, kind)`.
+/// Creates a member from its name, its layer, and its edges as `(name, kind)`.
 fn member(name: &str, layer: Option<&str>, edges: &[(&str, Option<&str>)]) -> Value {
     json!({
         "name": name,

@@ -1,4 +1,4 @@
-//! Rust text seen as code.
+//! Tests of the views of Rust source text.
 
 use xtask::SourceFile;
 

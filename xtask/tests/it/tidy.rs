@@ -1,4 +1,4 @@
-//! The rules of the house, on this repository and on files that break them.
+//! Tests of the project rules, on this repository and on files that break them.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ fn files_and_functions_have_a_length() {
         &format!("#[cfg(test)]\nmod tests {{{}}}\n", function(81)),
         &[],
     );
-    // A brace in a literal ends nothing, and a declaration without a body has no length.
+    // A brace in a literal does not end the function, and a declaration without a body has no length.
     check(
         "crates/a/src/lib.rs",
         &format!("fn declared();\nconst A: char = '{{';\n{}", function(80)),
@@ -185,7 +185,7 @@ fn examples_in_the_documentation_are_compiled() {
     );
 }
 
-/// A checkout with one crate that says nothing about itself, and pages whose links lead nowhere.
+/// Creates a checkout with a crate without any metadata, and pages with broken links.
 fn untidy_checkout(root: &Path) {
     let write = |file: &str, text: &str| {
         let path = root.join(file);

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use crate::checks::source::SourceFile;
 use crate::support::console::Violation;
 
-/// Openings that no doc block has: clauses without a head.
+/// Openings that are not allowed in any doc block: clauses without a head.
 const BANNED: [&str; 7] = [
     "What", "Whether", "That", "Those", "The same", "So many", "Has this",
 ];
-/// Further question words, which few doc blocks may begin with.
+/// Other question words. Only a small share of doc blocks may begin with them.
 const RARE: [&str; 6] = ["How", "Where", "When", "Why", "Which", "Who"];
 /// Largest share of doc blocks that begin with any of these words, in percent.
 const MAX_PERCENT: usize = 2;
@@ -87,7 +87,7 @@ fn doc_text(line: &str) -> Option<&str> {
     (!doc.starts_with('/')).then(|| doc.trim())
 }
 
-/// Returns the word of a list that a text begins with.
+/// Returns the word from `words` with which a text begins.
 fn opening(doc: &str, words: &[&'static str]) -> Option<&'static str> {
     let begins = |word: &&&str| {
         let rest = doc.strip_prefix(**word);

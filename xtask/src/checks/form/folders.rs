@@ -6,7 +6,7 @@ use crate::support::console::Violation;
 
 /// Largest number of files in one folder, without `lib.rs`, `main.rs` and `mod.rs`.
 const MAX_FILES: usize = 12;
-/// Files that hold the folder together.
+/// Files that do not count: they only join the files of the folder.
 const ROOTS: [&str; 3] = ["lib.rs", "main.rs", "mod.rs"];
 
 /// Number of files in each folder of sources.

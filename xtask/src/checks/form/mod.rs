@@ -1,4 +1,4 @@
-//! The form of the code in figures: doc blocks, public types, sizes and folders.
+//! Measures the form of the code: doc blocks, public types, sizes and folders.
 
 mod docs;
 mod folders;
@@ -89,7 +89,7 @@ fn is_shipped(file: &Path) -> bool {
     source.is_some_and(|part| part == "src") && file.file_name().is_some_and(|name| name != "tests.rs")
 }
 
-/// Returns the value at this share, in percent, of a list of numbers.
+/// Returns the percentile of a sorted list of numbers.
 fn percentile(sorted: &[usize], percent: usize) -> usize {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()
@@ -117,7 +117,7 @@ mod tests {
             found,
             ["crates/a/tests/it/main.rs:1: a doc block begins with `Whether`: begin with a noun or a verb"]
         );
-        // In a string literal there are no doc blocks.
+        // A string literal contains no doc blocks.
         let quoted = "const A: &str = \"\n/// What\n\";\n";
         assert_eq!(
             form_of(&[("crates/a/src/lib.rs", quoted)], ""),

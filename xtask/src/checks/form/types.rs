@@ -19,7 +19,7 @@ pub(super) struct PublicTypes {
 }
 
 impl PublicTypes {
-    /// Adds the public types of a file. Types that are visible in their crate only do not count.
+    /// Adds the public types of a file. Types that are visible only in their crate do not count.
     pub(super) fn add(&mut self, file: &Path, source: &SourceFile) {
         for name in public_types(source) {
             self.files_of.entry(name).or_default().push(file.to_path_buf());

@@ -1,4 +1,4 @@
-//! What is never true, as far as a search can tell: the invariants of the architecture, by crate.
+//! Checks the invariants of the architecture, crate by crate, by text search.
 
 use std::path::Path;
 
@@ -6,17 +6,18 @@ use super::is_test_file;
 use crate::checks::source::{SourceFile, words};
 use crate::support::console::Violation;
 
-/// Words of the transports, which the contract does not know.
+/// Words of the transports, which the contract must not mention.
 const TRANSPORT_WORDS: [&str; 8] = [
     "tokio", "http", "hyper", "reqwest", "axum", "jsonrpc", "mcp_wire", "rmcp",
 ];
-/// Who reads the environment: what a user writes is resolved in one place, and programs are started by their owner.
+/// Crates that may read the environment: user input is resolved in one place, and programs are started by their
+/// owner.
 const ENVIRONMENT_OWNERS: [&str; 3] = ["tool-manifest", "toolplane-cli", "mcp-client"];
-/// What of `std::env` is no reading of the environment.
+/// Items of `std::env` that do not read environment variables.
 const HARMLESS: [&str; 3] = ["consts", "temp_dir", "split_paths"];
-/// Who knows the envelope of JSON-RPC.
+/// Crates that may use the JSON-RPC envelope.
 const ENVELOPE_OWNERS: [&str; 1] = ["toolplane-gateway"];
-/// Who talks to a terminal.
+/// Crates that may write to a terminal.
 const PRINTERS: [&str; 1] = ["toolplane-cli"];
 const PRINT_MACROS: [&str; 4] = ["println", "print", "eprintln", "eprint"];
 
@@ -44,7 +45,7 @@ pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns the crate that a file is part of, unless it is built for tests only.
+/// Returns the crate that a file is part of, or `None` if the file is built for tests only.
 fn product_crate(path: &Path) -> Option<&str> {
     let package = path.strip_prefix("crates").ok()?.iter().next()?.to_str()?;
     (package != "tool-testkit" && !is_test_file(path)).then_some(package)

@@ -1,4 +1,4 @@
-//! Links between our pages: the file is there, and so is the heading.
+//! Checks that links between our pages lead to an existing file and heading.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -54,7 +54,7 @@ fn broken(repository: &Repository, page: &Path, target: &str) -> Option<String> 
     None
 }
 
-/// Resolves `.` and `..` without asking the disk; `None` where it leaves the root.
+/// Resolves `.` and `..` without file system access. Returns `None` if the path leaves the root.
 fn normal(path: &Path) -> Option<PathBuf> {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -94,7 +94,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// Returns the anchors of a page's headings, as the readers of Markdown make them.
+/// Returns the anchors of a page's headings, in the form that Markdown renderers generate.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     prose(text)
         .filter(|(_, line)| line.starts_with('#'))

@@ -1,4 +1,4 @@
-//! What every crate says about itself, and where it has to be named.
+//! Rules for the manifest of every crate, and for the pages that must list crates and decisions.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn takes_workspace_lints(manifest: &str) -> bool {
     lines.any(|line| line == "[lints]") && lines.find(|line| !line.is_empty()) == Some("workspace = true")
 }
 
-/// The map of the crates names every one of them.
+/// Finds the crates that are missing from the map of the crates.
 fn unlisted_crates(repository: &Repository, members: &WorkspaceMembers) -> Vec<Violation> {
     let map = Path::new("ARCHITECTURE.md");
     let Some(text) = repository.text(map) else {
@@ -68,7 +68,7 @@ fn unlisted_crates(repository: &Repository, members: &WorkspaceMembers) -> Vec<V
         .collect()
 }
 
-/// The book's summary lists every decision.
+/// Finds the decisions that are missing from the book's summary.
 fn unlisted_decisions(repository: &Repository) -> Vec<Violation> {
     let summary = Path::new("docs/src/SUMMARY.md");
     let Some(text) = repository.text(summary) else {

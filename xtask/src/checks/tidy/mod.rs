@@ -1,4 +1,4 @@
-//! Rules of the house that a program can check.
+//! Rules of the project that a program can check.
 
 mod invariants;
 mod links;
@@ -18,10 +18,10 @@ use crate::support::console::Violation;
 use crate::support::members::WorkspaceMembers;
 use crate::support::repository::Repository;
 
-/// Checks every file of the repository, and what only shows across files.
+/// Checks every file of the repository, and the rules that span several files.
 ///
 /// # Errors
-/// When cargo cannot be asked for the members.
+/// Returns an error if cargo cannot list the members.
 pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     let mut problems = Vec::new();
     for file in repository.files() {
@@ -39,7 +39,7 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     Ok(problems)
 }
 
-/// Checks one file by its path, which says the rules it is under, and its text.
+/// Checks the text of one file. Its path decides which rules apply.
 #[must_use]
 pub fn tidy_file(path: &Path, text: &str) -> Vec<Violation> {
     let mut problems = text::check(path, text);
@@ -51,13 +51,13 @@ pub fn tidy_file(path: &Path, text: &str) -> Vec<Violation> {
     problems
 }
 
-/// Tells whether a file holds what tests read rather than what we wrote: it keeps its form.
+/// Returns `true` if a file is test input that we did not write, and therefore keeps its form.
 fn is_fixture(path: &Path) -> bool {
     path.iter().any(|part| part == "fixtures" || part == "snapshots")
         || path.extension() == Some(OsStr::new("snap"))
 }
 
-/// Tells whether a Rust file is only built for tests, benchmarks or examples.
+/// Returns `true` if a Rust file is built only for tests, benchmarks or examples.
 fn is_test_file(path: &Path) -> bool {
     let is_apart = |part: &OsStr| {
         ["tests", "benches", "examples"]

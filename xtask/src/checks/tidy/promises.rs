@@ -1,4 +1,4 @@
-//! The page of promises names tests, and they are there.
+//! Checks that the tests named on the page of promises exist.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::support::repository::Repository;
 
 const PAGE: &str = "docs/src/reference/promises.md";
 
-/// A line of the page that names a file and tests in it.
+/// Line of the page that names a file and tests in it.
 struct Proof<'a> {
     line: usize,
     file: &'a str,
@@ -28,7 +28,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Violation> {
     problems
 }
 
-/// Lines such as ``- `crates/x/tests/it/y.rs`: `one_test`, `another_one` ``.
+/// Finds lines such as ``- `crates/x/tests/it/y.rs`: `one_test`, `another_one` ``.
 fn proofs(text: &str) -> impl Iterator<Item = Proof<'_>> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let mut spans = line.strip_prefix("- `")?.split('`').step_by(2);
@@ -62,7 +62,7 @@ fn check_proof(repository: &Repository, proof: &Proof<'_>) -> Vec<Violation> {
     problems
 }
 
-/// Promises, which are headings that begin with their number, without a test.
+/// Finds promises without a test. A promise is a heading that begins with its number.
 fn unproved(text: &str, proofs: &[Proof<'_>]) -> Vec<Violation> {
     let headings: Vec<_> = text
         .lines()

@@ -1,4 +1,4 @@
-//! What holds for every Rust file: its size, the size of its functions, words that are not written.
+//! Rules for every Rust file: file size, function size, and forbidden attributes and macros.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use super::is_test_file;
 use crate::checks::source::{SourceFile, words};
 use crate::support::console::Violation;
 
-/// A file longer than this cannot be held in mind.
+/// Maximum length of a file, in lines. A longer file is too large to understand as a whole.
 const MAX_FILE_LINES: usize = 800;
-/// A function longer than this cannot either.
+/// Maximum length of a function, in lines, for the same reason.
 const MAX_FUNCTION_LINES: usize = 80;
 
-/// Attributes that are not written, and what is written in their place.
+/// Forbidden attributes, each with its replacement.
 const ATTRIBUTES: [(&str, &str); 5] = [
     (
         "[allow(",
@@ -29,7 +29,7 @@ const ATTRIBUTES: [(&str, &str); 5] = [
     ("[should_panic(", "assert on the error that is returned"),
 ];
 
-/// Macros that leave work undone or talk where nobody listens.
+/// Forbidden macros: they mark unfinished work or print debugging output.
 const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
 pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {

@@ -1,11 +1,11 @@
-//! What holds for every text file: no trailing white space, no registry's name, no path of a machine.
+//! Rules for every text file: no trailing white space, no name of a registry, no absolute path of a machine.
 
 use std::path::Path;
 
 use super::is_fixture;
 use crate::support::console::Violation;
 
-/// Lock files are written by their tools.
+/// Lock files, which are written by their tools.
 const LOCK_FILES: [&str; 2] = ["Cargo.lock", "package-lock.json"];
 
 pub(super) fn check(path: &Path, text: &str) -> Vec<Violation> {
@@ -49,7 +49,8 @@ fn is_ignored_example(line: &str) -> bool {
         .is_some_and(|words| words.split([',', ' ']).any(|word| word.starts_with("ignore")))
 }
 
-/// Put together here, or this file would break its own rule.
+/// Returns the host names of registries. They are put together here because this file would otherwise break its own
+/// rule.
 fn registry_hosts() -> [String; 7] {
     let host = |name: &str, domain: &str| format!("{name}.{domain}");
     [
@@ -75,7 +76,7 @@ fn machine_folders(path: &Path) -> impl Iterator<Item = String> {
         .map(|name| format!("/{name}/"))
 }
 
-/// Tells whether `folder` starts an absolute path in the line: `a/work/b` and `https://host/work/` are other things.
+/// Returns `true` if `folder` starts an absolute path in the line. `a/work/b` and `https://host/work/` do not count.
 fn has_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(offset, _)| {
         let before = line[..offset].chars().next_back();
