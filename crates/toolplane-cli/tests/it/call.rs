@@ -122,7 +122,7 @@ fn explain_tells_what_each_layer_decided() {
     let run = place.run(&["call", "words", "--explain"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "two\nlines\n"));
     for layer in [
-        "AFTER", "watch", "deadline", "admit", "validate", "attempt", "timeout", "executor",
+        "AFTER", "watch", "deadline", "admission", "validation", "attempt", "timeout", "executor",
     ] {
         assert!(run.stderr.contains(layer), "{layer}: {run:?}");
     }
@@ -130,8 +130,8 @@ fn explain_tells_what_each_layer_decided() {
     assert_eq!(
         last,
         Some(
-            "no decision from: idempotency, allowance, approve, degrade, cache, retry, credentials, hedge, rate limit, concurrency, \
-             breaker, redact, partial, chaos"
+            "no decision from: error policy, idempotency, quota, approval, fallback, cache, retry, credential refresh, hedge, \
+             breaker peek, rate limit, concurrency limit, breaker, redaction, partial results, chaos"
         )
     );
 
@@ -146,7 +146,7 @@ fn explain_tells_what_each_layer_decided() {
             .as_array()
             .unwrap()
             .iter()
-            .any(|note| note["layer"] == "admit"),
+            .any(|note| note["layer"] == "admission"),
         "{layers}"
     );
 

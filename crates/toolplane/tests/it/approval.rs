@@ -105,7 +105,7 @@ async fn a_dry_run_says_that_approval_would_be_asked_for() {
     let note = explained.decisions.iter().find(|note| note.layer == "approval");
     assert_eq!(
         note.expect("a note").decision,
-        "would ask for approval, because the tool is set up so"
+        "would ask for approval, because the tool's settings require it"
     );
     assert!(plane.approvals().list().await.expect("it works").is_empty());
 }

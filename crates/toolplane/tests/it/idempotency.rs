@@ -52,7 +52,7 @@ async fn a_call_that_is_made_again_with_its_key_is_made_once_and_explained() {
     assert_eq!(layers, ["watch", "deadline", "admission", "validation", "idempotency"]);
     let note = &explained.decisions[4].decision;
     assert!(
-        note.starts_with("as of the call ") && note.ends_with("which is answered"),
+        note.starts_with("replays the call ") && note.ends_with("which is answered"),
         "{note}"
     );
     let error = plane.call(pay(8)).await.expect_err("another invoice");
