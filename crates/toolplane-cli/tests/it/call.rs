@@ -122,7 +122,14 @@ fn explain_tells_what_each_layer_decided() {
     let run = place.run(&["call", "words", "--explain"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "two\nlines\n"));
     for layer in [
-        "AFTER", "watch", "deadline", "admission", "validation", "attempt", "timeout", "executor",
+        "AFTER",
+        "watch",
+        "deadline",
+        "admission",
+        "validation",
+        "attempt",
+        "timeout",
+        "executor",
     ] {
         assert!(run.stderr.contains(layer), "{layer}: {run:?}");
     }

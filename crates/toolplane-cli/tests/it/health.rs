@@ -162,7 +162,10 @@ fn faults_on_purpose_are_told_loudly() {
     let text = answer["result"]["content"][0]["text"]
         .as_str()
         .unwrap_or_default();
-    assert!(text.contains("injected fault: the network is unreachable"), "{answer}");
+    assert!(
+        text.contains("injected fault: the network is unreachable"),
+        "{answer}"
+    );
     let run = place.run(&["health", "--address", &served.address]);
     assert!(
         run.stdout

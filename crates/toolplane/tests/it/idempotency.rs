@@ -49,7 +49,10 @@ async fn a_call_that_is_made_again_with_its_key_is_made_once_and_explained() {
     let explained = plane.call_explained(pay(7)).await;
     assert_eq!(reply(explained.result).raw().as_str(), r#""paid""#);
     let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
-    assert_eq!(layers, ["watch", "deadline", "admission", "validation", "idempotency"]);
+    assert_eq!(
+        layers,
+        ["watch", "deadline", "admission", "validation", "idempotency"]
+    );
     let note = &explained.decisions[4].decision;
     assert!(
         note.starts_with("replays the call ") && note.ends_with("which is answered"),

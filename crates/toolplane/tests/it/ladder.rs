@@ -264,7 +264,8 @@ async fn a_fallback_that_needs_approval_is_passed_over_and_nobody_is_asked() {
     assert_eq!(told(explained.result).0, json!("b"));
     assert_eq!(pay.n_calls(), 0);
     assert!(plane.approvals().list().await.expect("kept").is_empty());
-    let is_said = |note: &&toolplane::core::LayerDecision| note.decision.contains("cannot be a fallback of `a`");
+    let is_said =
+        |note: &&toolplane::core::LayerDecision| note.decision.contains("cannot be a fallback of `a`");
     assert!(
         explained.decisions.iter().any(|note| is_said(&note)),
         "{:?}",

@@ -66,7 +66,13 @@ async fn a_tools_own_limit_holds_and_is_explained_and_a_dry_run_counts_nothing()
     let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
     assert_eq!(
         layers[3..8],
-        ["validation", "rate limit", "concurrency limit", "attempt", "timeout"]
+        [
+            "validation",
+            "rate limit",
+            "concurrency limit",
+            "attempt",
+            "timeout"
+        ]
     );
     assert_eq!(kind(&plane, "search").await, None);
     assert_eq!(kind(&plane, "search").await, Some(ErrorKind::RateLimited));
