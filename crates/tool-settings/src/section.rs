@@ -93,9 +93,11 @@ pub struct ToolSettings {
     pub checks: Vec<DeferredCheck>,
 }
 
+type ToolCheck = dyn Fn(&dyn ConfiguredTool) + Send + Sync;
+
 /// A check of one tool that is made when the whole configuration has been read.
 #[derive(Clone)]
-pub struct DeferredCheck(Arc<dyn Fn(&dyn ConfiguredTool) + Send + Sync>);
+pub struct DeferredCheck(Arc<ToolCheck>);
 
 /// A tool among everything else that is configured.
 pub trait ConfiguredTool {

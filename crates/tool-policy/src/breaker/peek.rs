@@ -1,11 +1,11 @@
 use tool_core::{CallContext, Invoke, Layer, NamedLayer, Outcome, Scope, ToolError};
 
-use super::{BreakerLayer, Breakers, permits::Circuits};
+use super::{Breakers, permits::Circuits};
 
 /// Refuses calls at once while a circuit is open, before they enter a queue. It takes no permit and counts nothing.
 ///
 /// # Order
-/// Outside the queues; [`BreakerLayer`] stands inside them.
+/// Outside the queues; [`BreakerLayer`](super::BreakerLayer) stands inside them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BreakerPeekLayer;
 

@@ -19,7 +19,7 @@ use crate::Snapshot;
 
 /// Loads of sources whose lists are unknown, by the source's name.
 #[derive(Default)]
-pub(super) struct InitialLoads(Mutex<HashMap<String, InitialLoad>>);
+pub(crate) struct InitialLoads(Mutex<HashMap<String, InitialLoad>>);
 
 struct InitialLoad {
     source: Weak<dyn Source>,

@@ -96,7 +96,6 @@ impl FallbackRun<'_> {
                         });
                     }
                 },
-                _ => {}
             }
         }
         cx.explain(FallbackLayer::NAME, || "no step is left".to_owned());

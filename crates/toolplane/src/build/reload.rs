@@ -13,7 +13,7 @@ use tool_registry::RegistryParts;
 use crate::{
     BuildError, Toolplane,
     build::builder::HostExtensions,
-    build::executors::{self, ListCache, LiveParts, RetiredServers},
+    build::executors::{ListCache, LiveParts, RetiredServers},
     build::policies::{self, callers, rules},
 };
 
