@@ -31,7 +31,7 @@ impl Gateway {
     ) -> Result<Answer, RpcError> {
         let state = self.state();
         let caller = state.caller(cx.principal());
-        let client = state.client_identity(cx, &caller);
+        let client = client_identity(&Peer::from_request(cx), &caller);
         let wait = state.options.list_wait;
         let listing = state.plane.list_within_for(&caller, &client, wait).await;
         let params = request.params.as_ref();
@@ -50,7 +50,7 @@ impl Gateway {
         }
         let state = self.state();
         let caller = state.caller(cx.principal());
-        let client = state.client_identity(cx, &caller);
+        let client = client_identity(&Peer::from_request(cx), &caller);
         let subscribed = state
             .subscriptions
             .subscribe(&state.plane, &uri, &caller, &client);
@@ -135,7 +135,7 @@ impl Service for Gateway {
         let state = self.state();
         let caller = state.caller(cx.principal());
         state.lists.assume_seen(&state.plane.cached_view(&caller));
-        let client = &state.client_identity(cx, &caller);
+        let client = &client_identity(&Peer::from_request(cx), &caller);
         let subscribed = uris.iter().map(|uri| async {
             let subscribed = state.subscriptions.subscribe(&state.plane, uri, &caller, client);
             subscribed.await.is_ok().then(|| uri.clone())

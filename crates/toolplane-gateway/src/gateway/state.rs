@@ -1,17 +1,16 @@
 use std::sync::Arc;
 
-use mcp_server::{Peer, Principal, RequestContext, StateSeal};
+use mcp_server::{Principal, RequestContext, StateSeal};
 use mcp_wire::{RpcError, code};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{Caller, ClientIdentity, OnUpdate},
+    core::{Caller, OnUpdate},
 };
 
 use super::options::GatewayOptions;
 use crate::{
     client::{
-        ANONYMOUS, ANSWER_TIMEOUT, ClientIdentities, client_identity, client_key, declared_capabilities,
-        resolve_caller,
+        ANONYMOUS, ANSWER_TIMEOUT, ClientIdentities, client_key, declared_capabilities, resolve_caller,
     },
     eras::ParkedCalls,
     http::add_gauges,
@@ -81,11 +80,6 @@ impl GatewayState {
     /// Returns the caller that a principal acts as.
     pub(crate) fn caller(&self, principal: &Principal) -> Arc<Caller> {
         resolve_caller(&self.plane, self.options.caller_resolver.as_ref(), principal)
-    }
-
-    /// Returns the identity of the client of a request that acts for this caller.
-    pub(crate) fn client_identity(&self, cx: &RequestContext, caller: &Caller) -> ClientIdentity {
-        client_identity(&Peer::from_request(cx), caller)
     }
 
     /// Adds the caller and the client of a request to a call. Inlined, since a call is large to move.
