@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     /// Held while a snapshot is made, so that an older one never replaces a newer one.
     pub(crate) resolving: Mutex<()>,
     /// Loads of sources whose lists are unknown.
-    pub(crate) initial_loads: InitialLoads,
+    initial_loads: InitialLoads,
     /// Generation of the parts whose sources have all offered their kept lists, plus 1. 0 before the first recall.
     recalled: AtomicU64,
     /// Number of recalls in progress. Kept lists of single sources are not resolved until all have ended.

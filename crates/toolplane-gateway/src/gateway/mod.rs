@@ -28,7 +28,8 @@ use crate::http::{MetricsPage, Routes};
 /// use toolplane::Toolplane;
 /// use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions};
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let plane = Toolplane::builder().build()?;
 /// let mut options = GatewayOptions::default();
 /// options.page_size = 100;
