@@ -1,4 +1,4 @@
-//! Files that say which faults there are to be on purpose.
+//! Chaos files: faults to inject on purpose.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -18,41 +18,41 @@ use crate::{
     tools::metadata::texts,
 };
 
-/// Which faults there are to be on purpose: what a chaos file says.
+/// Faults to inject on purpose, as a chaos file describes them.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ChaosSpec {
-    /// What all chance begins with.
+    /// Seed of all chance.
     pub seed: u64,
-    /// What happens to which tools; of each tool, the first rule counts that it fits.
+    /// Rules; the first one that fits a tool counts.
     pub rules: Vec<ChaosRuleSpec>,
 }
 
-/// What happens to some tools.
+/// Faults and delays of some tools.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChaosRuleSpec {
-    /// Which tools; all if there are none.
+    /// Tools that the rule is for; all if empty.
     pub tools: Vec<Pattern>,
-    /// The share of attempts that fail, from 0 to 1.
+    /// Share of attempts that fail, from 0 to 1.
     pub failure_rate: f64,
-    /// What they fail with; the usual faults if absent.
+    /// Faults that attempts fail with; the usual ones if absent.
     pub faults: Option<Vec<ChaosFault>>,
-    /// The share of attempts that are delayed, from 0 to 1, and the longest delay.
+    /// Share of attempts that are delayed, from 0 to 1, and the longest delay.
     pub latency: Option<(f64, Duration)>,
 }
 
-/// What may go wrong with an attempt.
+/// A fault of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChaosFault {
-    /// It is sent, and that no answer came is known at once. The tool does not run.
+    /// The request is sent, and it is known at once that no answer came. The tool does not run.
     Timeout,
-    /// It is sent, and no answer ever comes: its own limit ends it. The tool does not run.
+    /// The request is sent, and no answer ever comes: the attempt ends by its own time limit. The tool does not run.
     Hang,
-    /// Nobody can be reached, and nothing is sent.
+    /// The upstream cannot be reached, and nothing is sent.
     Network,
-    /// The credentials are refused.
+    /// The upstream refuses the credentials.
     Auth,
     /// The upstream asks to wait for a second.
     RateLimit,
@@ -125,7 +125,7 @@ pub fn load_chaos(path: &Path) -> Result<ChaosSpec, Diagnostics> {
     read(source)
 }
 
-/// Reads what a chaos file says from a text, whose name is for messages: see [`load_chaos`].
+/// Reads a chaos file from a text, whose name is for messages: see [`load_chaos`].
 ///
 /// # Errors
 /// As [`load_chaos`].
@@ -135,7 +135,7 @@ pub fn read_chaos(name: &str, syntax: Syntax, text: &str) -> Result<ChaosSpec, D
     read(source.map_err(|problem| Diagnostics::new(vec![problem]))?)
 }
 
-/// The JSON Schema (2020-12) of a chaos file.
+/// Returns the JSON Schema (2020-12) of a chaos file.
 #[must_use]
 pub fn chaos_schema() -> RawJson {
     let generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();

@@ -13,10 +13,10 @@ use crate::{
     tools::tool::ToolBody,
 };
 
-/// Where definitions stand in a schema.
+/// Prefix of references to definitions.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Other spellings that are accepted: of what, the other spelling, and ours. Derived schemas know nothing of them. The
+/// Other accepted spellings: the definition, the other spelling, and ours. Derived schemas know nothing of them. The
 /// spellings of sections come where theirs are empty.
 const SPELLINGS: [(&str, &str, &str); 18] = [
     ("Tool", "inputSchema", "input_schema"),
@@ -39,7 +39,7 @@ const SPELLINGS: [(&str, &str, &str); 18] = [
     ("Server", "disabledTools", "exclude"),
 ];
 
-/// The anchors of sections in each definition.
+/// Anchors of sections in each definition.
 const ANCHORS: [(&str, [&str; 2]); 4] = [
     ("Tool", ["$tool", "$tool-late"]),
     ("Server", ["$server", "$server-late"]),
@@ -47,10 +47,11 @@ const ANCHORS: [(&str, [&str; 2]); 4] = [
     ("Policy", ["$policy", "$policy-late"]),
 ];
 
-/// The JSON Schema (2020-12) of a configuration file, for editors and for the reference: the short form and our own
-/// manifests, with the keys of these sections and the settings of these executors, each given by its kind and its
-/// [`config_schema`](tool_core::Executor::config_schema).
+/// Returns the JSON Schema (2020-12) of a configuration file, for editors and for the reference: the short form and
+/// our own manifests, with the keys of these sections and the settings of these executors, each given by its kind and
+/// its [`config_schema`](tool_core::Executor::config_schema).
 ///
+/// # Examples
 /// ```
 /// use raw_json::RawJson;
 /// use tool_manifest::config_schema;
@@ -91,7 +92,7 @@ pub fn config_schema(executors: &[(&str, RawJson)], sections: &Sections) -> RawJ
     RawJson::from(&schema)
 }
 
-/// What a document of this kind must look like.
+/// Returns the schema of documents of this kind.
 fn manifest<S>(generator: &mut SchemaGenerator, kind: &str) -> Value
 where
     S: schemars::JsonSchema + Default,

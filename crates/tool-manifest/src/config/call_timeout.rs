@@ -12,7 +12,7 @@ pub(crate) fn call_timeout(cx: Cx<'_>, field: Field<Period>) -> Option<Duration>
     positive(cx.words(), field).filter(|timeout| !timeout.is_zero())
 }
 
-/// Warns of a limit of attempts that the call never lives to see.
+/// Warns of a time limit of attempts that is longer than that of the call, and so never has an effect.
 pub(crate) fn outlasted(cx: Cx<'_>, at: Option<NodeId>, attempt: Option<Duration>, call: Option<Duration>) {
     if let (Some(at), Some(attempt), Some(call)) = (at, attempt, call)
         && attempt > call

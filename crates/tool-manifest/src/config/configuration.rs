@@ -12,7 +12,7 @@ use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, Te
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
 
-/// What is to be served, and how: all files together, whatever spelling they are in.
+/// A configuration: all files together, whatever dialect they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Configuration {
@@ -20,48 +20,48 @@ pub struct Configuration {
     pub servers: Vec<ServerSpec>,
     /// Tools that are written out, in the order of the files.
     pub tools: Vec<Arc<Descriptor>>,
-    /// Limits for whatever sets none of its own.
+    /// Settings of tools and servers that set none of their own.
     pub defaults: Defaults,
-    /// Who may call what.
+    /// Rules about who may call what.
     pub policy: PolicySpec,
-    /// Where `${secret:NAME}` gets its values from.
+    /// Sources of the values of `${secret:NAME}`.
     pub secrets: BTreeMap<String, Template>,
-    /// How tools are served over HTTP.
+    /// Settings of the HTTP gateway.
     pub gateway: GatewaySpec,
-    /// How the health of tools and servers is watched.
+    /// Settings of the health of tools and servers.
     pub health: HealthSpec,
-    /// When operators are told that something is not well, and how.
+    /// Settings of alerts to operators.
     pub alerts: AlertsSpec,
 }
 
-/// Limits for whatever sets none of its own.
+/// Settings of tools and servers that set none of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Defaults {
-    /// How long a call may take in all, queueing and retries included: 60 s.
+    /// Time limit of a whole call, queueing and retries included: 60 s.
     pub call_timeout: Duration,
-    /// How long one attempt may take: 30 s.
+    /// Time limit of one attempt: 30 s.
     pub attempt_timeout: Duration,
-    /// How long a connection may take: 5 s.
+    /// Time limit of connecting: 5 s.
     pub connect_timeout: Duration,
-    /// How long a server may take to start: 20 s.
+    /// Time limit of a server's start: 20 s.
     pub start_timeout: Duration,
-    /// How often lists of servers are read again that tell of no changes: 5 min.
+    /// Interval at which lists of servers are read again that announce no changes: 5 min.
     pub refresh_interval: Duration,
-    /// When servers are started: lazily.
+    /// Time at which servers are started: lazily.
     pub start: StartMode,
-    /// How long a server may be unused before it is stopped; never if absent.
+    /// Time for which a server may be unused before it is stopped; never stopped if absent.
     pub idle_timeout: Option<Duration>,
-    /// How many servers are started at the same time: 8.
+    /// Maximum number of servers that start at the same time: 8.
     pub max_concurrent_starts: NonZeroUsize,
-    /// Whether the lists of servers are kept between runs: they are.
+    /// `true` if the lists of servers are kept between runs: they are.
     pub keep_lists: bool,
-    /// Names of environment variables that are handed down to servers that are started, beside what a process needs to
-    /// start; those of certificate authorities and proxies if absent.
+    /// Names of environment variables that are handed down to started servers, in addition to those that a process
+    /// needs to start; those of certificate authorities and proxies if absent.
     pub inherit_env: Option<Vec<String>>,
-    /// How many bytes a result may have: 16 MiB.
+    /// Maximum size of a result, in bytes: 16 MiB.
     pub max_result_bytes: usize,
-    /// What else holds for tools and servers that set nothing in its place.
+    /// Other settings of tools and servers that set none of their own.
     pub overrides: Overrides,
     /// Limits of the lists of servers.
     pub list_limits: ListLimits,
@@ -87,7 +87,7 @@ impl Default for Defaults {
     }
 }
 
-/// Who may call what.
+/// Rules about who may call what.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct PolicySpec {
@@ -95,19 +95,19 @@ pub struct PolicySpec {
     pub blocklist: Vec<Pattern>,
     /// The only tools that may be called; all if absent.
     pub allowlist: Option<Vec<Pattern>>,
-    /// What each principal is permitted.
+    /// Permissions of each principal.
     pub permissions: BTreeMap<String, Vec<String>>,
-    /// What tools require beside what they ask for themselves, by patterns of the names that agents see.
+    /// Permissions that tools require in addition to their own, by patterns of the names that agents see.
     pub required_permissions: BTreeMap<String, Vec<String>>,
-    /// Which calls somebody must approve, and how.
+    /// Rules about approvals.
     pub approval: ApprovalSpec,
-    /// Whether a model may, must or must not call tools.
+    /// Rule about tool calls of a model.
     pub tool_choice: ToolChoiceSpec,
-    /// How much may be called in a turn and in a conversation.
+    /// Limits of turns and conversations.
     pub limits: CallLimitsSpec,
     /// Settings of layers.
     pub settings: Overrides,
-    /// How suspicious definitions are handled of servers that do not say so themselves.
+    /// Handling of suspicious definitions of servers that do not set their own.
     pub definitions: DefinitionPolicy,
 }
 
@@ -125,7 +125,7 @@ pub enum ToolChoiceSpec {
     None,
 }
 
-/// How much may be called in a turn and in a conversation. What is absent is not limited.
+/// Limits of turns and conversations. An absent one is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct CallLimitsSpec {
@@ -135,23 +135,23 @@ pub struct CallLimitsSpec {
     pub calls_per_conversation: Option<u32>,
     /// The same call in one conversation.
     pub identical_calls: Option<u32>,
-    /// What the calls of one turn may cost, in US dollars.
+    /// Costs of the calls of one turn, in US dollars.
     pub cost_per_turn: Option<f64>,
-    /// What the calls of one conversation may cost, in US dollars.
+    /// Costs of the calls of one conversation, in US dollars.
     pub cost_per_conversation: Option<f64>,
 }
 
-/// Which calls somebody must approve, beside those of tools and servers whose own settings say so, and how.
+/// Rules about approvals, in addition to the settings of tools and servers.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ApprovalSpec {
-    /// What nobody calls without approval, by the names that agents see.
+    /// Tools that nobody calls without approval, by the names that agents see.
     pub required: Vec<Pattern>,
-    /// Whether somebody else than the caller must decide.
+    /// `true` if somebody other than the caller must decide.
     pub separate_approver: bool,
-    /// How long an approval can be given and used; 10 min if absent.
+    /// Time for which an approval can be given and used; 10 min if absent.
     pub expires_after: Option<Duration>,
-    /// Who is told of every approval that is asked for or decided.
+    /// Webhooks that receive every approval that is asked for or decided.
     pub callbacks: Vec<WebhookSpec>,
 }
 
@@ -164,7 +164,7 @@ impl Configuration {
     }
 }
 
-/// How tools are served over HTTP.
+/// Settings of the HTTP gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewaySpec {
@@ -176,13 +176,13 @@ pub struct GatewaySpec {
     pub allowed_origins: Vec<String>,
     /// Instructions for models, before those of the servers.
     pub instructions: Option<String>,
-    /// The path at which clients of HTTP+SSE, the transport of 2024-11-05, are served; they are not if absent.
+    /// Path for clients of HTTP+SSE, the transport of 2024-11-05; they are not served if absent.
     pub sse_path: Option<String>,
-    /// Whether metrics are served at `/metrics` of the same address.
+    /// `true` if metrics are served at `/metrics` of the same address.
     pub metrics: bool,
-    /// The address at which metrics are served by themselves; they are not if absent.
+    /// Address at which metrics are served separately; they are not if absent.
     pub metrics_listen: Option<SocketAddr>,
-    /// How long a list waits for a server that is started for the first time: 4 s.
+    /// Time for which a list waits for a server that is started for the first time: 4 s.
     pub list_wait: Duration,
 }
 

@@ -66,5 +66,5 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     gateway
 }
 
-/// The paths at which the gateway serves other things.
+/// Paths at which the gateway serves other things.
 const TAKEN: [&str; 5] = ["/mcp", "/health", "/healthz", "/readyz", "/metrics"];

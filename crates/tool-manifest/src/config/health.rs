@@ -1,4 +1,4 @@
-//! How the health of tools and servers is watched, and who is told when it is bad.
+//! Health of tools and servers, and alerts about it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,17 +12,17 @@ use crate::{
     servers::{server_health, transport},
 };
 
-/// How the health of tools and servers is watched.
+/// Settings of the health of tools and servers.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HealthSpec {
-    /// How far back attempts count: 5 minutes.
+    /// Time for which attempts count: 5 minutes.
     pub window: Duration,
-    /// How often a tool's health check endpoint is asked: every minute.
+    /// Interval of a tool's health check: every minute.
     pub interval: Duration,
-    /// How long a check may take: 5 s.
+    /// Time limit of a check: 5 s.
     pub timeout: Duration,
-    /// How often a server is asked that says nothing of its own: never if absent.
+    /// Interval of the check of servers that set none of their own: never if absent.
     pub server_interval: Option<Duration>,
 }
 
@@ -37,19 +37,19 @@ impl Default for HealthSpec {
     }
 }
 
-/// When operators are told that something is not well, and how.
+/// Settings of alerts to operators.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AlertsSpec {
-    /// The share of attempts below which an alert fires, from 0 to 1: 0.90.
+    /// Share of successful attempts below which an alert fires, from 0 to 1: 0.90.
     pub success_rate: f64,
-    /// The mean time of attempts above which one fires: 5 s.
+    /// Mean duration of attempts above which an alert fires: 5 s.
     pub mean_latency: Duration,
-    /// How many attempts there must be for either: 10.
+    /// Minimum number of attempts for either: 10.
     pub min_calls: u32,
-    /// How long after its end the same alert does not fire again: 5 minutes.
+    /// Time after its end for which the same alert does not fire again: 5 minutes.
     pub cooldown: Duration,
-    /// Where alerts are sent to beside the log.
+    /// Webhook that receives alerts, in addition to the log.
     pub webhook: Option<WebhookSpec>,
 }
 
@@ -65,13 +65,13 @@ impl Default for AlertsSpec {
     }
 }
 
-/// Where alerts or approvals are sent to.
+/// Receiver of alerts or approvals.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct WebhookSpec {
     /// The URL.
     pub url: Template,
-    /// What messages are signed with; they are not signed if absent.
+    /// Secret that messages are signed with; they are not signed if absent.
     pub secret: Option<Template>,
     /// More headers of every message.
     pub headers: BTreeMap<String, Template>,
@@ -161,7 +161,7 @@ pub(crate) fn alerts(cx: Cx<'_>, body: AlertsBody) -> AlertsSpec {
     alerts
 }
 
-/// Where something is sent to; nothing if that is not usable, which is then reported.
+/// Reads a webhook. `None` if it is not usable, which is then reported.
 pub(crate) fn webhook(cx: Cx<'_>, field: Field<WebhookBody>) -> Option<WebhookSpec> {
     let (at, body) = field.located()?;
     if body.url.is_absent() {

@@ -19,7 +19,7 @@ pub(crate) fn read(cx: Cx<'_>, origins: Field<Vec<Field<String>>>) -> Vec<String
     read
 }
 
-/// The reason for which a text is no origin that can be listed, and what to write instead.
+/// Returns the reason for which a text is no origin that can be listed, and what to write instead.
 fn problem(origin: &str) -> Option<(&'static str, &'static str)> {
     const EXAMPLE: &str = "write a scheme, a host and perhaps a port, such as `https://app.example.com`";
     if origin.contains('*') {

@@ -74,7 +74,7 @@ pub(crate) struct ApprovalBody {
     callback: Field<WebhookBody>,
 }
 
-/// Adds what a file says of turns and conversations. Of what several files say, the strictest counts.
+/// Adds the limits of turns and conversations of a file. Where several files give one, the strictest counts.
 pub(crate) fn choice_and_limits(
     cx: Cx<'_>,
     choice: Field<ToolChoiceSpec>,
@@ -111,7 +111,7 @@ pub(crate) fn choice_and_limits(
     merge_choice_and_limits(policy, choice.get().unwrap_or_default(), limits);
 }
 
-/// Both together: the strictest counts.
+/// Merges both: the strictest counts.
 pub(crate) fn merge_choice_and_limits(
     policy: &mut PolicySpec,
     choice: ToolChoiceSpec,
@@ -134,9 +134,9 @@ pub(crate) fn merge_choice_and_limits(
     };
 }
 
-/// Adds what a file says of approvals. Of what several files say, the strictest counts.
+/// Adds the rules about approvals of a file. Where several files give one, the strictest counts.
 ///
-/// The place of its callback comes back, if there is one.
+/// Returns the place of its callback, if there is one.
 pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut ApprovalSpec) -> Option<Place> {
     let body = field.get().unwrap_or_default();
     let expires_after = body.expires_after.located().map(|(at, Period(period))| {
@@ -168,13 +168,13 @@ pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut Approv
     callback.map(|(place, _)| place)
 }
 
-/// The patterns of an approval section; none if there is none.
+/// Returns the patterns of an approval section; none if there is none.
 pub(crate) fn approval_required(field: &Field<ApprovalBody>) -> &Field<Vec<Field<String>>> {
     const ABSENT: &Field<Vec<Field<String>>> = &Field::ABSENT;
     field.as_ref().map_or(ABSENT, |body| &body.required)
 }
 
-/// Both together: the strictest counts.
+/// Merges both: the strictest counts.
 pub(crate) fn merge_approval(spec: &mut ApprovalSpec, other: ApprovalSpec) {
     spec.required.extend(other.required);
     spec.callbacks.extend(other.callbacks);
@@ -183,7 +183,7 @@ pub(crate) fn merge_approval(spec: &mut ApprovalSpec, other: ApprovalSpec) {
     spec.expires_after = shortest.into_iter().flatten().min();
 }
 
-/// What each principal is permitted, or what each pattern of tools requires.
+/// Returns the permissions of each principal, or those that each pattern of tools requires.
 pub(crate) fn permissions(field: Field<Entries<Vec<Field<String>>>>) -> BTreeMap<String, Vec<String>> {
     let entries = field.get().unwrap_or_default().into_iter();
     entries

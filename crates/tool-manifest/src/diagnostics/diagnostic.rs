@@ -4,38 +4,38 @@ use serde::{Serialize, Serializer};
 
 use crate::{diagnostics::render, document::source::SourceFile};
 
-/// How many characters of a line are shown at most.
+/// Maximum number of characters of a line that are shown.
 const MAX_SNIPPET: usize = 160;
 
 /// A problem in a configuration, with its place.
 ///
-/// Serialised, it is an object with `severity`, `message` and, as far as they are known, `file`, `line`, `column`,
+/// Serialized, it is an object with `severity`, `message` and, as far as they are known, `file`, `line`, `column`,
 /// `field`, `hint`, `snippet` and `related`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity of the problem.
     pub severity: Severity,
-    /// What is wrong: a lower-case fragment.
+    /// The rule that is broken: a lower-case fragment.
     pub message: String,
-    /// Where it is.
+    /// Place of the problem.
     #[serde(flatten)]
     pub location: Option<Box<Location>>,
-    /// What to try.
+    /// Advice on what to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Other places that have to do with it, such as the first of two definitions.
+    /// Other places that are involved, such as the first of two definitions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Related>,
 }
 
-/// How bad a [`Diagnostic`] is.
+/// Severity of a [`Diagnostic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It may not be what was meant.
+    /// The configuration can be used, and may not be what was meant.
     Warning,
-    /// It cannot be used.
+    /// The configuration cannot be used.
     Error,
 }
 
@@ -52,11 +52,11 @@ pub struct Location {
     /// The field, such as `servers.files.command`; empty for the file as a whole.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
-    /// The line as it stands there.
+    /// The line as it is written.
     pub snippet: Snippet,
 }
 
-/// A line of a file, with the part of it that is meant. Serialised, it is the line.
+/// A line of a file, with the part that is meant. Serialized, it is the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
     /// The line, cut if it is very long.
@@ -65,13 +65,13 @@ pub struct Snippet {
     pub range: Range<usize>,
 }
 
-/// Another place that has to do with a problem.
+/// Another place that is involved in a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Related {
-    /// What is there.
+    /// Description of that place.
     pub message: String,
-    /// Where it is.
+    /// The place.
     #[serde(flatten)]
     pub location: Location,
 }
@@ -89,7 +89,7 @@ impl Diagnostic {
         }
     }
 
-    /// Something that may not be what was meant.
+    /// A problem with which a configuration can be used, but may not be what was meant.
     #[must_use]
     pub fn warning(message: impl Into<String>) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Diagnostic {
         self
     }
 
-    /// The same problem with another place that has to do with it.
+    /// The same problem with another place that is involved.
     #[must_use]
     pub fn with_related(mut self, message: impl Into<String>, location: Location) -> Self {
         self.related.push(Related {
@@ -126,7 +126,7 @@ impl Diagnostic {
         self.with_location(Some(Location::new(file, span, field)))
     }
 
-    /// The problem as text of several lines: message, place, the line itself, and what to try.
+    /// Renders the problem as text of several lines: message, place, the line itself, and what to try.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         render::render(self, color)
@@ -195,7 +195,7 @@ impl Serialize for Snippet {
     }
 }
 
-/// Why a configuration cannot be used: every problem that was found, in the order of the files.
+/// All problems of a configuration that cannot be used, in the order of the files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.summary())]
 pub struct Diagnostics(Vec<Diagnostic>);
@@ -210,7 +210,7 @@ impl Diagnostics {
         self.0.iter()
     }
 
-    /// All of them as text, one block each.
+    /// Renders all of them as text, one block each.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let blocks: Vec<String> = self.0.iter().map(|problem| problem.render(color)).collect();

@@ -1,4 +1,4 @@
-//! Problems with their places, and how they are shown.
+//! Problems with their places, and their rendering.
 
 pub(crate) mod diagnostic;
 pub(crate) mod render;

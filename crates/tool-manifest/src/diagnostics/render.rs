@@ -33,7 +33,8 @@ pub(crate) fn render(problem: &Diagnostic, color: bool) -> String {
     text
 }
 
-/// Of a very long line only a part is shown, and the renderer takes a column of that part for one of the line.
+/// Corrects the column of a very long line: only a part of the line is shown, and the renderer takes a column of that
+/// part for one of the line.
 fn correct_column(location: &Location, text: &mut String) {
     let line = &location.snippet;
     let before = line.text.get(..line.range.start).unwrap_or_default();

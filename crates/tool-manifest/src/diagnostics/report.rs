@@ -2,10 +2,10 @@ use std::cell::RefCell;
 
 use crate::{Diagnostic, Severity};
 
-/// How many problems of a run are kept: nobody reads more, and a hostile file could make millions.
+/// Maximum number of problems of a run: nobody reads more, and a hostile file could make millions.
 const MAX_PROBLEMS: usize = 100;
 
-/// Where the problems of a run are collected.
+/// Collects the problems of a run.
 ///
 /// It is shared while values are read, hence the cell; one thread reads.
 #[derive(Debug, Default)]
@@ -25,12 +25,13 @@ impl Report {
         }
     }
 
-    /// Whether no more problems are kept. Whoever makes many asks first: finding a place in a long line takes time.
+    /// Returns `true` if no more problems are kept. Callers that make many ask first: finding a place in a long line
+    /// takes time.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.borrow().len() > MAX_PROBLEMS
     }
 
-    /// Puts the problems that came after the first `n_earlier` in the order of their lines.
+    /// Sorts the problems after the first `n_earlier` by their lines.
     pub(crate) fn sort_from(&self, n_earlier: usize) {
         let mut problems = self.problems.borrow_mut();
         problems[n_earlier..].sort_by_key(|problem| {

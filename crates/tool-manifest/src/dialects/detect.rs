@@ -19,7 +19,7 @@ use crate::{
     loading::draft::Draft,
 };
 
-/// Reads a file's documents, each in the spelling it is in.
+/// Reads a file's documents, each in its own dialect.
 pub(crate) fn read(source: SourceFile, report: &Report, sections: &Sections) -> Draft {
     let source = Arc::new(source);
     let n_earlier = report.n_problems();
@@ -51,7 +51,7 @@ pub(crate) fn read(source: SourceFile, report: &Report, sections: &Sections) -> 
     draft
 }
 
-/// A document holds one thing, or a list of them.
+/// Takes a document, which holds one thing or a list of them.
 fn take_all(cx: Cx<'_>, root: NodeId, draft: &mut Draft) {
     match cx.document.kind(root) {
         Kind::List(items) => {
@@ -85,14 +85,14 @@ fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
 }
 
-/// The spelling of a document, told by its keys.
+/// Dialect of a document, recognized by its keys.
 enum Form {
     Manifest {
         api_version: NodeId,
     },
     Kiwi,
     Okso,
-    /// What an okso endpoint answers when it is asked for its tools.
+    /// The reply of an okso endpoint to a request for its tools.
     OksoReply {
         tools: NodeId,
     },

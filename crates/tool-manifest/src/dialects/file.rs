@@ -53,7 +53,7 @@ pub(crate) struct FileBody {
     alerts: Field<AlertsBody>,
 }
 
-/// The keys of a file that are ours alone: with one of them, it is no file of an MCP client.
+/// The keys that only our own files have: a file with one of them is no file of an MCP client.
 pub(crate) const OWN_KEYS: [&str; 9] = [
     "include",
     "tools",

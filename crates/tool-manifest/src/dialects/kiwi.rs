@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The types of Kiwi, and the executors that stand for them.
+/// The types of Kiwi, and their executors.
 const TYPES: [(&str, &str); 5] = [
     ("api", "http"),
     ("mcp", "mcp"),
@@ -37,7 +37,7 @@ const WORDS: [(&str, &str); 7] = [
     ("list", "array"),
 ];
 
-/// A tool in the spelling of Kiwi.
+/// A tool in the dialect of Kiwi.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct KiwiBody {
@@ -153,7 +153,7 @@ fn executor(
     Some((tool::spec(cx, kind, &settings), settings))
 }
 
-/// Which tool of which server is meant; a server that is written here is configured too.
+/// Finds the tool and its server; a server that is written here is configured too.
 fn routing(cx: Cx<'_>, at: NodeId, draft: &mut Draft) -> Option<Settings> {
     let config: McpConfig = cx.read(at)?;
     for (name, is_absent) in [
@@ -244,7 +244,7 @@ pub(crate) fn parameters(cx: Cx<'_>, at: NodeId) -> Option<RawJson> {
     RawJson::parse(schema).ok()
 }
 
-/// A parameter's name, its schema and whether it must be given.
+/// Reads a parameter: its name, its schema and whether it must be given.
 fn parameter<'a>(cx: Cx<'a>, at: NodeId) -> Option<(&'a str, String, bool)> {
     let document = cx.document;
     let Some(name) = document.get(at, "name").and_then(|name| document.text(name)) else {
@@ -280,7 +280,7 @@ fn parameter<'a>(cx: Cx<'a>, at: NodeId) -> Option<(&'a str, String, bool)> {
     Some((name, format!("{{{}}}", members.join(",")), is_required))
 }
 
-/// The word of JSON Schema for a type; nothing for any type, and for an unknown one, which is reported.
+/// Returns the word of JSON Schema for a type; `None` for any type, and for an unknown one, which is reported.
 fn type_word<'a>(cx: Cx<'_>, at: NodeId, word: &'a str) -> Option<&'a str> {
     const KNOWN: [&str; 7] = [
         "string", "number", "integer", "boolean", "object", "array", "null",

@@ -13,7 +13,7 @@ use crate::{
 
 /// The version of our own manifests.
 pub(crate) const API_VERSION: &str = "toolplane.dev/v1";
-/// What the versions of PromptKit's manifests begin with.
+/// Prefix of the versions of PromptKit's manifests.
 const PROMPTKIT: &str = "promptkit.altairalabs.ai/";
 /// The kinds of our own manifests.
 const KINDS: [&str; 3] = ["Tool", "McpServer", "Policy"];
@@ -51,7 +51,7 @@ pub(crate) struct ObjectMeta {
     annotations: Field<Entries<Text>>,
 }
 
-/// Takes a document that says its `apiVersion`.
+/// Takes a document that has an `apiVersion`.
 pub(crate) fn take(cx: Cx<'_>, at: NodeId, api_version: NodeId, draft: &mut Draft) {
     let version = cx.document.text(api_version).unwrap_or_default();
     let kind = cx.document.get(at, "kind");

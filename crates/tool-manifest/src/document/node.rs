@@ -5,9 +5,9 @@ use tool_settings::{ConfigValue, NodeId};
 
 use crate::{Diagnostic, Location, document::source::SourceFile};
 
-/// How deep values may be nested.
+/// Maximum depth of nested values.
 pub(crate) const MAX_DEPTH: usize = 64;
-/// How many values a file may have, those that aliases stand for included.
+/// Maximum number of values of a file, those that aliases expand to included.
 pub(crate) const MAX_NODES: usize = 200_000;
 
 /// A document as a tree of values that know where they stand.
@@ -24,7 +24,7 @@ pub(crate) struct Document {
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) span: Range<usize>,
-    /// The map or list it is in, and its place there.
+    /// The map or list that contains it, and its place there.
     pub(crate) parent: Option<(NodeId, Slot)>,
 }
 
@@ -74,7 +74,7 @@ impl Document {
         }
     }
 
-    /// The entries of a map; none for anything else.
+    /// Returns the entries of a map; none for anything else.
     pub(crate) fn entries(&self, id: NodeId) -> &[(String, NodeId)] {
         match self.kind(id) {
             Kind::Map(entries) => entries,
@@ -94,7 +94,7 @@ impl Document {
         }
     }
 
-    /// A scalar's text as it is written in the file; nothing for lists, maps and null.
+    /// Returns a scalar's text as it is written in the file; `None` for lists, maps and null.
     pub(crate) fn verbatim(&self, id: NodeId) -> Option<&str> {
         match self.kind(id) {
             Kind::String(text) => Some(text),
@@ -103,7 +103,7 @@ impl Document {
         }
     }
 
-    /// What a value is, in words that fit "expected .., found ..". Says nothing of a text's content, which may be
+    /// Describes a value in words that fit "expected .., found ..". Leaves out the content of a text, which may be
     /// secret.
     pub(crate) fn describe(&self, id: NodeId) -> String {
         match self.kind(id) {
@@ -116,12 +116,12 @@ impl Document {
         }
     }
 
-    /// The place of a value.
+    /// Returns the place of a value.
     pub(crate) fn location(&self, id: NodeId) -> Location {
         Location::new(&self.source, self.node(id).span.clone(), self.field(id))
     }
 
-    /// The place of a value's key, or of the value where it has none.
+    /// Returns the place of a value's key, or of the value where it has none.
     pub(crate) fn key_location(&self, id: NodeId) -> Location {
         match &self.node(id).parent {
             Some((_, Slot::Key(_, span))) => Location::new(&self.source, span.clone(), self.field(id)),
@@ -129,7 +129,7 @@ impl Document {
         }
     }
 
-    /// The line of a value's key, which is found faster than the whole place.
+    /// Returns the line of a value's key, which is found faster than the whole place.
     pub(crate) fn key_line(&self, id: NodeId) -> usize {
         let start = match &self.node(id).parent {
             Some((_, Slot::Key(_, span))) => span.start,
@@ -138,7 +138,7 @@ impl Document {
         self.source.line_number(start)
     }
 
-    /// The way to a value, such as `servers.files.args[0]`.
+    /// Returns the path to a value, such as `servers.files.args[0]`.
     pub(crate) fn field(&self, id: NodeId) -> String {
         let mut slots = Vec::new();
         let mut at = id;
@@ -161,7 +161,7 @@ impl Document {
         field
     }
 
-    /// The value at a JSON Pointer, or the last one on the way there that exists.
+    /// Returns the value at a JSON Pointer, or the last one on the way there that exists.
     pub(crate) fn descend(&self, from: NodeId, pointer: &str) -> NodeId {
         let mut at = from;
         for segment in pointer.split('/').skip(1) {
@@ -182,7 +182,7 @@ impl Document {
         at
     }
 
-    /// The value as a tree. Numbers beyond a double lose digits there: see [`Document::imprecise`].
+    /// Converts the value to a tree. Numbers beyond a double lose digits there: see [`Document::imprecise`].
     pub(crate) fn to_value(&self, id: NodeId) -> Value {
         match self.kind(id) {
             Kind::Null => Value::Null,
@@ -237,7 +237,7 @@ impl Document {
         }
     }
 
-    /// The first integer in a value that a tree cannot hold with all its digits.
+    /// Returns the first integer in a value that a tree cannot hold with all its digits.
     pub(crate) fn imprecise(&self, id: NodeId) -> Option<NodeId> {
         match self.kind(id) {
             Kind::Number(text) => {
@@ -251,12 +251,12 @@ impl Document {
     }
 }
 
-/// Builds the arena of a file's documents and holds its limits.
+/// Builds the arena of a file's documents and enforces its limits.
 #[derive(Debug)]
 pub(crate) struct Arena {
     source: Arc<SourceFile>,
     nodes: Vec<Node>,
-    /// How many nodes earlier documents of the file have.
+    /// Number of nodes of earlier documents of the file.
     n_earlier: usize,
 }
 

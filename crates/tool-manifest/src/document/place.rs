@@ -11,7 +11,7 @@ use crate::{
     document::{node::Document, unknown_keys},
 };
 
-/// Where something was defined, kept after its file was read.
+/// Place of a definition, kept after its file was read.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) document: Arc<Document>,
@@ -23,7 +23,7 @@ impl Place {
         self.document.key_location(self.at)
     }
 
-    /// File and line, for origins.
+    /// Returns file and line, for origins.
     pub(crate) fn origin(&self) -> tool_core::Origin {
         let line = self.document.key_line(self.at);
         tool_core::Origin {
@@ -33,7 +33,7 @@ impl Place {
     }
 }
 
-/// A document on its way to the model, with the words to say what is wrong in it.
+/// A document that is being read, with everything that is needed to report problems in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Cx<'a> {
     pub(crate) document: &'a Arc<Document>,
@@ -51,7 +51,7 @@ impl<'a> Cx<'a> {
         tool_settings::read(&self, at)
     }
 
-    /// The same words for checks that layers share.
+    /// Returns the context for the checks that all sections share.
     pub(crate) fn words(&self) -> SectionContext<'_> {
         SectionContext::new(self)
     }
@@ -132,7 +132,7 @@ impl ConfigDocument for Cx<'_> {
     }
 }
 
-/// A problem that a section found, with its place.
+/// Converts a problem of a section into a diagnostic with its place.
 pub(crate) fn diagnostic(document: &Document, problem: ConfigProblem) -> Diagnostic {
     let location = if problem.shows_key {
         document.key_location(problem.at)

@@ -1,6 +1,6 @@
 use crate::document::node::Kind;
 
-/// What a plain YAML scalar may turn out to be.
+/// Meaning of a plain YAML scalar.
 pub(crate) enum Plain {
     Value(Kind),
     /// A number that YAML 1.1 reads as octal and YAML 1.2 as decimal.
@@ -71,7 +71,7 @@ fn number(text: &str) -> Plain {
     }
 }
 
-/// Splits `12.5e-3` into `12`, `5` and `-3`; nothing if the text is no decimal number.
+/// Splits `12.5e-3` into `12`, `5` and `-3`. Returns `None` if the text is no decimal number.
 fn decimal(text: &str) -> Option<(&str, Option<&str>, Option<&str>)> {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

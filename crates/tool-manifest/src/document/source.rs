@@ -5,10 +5,10 @@ use std::{
 
 use crate::Diagnostic;
 
-/// How many bytes a file may have.
+/// Maximum size of a file, in bytes.
 pub(crate) const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 
-/// How a text is written.
+/// Syntax of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// YAML 1.2, one or several documents.
@@ -18,7 +18,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// What a file's name says: JSON for `.json` and `.jsonc`, otherwise YAML, which JSON is a part of.
+    /// Returns the syntax for a file's name: JSON for `.json` and `.jsonc`, otherwise YAML, which includes JSON.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -28,12 +28,12 @@ impl Syntax {
     }
 }
 
-/// A text that is read, with what is needed to say where in it something stands.
+/// A text that is read, with everything that is needed to find the place of a byte.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
-    /// What messages call it.
+    /// Name in messages.
     pub(crate) name: String,
-    /// What relative paths in it start from.
+    /// Directory that relative paths in it start from.
     pub(crate) directory: PathBuf,
     pub(crate) syntax: Syntax,
     pub(crate) text: String,
@@ -54,7 +54,7 @@ impl SourceFile {
         }
     }
 
-    /// Takes bytes, which must be UTF-8 and not too many.
+    /// Decodes bytes, which must be UTF-8 and not too many.
     pub(crate) fn decode(
         name: String,
         directory: PathBuf,
@@ -90,7 +90,7 @@ impl SourceFile {
         self.line_starts.partition_point(|start| *start <= offset)
     }
 
-    /// Line and column, both from 1; columns count characters.
+    /// Returns line and column, both from 1; columns count characters.
     pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.line_number(offset);
@@ -102,7 +102,7 @@ impl SourceFile {
         (line, column + 1)
     }
 
-    /// The line, from 1, without its line break, and the offset at which it starts.
+    /// Returns the line, from 1, without its line break, and the offset at which it starts.
     pub(crate) fn line(&self, line: usize) -> (usize, &str) {
         let start = self.line_starts[line - 1];
         let end = self.line_starts.get(line).copied().unwrap_or(self.text.len());

@@ -7,13 +7,13 @@ use tool_settings::{Sections, suggest::normal};
 pub(crate) enum Spelling {
     /// Another name of this key, whose value has the same form.
     Key(&'static str),
-    /// Something that is written in another way, which the text tells.
+    /// A key that is written in another way, which the text explains.
     Advice(&'static str),
 }
 
 use Spelling::{Advice, Key};
 
-/// A key that shows which map is meant, and the other spellings of the map's keys, as [`normal`] makes them.
+/// A key that identifies the map, and the other spellings of the map's keys, as [`normal`] makes them.
 type Table = (&'static str, &'static [(&'static [&'static str], Spelling)]);
 
 const FILE: Table = (

@@ -6,7 +6,7 @@ use crate::document::spellings::{self, Spelling};
 /// Maximum number of keys in a hint: as many as the largest map of a configuration has.
 const MAX_KEYS: usize = 48;
 
-/// Tells what to try in place of an unknown key.
+/// Returns what to try instead of an unknown key.
 pub(crate) fn key(sections: &Sections, written: &str, known: &[&str]) -> String {
     match spellings::of(sections, written, known) {
         Some(Spelling::Key(key)) => return format!("did you mean `{key}`?"),
@@ -19,7 +19,7 @@ pub(crate) fn key(sections: &Sections, written: &str, known: &[&str]) -> String 
     }
 }
 
-/// The known key that an unknown one stands for.
+/// Returns the known key that an unknown one means.
 pub(crate) fn meant(sections: &Sections, written: &str, known: &[&'static str]) -> Option<&'static str> {
     match spellings::of(sections, written, known) {
         Some(Spelling::Key(key)) => Some(key),
@@ -28,7 +28,7 @@ pub(crate) fn meant(sections: &Sections, written: &str, known: &[&'static str]) 
     }
 }
 
-/// The names without those in camel case: each is another spelling of one that is listed, such as `inputSchema`.
+/// Removes the names in camel case: each is another spelling of one that is listed, such as `inputSchema`.
 fn preferred<'a>(known: &[&'a str]) -> Vec<&'a str> {
     let is_plain = |name: &str| !name.chars().any(char::is_uppercase);
     known

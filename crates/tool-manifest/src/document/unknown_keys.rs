@@ -1,4 +1,4 @@
-//! Keys of a map that nobody knows: mistakes in our own files, and what other programs have in theirs.
+//! Unknown keys of a map: mistakes in our own files, and keys of other programs in theirs.
 
 use tool_settings::{NodeId, suggest as names};
 

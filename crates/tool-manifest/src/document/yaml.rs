@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// How many values aliases may stand for in a file: far less than what a file may have written out, since a few
-/// lines of aliases can stand for billions.
+/// Maximum number of values that aliases may expand to in a file: far less than a file may have written out, since a
+/// few lines of aliases can expand to billions.
 const MAX_ALIASED: usize = 10_000;
 
 /// Reads a text as YAML 1.2: its documents as far as they could be read, with the problems in `report`.
@@ -157,7 +157,7 @@ impl Reader<'_> {
         };
         self.report
             .push(problem.at(self.source, span.clone(), String::new()));
-        // What it stands for is unknown; as a text it does no more harm.
+        // Its meaning is unknown; as a text it does no more harm.
         Kind::String(text.to_owned())
     }
 
@@ -180,7 +180,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Makes a node where the next value belongs.
+    /// Makes a node at the place of the next value.
     fn push(&mut self, kind: Kind, anchor: usize, span: Range<usize>) -> Result<NodeId, Diagnostic> {
         let parent = self.parent()?;
         let id = self.arena.push(kind, span, parent)?;
@@ -268,7 +268,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Copies what an anchor names. The copies keep the spans of what is written, since that is what can be edited.
+    /// Copies the value of an anchor. The copies keep the spans of the written value, since that is the one to edit.
     fn copy(
         &mut self,
         from: NodeId,

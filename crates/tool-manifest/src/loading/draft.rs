@@ -18,7 +18,7 @@ use crate::{
     tools::tool::{ToolDraft, ToolPlaces},
 };
 
-/// What was read so far, with the places that messages about clashes need.
+/// A configuration that is being read, with the places that messages about clashes need.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     servers: Vec<ServerDraft>,
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
     gateway: Option<(Place, GatewaySpec)>,
     health: Option<(Place, HealthSpec)>,
     alerts: Option<(Place, AlertsSpec)>,
-    /// Where the callbacks of approvals are written, in their order.
+    /// Places of the callbacks of approvals, in their order.
     callbacks: Vec<Place>,
     policy: PolicySpec,
     allowlist: Option<Place>,
@@ -39,26 +39,26 @@ pub(crate) struct Draft {
     pub(crate) includes: Vec<(Place, PathBuf)>,
 }
 
-/// Where the parts of a configuration are written.
+/// Places of the parts of a configuration.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) servers: HashMap<String, Place>,
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
     pub(crate) secrets: HashMap<String, Place>,
     pub(crate) alerts: Option<Place>,
-    /// Of the callbacks of approvals, in their order.
+    /// Those of the callbacks of approvals, in their order.
     pub(crate) callbacks: Vec<Place>,
     pub(crate) rules: RulePlaces,
 }
 
-/// Where the patterns of the policy are written, by their setting and their text.
+/// Places of the patterns of the policy, by their setting and their text.
 pub(crate) type RulePlaces = HashMap<(&'static str, String), Place>;
 
 #[derive(Debug)]
 pub(crate) struct ServerDraft {
     pub(crate) spec: ServerSpec,
     pub(crate) place: Place,
-    /// Whether it is written inside a tool that it serves. Such a server may be written several times.
+    /// `true` if it is written inside a tool that it serves. Such a server may be written several times.
     pub(crate) inline: bool,
 }
 
@@ -172,7 +172,7 @@ impl Draft {
         cx.sections
             .read(SectionLevel::Policy, &cx, &entries, &mut self.policy.settings);
         if let Some(word) = body.definitions.get() {
-            // Of what several files say, the strictest counts.
+            // If several files give one, the strictest counts.
             self.policy.definitions = self.policy.definitions.max(word.into());
         }
         extend(
@@ -196,7 +196,7 @@ impl Draft {
         self.secrets.insert(name, template);
     }
 
-    /// Takes over what another file holds.
+    /// Merges the draft of another file into this one.
     pub(crate) fn merge(&mut self, report: &Report, other: Self) {
         for server in other.servers {
             self.put_server(report, server);
@@ -243,15 +243,15 @@ impl Draft {
         self.includes.extend(other.includes);
     }
 
-    /// Notes that all of this comes from a file of a directory: it is left out rather than an error.
+    /// Marks everything as read from a file of a directory: problems leave it out instead of being errors.
     pub(crate) fn mark_scanned(&mut self) {
         for tool in &mut self.tools {
             tool.is_scanned = true;
         }
     }
 
-    /// Finds the server of each tool that does not say it: by a name like `mcp__server__tool`, or as the only one.
-    /// Tools of directories without one are left out, and the reasons come back.
+    /// Finds the server of each tool that does not name one: by a name like `mcp__server__tool`, or as the only one.
+    /// Tools of directories without one are left out, and the reasons are returned.
     pub(crate) fn route(&mut self, report: &Report) -> Vec<Diagnostic> {
         let names: Vec<&str> = self
             .servers
@@ -284,8 +284,8 @@ impl Draft {
         left_out
     }
 
-    /// Makes the checks of sections that need the whole configuration. Tools of directories that fail are left out; those
-    /// reasons come back, with the warnings of others.
+    /// Makes the checks of sections that need the whole configuration. Tools of directories that fail are left out.
+    /// Returns those reasons, and the warnings of others.
     pub(crate) fn check_sections(&mut self, report: &Report) -> Vec<Diagnostic> {
         let usual = Defaults::default();
         let servers = self.servers.iter().map(|server| &server.spec);
@@ -311,7 +311,7 @@ impl Draft {
         said
     }
 
-    /// Gives servers that say nothing of it what holds for all.
+    /// Gives the defaults to servers that set none of their own.
     pub(crate) fn settle_servers(&mut self, report: &Report) {
         let usual = self
             .health
@@ -364,7 +364,7 @@ fn set_once<T>(slot: &mut Option<(Place, T)>, report: &Report, what: &str, new: 
     }
 }
 
-/// The server that a tool's name tells, or the only one, with the tool's name there.
+/// Returns the server in a tool's name, or the only one, with the tool's name there.
 fn routed<'a>(name: &'a str, servers: &[&'a str]) -> Option<(&'a str, &'a str)> {
     let told = name
         .strip_prefix("mcp__")

@@ -20,13 +20,14 @@ use crate::{
     tools::tool::ToolPlaces,
 };
 
-/// What files of a directory are read.
+/// Extensions of the files of a directory that are read.
 const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "jsonc"];
-/// How many files a run reads at most.
+/// Maximum number of files of a run.
 const MAX_FILES: usize = 10_000;
 
-/// What to load.
+/// Files, directories and texts to load.
 ///
+/// # Examples
 /// ```
 /// use tool_manifest::{LoadOptions, Syntax, load};
 /// use tool_settings::Sections;
@@ -56,7 +57,7 @@ enum Input {
 }
 
 impl LoadOptions {
-    /// Nothing yet.
+    /// No inputs yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -81,15 +82,15 @@ impl LoadOptions {
     }
 }
 
-/// A configuration that can be used, with what is to be said of it.
+/// A usable configuration, with the warnings about it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// What was loaded.
+    /// The configuration.
     pub configuration: Configuration,
     /// Warnings, and the errors of files in directories, which were left out.
     pub diagnostics: Vec<Diagnostic>,
-    /// Every file and directory that was read, in order: what to watch for changes.
+    /// Every file and directory that was read, in order: those to watch for changes.
     pub files: Vec<PathBuf>,
     pub(crate) places: Places,
     directory: PathBuf,
@@ -109,7 +110,7 @@ pub enum ConfigPart {
 }
 
 impl Loaded {
-    /// Whether files were left out because of errors.
+    /// Returns `true` if files were left out because of errors.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.diagnostics
@@ -117,15 +118,15 @@ impl Loaded {
             .any(|problem| problem.severity == Severity::Error)
     }
 
-    /// The present values of `${…}` references: the process's environment, files relative to the first
+    /// Returns the present values of `${…}` references: the process's environment, files relative to the first
     /// configuration file, and the configured secrets.
     #[must_use]
     pub fn secrets(&self) -> ProcessSecrets {
         ProcessSecrets::of_process(self.configuration.secrets.clone()).relative_to(self.directory.clone())
     }
 
-    /// Where a part of a tool is written: the value at a JSON Pointer from the part's root, or as much of the way
-    /// there as exists.
+    /// Returns the place of a part of a tool: the value at a JSON Pointer from the part's root, or the last one on
+    /// the way there that exists.
     #[must_use]
     pub fn locate(&self, tool: &str, part: ConfigPart, pointer: &str) -> Option<Location> {
         let places = self.places.tools.get(tool)?;
@@ -143,8 +144,8 @@ impl Loaded {
         })
     }
 
-    /// Where a server is written: the value at a JSON Pointer from its settings, or as much of the way there as
-    /// exists.
+    /// Returns the place of a server: the value at a JSON Pointer from its settings, or the last one on the way there
+    /// that exists.
     #[must_use]
     pub fn locate_server(&self, server: &str, pointer: &str) -> Option<Location> {
         let Place { document, at } = self.places.servers.get(server)?;
@@ -154,7 +155,8 @@ impl Loaded {
         })
     }
 
-    /// The place of a pattern of the policy, by its setting, such as `blocklist` or `approval.required`, and its text.
+    /// Returns the place of a pattern of the policy, by its setting, such as `blocklist` or `approval.required`, and
+    /// its text.
     #[must_use]
     pub fn locate_rule(&self, setting: &str, pattern: &str) -> Option<Location> {
         let mut rules = self.places.rules.iter();
@@ -162,13 +164,13 @@ impl Loaded {
         Some(place.document.location(place.at))
     }
 
-    /// A problem that an executor found in a tool's settings, with its place.
+    /// Converts a problem that an executor found in a tool's settings into a diagnostic with its place.
     #[must_use]
     pub fn diagnose(&self, tool: &str, problem: &PrepareError) -> Diagnostic {
         self.located(Diagnostic::error(problem.message.clone()), tool, problem)
     }
 
-    /// What an executor says of a tool's settings that can be used all the same, with its place.
+    /// Converts a problem with settings that an executor can use all the same into a warning with its place.
     #[must_use]
     pub fn warning(&self, tool: &str, problem: &PrepareError) -> Diagnostic {
         self.located(Diagnostic::warning(problem.message.clone()), tool, problem)
@@ -242,7 +244,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Takes a file or directory that someone named: in the options, or in the file at `by`.
+    /// Takes a file or directory that is named in the options, or in the file at `by`.
     fn path(&mut self, path: &Path, by: Option<&Place>) {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => self.directory(path, by),
@@ -366,7 +368,7 @@ impl Loader<'_> {
     }
 }
 
-/// A problem with a file, at the place that names it.
+/// Adds the place of the name to a problem with a file.
 fn named_at(problem: Diagnostic, by: Option<&Place>) -> Diagnostic {
     match by {
         Some(place) if problem.location.is_none() => {
@@ -381,7 +383,7 @@ pub(crate) fn open(path: &Path) -> Result<SourceFile, Diagnostic> {
     let failed = |error: std::io::Error| Diagnostic::error(format!("cannot read `{name}`: {error}"));
     let file = fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
-    // Not by the size that the system tells, which is 0 for pipes.
+    // The size that the system reports is 0 for pipes.
     file.take(MAX_FILE_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(failed)?;

@@ -2,16 +2,17 @@ use std::path::{Path, PathBuf};
 
 use crate::secrets::process_secrets::process_variable;
 
-/// The configuration file to use if none is named: `$TOOLPLANE_CONFIG`, `toolplane.yaml` in the working directory,
-/// or `toolplane/toolplane.yaml` in `$XDG_CONFIG_HOME` (`~/.config` if that is not set); nothing if there is none.
+/// Finds the configuration file to use if none is named: `$TOOLPLANE_CONFIG`, `toolplane.yaml` in the working
+/// directory, or `toolplane/toolplane.yaml` in `$XDG_CONFIG_HOME` (`~/.config` if that is not set). Returns `None` if
+/// there is none.
 ///
-/// The file that `$TOOLPLANE_CONFIG` names is returned even if it does not exist: whoever set it must learn of that.
+/// The file that `$TOOLPLANE_CONFIG` names is returned even if it does not exist, so that its absence is reported.
 #[must_use]
 pub fn find_configuration(directory: &Path) -> Option<PathBuf> {
     search(directory, |name| process_variable(name).ok())
 }
 
-/// The same with variables given.
+/// Finds it with these variables.
 pub(crate) fn search(directory: &Path, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     if let Some(named) = set("TOOLPLANE_CONFIG") {

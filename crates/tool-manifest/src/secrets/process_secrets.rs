@@ -7,14 +7,15 @@ use std::{
 
 use tool_core::{BoxFuture, IfUnset, Provider, Reference, Secret, SecretError, Secrets, Template};
 
-/// How many bytes a `${file:…}` may have.
+/// Maximum size of a `${file:…}`, in bytes.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-/// The values of `${…}` references: the process's environment, files, and the secrets of a configuration.
+/// Values of `${…}` references: the process's environment, files, and the secrets of a configuration.
 ///
 /// Values are read for every use, so that a renewed one counts at once. Reading a file does not wait for a writer:
 /// only regular files are read, up to 64 KiB, and one line break at the end is no part of the value.
 ///
+/// # Examples
 /// ```
 /// use std::collections::BTreeMap;
 /// use tool_core::{Secrets, Template};
@@ -48,7 +49,7 @@ impl ProcessSecrets {
         }
     }
 
-    /// These variables in place of the environment, and these named secrets.
+    /// These variables instead of the environment, and these named secrets.
     #[must_use]
     pub fn fixed<K: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (K, V)>,
@@ -177,7 +178,8 @@ impl Secrets for ProcessSecrets {
     }
 }
 
-/// Whether a value counts as one: as in a shell, `:-` and `:?` treat an empty value like none.
+/// Returns `true` if a value counts as one: as in a shell, `:-` and `:?` treat an empty value like an unset one
+/// (POSIX shell, section 2.6.2).
 fn counts(reference: &Reference, is_empty: bool) -> bool {
     !is_empty || reference.fallback == IfUnset::None
 }

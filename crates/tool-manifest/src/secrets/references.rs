@@ -111,7 +111,7 @@ fn webhook(webhook: &WebhookSpec) -> impl Iterator<Item = (String, &Template)> {
         .chain(headers.map(|(name, value)| (format!("/headers/{}", escaped(name)), value)))
 }
 
-/// Looks through settings. A text of several lines is taken for a script or a template of another kind.
+/// Searches settings for references. A text of several lines is taken for a script or a template of another kind.
 fn walk(
     value: &Value,
     pointer: &mut String,

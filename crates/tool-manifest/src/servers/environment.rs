@@ -1,4 +1,4 @@
-//! Environment variables of servers: names that cannot be, and those that change what a program runs.
+//! Environment variables of servers: impossible names, and names that change which programs run.
 
 use tool_core::{Provider, Reference, Template};
 use tool_settings::{Entries, Field, NodeId, Text};
@@ -52,12 +52,12 @@ const DANGEROUS: [&str; 41] = [
     "SSH_ASKPASS",
     "OPENSSL_CONF",
 ];
-/// The same, by how their names begin.
+/// Prefixes of such names.
 const DANGEROUS_BEGINNINGS: [&str; 4] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG"];
-/// Variables that every server is given and that hold no secret.
+/// Variables that every server receives and that hold no secret.
 const BASE: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR"];
 
-/// Checks the variables that a server is given.
+/// Checks the variables of a server.
 pub(crate) fn check(cx: Cx<'_>, env: &Field<Entries<Text>>) {
     for (name, value) in env.as_ref().into_iter().flat_map(Entries::iter) {
         let Some(at) = value.place() else { continue };
@@ -110,7 +110,7 @@ fn check_name(cx: Cx<'_>, at: NodeId, name: &str) -> bool {
     false
 }
 
-/// Warns of a variable by which a program is made to run something else.
+/// Warns of a variable that makes a program run another one.
 fn warn_of(cx: Cx<'_>, at: NodeId, name: &str) {
     let begins = |beginning: &&str| name.starts_with(*beginning);
     let is_npm = |other: &&str| other.starts_with("npm_") && other.eq_ignore_ascii_case(name);
@@ -123,7 +123,7 @@ fn warn_of(cx: Cx<'_>, at: NodeId, name: &str) {
     }
 }
 
-/// Refuses a text with NUL, which no program can be given.
+/// Refuses a text with NUL, which no program can receive.
 pub(crate) fn no_nul(cx: Cx<'_>, at: NodeId, text: &str) {
     if text.contains('\0') {
         cx.error(

@@ -67,7 +67,7 @@ pub struct ListLimitsSpec {
 }
 
 impl ListLimitsSpec {
-    /// These limits, and those of `others` where none is given here.
+    /// These limits, and those of `others` where there is none here.
     #[must_use]
     pub fn or(&self, others: ListLimits) -> ListLimits {
         ListLimits {
@@ -81,7 +81,7 @@ impl ListLimitsSpec {
     }
 }
 
-/// Makes limits from what a file says.
+/// Reads the limits of lists.
 pub(crate) fn list_limits(cx: Cx<'_>, field: Field<ListLimitsBody>) -> ListLimitsSpec {
     let body = field.get().unwrap_or_default();
     let number = |field: Field<usize>| {

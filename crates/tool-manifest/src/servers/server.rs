@@ -106,7 +106,7 @@ pub(crate) struct ServerBody {
     pub(crate) list_limits: Field<ListLimitsBody>,
 }
 
-/// Makes a server from what a file says; nothing if it is not usable, which is then reported.
+/// Reads a server. Returns `None` if it is not usable, which is then reported.
 pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Option<ServerSpec> {
     check_name(cx, name, at);
     let include = body.include.given().is_some().then(|| patterns(body.include));
@@ -175,12 +175,12 @@ pub(crate) fn items<T>(field: Field<Vec<Field<T>>>) -> impl Iterator<Item = Fiel
     field.get().unwrap_or_default().into_iter()
 }
 
-/// The usable items of a list as patterns.
+/// Returns the usable items of a list as patterns.
 pub(crate) fn patterns(field: Field<Vec<Field<String>>>) -> Vec<Pattern> {
     items(field).filter_map(Field::get).map(Pattern::new).collect()
 }
 
-/// The transport of 2024-11-05 is of the legacy era alone.
+/// Refuses the transport of 2024-11-05 in the modern era.
 fn check_era(cx: Cx<'_>, era: &Field<EraSpec>, transport: &Field<String>) {
     if let (Some(at), Some(EraSpec::Modern), Some("sse")) =
         (era.given(), era.as_ref(), transport.as_ref().map(String::as_str))
@@ -193,7 +193,7 @@ fn check_era(cx: Cx<'_>, era: &Field<EraSpec>, transport: &Field<String>) {
     }
 }
 
-/// A time in milliseconds, which cannot be zero.
+/// Reads a time in milliseconds, which cannot be zero.
 pub(crate) fn milliseconds(cx: Cx<'_>, field: Field<u64>) -> Option<Duration> {
     let (at, value) = field.located()?;
     if value == 0 {
@@ -207,7 +207,7 @@ pub(crate) fn milliseconds(cx: Cx<'_>, field: Field<u64>) -> Option<Duration> {
     Some(Duration::from_millis(value))
 }
 
-/// How long a server may be unused, which only a program that is started when it is needed is asked.
+/// Reads the time for which a server may be unused, which is only for programs that are started lazily.
 fn idle_timeout(
     cx: Cx<'_>,
     field: Field<Period>,
@@ -229,7 +229,7 @@ fn idle_timeout(
     Some(period)
 }
 
-/// How often lists are read again.
+/// Reads the interval at which lists are read again.
 pub(crate) fn refresh_interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
     let (at, Period(period)) = field.located()?;
     if period < Duration::from_secs(10) {

@@ -1,4 +1,4 @@
-//! How a server is asked whether it is well.
+//! Health check of a server.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::{
     tools::schema_field,
 };
 
-/// How a server is asked whether it is well.
+/// Settings of a server's health check.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerHealthSpec {
-    /// How often it is asked while the gateway runs; never if absent. Where the server says nothing it is what
-    /// [`HealthSpec::server_interval`](crate::HealthSpec::server_interval) says.
+    /// Interval of the check while the gateway runs; never if absent. A server that sets none has
+    /// [`HealthSpec::server_interval`](crate::HealthSpec::server_interval).
     pub interval: Option<Duration>,
-    /// Whether it is asked whenever it was started, and has failed to start if it is not well.
+    /// `true` if each start is checked: a server that is not healthy has failed to start.
     pub at_start: bool,
-    /// The tool that it is asked by; only whether it is there if absent.
+    /// Tool that checks the server; if absent, only its presence is checked.
     pub tool: Option<ServerHealthTool>,
 }
 
-/// A tool that says whether its server is well, by not failing.
+/// A tool that checks its server: the server is healthy unless the tool fails.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerHealthTool {
     /// The tool, by the server's own name for it.
     pub name: String,
-    /// What it is called with, an object.
+    /// Arguments of the tool, an object.
     pub arguments: RawJson,
 }
 
-/// What a file says of it.
+/// The keys of a file.
 pub(crate) struct Written {
     pub(crate) interval: Field<Period>,
     pub(crate) at_start: Field<bool>,
@@ -52,7 +52,7 @@ pub(crate) fn read(cx: Cx<'_>, written: Written) -> ServerHealthSpec {
     }
 }
 
-/// How often a server is asked; with 0s it is not.
+/// Reads the interval of the check; with 0s there is none.
 pub(crate) fn interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
     let (at, Period(period)) = field.located()?;
     if !period.is_zero() && period < Duration::from_secs(1) {
@@ -63,7 +63,7 @@ pub(crate) fn interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
 }
 
 impl ServerHealthSpec {
-    /// Takes the usual interval if there is none of its own. What is wrong with the whole comes back.
+    /// Takes the usual interval if there is none of its own. Returns the problem of the whole, if there is one.
     pub(crate) fn settle(&mut self, usual: Option<Duration>) -> Option<Diagnostic> {
         self.interval = self.interval.or(usual).filter(|interval| !interval.is_zero());
         let is_asked = self.interval.is_some() || self.at_start;

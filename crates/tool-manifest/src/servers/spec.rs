@@ -11,15 +11,15 @@ use crate::servers::{list_limits::ListLimitsSpec, server_health::ServerHealthSpe
 pub struct ServerSpec {
     /// Its name, unique in the configuration.
     pub name: String,
-    /// Where it is configured.
+    /// Place of its configuration.
     pub origin: Origin,
-    /// How it is reached.
+    /// Transport to the server.
     pub transport: ServerTransport,
-    /// How long one call may take; the default of the configuration if absent.
+    /// Time limit of one attempt; the default of the configuration if absent.
     pub timeout: Option<Duration>,
-    /// How long it may take to start; the default of the configuration if absent.
+    /// Time limit of its start; the default of the configuration if absent.
     pub start_timeout: Option<Duration>,
-    /// What is set for all of its tools in the place of the defaults.
+    /// Settings of all of its tools, instead of the defaults.
     pub overrides: Overrides,
     /// The only tools and prompts that are offered, by the server's own names, and resources, by their URIs; all if
     /// absent.
@@ -28,49 +28,51 @@ pub struct ServerSpec {
     pub exclude: Vec<Pattern>,
     /// Other names for tools, by the server's own names. The prefix goes before the new names too.
     pub rename: BTreeMap<String, String>,
-    /// What goes before the names of its tools; see [`ServerSpec::prefix`].
+    /// Prefix of the names of its tools; see [`ServerSpec::prefix`].
     pub prefix: Option<String>,
-    /// Whether it is left alone.
+    /// `true` if it is not used.
     pub disabled: bool,
-    /// Which revisions of the protocol are tried.
+    /// Revisions of the protocol that are tried.
     pub era: EraSpec,
-    /// Which calls share a connection.
+    /// Calls that share a connection.
     pub isolation: IsolationSpec,
-    /// How many connections there may be at once for single clients; 16 if absent.
+    /// Maximum number of connections for single clients; 16 if absent.
     pub max_connections: Option<usize>,
-    /// How it is asked whether it is well.
+    /// Health check of the server.
     pub health: ServerHealthSpec,
-    /// Whether the gateway is ready only when it is.
+    /// `true` if the gateway is ready only when the server is.
     pub required: bool,
-    /// How often its lists are read again of whose changes it does not tell; the default of the configuration if absent.
+    /// Interval at which its lists are read again if it announces no changes; the default of the configuration if
+    /// absent.
     pub refresh_interval: Option<Duration>,
-    /// When it is started; as the defaults of the configuration say if absent.
+    /// Time of its start; the default of the configuration if absent.
     pub start: Option<StartMode>,
-    /// How long it may be unused before it is stopped; as the defaults of the configuration say if absent, and never if 0.
+    /// Time for which it may be unused before it is stopped; the default of the configuration if absent, and never
+    /// stopped if 0.
     pub idle_timeout: Option<Duration>,
-    /// Whether its lists are kept between runs; as the defaults of the configuration say if absent.
+    /// `true` if its lists are kept between runs; the default of the configuration if absent.
     pub keep_lists: Option<bool>,
-    /// How its suspicious definitions are handled; as the policy says if absent.
+    /// Handling of its suspicious definitions; that of the policy if absent.
     pub definitions: Option<DefinitionPolicy>,
-    /// Limits of its lists, where they differ from the defaults.
+    /// Limits of its lists, as far as they differ from the defaults.
     pub list_limits: ListLimitsSpec,
     /// The instructions that clients get in place of the server's own; its own if absent, and none if empty.
     pub instructions: Option<String>,
 }
 
-/// How a server is reached.
+/// Transport to a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerTransport {
-    /// A process that is started and spoken to through its standard input and output.
+    /// A process that is started, over its standard input and output.
     Stdio {
-        /// What to start.
+        /// Program to start.
         command: Template,
         /// Its arguments.
         args: Vec<Template>,
         /// Variables of its environment.
         env: BTreeMap<String, Template>,
-        /// Names of variables that are handed down to it beside what a process needs to start; those of the configuration
-        /// if absent.
+        /// Names of variables that are handed down to it, in addition to those that a process needs to start; those
+        /// of the configuration if absent.
         inherit_env: Option<Vec<String>>,
         /// The directory to start it in.
         cwd: Option<Template>,
@@ -81,12 +83,12 @@ pub enum ServerTransport {
         url: Template,
         /// Headers of every request.
         headers: BTreeMap<String, Template>,
-        /// What it speaks over HTTP.
+        /// Protocol over HTTP.
         transport: HttpTransportSpec,
     },
 }
 
-/// Which of the ways there are to speak MCP over HTTP.
+/// Protocols for MCP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HttpTransportSpec {
     /// Streamable HTTP, or HTTP+SSE where that is refused.
@@ -180,7 +182,7 @@ impl ServerSpec {
         }
     }
 
-    /// What goes before the names of the server's tools: the configured prefix, which may be empty, or the server's
+    /// Returns the prefix of the names of the server's tools: the configured one, which may be empty, or the server's
     /// name and `__`.
     #[must_use]
     pub fn prefix(&self) -> String {

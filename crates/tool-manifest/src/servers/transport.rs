@@ -9,7 +9,7 @@ use crate::{
     servers::{environment, server::items},
 };
 
-/// The fields of which a transport is made.
+/// The keys that describe a transport.
 pub(crate) struct Written {
     pub(crate) command: Field<String>,
     pub(crate) args: Field<Vec<Field<Text>>>,
@@ -75,7 +75,7 @@ pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<Serv
 /// Something was wrong, and was reported.
 struct Reported;
 
-/// What `type:` says, if anything.
+/// Returns the meaning of `type:`, if it is given.
 fn stated_means(cx: Cx<'_>, kind: &Field<String>) -> Result<Option<Means>, Reported> {
     let (Some(at), Some(text)) = (kind.given(), kind.as_ref()) else {
         return if kind.is_wrong() { Err(Reported) } else { Ok(None) };
@@ -197,13 +197,13 @@ fn http(cx: Cx<'_>, written: Written, transport: HttpTransportSpec) -> Option<Se
     })
 }
 
-/// Whether a URL has this scheme. Its case does not matter.
+/// Returns `true` if a URL has this scheme. Case does not matter.
 fn begins_with(url: &str, scheme: &str) -> bool {
     let start = url.as_bytes().get(..scheme.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// A relative path made to begin in the directory of its file. What begins with a reference is left alone.
+/// Makes a relative path begin in the directory of its file. A path that begins with a reference is left as it is.
 fn below(directory: &Path, path: &str) -> String {
     if Path::new(path).is_absolute() || path.starts_with("${") || directory.as_os_str().is_empty() {
         return path.to_owned();
@@ -232,7 +232,7 @@ pub(crate) fn parse(cx: Cx<'_>, at: NodeId, text: &str) -> Option<Template> {
     None
 }
 
-/// A map of templates; nothing if one of them is wrong.
+/// Reads a map of templates. Returns `None` if one of them is wrong.
 pub(crate) fn templates(cx: Cx<'_>, field: Field<Entries<Text>>) -> Option<BTreeMap<String, Template>> {
     if field.is_wrong() {
         return None;

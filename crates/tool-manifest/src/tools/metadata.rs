@@ -5,7 +5,7 @@ use tool_settings::{Field, Percent};
 
 use crate::document::place::Cx;
 
-/// The metadata keys of a tool, as they stand beside its other keys.
+/// The metadata keys of a tool, next to its other keys.
 #[derive(Debug, Default)]
 pub(crate) struct MetadataFields {
     pub(crate) capabilities: Field<Vec<Field<String>>>,
@@ -49,7 +49,7 @@ pub(crate) enum Pii {
     Encrypt,
 }
 
-/// Makes metadata from what a file says.
+/// Reads the metadata of a tool, except for the keys of sections.
 pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
     let cost_per_call = fields.cost_per_call.located().and_then(|(at, cost)| {
         let fits = cost.is_finite() && cost >= 0.0;
@@ -102,7 +102,7 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
     }
 }
 
-/// The usable texts of a list.
+/// Returns the usable texts of a list.
 pub(crate) fn texts(field: Field<Vec<Field<String>>>) -> Vec<String> {
     let items = field.get().unwrap_or_default();
     items.into_iter().filter_map(Field::get).collect()

@@ -52,7 +52,7 @@ impl JsonSchema for ParametersField {
     }
 }
 
-/// The schema of arguments, which has two names.
+/// Reads the schema of arguments, which has two names.
 pub(crate) fn either(
     cx: Cx<'_>,
     input_schema: SchemaField,
@@ -76,7 +76,7 @@ pub(crate) fn either(
     }
 }
 
-/// A schema of arguments, which are always an object: the protocol wants it to say so.
+/// Reads a schema of arguments, which are always an object: the protocol requires it to say so.
 pub(crate) fn arguments(cx: Cx<'_>, raw: Raw) -> Option<(Option<NodeId>, RawJson)> {
     let (at, schema) = schema(cx, raw)?;
     let document = cx.document;
@@ -105,7 +105,7 @@ pub(crate) fn arguments(cx: Cx<'_>, raw: Raw) -> Option<(Option<NodeId>, RawJson
     Some((Some(at), schema))
 }
 
-/// A JSON Schema as it stands; null counts as absent.
+/// Reads a JSON Schema; null counts as absent.
 pub(crate) fn schema(cx: Cx<'_>, raw: Raw) -> Option<(NodeId, RawJson)> {
     let at = raw.0?;
     match cx.document.kind(at) {
@@ -123,12 +123,12 @@ pub(crate) fn schema(cx: Cx<'_>, raw: Raw) -> Option<(NodeId, RawJson)> {
     }
 }
 
-/// A value as JSON text.
+/// Converts a value to JSON text.
 pub(crate) fn json(cx: Cx<'_>, at: NodeId) -> Option<RawJson> {
     cx.words().json(at)
 }
 
-/// The schema of a tool that says nothing of its arguments.
+/// Returns the schema of a tool that declares none for its arguments.
 pub(crate) fn any_object() -> RawJson {
     RawJson::parse(r#"{"type":"object"}"#).expect("the text is JSON")
 }

@@ -116,15 +116,15 @@ impl JsonSchema for ExecutorField {
 pub(crate) struct ToolDraft {
     pub(crate) descriptor: Arc<Descriptor>,
     pub(crate) places: ToolPlaces,
-    /// Whether it does not say which of the servers runs it.
+    /// `true` if it does not name the server that runs it.
     pub(crate) is_unrouted: bool,
-    /// Whether it comes from a file of a directory.
+    /// `true` if it comes from a file of a directory.
     pub(crate) is_scanned: bool,
     /// Checks of its sections that need the whole configuration.
     pub(crate) checks: Vec<DeferredCheck>,
 }
 
-/// Where the parts of a tool are written.
+/// Places of the parts of a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolPlaces {
     /// Its name, or the entry that is called by it.
@@ -135,17 +135,17 @@ pub(crate) struct ToolPlaces {
     pub(crate) output_schema: Option<NodeId>,
 }
 
-/// Where an executor's settings are written: each on its own, since some spellings put them under other names.
+/// Places of an executor's settings: each on its own, since some dialects put them under other names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) root: Option<NodeId>,
     pub(crate) entries: Vec<(String, NodeId)>,
 }
 
-/// What a tool is made of, whatever spelling it was written in.
+/// Parts of a tool, in whatever dialect it is written.
 pub(crate) struct Parts {
     pub(crate) name: String,
-    /// What to show when the name is meant.
+    /// Place that is shown for its name.
     pub(crate) named: NodeId,
     /// The tool as a whole.
     pub(crate) at: NodeId,
@@ -160,7 +160,7 @@ pub(crate) struct Parts {
     pub(crate) overrides: Overrides,
 }
 
-/// Puts a tool together; nothing if it is not usable, which is then reported.
+/// Puts a tool together. Returns `None` if it is not usable, which is then reported.
 pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     if let Err(problem) = tool_core::check_name(&parts.name) {
         let hint = format!("call it `{}`", tool_core::outward_name(&parts.name));
@@ -209,7 +209,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     })
 }
 
-/// Makes a tool from our own spelling.
+/// Reads a tool in our own dialect.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
     let timeout_at = body.timeout_ms.given();
@@ -312,7 +312,7 @@ fn executor(cx: Cx<'_>, tool: NodeId, raw: Raw) -> Option<(ExecutorSpec, Setting
     Some((spec(cx, kind_text, &settings), settings))
 }
 
-/// An executor's name and its settings as a tree.
+/// Returns an executor's name and its settings as a tree.
 pub(crate) fn spec(cx: Cx<'_>, kind: &str, settings: &Settings) -> ExecutorSpec {
     let mut config = Map::new();
     for (key, at) in &settings.entries {
