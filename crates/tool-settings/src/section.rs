@@ -11,7 +11,7 @@ use crate::{
     read::read_entries,
 };
 
-/// What one layer reads from a configuration: its keys at each level where they may stand, and the settings that they make.
+/// Configuration section of one layer: its keys at each level that allows them, and the settings that they make.
 ///
 /// A layer has one function that returns its section. The program hands the list of all sections to `tool-manifest`.
 ///
@@ -31,7 +31,7 @@ use crate::{
 /// #[derive(Debug, Default, Deserialize, JsonSchema)]
 /// #[serde(default)]
 /// struct Keys {
-///     /// How large the arguments of a call may be.
+///     /// Maximum size of the arguments of a call.
 ///     max_arguments_bytes: Field<usize>,
 /// }
 ///
@@ -55,7 +55,7 @@ pub struct Section {
     words: Vec<(&'static str, &'static str)>,
 }
 
-/// The keys of a section at one level, and the function that makes settings of them.
+/// The keys of a section at one level, and the function that converts them to settings.
 pub struct SectionKeys<S> {
     keys: Vec<SectionKey>,
     group: u8,
@@ -76,7 +76,7 @@ pub enum SectionLevel {
     Policy,
 }
 
-/// A tool that is being read: what is known of it, and what its sections set.
+/// A tool that is being read: its known facts, and the settings that its sections make.
 #[derive(Debug, Default)]
 pub struct ToolSettings {
     /// Name of the tool.
@@ -93,29 +93,29 @@ pub struct ToolSettings {
     pub checks: Vec<DeferredCheck>,
 }
 
-/// A check of one tool that is made when the whole configuration has been read.
+/// A check of one tool that runs after the whole configuration has been read.
 #[derive(Clone)]
 pub struct DeferredCheck(Arc<dyn Fn(&dyn ConfiguredTool) + Send + Sync>);
 
-/// A tool among everything else that is configured.
+/// View of a tool within the whole configuration.
 pub trait ConfiguredTool {
-    /// The tool itself.
+    /// Returns the descriptor of the tool.
     fn descriptor(&self) -> &Descriptor;
 
-    /// Returns `true` if there may be a tool of this name: the tools of a server are not known before it is started.
+    /// Returns `true` if a tool of this name may exist: the tools of a server are not known before it is started.
     fn may_exist(&self, name: &str) -> bool;
 
-    /// Names of all tools that are written out.
+    /// Returns the names of all tools that are written out in the configuration.
     fn names(&self) -> Vec<&str>;
 
-    /// Settings of `defaults`.
+    /// Returns the settings of `defaults`.
     fn defaults(&self) -> &Overrides;
 
-    /// Settings of all servers.
+    /// Returns the settings of all servers.
     fn servers(&self) -> Vec<&Overrides>;
 
-    /// Describes why the tool's output schema refuses a value. `None` if it does not, or if the schema itself is unusable,
-    /// which is a problem of its own.
+    /// Describes why the tool's output schema rejects a value. Returns `None` if it does not, or if the schema itself
+    /// is invalid, which is a separate problem.
     fn output_mismatch(&self, value: &RawJson) -> Option<String>;
 
     /// Reports a problem in the tool's document.
@@ -123,7 +123,7 @@ pub trait ConfiguredTool {
 }
 
 impl Section {
-    /// A section without keys.
+    /// Creates a section without keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -159,7 +159,7 @@ impl Section {
         self
     }
 
-    /// Adds a setting that each tool has, so that it can take over facts of the tool's metadata when it
+    /// Adds a setting that every tool has, so that it can take over facts of the tool's metadata when it
     /// [settles](tool_core::Setting::settled).
     #[must_use]
     pub fn always(mut self, setting: impl tool_core::Setting) -> Self {
@@ -167,8 +167,8 @@ impl Section {
         self
     }
 
-    /// Adds a word, without `_` and capitals, that people write instead of a key of a tool: it is refused with the key
-    /// as the hint.
+    /// Adds a word, without `_` and capitals, that people write instead of a key of a tool. It is rejected with the
+    /// key as the hint.
     #[must_use]
     pub fn suggest(mut self, word: &'static str, key: &'static str) -> Self {
         self.words.push((word, key));
@@ -177,8 +177,8 @@ impl Section {
 }
 
 impl<S> SectionKeys<S> {
-    /// The fields of `K` as keys, and the function that makes settings of them. It is called also if none of the keys is
-    /// given.
+    /// Creates keys from the fields of `K`, with the function that converts them to settings. The function is called
+    /// even if none of the keys is given.
     #[must_use]
     pub fn new<K>(read: fn(SectionContext<'_>, K, &mut S)) -> Self
     where
@@ -212,7 +212,7 @@ impl<S> SectionKeys<S> {
         self
     }
 
-    /// Lists the keys in a later group: in the JSON Schema and in messages. Groups have no other meaning.
+    /// Lists the keys in a later group, in the JSON Schema and in messages. Groups have no other effect.
     #[must_use]
     pub fn in_group(mut self, group: u8) -> Self {
         self.group = group;
@@ -230,13 +230,13 @@ impl<S> SectionKeys<S> {
 }
 
 impl DeferredCheck {
-    /// Makes a check of a function.
+    /// Creates a check from a function.
     #[must_use]
     pub fn new(check: impl Fn(&dyn ConfiguredTool) + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
-    /// Makes the check.
+    /// Runs the check.
     pub fn run(&self, tool: &dyn ConfiguredTool) {
         (self.0)(tool);
     }
@@ -257,7 +257,7 @@ pub struct Sections {
     anchors: Vec<(&'static str, Vec<SectionKey>)>,
 }
 
-/// The places of sections among the other keys of a map: the first group of each level, and the later ones.
+/// Anchors of sections among the other keys of a map: the first group of each level, and the later ones.
 const ANCHORS: [[&str; 2]; 4] = [
     ["$server", "$server-late"],
     ["$defaults", "$defaults-late"],
@@ -266,7 +266,7 @@ const ANCHORS: [[&str; 2]; 4] = [
 ];
 
 impl Sections {
-    /// These sections, in this order in messages and in the JSON Schema.
+    /// Creates the list of sections. Messages and the JSON Schema use this order.
     #[must_use]
     pub fn new(sections: Vec<Section>) -> Self {
         let mut all = Self {
@@ -306,7 +306,7 @@ impl Sections {
         Some(properties)
     }
 
-    /// Returns the settings that each tool has.
+    /// Returns the settings that every tool has.
     #[must_use]
     pub fn always(&self) -> Overrides {
         let mut all = Overrides::default();
@@ -316,7 +316,7 @@ impl Sections {
         all
     }
 
-    /// Returns the key that people mean by a word, such as `breaker` by `circuitbreaker`.
+    /// Returns the key that people mean by a word, such as `breaker` for `circuitbreaker`.
     #[must_use]
     pub fn suggested(&self, word: &str) -> Option<&'static str> {
         let mut words = self.sections.iter().flat_map(|section| &section.words);
@@ -350,7 +350,7 @@ impl Sections {
         }
     }
 
-    /// The parts of sections at an anchor, in the order of their groups.
+    /// Iterates over the parts of sections at an anchor, in the order of their groups.
     fn listed(&self, anchor: &str) -> impl Iterator<Item = Listed<'_>> {
         let level = ANCHORS.iter().position(|names| names.contains(&anchor));
         let is_late = level.is_some_and(|level| ANCHORS[level][1] == anchor);
@@ -386,13 +386,13 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// The keys of sections that a map has: a field of this type, named as an anchor such as `$tool`, is the place of sections
-/// among its other fields.
+/// Section keys of a map: a field of this type, named as an anchor such as `$tool`, marks the place of sections among
+/// the map's other fields.
 #[derive(Debug, Clone, Default)]
 pub struct SectionEntries(Vec<(String, NodeId)>);
 
 impl SectionEntries {
-    /// Returns the place of a key, in our spelling, if it is given.
+    /// Returns the place of a key, by its canonical spelling, if it is given.
     #[must_use]
     pub fn place(&self, key: &str) -> Option<NodeId> {
         let (_, at) = self.0.iter().find(|(name, _)| name == key)?;
