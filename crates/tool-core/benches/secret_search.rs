@@ -1,4 +1,4 @@
-//! How fast texts are searched for secrets: prose, JSON and a large image in base64, none of which holds one.
+//! Speed of the search for secrets in prose, JSON and a large base64 image, none of which contains one.
 
 use std::hint::black_box;
 
@@ -19,7 +19,7 @@ fn records(size: usize) -> String {
     json!({ "items": records }).to_string()
 }
 
-/// Bytes that are as good as any.
+/// Returns arbitrary bytes in place of an image.
 fn image(size: usize) -> String {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let bytes = (0..size * 3 / 4).map(|_| {
@@ -31,7 +31,7 @@ fn image(size: usize) -> String {
     STANDARD.encode(bytes.collect::<Vec<u8>>())
 }
 
-/// A page whose text has all kinds of escapes.
+/// Returns a page whose text has all kinds of escapes.
 fn page(size: usize) -> String {
     let line = "<a href=\"/search?q=a%20b%2Fc&amp;n=1\">caf&#233; &amp; bar</a>\n";
     line.repeat(size / line.len() + 1)[..size].to_owned()

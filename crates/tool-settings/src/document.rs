@@ -1,33 +1,33 @@
 use raw_json::RawJson;
 
-/// Identifies a value of a document, and so its place in a file.
+/// Identifies a value of a document, and thereby its place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeId(u32);
 
 impl NodeId {
-    /// The value with this index.
+    /// Creates the id of the value with this index.
     #[must_use]
     pub const fn new(index: u32) -> Self {
         Self(index)
     }
 
-    /// Its index in the document.
+    /// Returns the index of the value in the document.
     #[must_use]
     pub const fn index(self) -> u32 {
         self.0
     }
 }
 
-/// A value of a document as it is written.
+/// A value of a document, as written in the file.
 #[derive(Debug, Clone, Copy)]
 pub enum ConfigValue<'a> {
-    /// `null`, or nothing at all.
+    /// `null`, or no value.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A number, as JSON writes it.
+    /// A number, in JSON syntax.
     Number(&'a str),
-    /// A text.
+    /// A string.
     String(&'a str),
     /// A list.
     List(&'a [NodeId]),
@@ -38,19 +38,19 @@ pub enum ConfigValue<'a> {
 /// A problem with one value of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The value.
+    /// The value that has the problem.
     pub at: NodeId,
     /// `true` if the value's key is shown instead of the value.
     pub shows_key: bool,
-    /// `true` if the configuration can be used all the same.
+    /// `true` if the configuration can still be used.
     pub is_warning: bool,
-    /// Lower-case fragment that says which rule is broken.
+    /// Lower-case fragment that names the broken rule.
     pub message: String,
-    /// What to try; empty if nothing can be said.
+    /// Hint on how to fix the problem; empty if there is none.
     pub hint: String,
 }
 
-/// A document that sections are read from: its values with their places, and the report of what is wrong.
+/// A document from which sections are read: its values with their places, and the report of problems.
 ///
 /// `tool-manifest` implements it for YAML and JSON.
 pub trait ConfigDocument {
@@ -60,17 +60,17 @@ pub trait ConfigDocument {
     /// Returns a scalar's text as it is written in the file; `None` for lists, maps and null.
     fn verbatim(&self, at: NodeId) -> Option<&str>;
 
-    /// Describes a value in words that fit "expected .., found ..", without the content of a text, which may be secret.
+    /// Describes a value for "expected .., found ..", without the content of a string, which may be secret.
     fn describe(&self, at: NodeId) -> String;
 
     /// Writes a value as JSON, numbers with all their digits.
     fn to_json(&self, at: NodeId) -> String;
 
-    /// Returns the keys of sections that stand at this anchor of a map; `None` if the name is no anchor.
+    /// Returns the keys of the sections at this anchor of a map; `None` if the name is no anchor.
     fn section_keys(&self, anchor: &str) -> Option<&[SectionKey]>;
 
-    /// Handles the keys of a map that are not among the known ones. Returns those that are read as a known key instead, so
-    /// that everything that is wrong in them shows in the same run.
+    /// Handles the unknown keys of a map. Returns those that are read as a known key instead, so that all of their
+    /// problems are reported in the same run.
     fn unknown_keys(&self, map: NodeId, known: &[&'static str]) -> Vec<(&'static str, NodeId)>;
 
     /// Adds a problem to the report.
@@ -82,39 +82,39 @@ pub trait ConfigDocument {
 pub struct SectionKey {
     /// Spelling in a file.
     pub name: &'static str,
-    /// The key that it means: itself, or ours if this is another spelling.
+    /// Key that the spelling stands for: itself, or the canonical key.
     pub key: &'static str,
 }
 
-/// The words in which a section reports problems, each at its place.
+/// Reports the problems of a section at their places in the document.
 #[derive(Clone, Copy)]
 pub struct SectionContext<'a> {
     document: &'a dyn ConfigDocument,
 }
 
 impl<'a> SectionContext<'a> {
-    /// Reports to this document.
+    /// Creates a context that reports to this document.
     #[must_use]
     pub fn new(document: &'a dyn ConfigDocument) -> Self {
         Self { document }
     }
 
-    /// Reports that a value is wrong.
+    /// Reports that a value is invalid.
     pub fn error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
         self.report(at, (false, false), message.into(), hint.into());
     }
 
-    /// Reports that an entry is wrong: its key is shown.
+    /// Reports that an entry is invalid. The report shows its key.
     pub fn key_error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
         self.report(at, (true, false), message.into(), hint.into());
     }
 
-    /// Reports that an entry may not be what was meant: its key is shown.
+    /// Reports that an entry is probably a mistake. The report shows its key.
     pub fn warning(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
         self.report(at, (true, true), message.into(), hint.into());
     }
 
-    /// Returns a value as JSON. `None` if it cannot be written so, which is then reported.
+    /// Returns a value as JSON. Returns `None`, and reports it, if the value has no JSON form.
     #[must_use]
     pub fn json(self, at: NodeId) -> Option<RawJson> {
         match RawJson::parse(self.document.to_json(at)) {

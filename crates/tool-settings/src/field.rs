@@ -1,5 +1,5 @@
-//! Building blocks of file types: values that know where they stand. A wrong one does not stop a whole file from being
-//! read.
+//! Building blocks of file types: values that know their place. An invalid value does not prevent the rest of the
+//! file from being read.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -11,15 +11,15 @@ use serde::{
 
 use crate::NodeId;
 
-// Names by which these types tell our deserializer what they are. No other deserializer can read them.
+// Names by which these types identify themselves to our deserializer. No other deserializer can read them.
 pub(crate) const FIELD: &str = "$field";
 pub(crate) const NODE: &str = "$node";
 pub(crate) const TEXT: &str = "$text";
 pub(crate) const WORD_OR_MAP: &str = "$word-or-map";
 
-/// A value of a file with its place: absent, given, or given but wrong. `null` counts as absent.
+/// A value of a file with its place: absent, valid or invalid. `null` counts as absent.
 ///
-/// A wrong value is reported when it is read, so that one run shows the problems of all fields.
+/// An invalid value is reported when it is read, so that one run shows the problems of all fields.
 #[derive(Debug)]
 pub struct Field<T> {
     at: Option<NodeId>,
@@ -45,19 +45,19 @@ impl<T> Field<T> {
         wrong: false,
     };
 
-    /// Returns the value, if it is given and right.
+    /// Returns the value, if it is given and valid.
     #[must_use]
     pub fn get(self) -> Option<T> {
         self.value
     }
 
-    /// Returns the value with its place, if it is given and right.
+    /// Returns the value with its place, if it is given and valid.
     #[must_use]
     pub fn located(self) -> Option<(NodeId, T)> {
         Some((self.at?, self.value?))
     }
 
-    /// Returns its place, if it is given and right.
+    /// Returns the place, if the value is given and valid.
     #[must_use]
     pub fn given(&self) -> Option<NodeId> {
         self.at.filter(|_| self.value.is_some())
@@ -73,25 +73,25 @@ impl<T> Field<T> {
         }
     }
 
-    /// Returns its place, `null` and wrong values included.
+    /// Returns the place, also of `null` and invalid values.
     #[must_use]
     pub fn place(&self) -> Option<NodeId> {
         self.at
     }
 
-    /// Borrows the value, if it is given and right.
+    /// Borrows the value, if it is given and valid.
     #[must_use]
     pub fn as_ref(&self) -> Option<&T> {
         self.value.as_ref()
     }
 
-    /// Returns `true` if it was given but wrong, which was reported.
+    /// Returns `true` if the value is invalid, which was reported.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         self.wrong
     }
 
-    /// Returns `true` if it is neither given nor wrong.
+    /// Returns `true` if the value is neither given nor invalid.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.value.is_none() && !self.wrong
@@ -113,7 +113,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
         f.write_str("a field")
     }
 
-    /// The place, whether it is null, and the value unless it is wrong.
+    /// Reads the place, `true` if the value is null, and the value unless it is invalid.
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let at = seq.next_element::<u32>()?.map(NodeId::new);
         let is_null = seq.next_element::<bool>()?.unwrap_or_default();
@@ -214,7 +214,7 @@ impl<T: JsonSchema> JsonSchema for Entries<T> {
     }
 }
 
-/// Any value, left as it stands in its document. Here `null` is a value.
+/// Any value, left as it is in its document. Here `null` is a value.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Raw(pub Option<NodeId>);
 
@@ -252,7 +252,7 @@ impl JsonSchema for Raw {
     }
 }
 
-/// A text that may also be written as a number or truth value, taken as it is written: `PORT: 8080`, `version: 1.10`.
+/// A string that may also be written as a number or boolean, taken verbatim: `PORT: 8080`, `version: 1.10`.
 #[derive(Debug, Clone)]
 pub struct Text(pub String);
 
@@ -290,10 +290,10 @@ impl JsonSchema for Text {
     }
 }
 
-/// A value that is a map, or a single word for the usual case.
+/// A map, or a single word for the common case.
 #[derive(Debug, Clone)]
 pub enum WordOrMap<W, M> {
-    /// A word, or anything else that is no map.
+    /// A word, or any other value that is no map.
     Word(W),
     /// A map.
     Map(M),

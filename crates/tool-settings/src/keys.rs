@@ -6,7 +6,7 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-/// Returns the names of a struct's fields, as its derived `Deserialize` knows them; none for any other type.
+/// Returns the names of a struct's fields, as its derived `Deserialize` lists them; an empty list for any other type.
 pub(crate) fn keys_of<K: DeserializeOwned>() -> &'static [&'static str] {
     match K::deserialize(KeyProbe) {
         Err(Fields(names)) => names,
@@ -14,7 +14,7 @@ pub(crate) fn keys_of<K: DeserializeOwned>() -> &'static [&'static str] {
     }
 }
 
-/// A deserializer that yields nothing but the names of the fields that a struct asks for.
+/// A deserializer that only records the names of the fields that a struct requests.
 struct KeyProbe;
 
 #[derive(Debug)]

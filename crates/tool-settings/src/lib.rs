@@ -1,9 +1,9 @@
-//! Sections of a configuration: how a layer reads its own settings from a file.
+//! Sections of a configuration: each layer reads its own settings from a file.
 //!
-//! A layer's crate defines the keys that it reads as a struct of [`Field`]s, the typed [setting](tool_core::Setting) that
-//! they make, and a [`Section`] that connects both at each level where the keys may stand. `tool-manifest` reads files,
-//! hands each section its keys with their places, and knows no layer. The struct is also the JSON Schema and the
-//! documentation of the keys.
+//! A layer's crate defines the keys that it reads as a struct of [`Field`]s, the typed [setting](tool_core::Setting)
+//! that they make, and a [`Section`] that connects both at each level that allows the keys. `tool-manifest` reads
+//! files, passes each section its keys with their places, and knows no layer. The struct is also the source of the
+//! JSON Schema and the documentation of the keys.
 
 mod document;
 mod field;

@@ -15,8 +15,8 @@ use crate::{
     suggest,
 };
 
-/// Reads a value as a file type. Wrong values are reported; returns `None` only if the value as a whole is not what is
-/// expected.
+/// Reads a value as a file type. Invalid values are reported. Returns `None` only if the value as a whole has the
+/// wrong type.
 pub fn read<'de, T: Deserialize<'de>>(document: &dyn ConfigDocument, at: NodeId) -> Option<T> {
     match T::deserialize(Value { document, at }) {
         Ok(read) => Some(read),
@@ -52,14 +52,14 @@ pub(crate) fn read_entries<'de, T: Deserialize<'de>>(
 
 const WHOLE: &str = "a whole number from 0 on";
 
-/// A value of a document as a deserializer.
+/// Deserializer of a value of a document.
 #[derive(Clone, Copy)]
 struct Value<'a> {
     document: &'a dyn ConfigDocument,
     at: NodeId,
 }
 
-/// Reason why a value cannot be read. The place is that of the innermost value unless it is given.
+/// Reason why a value cannot be read. Its place is that of the innermost value unless another is set.
 #[derive(Debug)]
 struct Failure {
     message: String,
@@ -101,7 +101,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl de::Error for Failure {
-    /// Takes a second line of the message as the hint.
+    /// Uses a second line of the message as the hint.
     fn custom<T: fmt::Display>(message: T) -> Self {
         let message = message.to_string();
         match message.split_once('\n') {
@@ -153,7 +153,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The entries of a map of any keys.
+    /// Returns the entries of a map with arbitrary keys.
     fn all_entries(self) -> Entries<'a> {
         let known = self.entries().iter().map(|(key, at)| (key.as_str(), *at));
         Entries {
@@ -164,7 +164,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The entries of a map of these keys, and of those of sections at its anchors.
+    /// Returns the entries of a map with these keys, and those of sections at its anchors.
     fn known_entries(self, fields: &'static [&'static str]) -> Result<Entries<'a>, Failure> {
         let anchors = fields
             .iter()
@@ -214,7 +214,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// All names that a map may have, in the order of its fields, with those of sections where their anchor stands.
+/// Returns all names that a map may have, in the order of its fields, with the names of sections at their anchor.
 fn names(fields: &[&'static str], anchors: &[Anchor<'_>]) -> Vec<&'static str> {
     let mut known = Vec::with_capacity(fields.len() + 16);
     for field in fields {
@@ -226,7 +226,7 @@ fn names(fields: &[&'static str], anchors: &[Anchor<'_>]) -> Vec<&'static str> {
     known
 }
 
-/// The place of sections among the fields of a map, and those of their keys that are given.
+/// Place of sections among the fields of a map, with those of their keys that are given.
 struct Anchor<'a> {
     name: &'static str,
     keys: &'a [SectionKey],
@@ -370,8 +370,8 @@ impl<'de> Deserializer<'de> for Value<'_> {
     }
 }
 
-/// The parts of a [`Field`](crate::Field): its place, whether it is null, and its value. A value that cannot be read is
-/// reported here and then is no part, so that reading goes on.
+/// Parts of a [`Field`](crate::Field): its place, `true` if it is null, and its value. A value that cannot be read is
+/// reported here and then omitted, so that reading continues.
 struct FieldParts<'a> {
     value: Value<'a>,
     step: u8,
@@ -401,7 +401,7 @@ impl<'de> SeqAccess<'de> for FieldParts<'_> {
     }
 }
 
-/// The parts of a [`WordOrMap`](crate::WordOrMap): whether it is a map, and the value.
+/// Parts of a [`WordOrMap`](crate::WordOrMap): `true` if it is a map, and the value.
 struct WordOrMapParts<'a> {
     value: Value<'a>,
     is_first: bool,
@@ -465,7 +465,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
                 self.value = Some(value);
                 key
             }
-            // Behind all others come the anchors, each of which is still there when its value is asked for.
+            // The anchors come after all other entries; each is still in the list when its value is requested.
             None => match self.anchors.last() {
                 Some(anchor) => anchor.name,
                 None => return Ok(None),

@@ -1,4 +1,4 @@
-//! Names in messages: the nearest known one, lists of them, and texts of the user.
+//! Names in messages: the nearest known name, lists of names, and excerpts of the user's text.
 
 /// Maximum number of names in a hint.
 const MAX_LISTED: usize = 12;
@@ -6,7 +6,7 @@ const MAX_LISTED: usize = 12;
 /// Returns the known name that was probably meant.
 #[must_use]
 pub fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    // Nobody means a short name by a long one, and comparing takes time.
+    // A long name is not a typo of a short one, and the comparison is costly.
     if written.len() > 64 {
         return None;
     }
@@ -28,7 +28,7 @@ pub fn normal(name: &str) -> String {
         .collect()
 }
 
-/// Lists names in backticks, the first ones if there are many.
+/// Lists names in backticks; only the first ones if there are many.
 #[must_use]
 pub fn list(names: &[&str]) -> String {
     list_first(names, MAX_LISTED)
@@ -49,7 +49,7 @@ pub fn list_first(names: &[&str], most: usize) -> String {
     }
 }
 
-/// Cuts a text of the user to its beginning, for a message.
+/// Truncates the user's text for a message.
 #[must_use]
 pub fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(60).collect();
@@ -59,7 +59,7 @@ pub fn shown(text: &str) -> String {
     shown.escape_debug().to_string()
 }
 
-/// Returns what to try instead of an unknown value.
+/// Returns a hint with known values to use instead of an unknown one.
 #[must_use]
 pub fn value(written: &str, known: &[&str]) -> String {
     match nearest(written, known) {

@@ -9,7 +9,7 @@ use crate::{
     suggest,
 };
 
-/// A time with its unit, such as `500ms`, `30s`, `1m`, `2h` or `1d`.
+/// A duration with its unit, such as `500ms`, `30s`, `1m`, `2h` or `1d`.
 #[derive(Debug, Clone, Copy)]
 pub struct Period(pub Duration);
 
@@ -22,7 +22,7 @@ pub struct ByteSize(pub usize);
 pub struct Percent(pub f64);
 
 impl Period {
-    /// The time that a text says.
+    /// Parses a duration.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         period(text).map(Self)
@@ -64,10 +64,10 @@ fn percent(text: &str) -> Option<f64> {
     (0.0..=100.0).contains(&number).then_some(number)
 }
 
-/// Reads a text by a parser. The second line of its failure is the hint.
+/// Reads a string with a parser. The second line of its error message is the hint.
 ///
 /// # Errors
-/// If there is no text, or the parser returns `None`.
+/// If there is no string, or the parser returns `None`.
 pub fn parsed<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     parse: impl Fn(&str) -> Option<T>,
@@ -129,7 +129,7 @@ schemas! {
     Percent: {"type": ["number", "string"], "minimum": 0, "maximum": 100};
 }
 
-/// Writes a number into a slot, if it is given; reports 0.
+/// Writes a number into a slot, if it is given. Reports 0 as an error.
 pub fn at_least_one(cx: SectionContext<'_>, field: Field<u32>, slot: &mut u32, hint: &str) {
     if let Some((at, number)) = field.located() {
         if number == 0 {
@@ -139,12 +139,12 @@ pub fn at_least_one(cx: SectionContext<'_>, field: Field<u32>, slot: &mut u32, h
     }
 }
 
-/// Writes a time into a slot, if it is given; reports 0.
+/// Writes a duration into a slot, if it is given. Reports 0 as an error.
 pub fn longer_than_zero(cx: SectionContext<'_>, field: Field<Period>, slot: &mut Duration) {
     *slot = positive(cx, field).unwrap_or(*slot);
 }
 
-/// Returns a time, if it is given; reports 0.
+/// Returns a duration, if it is given. Reports 0 as an error.
 #[must_use]
 pub fn positive(cx: SectionContext<'_>, field: Field<Period>) -> Option<Duration> {
     let (at, Period(period)) = field.located()?;

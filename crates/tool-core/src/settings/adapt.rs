@@ -3,66 +3,66 @@ use std::fmt;
 use raw_json::RawJson;
 use serde_json::json;
 
-/// What is done with arguments that are not quite what a tool's schema asks for.
+/// Handling of arguments that do not match a tool's schema exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ArgumentHandling {
-    /// They are refused.
+    /// Rejects them.
     #[default]
     Strict,
-    /// They are converted where the schema asks for another type and nothing is lost: `"5"` becomes 5. Arguments that
-    /// fit as they are stay as they are.
+    /// Converts them where the schema asks for another type and no information is lost: `"5"` becomes 5. Arguments
+    /// that match are unchanged.
     Coerce,
-    /// They are converted, and what is too much is taken away: unknown members, characters that only deceive, whatever is
-    /// beyond a length or a bound.
+    /// Converts them and removes what the schema does not allow: unknown members, deceptive characters, and whatever
+    /// exceeds a length or a bound.
     Sanitize,
 }
 
-/// Arguments that were made to fit, and how.
+/// Arguments adapted to the schema, with the list of changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdaptedArguments {
-    /// The arguments after the changes. What did not change has its own bytes.
+    /// The arguments after the changes. Unchanged parts keep their original bytes.
     pub arguments: RawJson,
-    /// What was changed, in the order of the text.
+    /// Changes, in the order of the text.
     pub changes: Vec<Change>,
 }
 
-/// One change to the arguments of a call. It tells no value, so it may be logged.
+/// One change to the arguments of a call. It contains no values, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where, as a JSON Pointer (RFC 6901).
+    /// Position of the change, as a JSON Pointer (RFC 6901).
     pub path: String,
-    /// What was done.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// From what to what, such as `string to integer`.
+    /// Details of the change, such as `string to integer`.
     pub detail: String,
 }
 
-/// What can be done to an argument to make it fit.
+/// Kind of a change that makes an argument match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It has another type.
+    /// The argument was converted to another type.
     Coerced,
-    /// It was left out.
+    /// The argument was removed.
     Dropped,
-    /// It was cut.
+    /// The argument was truncated.
     Truncated,
-    /// It was moved to the nearest bound.
+    /// The argument was moved to the nearest bound.
     Clamped,
-    /// Characters were taken out that only deceive.
+    /// Deceptive characters were removed.
     Cleaned,
-    /// It was absent and has the default of the schema.
+    /// The argument was absent and got the default of the schema.
     Filled,
 }
 
 impl ArgumentHandling {
-    /// The key under which a reply's `_meta` tells what was changed.
+    /// Key under which a reply's `_meta` reports the changes.
     pub const META_KEY: &'static str = "dev.toolplane/arguments";
 }
 
 impl ChangeKind {
-    /// The word for it, such as `coerced`.
+    /// Returns the name of the kind, such as `coerced`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -77,10 +77,10 @@ impl ChangeKind {
 }
 
 impl AdaptedArguments {
-    /// How many changes are told one by one.
+    /// Maximum number of changes that are reported one by one.
     const MAX_TOLD: usize = 20;
 
-    /// What was changed, for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
+    /// Returns the report of the changes for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
     #[must_use]
     pub fn report(&self) -> RawJson {
         let told: Vec<_> = self
@@ -99,7 +99,7 @@ impl AdaptedArguments {
 }
 
 impl fmt::Display for AdaptedArguments {
-    /// What was changed, in words.
+    /// Describes the changes in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, change) in self.changes.iter().take(Self::MAX_TOLD).enumerate() {
             let separator = if index == 0 { "" } else { ", " };

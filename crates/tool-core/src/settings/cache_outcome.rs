@@ -1,26 +1,26 @@
 use std::fmt;
 
-/// Where the answer to a call of a tool with a cache came from.
+/// Source of the reply to a call of a tool with a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CacheOutcome {
-    /// It was kept and is fresh.
+    /// The reply was cached and is fresh.
     Hit,
-    /// It was kept and is no longer fresh.
+    /// The reply was cached and is stale.
     Stale,
-    /// It was fetched for this call.
+    /// The reply was fetched for this call.
     Miss,
-    /// It was fetched for another call at the same time.
+    /// The reply was fetched for another concurrent call.
     Shared,
-    /// The call had to be made for itself.
+    /// The call bypassed the cache and was executed on its own.
     Bypassed,
 }
 
 impl CacheOutcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 5] = [Self::Hit, Self::Stale, Self::Miss, Self::Shared, Self::Bypassed];
 
-    /// The word for it in replies, records and metrics.
+    /// Returns the name of the outcome in replies, records and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,35 +1,34 @@
 use std::time::Duration;
 
-/// One limit for each of those whose calls are counted together. A call must fit into all of them.
+/// One limit for each scope in which calls are counted together. A call must fit into all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scopes<T> {
-    /// Of each principal, whatever it calls.
+    /// Limit of each principal, for all tools together.
     pub principal: Option<T>,
-    /// Of each tool, whoever calls it.
+    /// Limit of each tool, for all callers together.
     pub tool: Option<T>,
-    /// Of each upstream, whichever of its tools is called: see
-    /// [`UpstreamState`](crate::Upstream).
+    /// Limit of each upstream, for all of its tools together: see [`UpstreamState`](crate::Upstream).
     pub upstream: Option<T>,
-    /// Of everything.
+    /// Limit of all calls.
     pub total: Option<T>,
 }
 
-/// How many calls may run at once, and how many more may wait for a place.
+/// Maximum number of concurrent calls, and of calls that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencySettings {
-    /// How many may run.
+    /// Maximum number of running calls.
     pub max: u32,
-    /// How many may wait; one more is refused.
+    /// Maximum number of waiting calls; further calls are rejected.
     pub queue: u32,
-    /// How long one may wait; a quarter of the time that it has left if absent.
+    /// Maximum time that a call waits; a quarter of the time that it has left if absent.
     pub wait: Option<Duration>,
 }
 
 impl ConcurrencySettings {
-    /// How many calls may wait where nothing else is said.
+    /// Default maximum number of waiting calls.
     pub const QUEUE: u32 = 100;
 
-    /// So many at once, with the usual queue.
+    /// Creates a limit of `max` concurrent calls, with the default queue.
     #[must_use]
     pub const fn new(max: u32) -> Self {
         Self {
@@ -41,7 +40,7 @@ impl ConcurrencySettings {
 }
 
 impl<T> Scopes<T> {
-    /// Whether nothing is limited.
+    /// Returns `true` if there is no limit in any scope.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.principal.is_none() && self.tool.is_none() && self.upstream.is_none() && self.total.is_none()
@@ -49,7 +48,7 @@ impl<T> Scopes<T> {
 }
 
 impl<T> Scopes<T> {
-    /// These limits, and those of `wider` where there is none here.
+    /// Returns these limits, completed by those of `wider` in scopes without one.
     #[must_use]
     pub fn or(self, wider: Self) -> Self {
         Self {

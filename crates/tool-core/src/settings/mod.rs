@@ -1,7 +1,7 @@
 //! Settings of tools: one typed slot for each layer, and the few facts that several crates share.
 //!
-//! A layer's own settings are in the crate of the layer. What is here is read by more than one crate, or by the contract of
-//! a call itself.
+//! A layer's own settings are in the crate of the layer. The settings in this module are read by several crates, or
+//! by the contract of a call itself.
 
 mod adapt;
 mod cache_outcome;

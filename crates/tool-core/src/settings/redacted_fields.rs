@@ -4,7 +4,8 @@ use crate::Setting;
 
 /// Names of the fields that are hidden in a tool's results, and in its arguments where they are logged.
 ///
-/// A fact that several crates share: the redaction layer, observers and the previews of backends hide the same fields.
+/// Several crates share this setting: the redaction layer, observers and the previews of backends hide the same
+/// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RedactedFields(pub Arc<[String]>);
 

@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::setting::SettingSlots;
 use crate::{Descriptor, Overrides, RedactedFields, Setting, SettingLevel};
 
-/// Settings of a tool after defaults: those that every backend and layer may need, and one slot for each layer's own.
+/// Settings of a tool after defaults: the ones that every backend and layer may need, and one slot for each layer's
+/// own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -13,8 +14,8 @@ pub struct Settings {
     pub attempt_timeout: Duration,
     /// Maximum size of a result, in bytes; bounded by the backend if absent.
     pub max_result_bytes: Option<usize>,
-    /// `true` if the operator says how the idempotency key of a call is passed on to the backend, which then makes repeating
-    /// safe.
+    /// `true` if the operator configures how the idempotency key of a call is passed to the backend, which makes
+    /// repeated calls safe.
     pub passes_key: bool,
     slots: SettingSlots,
 }
@@ -32,13 +33,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the setting of this type; `None` if the layer has nothing to do, or only the usual.
+    /// Returns the setting of this type; `None` if the layer has nothing to do, or uses its defaults.
     #[must_use]
     pub fn get<T: Setting>(&self) -> Option<&T> {
         self.slots.get()
     }
 
-    /// Puts a setting instead of that of the same type.
+    /// Sets a setting, replacing the one of the same type.
     pub fn set<T: Setting>(&mut self, setting: T) {
         self.slots.set(setting);
     }
@@ -48,7 +49,7 @@ impl Settings {
         self.slots.remove::<T>();
     }
 
-    /// The same settings with what is given at a nearer level.
+    /// Returns the settings with the overrides of a more specific level.
     #[must_use]
     pub fn overridden(mut self, overrides: &Overrides, level: SettingLevel) -> Self {
         self.call_timeout = overrides.call_timeout.unwrap_or(self.call_timeout);
@@ -56,7 +57,7 @@ impl Settings {
         self
     }
 
-    /// The same settings, each fitted to a tool or dropped: see [`Setting::settled`].
+    /// Returns the settings, each fitted to a tool or dropped: see [`Setting::settled`].
     #[must_use]
     pub fn settled(mut self, tool: &Descriptor) -> Self {
         self.slots.settle(tool);
@@ -69,7 +70,8 @@ impl Settings {
         self.slots.fork_calls()
     }
 
-    /// Names of the fields that are hidden in the tool's results, and in its arguments where they are logged.
+    /// Returns the names of the fields that are hidden in the tool's results, and in its arguments where they are
+    /// logged.
     #[must_use]
     pub fn redacted_fields(&self) -> &[String] {
         self.get::<RedactedFields>().map_or(&[], |fields| &fields.0)

@@ -41,8 +41,8 @@ pub trait Setting: fmt::Debug + Clone + Eq + Send + Sync + 'static {
         Some(self.clone())
     }
 
-    /// Returns `true` if attempts may run under contexts of their own, which the context of the call learns of only when they
-    /// end: for shared and for hedged attempts.
+    /// Returns `true` if attempts may run under contexts of their own, which are merged into the context of the call
+    /// only when they end: for shared and for hedged attempts.
     #[must_use]
     fn forks_calls(&self) -> bool {
         false
@@ -60,8 +60,8 @@ pub enum SettingLevel {
     Tool,
 }
 
-/// Settings that the operator gives at one level: for one tool, for all tools of one server, or by default. Those of a tool
-/// that a server describes are not looked at: a server cannot set anything.
+/// Settings that the operator gives at one level: for one tool, for all tools of one server, or by default. A server
+/// cannot set anything: settings in its description of a tool are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overrides {
     /// Time limit of a whole call.
@@ -69,7 +69,7 @@ pub struct Overrides {
     slots: SettingSlots,
 }
 
-/// One setting of each type. There are few, so they are looked through in order.
+/// One setting of each type. There are few, so a lookup scans them in order.
 #[derive(Clone, Default)]
 pub(crate) struct SettingSlots(Vec<(TypeId, Arc<dyn DynSetting>)>);
 
@@ -111,7 +111,7 @@ impl Overrides {
         self.slots.get()
     }
 
-    /// Puts a setting instead of that of the same type.
+    /// Sets a setting, replacing the one of the same type.
     pub fn set<T: Setting>(&mut self, setting: T) {
         self.slots.set(setting);
     }
@@ -121,7 +121,7 @@ impl Overrides {
         self.slots.remove::<T>();
     }
 
-    /// The same settings with one more, or another of the same type.
+    /// Returns the settings with this one, which replaces one of the same type.
     #[must_use]
     pub fn with<T: Setting>(mut self, setting: T) -> Self {
         self.set(setting);
@@ -167,7 +167,7 @@ impl SettingSlots {
         self.0.retain(|(of, _)| *of != TypeId::of::<T>());
     }
 
-    /// Merges each of the nearer settings with the one of the same type that is here.
+    /// Merges each of the more specific settings with the one of the same type that is here.
     pub(crate) fn override_with(&mut self, nearer: &Self, level: SettingLevel) {
         for (id, setting) in &nearer.0 {
             let merged = setting.dyn_merged(self.find(*id), level);
@@ -191,7 +191,7 @@ impl SettingSlots {
 }
 
 impl PartialEq for SettingSlots {
-    /// Compares the settings of each type, in whatever order they were set.
+    /// Compares the settings of each type, regardless of the order in which they were set.
     fn eq(&self, other: &Self) -> bool {
         let is_there = |(id, slot): &(TypeId, Arc<dyn DynSetting>)| {
             other.find(*id).is_some_and(|other| slot.equals(other))

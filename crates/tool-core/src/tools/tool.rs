@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{CheckJson, Descriptor, DynBackend, Feature, Provenance, Settings, ToolState};
 
-/// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
-/// up nothing more. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
+/// A resolved tool: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call needs no
+/// further lookups. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
 pub struct Tool {
     parts: ToolParts,
     definition: RawJson,
@@ -18,26 +18,26 @@ pub struct Tool {
     generation: u64,
 }
 
-/// What a [`Tool`] is made from.
+/// Parts of a [`Tool`].
 pub struct ToolParts {
-    /// The tool as data.
+    /// Description of the tool as data.
     pub descriptor: Arc<Descriptor>,
-    /// The compiled schema of its arguments.
+    /// Compiled schema of the arguments.
     pub input: Arc<dyn CheckJson>,
-    /// The compiled schema of its results.
+    /// Compiled schema of the results.
     pub output: Option<Arc<dyn CheckJson>>,
-    /// What runs it.
+    /// Backend that runs the tool.
     pub executor: Arc<dyn DynBackend>,
-    /// Where it comes from, as far as the descriptor does not say.
+    /// Origin of the tool, as far as the descriptor does not contain it.
     pub provenance: Provenance,
-    /// What layers know of it from earlier calls.
+    /// State that layers keep across calls of the tool.
     pub state: Arc<ToolState>,
-    /// Its settings, after defaults.
+    /// Settings of the tool, after defaults.
     pub settings: Settings,
 }
 
 impl Tool {
-    /// Puts a tool together.
+    /// Creates a tool from its parts.
     #[must_use]
     pub fn new(parts: ToolParts) -> Self {
         let definition = annotated(definition(&parts.descriptor), &parts.descriptor);
@@ -50,22 +50,23 @@ impl Tool {
         }
     }
 
-    /// The same tool, made under the configuration of this number: what it is run by, and the values that its settings
-    /// refer to, may be others than under another.
+    /// Returns the tool as created under the configuration with this number. Its backend, and the values that its
+    /// settings refer to, may differ from those of other generations.
     #[must_use]
     pub fn in_generation(mut self, generation: u64) -> Self {
         self.generation = generation;
         self
     }
 
-    /// The number of the configuration that it was made under, or of the first one under which it was the same.
+    /// Returns the number of the configuration under which the tool was created, or of the first one under which it
+    /// was the same.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether answers of the tool of before, which still lives, stand for answers of this one: both are written alike, have
-    /// the same settings, and are run by the same.
+    /// Returns `true` if replies of the previous tool, which is still alive, are valid for this one: both have equal
+    /// descriptors, equal settings and the same backend.
     #[must_use]
     pub fn answers_as(&self, before: &Self) -> bool {
         let runner = self.executor().dyn_backend_id();
@@ -75,32 +76,33 @@ impl Tool {
             && self.fingerprint() == before.fingerprint()
     }
 
-    /// The name that agents call it by.
+    /// Returns the name by which agents call the tool.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.parts.descriptor.name
     }
 
-    /// The tool as data.
+    /// Returns the description of the tool as data.
     #[must_use]
     pub fn descriptor(&self) -> &Arc<Descriptor> {
         &self.parts.descriptor
     }
 
-    /// What it is.
+    /// Returns the MCP feature that the tool represents.
     #[must_use]
     pub fn feature(&self) -> Feature {
         self.parts.descriptor.feature
     }
 
-    /// What agents are shown of it, as one object: name, title, description, `inputSchema`, `outputSchema` and, for
-    /// one of a server, whatever else the server says, in the server's own bytes.
+    /// Returns the definition that agents are shown, as one object: name, title, description, `inputSchema`,
+    /// `outputSchema` and, for a tool of a server, all further members of the server's definition, in the server's
+    /// own bytes.
     #[must_use]
     pub fn definition(&self) -> &RawJson {
         &self.definition
     }
 
-    /// The SHA-256 of the definition's canonical form: another definition is another tool.
+    /// Returns the SHA-256 of the definition's canonical form. A tool with another definition is another tool.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| raw_json::digest(&self.definition))
@@ -112,8 +114,8 @@ impl Tool {
         self.definition.as_str() == other.definition.as_str() || self.digest() == other.digest()
     }
 
-    /// The SHA-256 of everything that its answers depend on beside the call: the definition, the version, and what runs
-    /// it with which settings.
+    /// Returns the SHA-256 of everything that replies depend on besides the call: the definition, the version, the
+    /// backend and its settings.
     #[must_use]
     pub fn fingerprint(&self) -> &[u8; 32] {
         self.fingerprint.get_or_init(|| {
@@ -124,52 +126,52 @@ impl Tool {
         })
     }
 
-    /// The compiled schema of its arguments.
+    /// Returns the compiled schema of the arguments.
     #[must_use]
     pub fn input(&self) -> &dyn CheckJson {
         &*self.parts.input
     }
 
-    /// The compiled schema of its results, if it declares one.
+    /// Returns the compiled schema of the results, if the tool declares one.
     #[must_use]
     pub fn output(&self) -> Option<&dyn CheckJson> {
         self.parts.output.as_deref()
     }
 
-    /// What runs it.
+    /// Returns the backend that runs the tool.
     #[must_use]
     pub fn executor(&self) -> &Arc<dyn DynBackend> {
         &self.parts.executor
     }
 
-    /// Where it comes from, as far as the descriptor does not say.
+    /// Returns the origin of the tool, as far as the descriptor does not contain it.
     #[must_use]
     pub fn provenance(&self) -> &Provenance {
         &self.parts.provenance
     }
 
-    /// All names that policy rules may know it by: the one that agents call it by, and those of the same tool under which it
-    /// is not shown.
+    /// Iterates over all names by which policy rules may refer to the tool: the one by which agents call it, and
+    /// names of the same tool under which it is not shown.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let others = self.parts.provenance.names.iter();
         std::iter::once(self.name()).chain(others).map(|name| &**name)
     }
 
-    /// What layers know of it from earlier calls.
+    /// Returns the state that layers keep across calls of the tool.
     #[must_use]
     pub fn state(&self) -> &Arc<ToolState> {
         &self.parts.state
     }
 
-    /// Its settings, after defaults.
+    /// Returns the settings of the tool, after defaults.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.parts.settings
     }
 }
 
-/// A definition with what the operator declares of the tool, as annotations of MCP. A tool that changes nothing destroys
-/// nothing. Other annotations stay as the server wrote them; nothing declared says whether a tool reaches the open world.
+/// Adds the operator's declarations to a definition, as MCP annotations. A tool that changes nothing is also marked
+/// as not destructive. Other annotations stay as the server wrote them; no declaration covers the open-world hint.
 fn annotated(definition: RawJson, descriptor: &Descriptor) -> RawJson {
     let metadata = &descriptor.metadata;
     let is_read_only = metadata.read_only == Some(true);
@@ -193,12 +195,12 @@ fn annotated(definition: RawJson, descriptor: &Descriptor) -> RawJson {
         .unwrap_or(definition)
 }
 
-/// A server's own definition under our name, or one made from the descriptor.
+/// Returns a server's own definition under our name, or one made from the descriptor.
 fn definition(descriptor: &Descriptor) -> RawJson {
     if let (Feature::Resource | Feature::ResourceTemplate, Some(definition)) =
         (descriptor.feature, &descriptor.definition)
     {
-        // Known by its URI, which is the server's: its name is for people.
+        // Identified by its URI, which is the server's: its name is for people.
         return definition.clone();
     }
     let name = RawJson::from(&*descriptor.name);

@@ -1,4 +1,4 @@
-//! What is said of files that are wrong, word for word.
+//! Diagnostics of invalid files, compared word for word.
 
 use toolplane::manifest::{Diagnostics, LoadOptions, Syntax, load};
 
@@ -10,7 +10,8 @@ fn problems(name: &str, text: &str) -> Diagnostics {
     }
 }
 
-/// Compares with what is kept under the test's name. The texts themselves are not kept: the lines show them.
+/// Compares the diagnostics with the snapshot of this name. The snapshot omits the input: the diagnostics show its
+/// lines.
 #[track_caller]
 fn assert_said(name: &str, said: &str) {
     insta::with_settings!({omit_expression => true}, { insta::assert_snapshot!(name, said) });

@@ -5,12 +5,12 @@ use tool_settings::{Field, Section, SectionKeys, ToolSettings};
 
 use crate::ApprovalLayer;
 
-/// Rule on approvals of a tool's calls, as its operator sets it for the tool.
+/// The operator's approval rule for the calls of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApprovalRule {
-    /// Somebody must approve each call.
+    /// Each call requires an approval.
     Required,
-    /// Nobody need approve: a rule of the server or by default does not hold for the tool.
+    /// No approval is required, even if the server or the defaults require one.
     Never,
 }
 
@@ -40,33 +40,32 @@ impl ApprovalLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Whether somebody must approve each call, in the place of what `defaults` say.
+    /// Approval rule for each call. Overrides `defaults`.
     approval: Field<ApprovalWord>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
+    /// Approval rule for each call of the server's tools. Overrides `defaults`.
     approval: Field<ApprovalWord>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Whether somebody must approve each call; nobody need if it is not given. That of a server or tool is in its
-    /// place.
+    /// Approval rule for each call. Servers and tools can override it. Default: no approval is required.
     approval: Field<ApprovalWord>,
 }
 
-/// Whether somebody must approve each call.
+/// Approval rule for each call.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ApprovalRule")]
 enum ApprovalWord {
-    /// Somebody must approve each call.
+    /// Each call must be approved.
     Required,
-    /// Nobody need approve, unless the policy's `approval` says so.
+    /// No approval is required, unless the policy's `approval` requires one.
     Never,
 }
 

@@ -13,31 +13,31 @@ use super::BreakerLayer;
 /// Settings of one circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// `true` if there is no breaker after all.
+    /// `true` if the breaker is disabled.
     pub disabled: bool,
-    /// Scope of failures after a connection was made.
+    /// Scope of failures that occur after a connection was made.
     pub per: BreakerScope,
-    /// Number of failures in a row that opens it.
+    /// Number of consecutive failures that opens the breaker.
     pub max_failures: u32,
-    /// Share of failed calls in the window that opens it, in percent.
+    /// Share of failed calls in the window that opens the breaker, in percent.
     pub failure_percent: u8,
     /// Minimum number of calls in the window for the share to count.
     pub min_calls: u32,
-    /// Time for which calls count.
+    /// Length of the window in which calls count.
     pub window: Duration,
-    /// Time for which it stays open at first. It doubles with every probe that fails.
+    /// Time for which the breaker stays open at first. It doubles with every failed probe.
     pub pause: Duration,
-    /// Longest time for which it stays open.
+    /// Maximum time for which the breaker stays open.
     pub max_pause: Duration,
 }
 
-/// Calls that a circuit breaker holds back after failures. A connection that cannot be made always counts for the upstream.
+/// Calls that a circuit breaker rejects after failures. A failure to connect always counts for the upstream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BreakerScope {
-    /// Those of the tool alone.
+    /// Calls of the tool only.
     #[default]
     Tool,
-    /// Those of the tool, and of all tools of its upstream where the upstream itself fails.
+    /// Calls of the tool and, if the upstream itself fails, of all tools of its upstream.
     Upstream,
 }
 
@@ -56,18 +56,18 @@ impl Default for BreakerSettings {
     }
 }
 
-/// Settings of both breakers that an attempt passes.
+/// Settings of the two breakers that an attempt passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breakers {
-    /// That of the tool.
+    /// Breaker of the tool.
     pub tool: BreakerSettings,
-    /// That of its upstream: the settings of the server or the defaults, or those of a tool that says
-    /// [`BreakerScope::Upstream`]. One upstream has one breaker: a tool sets how its own failures count for that.
+    /// Breaker of the upstream: the settings of the server or the defaults, or the settings of a tool with
+    /// [`BreakerScope::Upstream`]. Each upstream has one breaker: a tool sets how its own failures count for it.
     pub upstream: BreakerSettings,
 }
 
 impl From<BreakerSettings> for Breakers {
-    /// Both with the same settings.
+    /// Uses the same settings for both breakers.
     fn from(settings: BreakerSettings) -> Self {
         Self {
             tool: settings,
@@ -125,58 +125,59 @@ impl BreakerLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// When it is held back after failures, in the place of what `defaults` say.
+    /// Circuit breaker of the tool, which rejects its calls after failures. Overrides `defaults`.
     breaker: Field<BreakerBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// When it and its tools are held back after failures, in the place of what `defaults` say.
+    /// Circuit breakers of the server and its tools, which reject calls after failures. Overrides `defaults`.
     breaker: Field<BreakerBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// When tools and what they depend on are held back after failures; never if it is not given. That of a server or
-    /// tool is in its place.
+    /// Circuit breakers of tools and their upstreams, which reject calls after failures. Servers and tools can
+    /// override it. Default: no breaker.
     breaker: Field<BreakerBody>,
 }
 
-/// When a tool is held back after failures: its calls then fail at once, until one that is let through succeeds.
+/// Circuit breaker: after failures, calls of a tool fail at once, until a probe call that is let through succeeds.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Breaker")]
 struct BreakerBody {
-    /// Whether there is none after all.
+    /// `true` disables the breaker.
     disabled: Field<bool>,
-    /// What it holds back: `tool`, the tool alone, if it is not given; `upstream`, with it all tools of its server or HTTP
-    /// host when that itself fails. A connection that cannot be made always counts for the server or host.
+    /// Calls that the breaker rejects: `tool`, only those of the tool; `upstream`, also those of all tools of its
+    /// server or HTTP host if the server or host itself fails. A failure to connect always counts for the server or
+    /// host. Default: `tool`.
     per: Field<BreakerScopeWord>,
-    /// How many failures in a row open it; 5 if it is not given.
+    /// Number of consecutive failures that opens the breaker. Default: 5.
     max_failures: Field<u32>,
-    /// The share of failed calls that opens it; 50% if it is not given.
+    /// Share of failed calls that opens the breaker. Default: 50%.
     failure_share: Field<Percent>,
-    /// How many calls there must be for the share to count; 10 if it is not given.
+    /// Minimum number of calls for the share to count. Default: 10.
     min_calls: Field<u32>,
-    /// How far back calls count; 30s if it is not given.
+    /// Length of the window in which calls count. Default: 30s.
     window: Field<Period>,
-    /// How long it stays open at first, and up to a fifth longer; 1s if it is not given. It doubles with every failure
-    /// of the call that is let through.
+    /// Time for which the breaker stays open at first, plus up to a fifth of it. It doubles with every failed probe
+    /// call. Default: 1s.
     pause: Field<Period>,
-    /// What the pause does not grow beyond; 60s if it is not given.
+    /// Maximum pause. Default: 60s.
     max_pause: Field<Period>,
 }
 
-/// What a breaker holds back.
+/// Calls that a breaker rejects.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "BreakerScope")]
 enum BreakerScopeWord {
-    /// The tool alone.
+    /// Calls of the tool only.
     Tool,
-    /// All tools of the server or host.
+    /// Calls of all tools of the server or host.
     Upstream,
 }
 
@@ -197,7 +198,7 @@ fn read(cx: SectionContext<'_>, field: Field<BreakerBody>, overrides: &mut Overr
         if share < 1.0 {
             cx.error(at, "a share of less than 1% would open it for nothing", hint);
         }
-        // Whole percents: the number is between 0 and 100.
+        // Whole percents: `share` is between 0 and 100.
         settings.failure_percent = share.round() as u8;
     }
     longer_than_zero(cx, body.window, &mut settings.window);

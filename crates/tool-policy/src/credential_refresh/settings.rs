@@ -7,10 +7,10 @@ use tool_settings::{Field, Period, Section, SectionKeys, ToolSettings};
 
 use crate::CredentialRefreshLayer;
 
-/// Settings of tools whose credentials are refused.
+/// Settings of tools whose credentials are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialSettings {
-    /// Time for which a tool is switched off when its credentials are refused; not at all if zero.
+    /// Time for which a tool is disabled after its credentials are rejected. Zero: the tool is not disabled.
     pub disabled_for: Duration,
 }
 
@@ -50,24 +50,24 @@ impl CredentialRefreshLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// How long it is switched off when its credentials are refused and there are no others, in the place of what
-    /// `defaults` say.
+    /// Time for which the tool is disabled after its credentials are rejected and no others are available. Overrides
+    /// `defaults`.
     disabled_for: Field<Period>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// How long each of its tools is switched off when the credentials are refused and there are no others, in the place of
-    /// what `defaults` say.
+    /// Time for which each of the server's tools is disabled after the credentials are rejected and no others are
+    /// available. Overrides `defaults`.
     disabled_for: Field<Period>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// How long a tool is switched off when its credentials are refused and there are no others; 5m if it is not given.
-    /// With 0s it is not.
+    /// Time for which a tool is disabled after its credentials are rejected and no others are available. With 0s it
+    /// is not disabled. Default: 5m.
     disabled_for: Field<Period>,
 }
 

@@ -7,43 +7,44 @@ use tool_settings::{Entries, Field, Section, SectionContext, SectionKeys, sugges
 
 use crate::ErrorPolicyLayer;
 
-/// Consequences of each kind of error for callers and operators: the table of [`ErrorKind`], except for what the operator set.
+/// Consequences of each kind of error for callers and operators: the table of [`ErrorKind`], with the operator's
+/// overrides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorPolicySettings([Option<ErrorRule>; ErrorKind::ALL.len()]);
 
-/// Rule of the operator on one kind of error.
+/// The operator's rule for one kind of error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorRule {
     /// Message for a model, instead of the error's own.
     pub message: Option<Arc<str>>,
-    /// Advice for a model, instead of the usual one.
+    /// Advice for a model, instead of the default advice.
     pub advice: Option<Arc<str>>,
-    /// `true` if an operator is told of it.
+    /// `true` if operators are alerted.
     pub alert: Option<bool>,
 }
 
 impl ErrorPolicySettings {
-    /// The same policy with a rule for this kind.
+    /// Returns the policy with this rule for this kind.
     #[must_use]
     pub fn with(mut self, kind: ErrorKind, rule: ErrorRule) -> Self {
         self.0[kind as usize] = Some(rule);
         self
     }
 
-    /// The same policy, with the rules of another for the kinds for which it has none.
+    /// Returns the policy, completed by the rules of `other` for kinds without a rule.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let mut others = other.0.into_iter();
         Self(self.0.map(|rule| rule.or(others.next().flatten())))
     }
 
-    /// Returns the operator's rule on this kind, if there is one.
+    /// Returns the operator's rule for this kind, if there is one.
     #[must_use]
     pub fn rule(&self, kind: ErrorKind) -> Option<&ErrorRule> {
         self.0[kind as usize].as_ref()
     }
 
-    /// Returns `true` if an operator is told of errors of this kind.
+    /// Returns `true` if operators are alerted of errors of this kind.
     #[must_use]
     pub fn alerts(&self, kind: ErrorKind) -> bool {
         self.rule(kind)
@@ -73,20 +74,20 @@ impl ErrorPolicyLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PolicyKeys {
-    /// What models and operators are told of errors, by their kinds: `upstream_error: {advice: ask for help}`.
+    /// Messages and alerts by kind of error: `upstream_error: {advice: ask for help}`.
     errors: Field<Entries<ErrorBody>>,
 }
 
-/// What is told of errors of one kind.
+/// Messages and alerts for errors of one kind.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Error")]
 struct ErrorBody {
-    /// What a model is told in the place of what went wrong; logs have that.
+    /// Message for the model, instead of the error's own message. Logs keep the error's own message.
     message: Field<String>,
-    /// What a model is told to do.
+    /// Advice for the model: what to do after the error.
     advice: Field<String>,
-    /// Whether operators are told, at most once in 5 minutes for each tool.
+    /// `true` if operators are alerted, at most once in 5 minutes for each tool.
     alert: Field<bool>,
 }
 

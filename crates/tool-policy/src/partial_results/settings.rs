@@ -7,20 +7,21 @@ use tool_settings::{Field, Section, SectionContext, SectionKeys, ToolSettings, W
 
 use crate::PartialResultsLayer;
 
-/// Settings of results that are incomplete by the tool's own word.
+/// Settings of results that the tool itself marks as incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartialSettings {
-    /// Rule on such results.
+    /// Rule for such results.
     pub rule: PartialRule,
-    /// Where in the result the tool says so, as a JSON Pointer (RFC 6901) into the plain value, the structured part, or
-    /// without one the object that is a result's only text: whatever stands there and is not `null`, `false`, 0 or empty.
+    /// Position of the tool's mark in the result, as a JSON Pointer (RFC 6901) into the plain value, the structured
+    /// part or, without one, the object that is the result's only text. The result is incomplete if the value there
+    /// is not `null`, `false`, 0 or empty.
     pub field: Option<Arc<str>>,
 }
 
-/// Rule on results that are incomplete.
+/// Rule for results that are incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PartialRule {
-    /// They are taken, and marked.
+    /// They are accepted and marked.
     #[default]
     Accept,
     /// The call fails.
@@ -28,7 +29,7 @@ pub enum PartialRule {
 }
 
 impl PartialSettings {
-    /// Key of `_meta` under which a server marks a result as incomplete, and under which a reply does.
+    /// Key of `_meta` under which a server, and a reply, marks a result as incomplete.
     pub const META_KEY: &'static str = "dev.toolplane/partial";
 }
 
@@ -57,27 +58,25 @@ impl PartialResultsLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is done with an answer of which the tool says that it is not all of it, in the place of what `defaults` say.
+    /// Rule for results that the tool marks as incomplete. Overrides `defaults`.
     partial: Field<Partial>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is done with an answer of which one of its tools says that it is not all of it, in the place of what `defaults`
-    /// say.
+    /// Rule for results that the server's tools mark as incomplete. Overrides `defaults`.
     partial: Field<Partial>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is done with an answer of which the tool says that it is not all of it; it is taken if it is not given. That of
-    /// a server or tool is in its place.
+    /// Rule for results that the tool marks as incomplete. Servers and tools can override it. Default: `accept`.
     partial: Field<Partial>,
 }
 
-// `accept`, `fail`, or `{rule, field}`. A type of its own, for its name in the JSON Schema.
+// `accept`, `fail`, or `{rule, field}`. A separate type, for its name in the JSON Schema.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct Partial(WordOrMap<PartialWord, PartialBody>);
@@ -92,7 +91,7 @@ impl JsonSchema for Partial {
     }
 }
 
-/// Whether an answer in part is taken: `accept` takes and marks it, `fail` has the call fail.
+/// Rule for incomplete results: `accept` accepts and marks the result, `fail` makes the call fail.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "PartialRule")]
@@ -101,15 +100,16 @@ enum PartialWord {
     Fail,
 }
 
-/// What is done with answers in part, and where the tool says that an answer is one.
+/// Rule for incomplete results, and the position of the tool's mark.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "PartialAnswers")]
 struct PartialBody {
-    /// Whether an answer in part is taken; `accept` if it is not given.
+    /// Rule for incomplete results. Default: `accept`.
     rule: Field<PartialWord>,
-    /// Where in its answer the tool says so, as a JSON Pointer such as `/errors`: whatever stands there and is not `null`,
-    /// `false`, 0 or empty. Without it, what runs the tool must know, or a server say so in its result's `_meta`.
+    /// Position of the tool's mark in the result, as a JSON Pointer such as `/errors`. The result is incomplete if
+    /// the value there is not `null`, `false`, 0 or empty. Without it, the backend must report incomplete results, or
+    /// a server must mark them in the `_meta` of its result.
     field: Field<String>,
 }
 

@@ -5,9 +5,9 @@ use tool_settings::{Field, NodeId, Period, Section, SectionContext, SectionKeys,
 
 use crate::RateLimitLayer;
 
-/// Limits of how often tools are called, for each scope.
+/// Rate limits of calls, one for each scope.
 ///
-/// That of one tool is declared in its [metadata](tool_core::Metadata::rate_limit), which operators are shown.
+/// The limit of one tool is declared in its [metadata](tool_core::Metadata::rate_limit), which operators are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits(pub Scopes<RateLimitSettings>);
 
@@ -59,52 +59,52 @@ impl RateLimitLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// How often it may be called.
+    /// Rate limit of the tool's calls.
     rate_limit: Field<RateLimitBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// How often its tools may be called in all.
+    /// Rate limit of all calls of the server's tools together.
     rate_limit: Field<RateLimitBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// How often tools may be called; as often as one likes if it is not given.
+    /// Rate limits of calls. Default: no limit.
     rate_limit: Field<RateLimitsBody>,
 }
 
-/// How often tools may be called.
+/// Rate limit of calls.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimit", extend("required" = ["requests", "period"]))]
 struct RateLimitBody {
-    /// How many calls.
+    /// Number of calls in each period.
     requests: Field<u32>,
-    /// In what time, such as `1m`.
+    /// Length of the period, such as `1m`.
     period: Field<Period>,
-    /// How many at once; as many as `requests` if it is not given.
+    /// Maximum number of calls at once. Default: `requests`.
     burst: Field<u32>,
-    /// How many of `requests` may be of one principal; all of them if it is not given.
+    /// Maximum number of `requests` that one principal may use. Default: all of them.
     per_principal: Field<u32>,
 }
 
-/// How often tools may be called where nothing else is said. A call must fit into all of these.
+/// Rate limits of calls by scope, where nothing more specific is set. A call must fit into all of them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimits")]
 struct RateLimitsBody {
-    /// How often each principal may call, whatever it calls.
+    /// Rate limit of each principal, for all tools together.
     per_principal: Field<RateLimitBody>,
-    /// How often each tool may be called that has no `rate_limit` of its own.
+    /// Rate limit of each tool without its own `rate_limit`.
     per_tool: Field<RateLimitBody>,
-    /// How often the tools of each server, or of each host of HTTP tools, may be called in all; a server's own
-    /// `rate_limit` is in its place.
+    /// Rate limit of each server, or of each host of HTTP tools, for all of its tools together. A server's own
+    /// `rate_limit` overrides it.
     per_upstream: Field<RateLimitBody>,
-    /// How often all tools may be called.
+    /// Rate limit of all tools together.
     total: Field<RateLimitBody>,
 }
 
@@ -120,7 +120,7 @@ fn read_defaults(cx: SectionContext<'_>, keys: DefaultKeys, overrides: &mut Over
     }));
 }
 
-/// Reads one limit. `None` if it is not usable, which is then reported.
+/// Reads one limit. Returns `None`, and reports it, if the limit is not usable.
 fn limit(cx: SectionContext<'_>, field: Field<RateLimitBody>) -> Option<RateLimitSettings> {
     let (at, body) = field.located()?;
     for (name, missing) in [

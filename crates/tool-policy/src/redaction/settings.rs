@@ -9,12 +9,14 @@ use crate::RedactionLayer;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RedactionMode {
-    /// None in results. Errors, which go to logs, alerts and traces, are without the operator's own secrets all the same.
+    /// Hides no secrets in results. Errors, which go to logs, alerts and traces, still never contain the operator's
+    /// own secrets.
     Off,
-    /// The values of the operator's own secrets, wherever they come back.
+    /// Hides the values of the operator's own secrets, wherever they come back.
     #[default]
     Secrets,
-    /// Those, and whatever has the form of a well-known kind of credential, whoever it belongs to.
+    /// Hides the operator's own secrets, and every value that has the form of a well-known kind of credential,
+    /// whoever owns it.
     Credentials,
 }
 
@@ -44,36 +46,36 @@ impl RedactionLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is hidden in what it gives back, in the place of what `defaults` say.
+    /// Secrets that are hidden in the tool's results. Overrides `defaults`.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what it gives back and in what is logged of its arguments, in the
-    /// place of what its server or `defaults` say.
+    /// Names of fields, at any depth, that are hidden in the tool's results and in logs of its arguments. Overrides
+    /// the server and `defaults`.
     redact: Field<Vec<Field<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is hidden in what its tools give back, in the place of what `defaults` say.
+    /// Secrets that are hidden in the results of the server's tools. Overrides `defaults`.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what its tools give back and in what is logged of their arguments, in
-    /// the place of what `defaults` say.
+    /// Names of fields, at any depth, that are hidden in the results of the server's tools and in logs of their
+    /// arguments. Overrides `defaults`.
     redact: Field<Vec<Field<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is hidden in what tools give back; `secrets` if it is not given. That of a server or tool is in its place.
+    /// Secrets that are hidden in results of tools. Servers and tools can override it. Default: `secrets`.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what tools give back and in what is logged of their arguments; none
-    /// if it is not given. That of a server or tool is in its place.
+    /// Names of fields, at any depth, that are hidden in results of tools and in logs of their arguments. Servers and
+    /// tools can override it. Default: no fields.
     redact: Field<Vec<Field<String>>>,
 }
 
-/// What is hidden in what a tool gives back: `secrets`, the values of your own `${…}` secrets wherever they come back;
-/// `credentials`, those and whatever has the form of a well-known kind of key or token; `off`, nothing in results.
-/// Errors never hold your secrets.
+/// Secrets that are hidden in results of a tool: `secrets`, the values of your own `${…}` secrets wherever they come
+/// back; `credentials`, your secrets and every value that has the form of a well-known kind of key or token; `off`,
+/// no secrets in results. Errors never contain your secrets.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Redaction")]

@@ -5,27 +5,27 @@ use tool_settings::{Field, Section, SectionKeys, ToolSettings};
 
 use crate::ValidationLayer;
 
-/// Settings of arguments that do not quite fit a tool's schema.
+/// Settings of arguments that do not match a tool's schema exactly.
 ///
-/// [`ArgumentHandling`] is a word that the compiled schemas share: see
+/// [`ArgumentHandling`] is a type that the compiled schemas share: see
 /// [`CheckJson::adapt`](tool_core::CheckJson::adapt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArgumentSettings {
-    /// Handling of arguments that do not fit; [`ArgumentHandling::Strict`] if absent.
+    /// Handling of arguments that do not match; [`ArgumentHandling::Strict`] if absent.
     pub handling: Option<ArgumentHandling>,
-    /// Setting of its own for defaults: see [`ArgumentSettings::fills_defaults`].
+    /// Explicit setting for filling in defaults: see [`ArgumentSettings::fills_defaults`].
     pub fill_defaults: Option<bool>,
 }
 
 impl ArgumentSettings {
-    /// Handling of arguments that do not fit.
+    /// Returns the handling of arguments that do not match.
     #[must_use]
     pub fn handling(&self) -> ArgumentHandling {
         self.handling.unwrap_or_default()
     }
 
-    /// Returns `true` if absent arguments get the default of the tool's schema: when that is switched on, or, where nothing
-    /// is said about it, when arguments are made to fit at all.
+    /// Returns `true` if absent arguments get the default of the tool's schema: if that is enabled or, where it is
+    /// not set, if arguments are adapted at all.
     #[must_use]
     pub fn fills_defaults(&self) -> bool {
         self.fill_defaults
@@ -68,36 +68,36 @@ impl ValidationLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    /// Handling of arguments that do not match the input schema. Overrides `defaults`.
     arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    /// `true` fills in the `default` of the input schema for absent arguments. Overrides `defaults`.
     fill_defaults: Field<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    /// Handling of arguments that do not match the input schema. Overrides `defaults`.
     arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    /// `true` fills in the `default` of the input schema for absent arguments. Overrides `defaults`.
     fill_defaults: Field<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
-    /// its place.
+    /// Handling of arguments that do not match the input schema. Servers and tools can override it. Default:
+    /// `strict`.
     arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent; on with `arguments: coerce` and `sanitize`
-    /// if it is not given, else off. That of a server or tool is in its place.
+    /// `true` fills in the `default` of the input schema for absent arguments. Servers and tools can override it.
+    /// Default: `true` with `arguments: coerce` and `sanitize`, otherwise `false`.
     fill_defaults: Field<bool>,
 }
 
-/// What is done with arguments that are not quite what a tool's schema asks for: `strict` refuses them; `coerce` converts
-/// them where nothing is lost, such as `"5"` to 5; `sanitize` does so, drops unknown members, cuts texts and moves numbers
-/// to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` says otherwise. The caller is
-/// told of every change.
+/// Handling of arguments that do not match the input schema exactly: `strict` rejects them; `coerce` converts them
+/// where no information is lost, such as `"5"` to 5; `sanitize` also drops unknown members, truncates texts and moves
+/// numbers to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` is
+/// `false`. Every change is reported to the caller.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ArgumentHandling")]

@@ -7,40 +7,41 @@ use tool_settings::{ByteSize, Field, NodeId, Period, Section, SectionContext, Se
 
 use crate::CacheLayer;
 
-/// Settings of the cache: how long results of a tool are kept for later calls. Identical calls at the same time share one
-/// execution.
+/// Settings of the response cache: how long results of a tool are cached for later calls. Identical concurrent calls
+/// share one execution.
 ///
-/// Only a tool whose answer depends on nothing but its arguments and its caller, and which changes nothing, may have a
-/// cache. Settings of a server or by default hold for those tools only that their operator declares `read_only` and
-/// `idempotent`; what a server says of its own tools does not count.
+/// Only a tool whose result depends solely on its arguments and its caller, and which changes nothing, may have a
+/// cache. Settings of a server or the defaults apply only to tools that their operator declares `read_only` and
+/// `idempotent`; a server's claims about its own tools do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// `true` if there is no cache after all.
+    /// `true` if the cache is disabled.
     pub disabled: bool,
-    /// Time for which a result is fresh; see [`CacheSettings::ttl_of`] if absent. With zero, only calls at the same time
-    /// share one.
+    /// Time for which a result is fresh; see [`CacheSettings::ttl_of`] if absent. With zero, only concurrent calls
+    /// share a result.
     pub ttl: Option<Duration>,
-    /// Time after that for which it is still given, while a new one is fetched in the background.
+    /// Time after the TTL for which a stale result is still returned, while a new one is fetched in the background.
     pub stale_while_revalidate: Duration,
-    /// Time after that for which it is given if no new one can be had.
+    /// Time after the TTL for which a stale result is returned if no new one can be fetched.
     pub stale_if_error: Duration,
-    /// Maximum size of a kept result, in bytes.
+    /// Maximum size of a cached result, in bytes.
     pub max_bytes: usize,
     /// Callers that share results.
     pub scope: CacheScope,
 }
 
-/// Callers that share results of a tool. Tenants never do.
+/// Callers that share results of a tool. Tenants never share results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum CacheScope {
     /// Calls of one principal.
     #[default]
     Principal,
-    /// Calls of all principals of a tenant: only for tools whose answer does not depend on who asks.
+    /// Calls of all principals of a tenant: only for tools whose result does not depend on the caller.
     Shared,
 }
 
-/// Memory that the results of all tools may take, in bytes: 64 MiB. Of the defaults alone, and read when the program starts.
+/// Maximum memory for the cached results of all tools, in bytes. Default: 64 MiB. Set in the defaults only, and read
+/// when the program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheCapacity(pub usize);
 
@@ -48,8 +49,8 @@ pub struct CacheCapacity(pub usize);
 const REALTIME: &str = "realtime-data";
 
 impl CacheSettings {
-    /// Time for which a result is fresh: as set, or 5 minutes if the tool is slow, 30 seconds if `realtime-data` is among its
-    /// capabilities, and a minute otherwise.
+    /// Returns the time for which a result is fresh: the configured TTL, or else 5 minutes if the tool is slow, 30
+    /// seconds if `realtime-data` is among its capabilities, and 1 minute otherwise.
     #[must_use]
     pub fn ttl_of(&self, metadata: &Metadata) -> Duration {
         let by_metadata = || {
@@ -93,8 +94,8 @@ impl Setting for CacheSettings {
     }
 }
 
-/// Returns `true` if results of the tool may be kept where that is set up: the operator declared the tool read-only and
-/// idempotent, or set up a cache for this very tool.
+/// Returns `true` if results of the tool may be cached where a cache is configured: the operator declared the tool
+/// read-only and idempotent, or configured a cache for this very tool.
 pub(crate) fn may_be_shared(tool: &Descriptor) -> bool {
     let metadata = &tool.metadata;
     let is_declared = metadata.read_only == Some(true) && metadata.idempotent == Some(true);
@@ -136,52 +137,54 @@ impl CacheLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
-    /// depends on nothing but its arguments and who asks.
+    /// Response cache of the tool. Overrides `defaults`. For a tool that changes nothing, and whose result depends
+    /// only on its arguments and its caller.
     cache: Field<CacheBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// When answers are kept of those of its tools that are declared `read_only` and `idempotent` here, in the place of
-    /// what `defaults` say. What the server says of its tools does not count.
+    /// Response cache of those of the server's tools that are declared `read_only` and `idempotent` here. The
+    /// server's claims about its tools do not count. Overrides `defaults`.
     cache: Field<CacheBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// When answers are kept of tools that are declared `read_only` and `idempotent`; never if it is not given. That of a
-    /// server or tool is in its place.
+    /// Response cache of tools that are declared `read_only` and `idempotent`. Servers and tools can override it.
+    /// Default: no cache.
     cache: Field<CacheBody>,
-    /// How much memory the answers of all tools may take that are kept; 64MiB if it is not given. It counts from the start:
-    /// a reload does not change it.
+    /// Maximum memory for the cached results of all tools. Read at the start: a reload does not change it. Default:
+    /// 64MiB.
     cache_bytes: Field<ByteSize>,
 }
 
-/// When answers are kept for later calls with the same arguments, and identical calls at the same time are made once.
+/// Response cache: results are cached for later calls with the same arguments, and identical concurrent calls are
+/// executed once.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Cache")]
 struct CacheBody {
-    /// Whether there is no cache after all.
+    /// `true` disables the cache.
     disabled: Field<bool>,
-    /// How long an answer is fresh. If it is not given, 5m for a tool with `latency: slow`, 30s for one with
-    /// `realtime-data` among its capabilities, and 1m for others. With 0s only calls at the same time share one.
+    /// Time for which a result is fresh. With 0s only concurrent calls share a result. Default: 5m for a tool with
+    /// `latency: slow`, 30s for one with `realtime-data` among its capabilities, and 1m for others.
     ttl: Field<Period>,
-    /// For how long after that it is still given, while a new one is fetched in the background; 0s if it is not given.
+    /// Time after `ttl` for which a stale result is still returned, while a new one is fetched in the background.
+    /// Default: 0s.
     stale_while_revalidate: Field<Period>,
-    /// For how long after that it is given if no new one can be had; 0s if it is not given.
+    /// Time after `ttl` for which a stale result is returned if no new one can be fetched. Default: 0s.
     stale_if_error: Field<Period>,
-    /// How large an answer may be to be kept; 1MiB if it is not given.
+    /// Maximum size of a cached result. Default: 1MiB.
     max_bytes: Field<ByteSize>,
-    /// Who shares answers; `principal` if it is not given.
+    /// Callers that share results. Default: `principal`.
     scope: Field<Scope>,
 }
 
-/// Who shares answers: `principal` is each principal with itself, `shared` all principals of a tenant. The latter is for
-/// tools whose answer does not depend on who asks.
+/// Callers that share results: with `principal`, only calls of one principal; with `shared`, all principals of a
+/// tenant. `shared` is for tools whose result does not depend on the caller.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "CacheScope")]
@@ -235,7 +238,7 @@ fn read_capacity(cx: SectionContext<'_>, field: Field<ByteSize>, overrides: &mut
     }
 }
 
-/// Reports the cache of a tool that is said to change something.
+/// Reports the cache of a tool that is declared to change something.
 fn check(cx: SectionContext<'_>, at: NodeId, metadata: &Metadata) {
     for (said, key) in [
         (metadata.read_only, "read_only"),

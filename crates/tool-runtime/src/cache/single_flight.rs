@@ -42,7 +42,7 @@ struct InFlight {
 /// Result of an execution, for all of its waiters.
 #[derive(Clone)]
 pub(crate) enum FlightResult {
-    /// The same result for each of them.
+    /// One result, which all waiters get.
     Shared(Result<Reply, ToolError>),
     /// A result that only one of them may have. The others must make the call themselves.
     NotShareable,

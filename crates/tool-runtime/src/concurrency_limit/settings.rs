@@ -5,9 +5,9 @@ use tool_settings::{Field, Period, Section, SectionContext, SectionKeys, ToolSet
 
 use crate::ConcurrencyLimitLayer;
 
-/// Limits of attempts that run at once, for each scope.
+/// Limits of concurrent attempts, one for each scope.
 ///
-/// That of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown.
+/// The limit of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConcurrencyLimits(pub Scopes<ConcurrencySettings>);
 
@@ -57,50 +57,49 @@ impl ConcurrencyLimitLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// How many calls of it may run at once.
+    /// Concurrency limit of the tool's calls.
     concurrency: Field<ConcurrencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// How many calls of its tools may run at once.
+    /// Concurrency limit of all calls of the server's tools together.
     concurrency: Field<ConcurrencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// How many calls may run at once; any number if it is not given.
+    /// Concurrency limits of calls. Default: no limit.
     concurrency: Field<ConcurrenciesBody>,
 }
 
-/// How many calls may run at once, and how many more may wait.
+/// Concurrency limit: maximum number of running calls, and of calls that wait.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Concurrency", extend("required" = ["max"]))]
 struct ConcurrencyBody {
-    /// How many may run.
+    /// Maximum number of running calls.
     max: Field<u32>,
-    /// How many may wait, first come first served; 100 if it is not given. One more is refused at once.
+    /// Maximum number of calls that wait, in order of arrival. Further calls are rejected at once. Default: 100.
     queue: Field<u32>,
-    /// How long one may wait, such as `10s`; a quarter of the time that the call has left if it is not given.
+    /// Maximum time that a call waits, such as `10s`. Default: a quarter of the time that the call has left.
     wait: Field<Period>,
 }
 
-/// How many calls may run at once where nothing else is said. A call needs a place in all of these.
+/// Concurrency limits by scope, where nothing more specific is set. A call must fit into all of them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Concurrencies")]
 struct ConcurrenciesBody {
-    /// How many calls each principal may have, whatever it calls.
+    /// Concurrency limit of each principal, for all tools together.
     per_principal: Field<ConcurrencyBody>,
-    /// How many calls there may be of each tool that has no `concurrency` of its own.
+    /// Concurrency limit of each tool without its own `concurrency`.
     per_tool: Field<ConcurrencyBody>,
-    /// How many calls there may be at each server, or at each host of HTTP tools; a server's own `concurrency` is in its
-    /// place.
+    /// Concurrency limit of each server, or of each host of HTTP tools. A server's own `concurrency` overrides it.
     per_upstream: Field<ConcurrencyBody>,
-    /// How many calls there may be of all tools.
+    /// Concurrency limit of all tools together.
     total: Field<ConcurrencyBody>,
 }
 
@@ -116,7 +115,7 @@ fn read_defaults(cx: SectionContext<'_>, keys: DefaultKeys, overrides: &mut Over
     }));
 }
 
-/// Reads one limit. `None` if it is not usable, which is then reported.
+/// Reads one limit. Returns `None`, and reports it, if the limit is not usable.
 fn limit(cx: SectionContext<'_>, field: Field<ConcurrencyBody>) -> Option<ConcurrencySettings> {
     let (at, body) = field.located()?;
     if body.max.is_absent() {

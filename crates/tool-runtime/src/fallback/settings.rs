@@ -11,24 +11,24 @@ use tool_settings::{
 
 use crate::{CacheSettings, FallbackLayer, cache::may_be_shared};
 
-/// A step of a fallback ladder: what to do when a call of a tool fails. The first step that comes to an answer counts.
+/// A step of a fallback ladder, which runs if a call of a tool fails. The first step with a result ends the ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureStep {
-    /// Calls another tool with the same arguments, as itself.
+    /// Calls another tool with the same arguments, as a call of that tool in its own right.
     Fallback(Arc<str>),
-    /// Gives the result that the tool's cache has, if it is no older than this.
+    /// Returns the result in the tool's cache, if it is no older than this.
     Stale(Duration),
-    /// Gives this value.
+    /// Returns this value.
     Default(RawJson),
 }
 
-/// Steps of a fallback ladder, in the order in which they are tried. A tool without one fails.
+/// Steps of a fallback ladder, in the order in which they are tried. Without a ladder, the call fails.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FallbackLadder(pub Arc<[FailureStep]>);
 
 impl FallbackLadder {
-    /// Returns the largest age of a kept result that a step may give; `None` if there is no such step.
+    /// Returns the maximum age of a stale result that a step may return; `None` if there is no such step.
     #[must_use]
     pub fn longest_stale(&self) -> Option<Duration> {
         let ages = self.0.iter().filter_map(|step| match step {
@@ -38,8 +38,8 @@ impl FallbackLadder {
         ages.max()
     }
 
-    /// The ladder that a tool's list of fallbacks means: each is a step of its own. `None` if the tool lists none, or if a
-    /// server lists those of its own tools.
+    /// Returns the ladder for a tool's list of fallbacks, with one step for each. Returns `None` if the tool lists
+    /// none, or if the list comes from a server that describes its own tools.
     fn listed(tool: &Descriptor) -> Option<Self> {
         let fallbacks = &tool.metadata.fallbacks;
         let is_listed = tool.origin.trust == Trust::Operator && !fallbacks.is_empty();
@@ -57,7 +57,7 @@ impl From<Vec<FailureStep>> for FallbackLadder {
 }
 
 impl Setting for FallbackLadder {
-    /// A tool's own list of fallbacks stands for a ladder of its own.
+    /// Uses the tool's own list of fallbacks as its ladder.
     fn settled(&self, tool: &Descriptor) -> Option<Self> {
         let is_own = tool.origin.trust == Trust::Operator && tool.overrides.get::<Self>().is_some();
         let listed = Self::listed(tool).filter(|_| !is_own);
@@ -88,38 +88,39 @@ impl FallbackLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is done when a call fails, in this order, in the place of what `defaults` say: another tool is called, a kept
-    /// answer is given, or a given one.
+    /// Fallback steps for a failed call, tried in the order of the list: call another tool, return a stale result, or
+    /// return a default value. Overrides `defaults`.
     on_failure: LadderField,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is done when calls of its tools fail, in the place of what `defaults` say: `stale` alone can be for many tools.
+    /// Fallback steps for failed calls of the server's tools. Only `stale` is allowed for many tools. Overrides
+    /// `defaults`.
     on_failure: LadderField,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is done when calls fail; they fail if it is not given. `stale` alone can be for many tools. That of a server or
-    /// tool is in its place.
+    /// Fallback steps for failed calls. Only `stale` is allowed for many tools. Servers and tools can override it.
+    /// Default: no steps, the call fails.
     on_failure: LadderField,
 }
 
 type LadderField = Field<Vec<Field<StepBody>>>;
 
-/// One thing that is done when a call fails: `fallback`, `stale` or `default`.
+/// One fallback step for a failed call: `fallback`, `stale` or `default`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "FailureStep", extend("minProperties" = 1, "maxProperties" = 1))]
 struct StepBody {
-    /// The tool that is called in its place, with the same arguments, by the name that agents see.
+    /// Name of the tool to call instead, with the same arguments. The name is the one that agents see.
     fallback: Field<String>,
-    /// How old the answer may be that its cache has, such as `1h`.
+    /// Maximum age of the cached result to return, such as `1h`.
     stale: Field<Period>,
-    /// What is given as its answer.
+    /// Default value to return as the result.
     default: Raw,
 }
 
@@ -161,7 +162,7 @@ fn read_tool(cx: SectionContext<'_>, keys: ToolKeys, tool: &mut ToolSettings) {
         .push(DeferredCheck::new(move |tool| check_steps(tool, &read)));
 }
 
-/// Reads the ladder of many tools, in which nothing can stand that fits one of them alone.
+/// Reads the ladder of many tools, which must not contain steps that fit only one tool.
 fn read(cx: SectionContext<'_>, on_failure: LadderField, overrides: &mut Overrides) {
     let Some(bodies) = on_failure.get() else { return };
     let steps = bodies.into_iter().filter_map(|body| step(cx, body));
@@ -179,7 +180,7 @@ fn read(cx: SectionContext<'_>, on_failure: LadderField, overrides: &mut Overrid
     overrides.set(FallbackLadder(steps.map(|(_, step)| step).collect()));
 }
 
-/// Reads one step, with the place of its value. `None` if it is not usable, which is then reported.
+/// Reads one step, with the place of its value. Returns `None`, and reports it, if the step is not usable.
 fn step(cx: SectionContext<'_>, field: Field<StepBody>) -> Option<(NodeId, FailureStep)> {
     let (at, body) = field.located()?;
     let is_wrong = body.fallback.is_wrong() || body.stale.is_wrong();
@@ -215,7 +216,7 @@ fn step(cx: SectionContext<'_>, field: Field<StepBody>) -> Option<(NodeId, Failu
     }
 }
 
-/// Reports fallbacks that are no help.
+/// Reports fallbacks that have no effect.
 fn check_names(cx: SectionContext<'_>, own: &str, names: &[(NodeId, &str)]) {
     let mut seen = HashSet::new();
     for (at, name) in names {
@@ -245,7 +246,7 @@ fn check_order(cx: SectionContext<'_>, steps: &[(NodeId, FailureStep)]) {
     }
 }
 
-/// Checks where the steps of a tool lead.
+/// Checks the targets of a tool's steps.
 fn check_steps(tool: &dyn ConfiguredTool, steps: &[(NodeId, FailureStep)]) {
     for (at, step) in steps {
         let problem = match step {
@@ -283,7 +284,7 @@ fn check_steps(tool: &dyn ConfiguredTool, steps: &[(NodeId, FailureStep)]) {
     }
 }
 
-/// Returns `true` if results of a tool may be kept: by its own settings, or by those of whichever server runs it.
+/// Returns `true` if results of a tool may be cached: by its own settings, or by those of whichever server runs it.
 fn may_be_kept(tool: &dyn ConfiguredTool) -> bool {
     let is_on = |overrides: &Overrides| {
         overrides

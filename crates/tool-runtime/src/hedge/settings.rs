@@ -10,15 +10,15 @@ use tool_settings::{
 
 use crate::HedgeLayer;
 
-/// Settings of hedges: second attempts at a call whose first attempt is slow. The first answer counts.
+/// Settings of hedges: extra attempts at a call whose first attempt is slow. The first result counts.
 ///
-/// Only tools are hedged that may run twice for one call, by their operator's word: see
+/// Only tools that may run twice for one call, according to their operator, are hedged: see
 /// [`CallContext::may_run_twice`](tool_core::CallContext::may_run_twice).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HedgeSettings {
     /// Delay before each further attempt.
     pub after: HedgeAfter,
-    /// Maximum number of attempts besides the first.
+    /// Maximum number of attempts in addition to the first.
     pub max: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct HedgeSettings {
 pub enum HedgeAfter {
     /// A fixed time.
     Time(Duration),
-    /// A percentile of the tool's recent attempts, and a tenth of it more.
+    /// A percentile of the durations of the tool's recent attempts, plus a tenth of it.
     Percentile {
         /// The percentile.
         percent: HedgePercent,
@@ -37,19 +37,19 @@ pub enum HedgeAfter {
     },
 }
 
-/// The percentiles that [`HealthReport`](tool_core::HealthReport) has and that leave few attempts to be hedged.
+/// Percentiles that [`HealthReport`](tool_core::HealthReport) has and that cause few attempts to be hedged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HedgePercent {
-    /// One attempt of twenty takes longer.
+    /// One attempt in twenty takes longer.
     P95,
-    /// One attempt of a hundred takes longer.
+    /// One attempt in a hundred takes longer.
     P99,
 }
 
 impl HedgeSettings {
-    /// Delay while nothing is known of the tool and nothing is set.
+    /// Default delay while no durations of the tool are known.
     pub const AT_FIRST: Duration = Duration::from_secs(1);
-    /// Largest possible [`HedgeSettings::max`]: more hedges are load and no help.
+    /// Largest possible [`HedgeSettings::max`]: more hedges add load without a benefit.
     pub const MOST: u32 = 3;
 }
 
@@ -60,7 +60,8 @@ impl Setting for HedgeSettings {
 }
 
 impl HedgeLayer {
-    /// The section `hedge` of a tool. It is for a tool alone: a server or the defaults cannot say that a tool may run twice.
+    /// The section `hedge` of a tool. Only a tool has it: a server or the defaults cannot declare that a tool may run
+    /// twice.
     #[must_use]
     pub fn section() -> Section {
         Section::new().for_tools(SectionKeys::new(read))
@@ -70,22 +71,23 @@ impl HedgeLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Keys {
-    /// When its slow attempts get company. For a tool that may run twice for one call.
+    /// Hedging of the tool's slow attempts. For a tool that may run twice for one call.
     hedge: Field<HedgeBody>,
 }
 
-/// When a slow attempt gets company: a second attempt at the same call. The first answer counts, and the other attempt is
-/// cancelled. Only for a tool that is declared `idempotent` or `read_only`; hedges and retries share what an upstream can bear.
+/// Hedging: if an attempt is slow, another attempt at the same call is sent. The first result counts, and the other
+/// attempt is cancelled. Only for a tool that is declared `idempotent` or `read_only`. Hedges and retries share the
+/// retry budget of an upstream.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Hedge")]
 struct HedgeBody {
-    /// How long the first attempt is alone: a time, or `p95` or `p99`, as long as that share of the tool's attempts took
-    /// lately and a tenth more; `p95` if it is not given.
+    /// Delay before a hedge is sent: a time, or `p95` or `p99`, that percentile of the tool's recent attempts plus a
+    /// tenth. Default: `p95`.
     after: Field<After>,
-    /// How long it is alone while too few attempts are known for `p95` or `p99`; 1s if it is not given.
+    /// Delay while too few attempts are known for `p95` or `p99`. Default: 1s.
     at_first: Field<Period>,
-    /// How many attempts may be made beside the first, of 3 at most; 1 if it is not given.
+    /// Maximum number of attempts in addition to the first, at most 3. Default: 1.
     max: Field<u32>,
 }
 
@@ -129,7 +131,8 @@ impl JsonSchema for After {
     }
 }
 
-/// Reads the settings. Reports those of a tool that may not run twice, and a hedge that comes after the attempt's end.
+/// Reads the settings. Reports hedges of a tool that may not run twice, and a delay that exceeds the attempt's
+/// timeout.
 fn read(cx: SectionContext<'_>, keys: Keys, tool: &mut ToolSettings) {
     let Some((at, body)) = keys.hedge.located() else {
         return;

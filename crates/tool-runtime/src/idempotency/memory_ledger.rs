@@ -53,7 +53,7 @@ struct State {
     by_key: HashMap<OwnedKey, CorrelationId>,
     /// Entries that may be evicted, in order of expiry.
     settled: BTreeMap<ExpiryOrder, CorrelationId>,
-    /// Those of them whose payload can be dropped: see [`without_payload`].
+    /// Evictable entries whose payload can be dropped: see [`without_payload`].
     with_payload: BTreeMap<ExpiryOrder, CorrelationId>,
     n_bytes: usize,
     next_number: u64,

@@ -9,7 +9,7 @@ use crate::IdempotencyLayer;
 
 /// Settings of calls with an idempotency key.
 ///
-/// Whether the backend receives the key is a fact of the tool that several layers share:
+/// Several layers need to know if the backend receives the key:
 /// [`Settings::passes_key`](tool_core::Settings::passes_key).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencySettings {
@@ -31,7 +31,7 @@ impl Setting for IdempotencySettings {
     }
 }
 
-/// Place where a server takes the idempotency key of a call. Of a server alone, for its executor.
+/// Position at which a server takes the idempotency key of a call. Set for a server only, for its executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotencyKeyPlace {
     /// Under this key of `_meta`.
@@ -46,12 +46,13 @@ impl Setting for IdempotencyKeyPlace {
     }
 }
 
-/// Limits of the ledger of calls with a key, where they are set. Of the defaults alone, and read when the program starts.
+/// Limits of the ledger of calls with a key, where they are set. Set in the defaults only, and read when the program
+/// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LedgerCapacity {
     /// Maximum number of calls.
     pub max_entries: Option<usize>,
-    /// Maximum memory with answers included, in bytes.
+    /// Maximum memory, replies included, in bytes.
     pub max_bytes: Option<usize>,
 }
 
@@ -78,59 +79,59 @@ impl IdempotencyLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What becomes of its calls with an idempotency key.
+    /// Handling of the tool's calls with an idempotency key.
     idempotency: Field<IdempotencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What becomes of calls with an idempotency key, and whether the server is told it.
+    /// Handling of calls with an idempotency key, and the position at which the server takes the key.
     idempotency: Field<ServerIdempotencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
+    /// Handling of calls with an idempotency key. Servers and tools can override it.
     idempotency: Field<IdempotenciesBody>,
 }
 
-/// What becomes of calls with an idempotency key.
+/// Handling of calls with an idempotency key.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Idempotency")]
 struct IdempotencyBody {
-    /// How long is remembered what came of them; 24h if it is not given.
+    /// Time for which outcomes of calls are remembered. Default: 24h.
     ttl: Field<Period>,
 }
 
-/// What becomes of calls with an idempotency key where nothing else is said, and how many are remembered.
+/// Handling of calls with an idempotency key, where nothing more specific is set, and limits of the ledger.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Idempotencies")]
 struct IdempotenciesBody {
-    /// How long is remembered what came of them; 24h if it is not given.
+    /// Time for which outcomes of calls are remembered. Default: 24h.
     ttl: Field<Period>,
-    /// How many are remembered; 10000 if it is not given. Beyond that, the oldest of whoever has the most are forgotten. It
-    /// counts from the start: a reload does not change it.
+    /// Maximum number of remembered calls. Beyond it, the oldest calls of the principal with the most calls are
+    /// evicted. Read at the start: a reload does not change it. Default: 10000.
     max_entries: Field<u32>,
-    /// How much they may take, answers included; 64MiB if it is not given. Beyond that, the oldest answers are
-    /// forgotten. It counts from the start: a reload does not change it.
+    /// Maximum memory for remembered calls, replies included. Beyond it, the oldest replies are evicted. Read at the
+    /// start: a reload does not change it. Default: 64MiB.
     max_bytes: Field<ByteSize>,
 }
 
-/// What becomes of calls with an idempotency key, and how a server is told the key.
+/// Handling of calls with an idempotency key, and the position at which the server takes the key.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "ServerIdempotency")]
 struct ServerIdempotencyBody {
-    /// How long is remembered what came of them; 24h if it is not given.
+    /// Time for which outcomes of calls are remembered. Default: 24h.
     ttl: Field<Period>,
-    /// The key of `_meta` under which the server takes it, such as `dev.toolplane/idempotency-key`. Say this only of a
-    /// server that does once what it is told twice with the same key: failed calls are then made again.
+    /// Key of `_meta` under which the server takes the idempotency key, such as `dev.toolplane/idempotency-key`. Set
+    /// it only for a server that executes two calls with the same key once: failed calls are then retried.
     meta: Field<String>,
-    /// The argument as which its tools take it: as `meta`.
+    /// Argument in which the server's tools take the idempotency key. The rule of `meta` applies.
     argument: Field<String>,
 }
 
@@ -140,7 +141,7 @@ fn set_ttl(cx: SectionContext<'_>, field: Field<Period>, overrides: &mut Overrid
     }
 }
 
-/// Reads the settings of a server's tools, and how the server receives the key.
+/// Reads the settings of a server's tools, and the position at which the server takes the key.
 fn read_server(cx: SectionContext<'_>, keys: ServerKeys, overrides: &mut Overrides) {
     let Some(body) = keys.idempotency.get() else {
         return;

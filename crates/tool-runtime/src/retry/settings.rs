@@ -12,11 +12,11 @@ use crate::RetryLayer;
 /// Settings of retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetrySettings {
-    /// Maximum number of attempts of a call; with 1 there is no retry.
+    /// Maximum number of attempts of a call. With 1 there is no retry.
     pub max_attempts: u32,
-    /// Longest pause before the second attempt. It doubles with every further one.
+    /// Maximum pause before the second attempt. It doubles with every further attempt.
     pub initial_delay: Duration,
-    /// Longest pause of all, unless the upstream asks for more.
+    /// Upper bound of all pauses, unless the upstream asks for more.
     pub max_delay: Duration,
 }
 
@@ -56,36 +56,36 @@ impl RetryLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// When its failed calls are tried again, in the place of what `defaults` say.
+    /// Retries of the tool's failed calls. Overrides `defaults`.
     retry: Field<RetryBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// When failed calls of its tools are tried again, in the place of what `defaults` say.
+    /// Retries of failed calls of the server's tools. Overrides `defaults`.
     retry: Field<RetryBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// When failed calls are tried again; never if it is not given. That of a server or tool is in its place.
+    /// Retries of failed calls. Servers and tools can override it. Default: no retries.
     retry: Field<RetryBody>,
 }
 
-/// When failed calls are tried again: only where the failure may pass, where the tool cannot have run or is declared
-/// `idempotent` or `read_only`, and as far as the call's time and the upstream's share of retries go.
+/// Retries: a failed call is attempted again only if the failure may be transient, if the tool cannot have run or is
+/// declared `idempotent` or `read_only`, and within the call's time and the upstream's retry budget.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Retry")]
 struct RetryBody {
-    /// How many attempts a call has in all; 3 if it is not given. With 1 there is no retry.
+    /// Maximum number of attempts of a call, the first included. With 1 there is no retry. Default: 3.
     max_attempts: Field<u32>,
-    /// The longest pause before the second attempt, which doubles with every further one; 200ms if it is not given.
-    /// Pauses have a random length up to that.
+    /// Maximum pause before the second attempt. It doubles with every further attempt. Pauses have a random length up
+    /// to the maximum. Default: 200ms.
     initial_delay: Field<Period>,
-    /// What no pause is longer than, unless the upstream asks for more; 20s if it is not given.
+    /// Upper bound of all pauses, unless the upstream asks for more. Default: 20s.
     max_delay: Field<Period>,
 }
 

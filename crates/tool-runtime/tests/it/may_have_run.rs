@@ -1,4 +1,4 @@
-//! What may follow a failure, by the dispatch state of the attempt and the operator's declarations.
+//! Reactions that may follow a failure, by the dispatch state of the attempt and the operator's declarations.
 
 use std::sync::Arc;
 
