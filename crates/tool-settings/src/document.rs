@@ -46,7 +46,7 @@ pub struct ConfigProblem {
     pub is_warning: bool,
     /// Lower-case fragment that says which rule is broken.
     pub message: String,
-    /// What to try; empty if nothing can be said.
+    /// Advice on what to try; empty if there is none.
     pub hint: String,
 }
 

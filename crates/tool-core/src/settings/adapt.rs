@@ -3,42 +3,42 @@ use std::fmt;
 use raw_json::RawJson;
 use serde_json::json;
 
-/// What is done with arguments that are not quite what a tool's schema asks for.
+/// Handling of arguments that do not fit a tool's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ArgumentHandling {
-    /// They are refused.
+    /// Refuses them.
     #[default]
     Strict,
-    /// They are converted where the schema asks for another type and nothing is lost: `"5"` becomes 5. Arguments that
-    /// fit as they are stay as they are.
+    /// Converts them where the schema asks for another type and no information is lost: `"5"` becomes 5. Arguments
+    /// that fit stay as they are.
     Coerce,
-    /// They are converted, and what is too much is taken away: unknown members, characters that only deceive, whatever is
-    /// beyond a length or a bound.
+    /// Converts them, and removes the surplus: unknown members, deceptive characters, and everything beyond a length
+    /// or a bound.
     Sanitize,
 }
 
-/// Arguments that were made to fit, and how.
+/// Arguments that were made to fit, and the changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapted {
-    /// The arguments after the changes. What did not change has its own bytes.
+    /// The arguments after the changes. Unchanged parts keep their bytes.
     pub arguments: RawJson,
-    /// What was changed, in the order of the text.
+    /// The changes, in the order of the text.
     pub changes: Vec<Change>,
 }
 
-/// One change to the arguments of a call. It tells no value, so it may be logged.
+/// One change to the arguments of a call. It holds no value, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where, as a JSON Pointer (RFC 6901).
+    /// Place of the change, as a JSON Pointer (RFC 6901).
     pub path: String,
-    /// What was done.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// From what to what, such as `string to integer`.
+    /// Both sides of the change, such as `string to integer`.
     pub detail: String,
 }
 
-/// What can be done to an argument to make it fit.
+/// Kinds of changes that make an argument fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -50,19 +50,19 @@ pub enum ChangeKind {
     Truncated,
     /// It was moved to the nearest bound.
     Clamped,
-    /// Characters were taken out that only deceive.
+    /// Deceptive characters were removed.
     Cleaned,
     /// It was absent and has the default of the schema.
     Filled,
 }
 
 impl ArgumentHandling {
-    /// The key under which a reply's `_meta` tells what was changed.
+    /// Key of a reply's `_meta` that holds the changes.
     pub const META_KEY: &'static str = "dev.toolplane/arguments";
 }
 
 impl ChangeKind {
-    /// The word for it, such as `coerced`.
+    /// Returns the word for it, such as `coerced`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -77,10 +77,10 @@ impl ChangeKind {
 }
 
 impl Adapted {
-    /// How many changes are told one by one.
+    /// Maximum number of changes that are listed one by one.
     const MAX_TOLD: usize = 20;
 
-    /// What was changed, for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
+    /// Returns the changes for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
     #[must_use]
     pub fn report(&self) -> RawJson {
         let told: Vec<_> = self
@@ -99,7 +99,7 @@ impl Adapted {
 }
 
 impl fmt::Display for Adapted {
-    /// What was changed, in words.
+    /// Writes the changes in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, change) in self.changes.iter().take(Self::MAX_TOLD).enumerate() {
             let separator = if index == 0 { "" } else { ", " };

@@ -6,26 +6,26 @@ use serde_json::{Map, Value, json};
 
 use crate::ErrorKind;
 
-/// That an answer is not what the call would have come to if its tool worked.
+/// Marks a reply that came from a fallback step rather than from the tool.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Degraded {
-    /// What kind of step gave it.
+    /// Kind of the step.
     pub step: DegradedStep,
-    /// Where it is from: the fallback's name, `cache` or `configuration`.
+    /// Origin of the reply: the fallback's name, `cache` or `configuration`.
     pub source: Arc<str>,
-    /// How old it is.
+    /// Age of the reply.
     pub age: Duration,
-    /// What failed before, in the order in which it was tried.
+    /// Failures before it, in the order in which they happened.
     pub errors: Vec<FailedStep>,
-    /// What the layers of a fallback said of its answer.
+    /// `_meta` that the layers of a fallback added to its reply.
     pub said: Vec<(&'static str, RawJson)>,
 }
 
 /// The kinds of steps, as records and metrics name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DegradedStep {
-    /// Another tool answered.
+    /// The value of the configuration was given.
     Fallback,
     /// A kept answer was given.
     Stale,
@@ -36,10 +36,10 @@ pub enum DegradedStep {
 /// A tool that was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedStep {
-    /// Its name; nothing if the caller may not know of it. `configuration` for a given answer that does not fit the output
-    /// schema of the tool.
+    /// Name of the tool; `None` if the caller may not know of it. `configuration` for a given answer that does not
+    /// fit the output schema of the tool.
     pub tool: Option<Arc<str>>,
-    /// How it failed.
+    /// Kind of the failure.
     pub kind: ErrorKind,
 }
 
@@ -47,7 +47,7 @@ impl DegradedStep {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Fallback, Self::Stale, Self::Default];
 
-    /// The word for it.
+    /// Returns the word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -65,10 +65,10 @@ impl fmt::Display for DegradedStep {
 }
 
 impl Degraded {
-    /// Where a reply says it.
+    /// Key of `_meta` under which a reply is marked.
     pub const META_KEY: &'static str = "dev.toolplane/degraded";
 
-    /// An answer of this step, from there.
+    /// A reply of this step, from this origin.
     #[must_use]
     pub fn new(step: DegradedStep, source: impl Into<Arc<str>>) -> Self {
         Self {
@@ -80,8 +80,8 @@ impl Degraded {
         }
     }
 
-    /// What a reply says, as one object: `degraded`, `step`, `source`, `age_ms`, `errors` and, where the layers of a
-    /// fallback said something of its answer, that as `meta`.
+    /// Returns the mark as one object: `degraded`, `step`, `source`, `age_ms`, `errors` and, if the layers of a
+    /// fallback added some, `meta`.
     #[must_use]
     pub fn record(&self) -> RawJson {
         let errors: Vec<Value> = self.errors.iter().map(FailedStep::record).collect();
@@ -122,8 +122,8 @@ impl fmt::Display for FailedStep {
     }
 }
 
-/// The tools that were tried for one call, by all that is done for it: none is tried twice, so that tools which stand
-/// in for each other come to an end.
+/// The tools that were tried for one call, shared by all work for it: none is tried twice, so that tools that fall
+/// back to each other come to an end.
 #[derive(Debug, Clone)]
 pub struct FallbackOf(Arc<Tried>);
 
@@ -135,7 +135,7 @@ struct Tried {
 }
 
 impl FallbackOf {
-    /// A call of this tool, which is for its effect and nothing else if it has an idempotency key.
+    /// A call of this tool. It is made for its effect alone if it has an idempotency key.
     #[must_use]
     pub fn new(tool: Arc<str>, wants_effect: bool) -> Self {
         Self(Arc::new(Tried {
@@ -151,13 +151,13 @@ impl FallbackOf {
         &self.0.first
     }
 
-    /// Whether the call is for an effect: then no answer is any good that was not given for it.
+    /// Returns `true` if the call is made for an effect: only an answer that was given for it counts.
     #[must_use]
     pub fn wants_effect(&self) -> bool {
         self.0.wants_effect
     }
 
-    /// Takes note that this tool is tried; false if it was before.
+    /// Records that this tool is tried. Returns `false` if it was before.
     #[must_use]
     pub fn adds(&self, tool: &Arc<str>) -> bool {
         let mut others = self.0.others.lock();

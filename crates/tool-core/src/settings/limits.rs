@@ -1,35 +1,34 @@
 use std::time::Duration;
 
-/// One limit for each of those whose calls are counted together. A call must fit into all of them.
+/// One limit for each scope of calls that are counted together. A call must fit into all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scopes<T> {
     /// Of each principal, whatever it calls.
     pub principal: Option<T>,
     /// Of each tool, whoever calls it.
     pub tool: Option<T>,
-    /// Of each upstream, whichever of its tools is called: see
-    /// [`UpstreamState`](crate::Upstream).
+    /// Of each upstream, whichever of its tools is called: see [`UpstreamState`](crate::UpstreamState).
     pub upstream: Option<T>,
     /// Of everything.
     pub total: Option<T>,
 }
 
-/// How many calls may run at once, and how many more may wait for a place.
+/// Limits of calls that run at once, and of those that wait for a permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencySettings {
-    /// How many may run.
+    /// Maximum number of running calls.
     pub max: u32,
-    /// How many may wait; one more is refused.
+    /// Maximum number of waiting calls; one more is refused.
     pub queue: u32,
-    /// How long one may wait; a quarter of the time that it has left if absent.
+    /// Longest time that a call waits; a quarter of the time that it has left if absent.
     pub wait: Option<Duration>,
 }
 
 impl ConcurrencySettings {
-    /// How many calls may wait where nothing else is said.
+    /// Usual maximum number of waiting calls.
     pub const QUEUE: u32 = 100;
 
-    /// So many at once, with the usual queue.
+    /// A limit of running calls, with the usual queue.
     #[must_use]
     pub const fn new(max: u32) -> Self {
         Self {
@@ -41,7 +40,7 @@ impl ConcurrencySettings {
 }
 
 impl<T> Scopes<T> {
-    /// Whether nothing is limited.
+    /// Returns `true` if there is no limit.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.principal.is_none() && self.tool.is_none() && self.upstream.is_none() && self.total.is_none()

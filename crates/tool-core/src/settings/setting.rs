@@ -60,8 +60,8 @@ pub enum SettingLevel {
     Tool,
 }
 
-/// Settings that the operator gives at one level: for one tool, for all tools of one server, or by default. Those of a tool
-/// that a server describes are not looked at: a server cannot set anything.
+/// Settings that the operator gives at one level: for one tool, for all tools of one server, or by default. A server
+/// cannot set anything: overrides of a tool that a server describes are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overrides {
     /// Time limit of a whole call.

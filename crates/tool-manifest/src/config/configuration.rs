@@ -133,7 +133,7 @@ pub struct CallLimitsSpec {
     pub calls_per_turn: Option<u32>,
     /// Calls in one conversation.
     pub calls_per_conversation: Option<u32>,
-    /// The same call in one conversation.
+    /// Calls with the same tool and arguments in one conversation.
     pub identical_calls: Option<u32>,
     /// Costs of the calls of one turn, in US dollars.
     pub cost_per_turn: Option<f64>,

@@ -37,7 +37,7 @@ pub(crate) struct Manifest<S> {
     pub(crate) spec: Field<S>,
 }
 
-/// What a manifest is called and filed under.
+/// Name and labels of a manifest.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ObjectMeta {

@@ -1,4 +1,4 @@
-//! What files may say of calls with an idempotency key.
+//! Settings of calls with an idempotency key: the keys of a file.
 
 use std::time::Duration;
 
