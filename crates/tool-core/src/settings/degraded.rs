@@ -29,7 +29,7 @@ pub enum DegradedStep {
     Fallback,
     /// A kept answer was given.
     Stale,
-    /// What the configuration says was given.
+    /// The value of the configuration was given.
     Default,
 }
 

@@ -48,7 +48,7 @@ impl Settings {
         self.slots.remove::<T>();
     }
 
-    /// The same settings with what is given at a nearer level.
+    /// Merges in the settings of a nearer level.
     #[must_use]
     pub fn overridden(mut self, overrides: &Overrides, level: SettingLevel) -> Self {
         self.call_timeout = overrides.call_timeout.unwrap_or(self.call_timeout);
@@ -56,7 +56,7 @@ impl Settings {
         self
     }
 
-    /// The same settings, each fitted to a tool or dropped: see [`Setting::settled`].
+    /// Fits each setting to a tool, or drops it: see [`Setting::settled`].
     #[must_use]
     pub fn settled(mut self, tool: &Descriptor) -> Self {
         self.slots.settle(tool);

@@ -121,7 +121,7 @@ impl Overrides {
         self.slots.remove::<T>();
     }
 
-    /// The same settings with one more, or another of the same type.
+    /// Adds a setting, instead of that of the same type.
     #[must_use]
     pub fn with<T: Setting>(mut self, setting: T) -> Self {
         self.set(setting);

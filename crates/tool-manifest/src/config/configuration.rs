@@ -111,7 +111,7 @@ pub struct PolicySpec {
     pub definitions: DefinitionPolicy,
 }
 
-/// Whether a model may, must or must not call tools.
+/// Rule about tool calls of a model: it may, must or must not call tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ToolChoice")]

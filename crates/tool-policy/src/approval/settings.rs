@@ -40,26 +40,25 @@ impl ApprovalLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Whether somebody must approve each call, in the place of what `defaults` say.
+    /// Rule about approvals of its calls, instead of the one in `defaults`.
     approval: Field<ApprovalWord>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
+    /// Rule about approvals of calls of its tools, instead of the one in `defaults`.
     approval: Field<ApprovalWord>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Whether somebody must approve each call; nobody need if it is not given. That of a server or tool is in its
-    /// place.
+    /// Rule about approvals of calls; `never` by default. A server or tool can override it.
     approval: Field<ApprovalWord>,
 }
 
-/// Whether somebody must approve each call.
+/// Rule about approvals of calls.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ApprovalRule")]

@@ -34,10 +34,10 @@ pub struct BreakerSettings {
 /// Calls that a circuit breaker holds back after failures. A connection that cannot be made always counts for the upstream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BreakerScope {
-    /// Those of the tool alone.
+    /// Calls of the tool alone.
     #[default]
     Tool,
-    /// Those of the tool, and of all tools of its upstream where the upstream itself fails.
+    /// Calls of the tool, and of all tools of its upstream where the upstream itself fails.
     Upstream,
 }
 
@@ -59,9 +59,9 @@ impl Default for BreakerSettings {
 /// Settings of both breakers that an attempt passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breakers {
-    /// That of the tool.
+    /// Breaker of the tool.
     pub tool: BreakerSettings,
-    /// That of its upstream: the settings of the server or the defaults, or those of a tool that says
+    /// Breaker of its upstream: the settings of the server or the defaults, or those of a tool that says
     /// [`BreakerScope::Upstream`]. One upstream has one breaker: a tool sets how its own failures count for that.
     pub upstream: BreakerSettings,
 }
@@ -125,51 +125,50 @@ impl BreakerLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// When it is held back after failures, in the place of what `defaults` say.
+    /// Circuit breaker of the tool, instead of the one in `defaults`.
     breaker: Field<BreakerBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// When it and its tools are held back after failures, in the place of what `defaults` say.
+    /// Circuit breaker of the server and its tools, instead of the one in `defaults`.
     breaker: Field<BreakerBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// When tools and what they depend on are held back after failures; never if it is not given. That of a server or
-    /// tool is in its place.
+    /// Circuit breaker of each tool and its upstream; none by default. A server or tool can override it.
     breaker: Field<BreakerBody>,
 }
 
-/// When a tool is held back after failures: its calls then fail at once, until one that is let through succeeds.
+/// Circuit breaker: after failures, calls of a tool fail at once, until a probe succeeds.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Breaker")]
 struct BreakerBody {
-    /// Whether there is none after all.
+    /// Switches the breaker off.
     disabled: Field<bool>,
-    /// What it holds back: `tool`, the tool alone, if it is not given; `upstream`, with it all tools of its server or HTTP
+    /// Scope of the breaker: `tool`, the tool alone, by default; `upstream`, also all tools of its server or HTTP
     /// host when that itself fails. A connection that cannot be made always counts for the server or host.
     per: Field<BreakerScopeWord>,
-    /// How many failures in a row open it; 5 if it is not given.
+    /// Number of failures in a row that opens it; 5 by default.
     max_failures: Field<u32>,
-    /// The share of failed calls that opens it; 50% if it is not given.
+    /// Share of failed calls that opens it; 50% by default.
     failure_share: Field<Percent>,
-    /// How many calls there must be for the share to count; 10 if it is not given.
+    /// Minimum number of calls for the share to count; 10 by default.
     min_calls: Field<u32>,
-    /// How far back calls count; 30s if it is not given.
+    /// Time for which calls count; 30s by default.
     window: Field<Period>,
-    /// How long it stays open at first, and up to a fifth longer; 1s if it is not given. It doubles with every failure
-    /// of the call that is let through.
+    /// Time for which it stays open at first, and up to a fifth longer; 1s by default. It doubles with every probe
+    /// that fails.
     pause: Field<Period>,
-    /// What the pause does not grow beyond; 60s if it is not given.
+    /// Longest time for which it stays open; 60s by default.
     max_pause: Field<Period>,
 }
 
-/// What a breaker holds back.
+/// Scope of a breaker.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "BreakerScope")]

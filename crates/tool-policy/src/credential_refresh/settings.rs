@@ -50,23 +50,23 @@ impl CredentialRefreshLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// How long it is switched off when its credentials are refused and there are no others, in the place of what
-    /// `defaults` say.
+    /// Time for which it is switched off when its credentials are refused and there are no others, instead of the one
+    /// in `defaults`.
     disabled_for: Field<Period>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// How long each of its tools is switched off when the credentials are refused and there are no others, in the place of
-    /// what `defaults` say.
+    /// Time for which each of its tools is switched off when the credentials are refused and there are no others,
+    /// instead of the one in `defaults`.
     disabled_for: Field<Period>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// How long a tool is switched off when its credentials are refused and there are no others; 5m if it is not given.
+    /// Time for which a tool is switched off when its credentials are refused and there are no others; 5m by default.
     /// With 0s it is not.
     disabled_for: Field<Period>,
 }

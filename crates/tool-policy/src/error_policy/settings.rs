@@ -23,14 +23,14 @@ pub struct ErrorRule {
 }
 
 impl ErrorPolicySettings {
-    /// The same policy with a rule for this kind.
+    /// Adds a rule for this kind.
     #[must_use]
     pub fn with(mut self, kind: ErrorKind, rule: ErrorRule) -> Self {
         self.0[kind as usize] = Some(rule);
         self
     }
 
-    /// The same policy, with the rules of another for the kinds for which it has none.
+    /// Adds the rules of another policy for the kinds for which this one has none.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let mut others = other.0.into_iter();
@@ -73,20 +73,20 @@ impl ErrorPolicyLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PolicyKeys {
-    /// What models and operators are told of errors, by their kinds: `upstream_error: {advice: ask for help}`.
+    /// Rules about errors by their kinds, for models and operators: `upstream_error: {advice: ask for help}`.
     errors: Field<Entries<ErrorBody>>,
 }
 
-/// What is told of errors of one kind.
+/// Rule about errors of one kind.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Error")]
 struct ErrorBody {
-    /// What a model is told in the place of what went wrong; logs have that.
+    /// Message for a model, instead of the error's own; logs have that.
     message: Field<String>,
-    /// What a model is told to do.
+    /// Advice for a model.
     advice: Field<String>,
-    /// Whether operators are told, at most once in 5 minutes for each tool.
+    /// Alerts operators, at most once in 5 minutes for each tool.
     alert: Field<bool>,
 }
 

@@ -12,7 +12,7 @@ use crate::PartialResultsLayer;
 pub struct PartialSettings {
     /// Rule on such results.
     pub rule: PartialRule,
-    /// Where in the result the tool says so, as a JSON Pointer (RFC 6901) into the plain value, the structured part, or
+    /// Place in the result where the tool says so, as a JSON Pointer (RFC 6901) into the plain value, the structured part, or
     /// without one the object that is a result's only text: whatever stands there and is not `null`, `false`, 0 or empty.
     pub field: Option<Arc<str>>,
 }
@@ -57,23 +57,21 @@ impl PartialResultsLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is done with an answer of which the tool says that it is not all of it, in the place of what `defaults` say.
+    /// Handling of incomplete results, instead of the one in `defaults`.
     partial: Field<Partial>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is done with an answer of which one of its tools says that it is not all of it, in the place of what `defaults`
-    /// say.
+    /// Handling of incomplete results of its tools, instead of the one in `defaults`.
     partial: Field<Partial>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is done with an answer of which the tool says that it is not all of it; it is taken if it is not given. That of
-    /// a server or tool is in its place.
+    /// Handling of incomplete results; they are taken by default. A server or tool can override it.
     partial: Field<Partial>,
 }
 
@@ -92,7 +90,7 @@ impl JsonSchema for Partial {
     }
 }
 
-/// Whether an answer in part is taken: `accept` takes and marks it, `fail` has the call fail.
+/// Rule about incomplete results: `accept` takes and marks them, `fail` has the call fail.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "PartialRule")]
@@ -101,15 +99,16 @@ enum PartialWord {
     Fail,
 }
 
-/// What is done with answers in part, and where the tool says that an answer is one.
+/// Handling of incomplete results, and where the tool marks them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "PartialAnswers")]
 struct PartialBody {
-    /// Whether an answer in part is taken; `accept` if it is not given.
+    /// Rule about incomplete results; `accept` by default.
     rule: Field<PartialWord>,
-    /// Where in its answer the tool says so, as a JSON Pointer such as `/errors`: whatever stands there and is not `null`,
-    /// `false`, 0 or empty. Without it, what runs the tool must know, or a server say so in its result's `_meta`.
+    /// Place in its answer where the tool marks it as incomplete, as a JSON Pointer such as `/errors`: a value there
+    /// that is not `null`, `false`, 0 or empty. Without it, only marks of the executor and of a server in its
+    /// result's `_meta` count.
     field: Field<String>,
 }
 

@@ -7,7 +7,7 @@ use crate::RateLimitLayer;
 
 /// Limits of how often tools are called, for each scope.
 ///
-/// That of one tool is declared in its [metadata](tool_core::Metadata::rate_limit), which operators are shown.
+/// The limit of one tool is declared in its [metadata](tool_core::Metadata::rate_limit), which operators are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits(pub Scopes<RateLimitSettings>);
 
@@ -59,52 +59,52 @@ impl RateLimitLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// How often it may be called.
+    /// Rate limit of the tool.
     rate_limit: Field<RateLimitBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// How often its tools may be called in all.
+    /// Rate limit of its tools together.
     rate_limit: Field<RateLimitBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// How often tools may be called; as often as one likes if it is not given.
+    /// Rate limits; none by default.
     rate_limit: Field<RateLimitsBody>,
 }
 
-/// How often tools may be called.
+/// Rate limit of calls.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimit", extend("required" = ["requests", "period"]))]
 struct RateLimitBody {
-    /// How many calls.
+    /// Number of calls.
     requests: Field<u32>,
-    /// In what time, such as `1m`.
+    /// Time in which they may be made, such as `1m`.
     period: Field<Period>,
-    /// How many at once; as many as `requests` if it is not given.
+    /// Maximum number of calls at once; as many as `requests` by default.
     burst: Field<u32>,
-    /// How many of `requests` may be of one principal; all of them if it is not given.
+    /// Part of `requests` that one principal may use; all of them by default.
     per_principal: Field<u32>,
 }
 
-/// How often tools may be called where nothing else is said. A call must fit into all of these.
+/// Rate limits. A call must fit into all of these.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimits")]
 struct RateLimitsBody {
-    /// How often each principal may call, whatever it calls.
+    /// Rate limit of each principal, whatever it calls.
     per_principal: Field<RateLimitBody>,
-    /// How often each tool may be called that has no `rate_limit` of its own.
+    /// Rate limit of each tool that has no `rate_limit` of its own.
     per_tool: Field<RateLimitBody>,
-    /// How often the tools of each server, or of each host of HTTP tools, may be called in all; a server's own
-    /// `rate_limit` is in its place.
+    /// Rate limit of the tools of each server, or of each host of HTTP tools, together; a server's own `rate_limit`
+    /// overrides it.
     per_upstream: Field<RateLimitBody>,
-    /// How often all tools may be called.
+    /// Rate limit of all tools together.
     total: Field<RateLimitBody>,
 }
 

@@ -44,35 +44,35 @@ impl RedactionLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is hidden in what it gives back, in the place of what `defaults` say.
+    /// Secrets that are hidden in its results, instead of the setting in `defaults`.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what it gives back and in what is logged of its arguments, in the
-    /// place of what its server or `defaults` say.
+    /// Names of fields, at any depth, that are hidden in its results and in logs of its arguments, instead of those
+    /// of its server or `defaults`.
     redact: Field<Vec<Field<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is hidden in what its tools give back, in the place of what `defaults` say.
+    /// Secrets that are hidden in results of its tools, instead of the setting in `defaults`.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what its tools give back and in what is logged of their arguments, in
-    /// the place of what `defaults` say.
+    /// Names of fields, at any depth, that are hidden in results of its tools and in logs of their arguments, instead
+    /// of those in `defaults`.
     redact: Field<Vec<Field<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is hidden in what tools give back; `secrets` if it is not given. That of a server or tool is in its place.
+    /// Secrets that are hidden in results; `secrets` by default. A server or tool can override it.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in what tools give back and in what is logged of their arguments; none
-    /// if it is not given. That of a server or tool is in its place.
+    /// Names of fields, at any depth, that are hidden in results and in logs of arguments; none by default. A server
+    /// or tool can override it.
     redact: Field<Vec<Field<String>>>,
 }
 
-/// What is hidden in what a tool gives back: `secrets`, the values of your own `${…}` secrets wherever they come back;
-/// `credentials`, those and whatever has the form of a well-known kind of key or token; `off`, nothing in results.
+/// Secrets that are hidden in results: `secrets`, the values of your own `${…}` secrets wherever they come back;
+/// `credentials`, those and everything in the form of a well-known kind of key or token; `off`, none in results.
 /// Errors never hold your secrets.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -68,36 +68,35 @@ impl ValidationLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    /// Handling of arguments that do not fit, instead of the one in `defaults`.
     arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    /// Fills in the `default` of the input schema for absent arguments, instead of the setting in `defaults`.
     fill_defaults: Field<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    /// Handling of arguments that do not fit, instead of the one in `defaults`.
     arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    /// Fills in the `default` of the input schema for absent arguments, instead of the setting in `defaults`.
     fill_defaults: Field<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
-    /// its place.
+    /// Handling of arguments that do not fit; they are refused by default. A server or tool can override it.
     arguments: Field<ArgumentsWord>,
-    /// Fills in the `default` of the input schema for arguments that are absent; on with `arguments: coerce` and `sanitize`
-    /// if it is not given, else off. That of a server or tool is in its place.
+    /// Fills in the `default` of the input schema for absent arguments; by default on with `arguments: coerce` and
+    /// `sanitize`, else off. A server or tool can override it.
     fill_defaults: Field<bool>,
 }
 
-/// What is done with arguments that are not quite what a tool's schema asks for: `strict` refuses them; `coerce` converts
-/// them where nothing is lost, such as `"5"` to 5; `sanitize` does so, drops unknown members, cuts texts and moves numbers
-/// to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` says otherwise. The caller is
-/// told of every change.
+/// Handling of arguments that do not fit a tool's schema: `strict` refuses them; `coerce` converts them where no
+/// information is lost, such as `"5"` to 5; `sanitize` does so, drops unknown members, cuts texts and moves numbers
+/// to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` says
+/// otherwise. The caller is told of every change.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ArgumentHandling")]

@@ -375,7 +375,7 @@ async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_n
         let tool = |name: &str, script: &Script| {
             let mut tool = guarded(name).upstream(&upstream);
             set(&mut tool, |breakers| {
-                breakers.upstream.per = BreakerScope::Upstream
+                breakers.upstream.per = BreakerScope::Upstream;
             });
             tool.build(script.clone())
         };

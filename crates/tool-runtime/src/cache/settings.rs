@@ -136,52 +136,52 @@ impl CacheLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
-    /// depends on nothing but its arguments and who asks.
+    /// Cache of its results, instead of the one in `defaults`. For a tool that changes nothing, and whose answer
+    /// depends on nothing but its arguments and the caller.
     cache: Field<CacheBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// When answers are kept of those of its tools that are declared `read_only` and `idempotent` here, in the place of
-    /// what `defaults` say. What the server says of its tools does not count.
+    /// Cache of results of those of its tools that are declared `read_only` and `idempotent` here, instead of the one
+    /// in `defaults`. Declarations of the server itself do not count.
     cache: Field<CacheBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// When answers are kept of tools that are declared `read_only` and `idempotent`; never if it is not given. That of a
-    /// server or tool is in its place.
+    /// Cache of results of tools that are declared `read_only` and `idempotent`; none by default. A server or tool
+    /// can override it.
     cache: Field<CacheBody>,
-    /// How much memory the answers of all tools may take that are kept; 64MiB if it is not given. It counts from the start:
-    /// a reload does not change it.
+    /// Memory that the cached results of all tools may take; 64MiB by default. It counts from the start: a reload
+    /// does not change it.
     cache_bytes: Field<ByteSize>,
 }
 
-/// When answers are kept for later calls with the same arguments, and identical calls at the same time are made once.
+/// Cache of results for later calls with the same arguments. Identical calls at the same time share one execution.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Cache")]
 struct CacheBody {
-    /// Whether there is no cache after all.
+    /// Switches the cache off.
     disabled: Field<bool>,
-    /// How long an answer is fresh. If it is not given, 5m for a tool with `latency: slow`, 30s for one with
+    /// Time for which a result is fresh. By default 5m for a tool with `latency: slow`, 30s for one with
     /// `realtime-data` among its capabilities, and 1m for others. With 0s only calls at the same time share one.
     ttl: Field<Period>,
-    /// For how long after that it is still given, while a new one is fetched in the background; 0s if it is not given.
+    /// Time after that for which it is still given, while a new one is fetched in the background; 0s by default.
     stale_while_revalidate: Field<Period>,
-    /// For how long after that it is given if no new one can be had; 0s if it is not given.
+    /// Time after that for which it is given if no new one can be had; 0s by default.
     stale_if_error: Field<Period>,
-    /// How large an answer may be to be kept; 1MiB if it is not given.
+    /// Maximum size of a cached result; 1MiB by default.
     max_bytes: Field<ByteSize>,
-    /// Who shares answers; `principal` if it is not given.
+    /// Callers that share results; `principal` by default.
     scope: Field<Scope>,
 }
 
-/// Who shares answers: `principal` is each principal with itself, `shared` all principals of a tenant. The latter is for
-/// tools whose answer does not depend on who asks.
+/// Callers that share results: `principal` is each principal with itself, `shared` all principals of a tenant. The
+/// latter is for tools whose answer does not depend on the caller.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "CacheScope")]

@@ -7,7 +7,7 @@ use crate::ConcurrencyLimitLayer;
 
 /// Limits of attempts that run at once, for each scope.
 ///
-/// That of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown.
+/// The limit of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConcurrencyLimits(pub Scopes<ConcurrencySettings>);
 
@@ -57,50 +57,49 @@ impl ConcurrencyLimitLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// How many calls of it may run at once.
+    /// Limit of its calls that run at once.
     concurrency: Field<ConcurrencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// How many calls of its tools may run at once.
+    /// Limit of calls of its tools that run at once.
     concurrency: Field<ConcurrencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// How many calls may run at once; any number if it is not given.
+    /// Limits of calls that run at once; none by default.
     concurrency: Field<ConcurrenciesBody>,
 }
 
-/// How many calls may run at once, and how many more may wait.
+/// Limit of calls that run at once, and of those that wait.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Concurrency", extend("required" = ["max"]))]
 struct ConcurrencyBody {
-    /// How many may run.
+    /// Maximum number of running calls.
     max: Field<u32>,
-    /// How many may wait, first come first served; 100 if it is not given. One more is refused at once.
+    /// Maximum number of waiting calls, first come first served; 100 by default. One more is refused at once.
     queue: Field<u32>,
-    /// How long one may wait, such as `10s`; a quarter of the time that the call has left if it is not given.
+    /// Longest time that a call waits, such as `10s`; a quarter of the time that it has left by default.
     wait: Field<Period>,
 }
 
-/// How many calls may run at once where nothing else is said. A call needs a place in all of these.
+/// Limits of calls that run at once. A call needs a permit of each of these.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Concurrencies")]
 struct ConcurrenciesBody {
-    /// How many calls each principal may have, whatever it calls.
+    /// Limit of the calls of each principal, whatever it calls.
     per_principal: Field<ConcurrencyBody>,
-    /// How many calls there may be of each tool that has no `concurrency` of its own.
+    /// Limit of the calls of each tool that has no `concurrency` of its own.
     per_tool: Field<ConcurrencyBody>,
-    /// How many calls there may be at each server, or at each host of HTTP tools; a server's own `concurrency` is in its
-    /// place.
+    /// Limit of the calls of each server, or of each host of HTTP tools; a server's own `concurrency` overrides it.
     per_upstream: Field<ConcurrencyBody>,
-    /// How many calls there may be of all tools.
+    /// Limit of the calls of all tools.
     total: Field<ConcurrencyBody>,
 }
 

@@ -88,38 +88,39 @@ impl FallbackLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What is done when a call fails, in this order, in the place of what `defaults` say: another tool is called, a kept
-    /// answer is given, or a given one.
+    /// Steps to take in this order when a call fails, instead of those in `defaults`: call another tool, give a kept
+    /// result, or give a fixed value.
     on_failure: LadderField,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What is done when calls of its tools fail, in the place of what `defaults` say: `stale` alone can be for many tools.
+    /// Steps to take when calls of its tools fail, instead of those in `defaults`: `stale` alone can be for many
+    /// tools.
     on_failure: LadderField,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What is done when calls fail; they fail if it is not given. `stale` alone can be for many tools. That of a server or
-    /// tool is in its place.
+    /// Steps to take when calls fail; none by default. `stale` alone can be for many tools. A server or tool can
+    /// override it.
     on_failure: LadderField,
 }
 
 type LadderField = Field<Vec<Field<StepBody>>>;
 
-/// One thing that is done when a call fails: `fallback`, `stale` or `default`.
+/// One step to take when a call fails: `fallback`, `stale` or `default`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "FailureStep", extend("minProperties" = 1, "maxProperties" = 1))]
 struct StepBody {
-    /// The tool that is called in its place, with the same arguments, by the name that agents see.
+    /// Tool to call instead, with the same arguments, by the name that agents see.
     fallback: Field<String>,
-    /// How old the answer may be that its cache has, such as `1h`.
+    /// Largest age of the result that its cache has, such as `1h`.
     stale: Field<Period>,
-    /// What is given as its answer.
+    /// Value to give as its answer.
     default: Raw,
 }
 

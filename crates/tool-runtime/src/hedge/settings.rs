@@ -70,22 +70,23 @@ impl HedgeLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Keys {
-    /// When its slow attempts get company. For a tool that may run twice for one call.
+    /// Hedges of its slow attempts. For a tool that may run twice for one call.
     hedge: Field<HedgeBody>,
 }
 
-/// When a slow attempt gets company: a second attempt at the same call. The first answer counts, and the other attempt is
-/// cancelled. Only for a tool that is declared `idempotent` or `read_only`; hedges and retries share what an upstream can bear.
+/// Hedge of a slow attempt: a second attempt at the same call. The first answer counts, and the other attempt is
+/// cancelled. Only for a tool that is declared `idempotent` or `read_only`; hedges and retries share one budget for
+/// each upstream.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Hedge")]
 struct HedgeBody {
-    /// How long the first attempt is alone: a time, or `p95` or `p99`, as long as that share of the tool's attempts took
-    /// lately and a tenth more; `p95` if it is not given.
+    /// Delay before the second attempt: a time, or `p95` or `p99`, that percentile of the tool's recent attempts and
+    /// a tenth more; `p95` by default.
     after: Field<After>,
-    /// How long it is alone while too few attempts are known for `p95` or `p99`; 1s if it is not given.
+    /// Delay while too few attempts are known for `p95` or `p99`; 1s by default.
     at_first: Field<Period>,
-    /// How many attempts may be made beside the first, of 3 at most; 1 if it is not given.
+    /// Maximum number of attempts besides the first, up to 3; 1 by default.
     max: Field<u32>,
 }
 

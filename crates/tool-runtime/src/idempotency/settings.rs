@@ -9,7 +9,7 @@ use crate::IdempotencyLayer;
 
 /// Settings of calls with an idempotency key.
 ///
-/// Whether the backend receives the key is a fact of the tool that several layers share:
+/// Another fact is shared by several layers, and so stays with the tool: that the backend receives the key, see
 /// [`Settings::passes_key`](tool_core::Settings::passes_key).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencySettings {
@@ -78,59 +78,59 @@ impl IdempotencyLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// What becomes of its calls with an idempotency key.
+    /// Calls with an idempotency key.
     idempotency: Field<IdempotencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// What becomes of calls with an idempotency key, and whether the server is told it.
+    /// Calls with an idempotency key, and how the server receives the key.
     idempotency: Field<ServerIdempotencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
+    /// Calls with an idempotency key. A server or tool can override it.
     idempotency: Field<IdempotenciesBody>,
 }
 
-/// What becomes of calls with an idempotency key.
+/// Calls with an idempotency key.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Idempotency")]
 struct IdempotencyBody {
-    /// How long is remembered what came of them; 24h if it is not given.
+    /// Time for which their outcome is remembered; 24h by default.
     ttl: Field<Period>,
 }
 
-/// What becomes of calls with an idempotency key where nothing else is said, and how many are remembered.
+/// Calls with an idempotency key, and the limits of what is remembered.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Idempotencies")]
 struct IdempotenciesBody {
-    /// How long is remembered what came of them; 24h if it is not given.
+    /// Time for which their outcome is remembered; 24h by default.
     ttl: Field<Period>,
-    /// How many are remembered; 10000 if it is not given. Beyond that, the oldest of whoever has the most are forgotten. It
-    /// counts from the start: a reload does not change it.
-    max_entries: Field<u32>,
-    /// How much they may take, answers included; 64MiB if it is not given. Beyond that, the oldest answers are
+    /// Maximum number of remembered calls; 10000 by default. Beyond that, the oldest of the caller with the most are
     /// forgotten. It counts from the start: a reload does not change it.
+    max_entries: Field<u32>,
+    /// Memory that they may take, answers included; 64MiB by default. Beyond that, the oldest answers are forgotten.
+    /// It counts from the start: a reload does not change it.
     max_bytes: Field<ByteSize>,
 }
 
-/// What becomes of calls with an idempotency key, and how a server is told the key.
+/// Calls with an idempotency key, and how the server receives the key.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "ServerIdempotency")]
 struct ServerIdempotencyBody {
-    /// How long is remembered what came of them; 24h if it is not given.
+    /// Time for which their outcome is remembered; 24h by default.
     ttl: Field<Period>,
-    /// The key of `_meta` under which the server takes it, such as `dev.toolplane/idempotency-key`. Say this only of a
-    /// server that does once what it is told twice with the same key: failed calls are then made again.
+    /// Key of `_meta` under which the server takes it, such as `dev.toolplane/idempotency-key`. Only for a server
+    /// that runs once what it receives twice with the same key: failed calls are then made again.
     meta: Field<String>,
-    /// The argument as which its tools take it: as `meta`.
+    /// Argument as which its tools take it: as `meta`.
     argument: Field<String>,
 }
 

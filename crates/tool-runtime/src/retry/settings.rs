@@ -56,36 +56,36 @@ impl RetryLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// When its failed calls are tried again, in the place of what `defaults` say.
+    /// Retries of its failed calls, instead of those in `defaults`.
     retry: Field<RetryBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// When failed calls of its tools are tried again, in the place of what `defaults` say.
+    /// Retries of failed calls of its tools, instead of those in `defaults`.
     retry: Field<RetryBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// When failed calls are tried again; never if it is not given. That of a server or tool is in its place.
+    /// Retries of failed calls; none by default. A server or tool can override it.
     retry: Field<RetryBody>,
 }
 
-/// When failed calls are tried again: only where the failure may pass, where the tool cannot have run or is declared
-/// `idempotent` or `read_only`, and as far as the call's time and the upstream's share of retries go.
+/// Retries of failed calls: only of transient failures, where the tool cannot have run or is declared `idempotent` or
+/// `read_only`, within the call's time and the upstream's budget of retries.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Retry")]
 struct RetryBody {
-    /// How many attempts a call has in all; 3 if it is not given. With 1 there is no retry.
+    /// Maximum number of attempts of a call; 3 by default. With 1 there is no retry.
     max_attempts: Field<u32>,
-    /// The longest pause before the second attempt, which doubles with every further one; 200ms if it is not given.
-    /// Pauses have a random length up to that.
+    /// Longest pause before the second attempt, which doubles with every further one; 200ms by default. Pauses have a
+    /// random length up to that.
     initial_delay: Field<Period>,
-    /// What no pause is longer than, unless the upstream asks for more; 20s if it is not given.
+    /// Longest pause of all, unless the upstream asks for more; 20s by default.
     max_delay: Field<Period>,
 }
 
