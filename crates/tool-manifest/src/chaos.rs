@@ -72,31 +72,31 @@ struct ChaosBody {
     /// The JSON Schema of this file, for editors.
     #[serde(rename = "$schema")]
     schema: Field<String>,
-    /// What all chance begins with; 0 if it is not given. What happens to the n-th attempt of a tool depends on the
-    /// seed, the tool's name and n alone.
+    /// Seed of all chance; 0 by default. The fate of the n-th attempt of a tool depends on the seed, the tool's name
+    /// and n alone.
     seed: Field<u64>,
-    /// What happens to which tools; of each tool, the first rule counts that it fits.
+    /// Rules; the first one that fits a tool counts.
     rules: Field<Vec<Field<RuleBody>>>,
 }
 
-/// What happens to some tools.
+/// Faults and delays of some tools.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Rule")]
 struct RuleBody {
-    /// Which tools, by the names that agents see, and which resources, by their server's prefix and their URI; `*` stands
-    /// for any characters. All if it is not given.
+    /// Tools, by the names that agents see, and resources, by their server's prefix and their URI; `*` stands for any
+    /// characters. All by default.
     tools: Field<Vec<Field<String>>>,
     /// The share of attempts that fail, such as `20%`; none if it is not given.
     failure_rate: Field<Percent>,
-    /// What they fail with, each as likely; one that stands here twice is twice as likely. `timeout`, `network`, `auth`,
-    /// `rate_limit` and `server_error` if it is not given.
+    /// Faults that attempts fail with, each as likely; one that is listed twice is twice as likely. `timeout`,
+    /// `network`, `auth`, `rate_limit` and `server_error` by default.
     errors: Field<Vec<Field<ChaosFault>>>,
-    /// How attempts are delayed; not at all if it is not given.
+    /// Delays of attempts; none by default.
     latency: Field<LatencyBody>,
 }
 
-/// How attempts are delayed, before anything is sent.
+/// Delays of attempts, before anything is sent.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Latency")]

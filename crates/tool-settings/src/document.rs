@@ -46,7 +46,7 @@ pub struct ConfigProblem {
     pub is_warning: bool,
     /// Lower-case fragment that names the broken rule.
     pub message: String,
-    /// Hint on how to fix the problem; empty if there is none.
+    /// Advice on what to try; empty if there is none.
     pub hint: String,
 }
 

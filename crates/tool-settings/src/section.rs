@@ -11,7 +11,8 @@ use crate::{
     read::read_entries,
 };
 
-/// What one layer reads from a configuration: its keys at each level where they may stand, and the settings that they make.
+/// Section of a configuration that one layer reads: its keys at each level where they may stand, and the settings that they
+/// make.
 ///
 /// A layer has one function that returns its section. The program hands the list of all sections to `tool-manifest`.
 ///
@@ -31,7 +32,7 @@ use crate::{
 /// #[derive(Debug, Default, Deserialize, JsonSchema)]
 /// #[serde(default)]
 /// struct Keys {
-///     /// How large the arguments of a call may be.
+///     /// Maximum size of the arguments of a call.
 ///     max_arguments_bytes: Field<usize>,
 /// }
 ///
@@ -97,7 +98,9 @@ type ToolCheck = dyn Fn(&dyn ConfiguredTool) + Send + Sync;
 
 /// A check of one tool that is made when the whole configuration has been read.
 #[derive(Clone)]
-pub struct DeferredCheck(Arc<ToolCheck>);
+pub struct DeferredCheck(Arc<Check>);
+
+type Check = dyn Fn(&dyn ConfiguredTool) + Send + Sync;
 
 /// A tool among everything else that is configured.
 pub trait ConfiguredTool {

@@ -3,42 +3,42 @@ use std::fmt;
 use raw_json::RawJson;
 use serde_json::json;
 
-/// Handling of arguments that do not match a tool's schema exactly.
+/// Handling of arguments that do not fit a tool's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ArgumentHandling {
-    /// Rejects them.
+    /// Refuses them.
     #[default]
     Strict,
     /// Converts them where the schema asks for another type and no information is lost: `"5"` becomes 5. Arguments
-    /// that match are unchanged.
+    /// that fit stay as they are.
     Coerce,
-    /// Converts them and removes what the schema does not allow: unknown members, deceptive characters, and whatever
-    /// exceeds a length or a bound.
+    /// Converts them, and removes the surplus: unknown members, deceptive characters, and everything beyond a length
+    /// or a bound.
     Sanitize,
 }
 
-/// Arguments adapted to the schema, with the list of changes.
+/// Arguments that were made to fit, and the changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdaptedArguments {
-    /// The arguments after the changes. Unchanged parts keep their original bytes.
+pub struct Adapted {
+    /// The arguments after the changes. Unchanged parts keep their bytes.
     pub arguments: RawJson,
-    /// Changes, in the order of the text.
+    /// The changes, in the order of the text.
     pub changes: Vec<Change>,
 }
 
-/// One change to the arguments of a call. It contains no values, so it may be logged.
+/// One change to the arguments of a call. It holds no value, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Position of the change, as a JSON Pointer (RFC 6901).
+    /// Place of the change, as a JSON Pointer (RFC 6901).
     pub path: String,
     /// Kind of the change.
     pub kind: ChangeKind,
-    /// Details of the change, such as `string to integer`.
+    /// Both sides of the change, such as `string to integer`.
     pub detail: String,
 }
 
-/// Kind of a change that makes an argument match.
+/// Kinds of changes that make an argument fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -57,12 +57,12 @@ pub enum ChangeKind {
 }
 
 impl ArgumentHandling {
-    /// Key under which a reply's `_meta` reports the changes.
+    /// Key of a reply's `_meta` that holds the changes.
     pub const META_KEY: &'static str = "dev.toolplane/arguments";
 }
 
 impl ChangeKind {
-    /// Returns the name of the kind, such as `coerced`.
+    /// Returns the word for it, such as `coerced`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,11 +76,11 @@ impl ChangeKind {
     }
 }
 
-impl AdaptedArguments {
-    /// Maximum number of changes that are reported one by one.
+impl Adapted {
+    /// Maximum number of changes that are listed one by one.
     const MAX_TOLD: usize = 20;
 
-    /// Returns the report of the changes for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
+    /// Returns the changes for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
     #[must_use]
     pub fn report(&self) -> RawJson {
         let told: Vec<_> = self
@@ -98,8 +98,8 @@ impl AdaptedArguments {
     }
 }
 
-impl fmt::Display for AdaptedArguments {
-    /// Describes the changes in words.
+impl fmt::Display for Adapted {
+    /// Writes the changes in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, change) in self.changes.iter().take(Self::MAX_TOLD).enumerate() {
             let separator = if index == 0 { "" } else { ", " };

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Source of the reply to a call of a tool with a cache.
+/// Origin of the answer to a call of a tool with a cache. Shared by the cache, events and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CacheOutcome {
@@ -20,7 +20,7 @@ impl CacheOutcome {
     /// All outcomes.
     pub const ALL: [Self; 5] = [Self::Hit, Self::Stale, Self::Miss, Self::Shared, Self::Bypassed];
 
-    /// Returns the name of the outcome in replies, records and metrics.
+    /// Returns the word for it in replies, records and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -10,34 +10,34 @@ use crate::ErrorKind;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Degraded {
-    /// Kind of the step that returned the reply.
+    /// Kind of the step.
     pub step: DegradedStep,
-    /// Source of the reply: the fallback's name, `cache` or `configuration`.
+    /// Origin of the reply: the fallback's name, `cache` or `configuration`.
     pub source: Arc<str>,
     /// Age of the reply.
     pub age: Duration,
-    /// Failed steps, in the order in which they were tried.
+    /// Failures before it, in the order in which they happened.
     pub errors: Vec<FailedStep>,
-    /// Metadata that the layers of a fallback attached to its reply.
+    /// `_meta` that the layers of a fallback added to its reply.
     pub said: Vec<(&'static str, RawJson)>,
 }
 
 /// Kind of a fallback step, as named in records and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DegradedStep {
-    /// Another tool replied.
+    /// The value of the configuration was given.
     Fallback,
     /// A stale result was returned.
     Stale,
-    /// The configured default was returned.
+    /// The value of the configuration was given.
     Default,
 }
 
 /// A tool that was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedStep {
-    /// Name of the tool; `None` if the caller may not know of it. `configuration` for a default that does not match
-    /// the output schema of the tool.
+    /// Name of the tool; `None` if the caller may not know of it. `configuration` for a given answer that does not
+    /// fit the output schema of the tool.
     pub tool: Option<Arc<str>>,
     /// Kind of the failure.
     pub kind: ErrorKind,
@@ -47,7 +47,7 @@ impl DegradedStep {
     /// All kinds of steps.
     pub const ALL: [Self; 3] = [Self::Fallback, Self::Stale, Self::Default];
 
-    /// Returns the name of the step.
+    /// Returns the word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -65,10 +65,10 @@ impl fmt::Display for DegradedStep {
 }
 
 impl Degraded {
-    /// Key under which a reply's `_meta` holds the record.
+    /// Key of `_meta` under which a reply is marked.
     pub const META_KEY: &'static str = "dev.toolplane/degraded";
 
-    /// Creates the mark of a reply of this step from this source.
+    /// A reply of this step, from this origin.
     #[must_use]
     pub fn new(step: DegradedStep, source: impl Into<Arc<str>>) -> Self {
         Self {
@@ -80,8 +80,8 @@ impl Degraded {
         }
     }
 
-    /// Returns the record for a reply, as one object: `degraded`, `step`, `source`, `age_ms`, `errors` and, if the
-    /// layers of a fallback attached metadata to its reply, `meta`.
+    /// Returns the mark as one object: `degraded`, `step`, `source`, `age_ms`, `errors` and, if the layers of a
+    /// fallback added some, `meta`.
     #[must_use]
     pub fn record(&self) -> RawJson {
         let errors: Vec<Value> = self.errors.iter().map(FailedStep::record).collect();
@@ -122,8 +122,8 @@ impl fmt::Display for FailedStep {
     }
 }
 
-/// Tools that were tried for one call, shared by all steps of the call. None is tried twice, so that tools which are
-/// fallbacks of each other do not loop.
+/// The tools that were tried for one call, shared by all work for it: none is tried twice, so that tools that fall
+/// back to each other come to an end.
 #[derive(Debug, Clone)]
 pub struct FallbackOf(Arc<Tried>);
 
@@ -135,8 +135,7 @@ struct Tried {
 }
 
 impl FallbackOf {
-    /// Starts the record of a call of this tool. `wants_effect` is `true` for a call with an idempotency key, which
-    /// is made for its effect only.
+    /// A call of this tool. It is made for its effect alone if it has an idempotency key.
     #[must_use]
     pub fn new(tool: Arc<str>, wants_effect: bool) -> Self {
         Self(Arc::new(Tried {
@@ -152,14 +151,13 @@ impl FallbackOf {
         &self.0.first
     }
 
-    /// Returns `true` if the call is made for an effect. Only a reply that was produced for this call is then
-    /// acceptable.
+    /// Returns `true` if the call is made for an effect: only an answer that was given for it counts.
     #[must_use]
     pub fn wants_effect(&self) -> bool {
         self.0.wants_effect
     }
 
-    /// Records that this tool is tried. Returns `false` if it was tried before.
+    /// Records that this tool is tried. Returns `false` if it was before.
     #[must_use]
     pub fn adds(&self, tool: &Arc<str>) -> bool {
         let mut others = self.0.others.lock();

@@ -1,34 +1,34 @@
 use std::time::Duration;
 
-/// One limit for each scope in which calls are counted together. A call must fit into all of them.
+/// One limit for each scope of calls that are counted together. A call must fit into all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scopes<T> {
     /// Limit of each principal, for all tools together.
     pub principal: Option<T>,
     /// Limit of each tool, for all callers together.
     pub tool: Option<T>,
-    /// Limit of each upstream, for all of its tools together: see [`UpstreamState`](crate::Upstream).
+    /// Of each upstream, whichever of its tools is called: see [`UpstreamState`](crate::UpstreamState).
     pub upstream: Option<T>,
     /// Limit of all calls.
     pub total: Option<T>,
 }
 
-/// Maximum number of concurrent calls, and of calls that wait.
+/// Limits of calls that run at once, and of those that wait for a permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencySettings {
     /// Maximum number of running calls.
     pub max: u32,
-    /// Maximum number of waiting calls; further calls are rejected.
+    /// Maximum number of waiting calls; one more is refused.
     pub queue: u32,
-    /// Maximum time that a call waits; a quarter of the time that it has left if absent.
+    /// Longest time that a call waits; a quarter of the time that it has left if absent.
     pub wait: Option<Duration>,
 }
 
 impl ConcurrencySettings {
-    /// Default maximum number of waiting calls.
+    /// Usual maximum number of waiting calls.
     pub const QUEUE: u32 = 100;
 
-    /// Creates a limit of `max` concurrent calls, with the default queue.
+    /// A limit of running calls, with the usual queue.
     #[must_use]
     pub const fn new(max: u32) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl ConcurrencySettings {
 }
 
 impl<T> Scopes<T> {
-    /// Returns `true` if there is no limit in any scope.
+    /// Returns `true` if there is no limit.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.principal.is_none() && self.tool.is_none() && self.upstream.is_none() && self.total.is_none()

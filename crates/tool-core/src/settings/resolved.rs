@@ -49,7 +49,7 @@ impl Settings {
         self.slots.remove::<T>();
     }
 
-    /// Returns the settings with the overrides of a more specific level.
+    /// Merges in the settings of a nearer level.
     #[must_use]
     pub fn overridden(mut self, overrides: &Overrides, level: SettingLevel) -> Self {
         self.call_timeout = overrides.call_timeout.unwrap_or(self.call_timeout);
@@ -57,7 +57,7 @@ impl Settings {
         self
     }
 
-    /// Returns the settings, each fitted to a tool or dropped: see [`Setting::settled`].
+    /// Fits each setting to a tool, or drops it: see [`Setting::settled`].
     #[must_use]
     pub fn settled(mut self, tool: &Descriptor) -> Self {
         self.slots.settle(tool);

@@ -61,7 +61,7 @@ pub enum SettingLevel {
 }
 
 /// Settings that the operator gives at one level: for one tool, for all tools of one server, or by default. A server
-/// cannot set anything: settings in its description of a tool are ignored.
+/// cannot set anything: overrides of a tool that a server describes are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overrides {
     /// Time limit of a whole call.
@@ -121,7 +121,7 @@ impl Overrides {
         self.slots.remove::<T>();
     }
 
-    /// Returns the settings with this one, which replaces one of the same type.
+    /// Adds a setting, instead of that of the same type.
     #[must_use]
     pub fn with<T: Setting>(mut self, setting: T) -> Self {
         self.set(setting);

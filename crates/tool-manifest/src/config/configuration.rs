@@ -111,7 +111,7 @@ pub struct PolicySpec {
     pub definitions: DefinitionPolicy,
 }
 
-/// Whether a model may, must or must not call tools.
+/// Rule about tool calls of a model: it may, must or must not call tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ToolChoice")]
@@ -133,7 +133,7 @@ pub struct CallLimitsSpec {
     pub calls_per_turn: Option<u32>,
     /// Calls in one conversation.
     pub calls_per_conversation: Option<u32>,
-    /// The same call in one conversation.
+    /// Calls with the same tool and arguments in one conversation.
     pub identical_calls: Option<u32>,
     /// Costs of the calls of one turn, in US dollars.
     pub cost_per_turn: Option<f64>,

@@ -14,45 +14,43 @@ use crate::{
     },
 };
 
-/// Limits for whatever sets none of its own.
+/// Settings of tools and servers that set none of their own.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Defaults")]
 pub(crate) struct DefaultsBody {
-    /// How long a call may take in all, queueing and retries included; 60s if it is not given. That of a server or
-    /// tool is in its place.
+    /// Time limit of a whole call, queueing and retries included; 60s by default. A server or tool can override it.
     call_timeout: Field<Period>,
-    /// How long one attempt may take; 30s if it is not given. A tool's `timeout_ms` wins.
+    /// Time limit of one attempt; 30s by default. A tool's `timeout_ms` wins.
     attempt_timeout: Field<Period>,
-    /// How long a connection may take; 5s if it is not given.
+    /// Time limit of connecting; 5s by default.
     connect_timeout: Field<Period>,
-    /// How long a server may take to start; 20s if it is not given.
+    /// Time limit of a server's start; 20s by default.
     start_timeout: Field<Period>,
     /// Names of environment variables that are handed down to servers with a `command` where they are set: those of
-    /// certificate authorities and proxies if it is not given, none with `[]`. That of a server is in its place.
+    /// certificate authorities and proxies by default, none with `[]`. A server can override it.
     inherit_env: Field<Vec<Field<String>>>,
-    /// How often lists of servers are read again that tell of no changes; 5m if it is not given. That of a server is in its
-    /// place.
+    /// Interval at which lists of servers are read again that announce no changes; 5m by default. A server can
+    /// override it.
     refresh_interval: Field<Period>,
-    /// When servers are started; `lazy` if it is not given. That of a server is in its place.
+    /// Time at which servers are started; `lazy` by default. A server can override it.
     start: Field<StartMode>,
-    /// How long nobody may have used a program that is started lazily before it is stopped, such as `15m`; it is started again
-    /// when it is needed. It is not stopped if it is not given, since servers may hold what was done before. That of a server is
-    /// in its place.
+    /// Time for which a lazily started program may be unused before it is stopped, such as `15m`; it is started again
+    /// when it is needed. By default it is not stopped, since servers may keep state. A server can override it.
     idle_timeout: Field<Period>,
-    /// How many servers are started at the same time; 8 if it is not given. Those that a call waits for go first, and of two
-    /// and more one start is kept for them.
+    /// Maximum number of servers that start at the same time; 8 by default. Starts that a call waits for go first,
+    /// and one of two and more is reserved for them.
     max_concurrent_starts: Field<u32>,
-    /// Whether the lists of servers are kept on disk, without known secrets, and offered before the servers run; they are if it
-    /// is not given. That of a server is in its place.
+    /// Keeps the lists of servers on disk, without known secrets, and offers them before the servers run; on by
+    /// default. A server can override it.
     keep_lists: Field<bool>,
-    /// How large a result may be; 16MiB if it is not given.
+    /// Maximum size of a result; 16MiB by default.
     max_result_bytes: Field<ByteSize>,
     #[serde(rename = "$defaults")]
     sections: SectionEntries,
     #[serde(rename = "$defaults-late")]
     late_sections: SectionEntries,
-    /// Limits of the lists of servers. Those of a server are in their place, one by one.
+    /// Limits of the lists of servers. A server can override each of them.
     list_limits: Field<ListLimitsBody>,
 }
 

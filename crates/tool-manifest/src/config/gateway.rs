@@ -9,30 +9,31 @@ use crate::{
     tools::metadata::texts,
 };
 
-/// How tools are served over HTTP.
+/// The HTTP gateway.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Gateway")]
 pub(crate) struct GatewayBody {
-    /// The address to listen on; `127.0.0.1:7080` if it is not given.
+    /// The address to listen on; `127.0.0.1:7080` by default.
     listen: Field<Listen>,
-    /// Hosts that requests may be addressed to, besides the address itself, such as `tools.example.com`.
+    /// Hosts that requests may be addressed to, in addition to the address itself, such as `tools.example.com`.
     allowed_hosts: Field<Vec<Field<String>>>,
     /// Origins of web pages that may use the gateway and read its answers (CORS), such as
-    /// `https://inspector.example.com` or `http://localhost:6274`; only pages of the gateway's own origin if it is not given.
+    /// `https://inspector.example.com` or `http://localhost:6274`; only pages of the gateway's own origin by default.
     allowed_origins: Field<Vec<Field<String>>>,
     /// Instructions for models on how to use the tools: clients get them before those of the servers.
     instructions: Field<String>,
-    /// The path at which old clients are served that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they
-    /// are not served if it is not given.
+    /// Path for old clients that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they are not served by
+    /// default.
     sse_path: Field<String>,
-    /// Whether metrics for Prometheus are served at `/metrics` of the same address; they are not if it is not given.
+    /// Serves metrics for Prometheus at `/metrics` of the same address; off by default.
     metrics: Field<bool>,
     /// An address of this machine at which metrics are served by themselves, also with `--stdio`, such as
     /// `127.0.0.1:9464`.
     metrics_listen: Field<Listen>,
-    /// How long a list waits for a server of which no list is known, counted from its first start; 4s if it is not given. What
-    /// is missing then is named in `_meta`, and clients are told when it is there. With `0s` no list waits.
+    /// Time for which a list waits for a server without a known list, counted from its first start; 4s by default.
+    /// Servers that are missing then are named in `_meta`, and clients are notified when they are there. With `0s` no
+    /// list waits.
     list_wait: Field<Period>,
 }
 

@@ -77,47 +77,48 @@ pub struct WebhookSpec {
     pub headers: BTreeMap<String, Template>,
 }
 
-/// How the health of tools and servers is watched.
+/// Health of tools and servers.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Health")]
 pub(crate) struct HealthBody {
-    /// How far back attempts count; 5m if it is not given.
+    /// Time for which attempts count; 5m by default.
     window: Field<Period>,
-    /// How often the `health_check_endpoint` of a tool is asked while the gateway runs; 1m if it is not given.
+    /// Interval at which the `health_check_endpoint` of a tool is requested while the gateway runs; 1m by default.
     interval: Field<Period>,
-    /// How long a check of a tool or server may take; 5s if it is not given.
+    /// Time limit of a check of a tool or server; 5s by default.
     timeout: Field<Period>,
-    /// How often each server is asked whether it is well while the gateway runs; never if it is not given. A server's own
-    /// `health_check_interval` is in its place.
+    /// Interval of the health check of each server while the gateway runs; never by default. A server's own
+    /// `health_check_interval` overrides it.
     server_interval: Field<Period>,
 }
 
-/// When operators are told that something is not well, and how. Alerts go to the log in any case.
+/// Alerts to operators about tools and servers that are not healthy. Alerts always go to the log as well.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Alerts")]
 pub(crate) struct AlertsBody {
-    /// The share of attempts to call a tool or server below which an alert fires; 90% if it is not given.
+    /// Share of successful attempts to call a tool or server below which an alert fires; 90% by default.
     success_rate: Field<Percent>,
-    /// The mean time of attempts above which one fires; 5s if it is not given.
+    /// Mean duration of attempts above which an alert fires; 5s by default.
     mean_latency: Field<Period>,
-    /// How many attempts there must be in the window for either; 10 if it is not given.
+    /// Minimum number of attempts in the window for either; 10 by default.
     min_calls: Field<u32>,
-    /// How long after its end the same alert does not fire again; 5m if it is not given.
+    /// Time after its end for which the same alert does not fire again; 5m by default.
     cooldown: Field<Period>,
-    /// Where alerts are sent to beside the log.
+    /// Webhook that receives alerts, in addition to the log.
     pub(crate) webhook: Field<WebhookBody>,
 }
 
-/// Where something is sent to: a POST request with a JSON body, in the manner of Standard Webhooks.
+/// Receiver of messages: a POST request with a JSON body, according to Standard Webhooks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Webhook", extend("required" = ["url"]))]
 pub(crate) struct WebhookBody {
     /// The URL. Redirects are not followed.
     pub(crate) url: Field<String>,
-    /// What messages are signed with (HMAC-SHA256), such as `${secret:ALERTS}`; they are not signed if it is not given.
+    /// Secret that messages are signed with (HMAC-SHA256), such as `${secret:ALERTS}`; they are not signed by
+    /// default.
     secret: Field<String>,
     /// More headers of every message, such as `Authorization: Bearer ${env:TOKEN}`.
     headers: Field<Entries<Text>>,

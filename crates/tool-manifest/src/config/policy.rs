@@ -12,7 +12,7 @@ use crate::{
     tools::metadata::texts,
 };
 
-/// Who may call what.
+/// Rules about who may call what.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Policy")]
@@ -21,27 +21,27 @@ pub(crate) struct PolicyBody {
     pub(crate) blocklist: Field<Vec<Field<String>>>,
     /// The only tools that may be called, by the names that agents see; `*` stands for any characters.
     pub(crate) allowlist: Field<Vec<Field<String>>>,
-    /// What each principal is permitted: `local: [network.external]`.
+    /// Permissions of each principal: `local: [network.external]`.
     pub(crate) permissions: Field<Entries<Vec<Field<String>>>>,
-    /// What tools require beside what they ask for themselves, by the names that agents see; `*` stands for any
-    /// characters: `files__delete_*: [files.write]`. Who lacks one of these neither sees nor calls them.
+    /// Permissions that tools require in addition to their own, by the names that agents see; `*` stands for any
+    /// characters: `files__delete_*: [files.write]`. A caller that lacks one of them neither sees nor calls the tool.
     pub(crate) required_permissions: Field<Entries<Vec<Field<String>>>>,
-    /// Which calls somebody must approve, beside those of tools and servers whose own `approval` says so, and how.
+    /// Rules about approvals, in addition to the `approval` of tools and servers.
     pub(crate) approval: Field<ApprovalBody>,
-    /// Whether a model may, must or must not call tools; it may if it is not given.
+    /// Rule about tool calls of a model: it may, must or must not call tools; it may by default.
     pub(crate) tool_choice: Field<ToolChoiceSpec>,
-    /// How much may be called in a turn and in a conversation, which callers name in `_meta` by `dev.toolplane/turn` and
+    /// Limits of turns and conversations, which callers name in `_meta` by `dev.toolplane/turn` and
     /// `dev.toolplane/conversation`.
     pub(crate) limits: Field<CallLimitsBody>,
     #[serde(rename = "$policy")]
     pub(crate) sections: SectionEntries,
     #[serde(rename = "$policy-late")]
     pub(crate) late_sections: SectionEntries,
-    /// How suspicious definitions of servers are handled; `pass` if it is not given. That of a server is in its place.
+    /// Handling of suspicious definitions of servers; `pass` by default. A server can override it.
     pub(crate) definitions: Field<DefinitionsWord>,
 }
 
-/// How much may be called in a turn and in a conversation; any amount of what is not given.
+/// Limits of turns and conversations; no limit by default.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "CallLimits")]
@@ -52,25 +52,25 @@ pub(crate) struct CallLimitsBody {
     calls_per_conversation: Field<u32>,
     /// Calls of the same tool with the same arguments in one conversation.
     identical_calls: Field<u32>,
-    /// What the calls of one turn may cost by the tools' `cost_per_call`, in US dollars.
+    /// Costs of the calls of one turn by the tools' `cost_per_call`, in US dollars.
     cost_per_turn: Field<f64>,
-    /// What the calls of one conversation may cost by the tools' `cost_per_call`, in US dollars.
+    /// Costs of the calls of one conversation by the tools' `cost_per_call`, in US dollars.
     cost_per_conversation: Field<f64>,
 }
 
-/// Which calls somebody must approve, and how.
+/// Rules about approvals.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Approval")]
 pub(crate) struct ApprovalBody {
-    /// What nobody calls without approval, by the names that agents see; `*` stands for any characters. What a tool or
-    /// server says of itself changes nothing about it.
+    /// Tools that nobody calls without approval, by the names that agents see; `*` stands for any characters. The
+    /// settings of a tool or server do not change it.
     required: Field<Vec<Field<String>>>,
-    /// Whether somebody else than the caller must decide: then the client of the call is not asked.
+    /// Requires that somebody other than the caller decides: then the client of the call is not asked.
     separate_approver: Field<bool>,
-    /// How long an approval can be given and used; 10m if it is not given.
+    /// Time for which an approval can be given and used; 10m by default.
     expires_after: Field<Period>,
-    /// Who is told of every approval that is asked for or decided.
+    /// Webhook that receives every approval that is asked for or decided.
     callback: Field<WebhookBody>,
 }
 

@@ -98,21 +98,21 @@ impl Diagnostic {
         }
     }
 
-    /// The same problem with its place.
+    /// Sets the place.
     #[must_use]
     pub fn with_location(mut self, location: Option<Location>) -> Self {
         self.location = location.map(Box::new);
         self
     }
 
-    /// The same problem with what to try.
+    /// Sets the advice on what to try.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same problem with another place that is involved.
+    /// Adds another place that is involved.
     #[must_use]
     pub fn with_related(mut self, message: impl Into<String>, location: Location) -> Self {
         self.related.push(Related {

@@ -39,17 +39,17 @@ pub(crate) struct FileBody {
     client_servers: Field<Entries<ServerBody>>,
     /// Tools, by name.
     tools: Field<Entries<ToolBody>>,
-    /// Limits for whatever sets none of its own.
+    /// Settings of tools and servers that set none of their own.
     defaults: Field<DefaultsBody>,
-    /// Who may call what.
+    /// Rules about who may call what.
     policy: Field<PolicyBody>,
-    /// Where `${secret:NAME}` gets its values from: names, with `${env:..}` or `${file:..}`.
+    /// Sources of the values of `${secret:NAME}`: names, with `${env:..}` or `${file:..}`.
     secrets: Field<Entries<String>>,
-    /// How tools are served over HTTP.
+    /// The HTTP gateway.
     gateway: Field<GatewayBody>,
-    /// How the health of tools and servers is watched.
+    /// Health of tools and servers.
     health: Field<HealthBody>,
-    /// When operators are told that something is not well, and how.
+    /// Alerts to operators about tools and servers that are not healthy.
     alerts: Field<AlertsBody>,
 }
 

@@ -18,7 +18,7 @@ const PROMPTKIT: &str = "promptkit.altairalabs.ai/";
 /// The kinds of our own manifests.
 const KINDS: [&str; 3] = ["Tool", "McpServer", "Policy"];
 
-/// One thing per document, in the manner of Kubernetes.
+/// A document that describes one thing, in the manner of Kubernetes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Manifest_of_{S}", bound = "S: JsonSchema + Default", extend("required" = ["apiVersion", "kind", "metadata", "spec"]))]
@@ -26,28 +26,28 @@ pub(crate) struct Manifest<S> {
     /// The JSON Schema of this file, for editors.
     #[serde(rename = "$schema")]
     schema: Field<String>,
-    /// Whose manifest it is, and its version.
+    /// Owner and version of the format.
     #[serde(rename = "apiVersion")]
     api_version: Field<String>,
-    /// What it describes.
+    /// Kind of the thing that is described.
     kind: Field<String>,
-    /// What it is called.
+    /// Name and labels.
     pub(crate) metadata: Field<ObjectMeta>,
-    /// What it is.
+    /// Content, by kind.
     pub(crate) spec: Field<S>,
 }
 
-/// What a manifest is called and filed under.
+/// Name and labels of a manifest.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ObjectMeta {
     /// The name.
     pub(crate) name: Field<String>,
-    /// Whose it is; for people.
+    /// Namespace; for people.
     namespace: Field<String>,
     /// Keys and values to find it by; for people.
     labels: Field<Entries<Text>>,
-    /// More to know of it; for people.
+    /// Further keys and values; for people.
     annotations: Field<Entries<Text>>,
 }
 

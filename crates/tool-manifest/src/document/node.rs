@@ -38,7 +38,7 @@ pub(crate) enum Slot {
 pub(crate) enum Kind {
     Null,
     Bool(bool),
-    /// As JSON writes it.
+    /// A number as JSON writes it.
     Number(String),
     String(String),
     List(Vec<NodeId>),

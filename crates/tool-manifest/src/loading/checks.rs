@@ -9,7 +9,7 @@ use tool_settings::{ConfigProblem, ConfiguredTool};
 
 use crate::{Defaults, Diagnostic, ServerSpec, Severity, document::place, tools::tool::ToolDraft};
 
-/// Everything that is configured besides one tool.
+/// The other parts of the configuration, for checks of one tool.
 pub(crate) struct Others<'a> {
     pub(crate) names: BTreeSet<&'a str>,
     pub(crate) servers: Vec<&'a ServerSpec>,

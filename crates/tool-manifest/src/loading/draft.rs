@@ -46,7 +46,7 @@ pub(crate) struct Places {
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
     pub(crate) secrets: HashMap<String, Place>,
     pub(crate) alerts: Option<Place>,
-    /// Those of the callbacks of approvals, in their order.
+    /// Places of the callbacks of approvals, in their order.
     pub(crate) callbacks: Vec<Place>,
     pub(crate) rules: RulePlaces,
 }

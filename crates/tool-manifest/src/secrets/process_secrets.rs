@@ -65,7 +65,7 @@ impl ProcessSecrets {
         }
     }
 
-    /// The same values, with relative paths of files beginning in this directory.
+    /// Makes relative paths of files begin in this directory.
     #[must_use]
     pub fn relative_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = directory.into();

@@ -7,9 +7,10 @@ use tool_settings::{ByteSize, Field, NodeId};
 
 use crate::document::place::Cx;
 
-/// How suspicious definitions of servers are handled: hidden characters, comments and markup, and sentences that give
+/// Handling of suspicious definitions of servers: hidden characters, comments and markup, and sentences that give
 /// orders to a model. `pass` offers them byte for byte with a warning to operators. `clean` removes hidden text from
-/// titles, descriptions and examples, and leaves out what has hidden text elsewhere. `withhold` leaves them out.
+/// titles, descriptions and examples, and leaves out definitions with hidden text elsewhere. `withhold` leaves them
+/// out.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Definitions")]
@@ -34,17 +35,17 @@ impl From<DefinitionsWord> for DefinitionPolicy {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "ListLimits")]
 pub(crate) struct ListLimitsBody {
-    /// The most tools of a server; 2000 if it is not given.
+    /// Maximum number of tools of a server; 2000 by default.
     tools: Field<usize>,
-    /// The most prompts of a server; 2000 if it is not given.
+    /// Maximum number of prompts of a server; 2000 by default.
     prompts: Field<usize>,
-    /// The most resources of a server, and the most resource templates; 10000 if it is not given.
+    /// Maximum number of resources of a server, and of resource templates; 10000 by default.
     resources: Field<usize>,
-    /// The most pages of one list; 1000 if it is not given.
+    /// Maximum number of pages of one list; 1000 by default.
     pages: Field<usize>,
-    /// The largest list, with all of its pages; 16MiB if it is not given.
+    /// Maximum size of one list, with all of its pages; 16MiB by default.
     bytes: Field<ByteSize>,
-    /// The largest definition of a tool, prompt or resource; 256KiB if it is not given.
+    /// Maximum size of the definition of a tool, prompt or resource; 256KiB by default.
     definition_bytes: Field<ByteSize>,
 }
 

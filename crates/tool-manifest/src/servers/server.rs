@@ -25,11 +25,11 @@ pub(crate) struct ServerBody {
     pub(crate) command: Field<String>,
     /// Its arguments.
     pub(crate) args: Field<Vec<Field<Text>>>,
-    /// Variables for its environment, such as `TOKEN: ${env:TOKEN}`. No other variable is handed down but what a
-    /// process needs to start and those of `inherit_env`.
+    /// Variables for its environment, such as `TOKEN: ${env:TOKEN}`. Other variables are not handed down, except for
+    /// those that a process needs to start and those of `inherit_env`.
     pub(crate) env: Field<Entries<Text>>,
-    /// Names of environment variables that are handed down to it where they are set, in the place of what `defaults` say.
-    /// With `[]` none is.
+    /// Names of environment variables that are handed down to it where they are set, instead of those in `defaults`;
+    /// none with `[]`.
     pub(crate) inherit_env: Field<Vec<Field<String>>>,
     /// The directory to start it in, relative to this file.
     pub(crate) cwd: Field<String>,
@@ -38,15 +38,15 @@ pub(crate) struct ServerBody {
     pub(crate) url: Field<String>,
     /// Headers of every request, such as `Authorization: Bearer ${env:TOKEN}`.
     pub(crate) headers: Field<Entries<Text>>,
-    /// How the server is reached: `stdio`, `http` for Streamable HTTP only, `sse` for HTTP+SSE only, or `websocket`. It is
-    /// known from `command` or `url` and need not be said.
+    /// Transport to the server: `stdio`, `http` for Streamable HTTP only, `sse` for HTTP+SSE only, or `websocket`. It
+    /// is known from `command` or `url` and need not be given.
     #[serde(rename = "type", alias = "transport")]
     pub(crate) transport: Field<String>,
-    /// How long one call may take, in milliseconds.
+    /// Time limit of one attempt, in milliseconds.
     pub(crate) timeout_ms: Field<u64>,
-    /// How long a call of its tools may take in all, queueing and retries included, in the place of what `defaults` say.
+    /// Time limit of a whole call of its tools, queueing and retries included, instead of the one in `defaults`.
     pub(crate) call_timeout: Field<Period>,
-    /// How long the server may take to start, in milliseconds.
+    /// Time limit of the server's start, in milliseconds.
     pub(crate) start_timeout_ms: Field<u64>,
     #[serde(rename = "$server")]
     pub(crate) sections: SectionEntries,
@@ -60,49 +60,51 @@ pub(crate) struct ServerBody {
     pub(crate) exclude: Field<Vec<Field<String>>>,
     /// Other names for tools: the server's own name, then the new one.
     pub(crate) rename: Field<Entries<String>>,
-    /// What goes before the names of tools and prompts; the server's name and `__` if it is not given. An empty text
-    /// means nothing. URIs of resources stay as they are.
+    /// Prefix of the names of tools and prompts; the server's name and `__` by default. An empty text means no
+    /// prefix. URIs of resources stay as they are.
     pub(crate) prefix: Field<String>,
-    /// Instructions for models that clients get in place of the server's own; its own if it is not given, and none if it
-    /// is empty (`instructions: ""`).
+    /// Instructions for models that clients get instead of the server's own; its own by default, and none if empty
+    /// (`instructions: ""`).
     pub(crate) instructions: Field<String>,
-    /// Whether the server is left alone.
+    /// Takes the server out of use.
     pub(crate) disabled: Field<bool>,
-    /// Which revisions of the protocol are tried.
+    /// Revisions of the protocol that are tried.
     pub(crate) era: Field<EraSpec>,
-    /// Which calls share a connection.
+    /// Calls that share a connection.
     pub(crate) isolation: Field<IsolationSpec>,
-    /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
-    /// given. Beyond that, calls share under `isolation: auto`. Otherwise a client that has a connection waits for it, and
-    /// one that has none is refused.
+    /// Maximum number of connections for single clients, in addition to the shared one; 16 by default. Beyond that,
+    /// calls share under `isolation: auto`. Otherwise a client that has a connection waits for it, and one that has
+    /// none is refused.
     pub(crate) max_connections: Field<u32>,
-    /// How often those of its lists are read again of whose changes it does not tell, in the place of what `defaults` say.
-    /// What it says itself of how long they stay as they are (`ttlMs`, above 0) goes before.
+    /// Interval at which its lists are read again if it announces no changes, instead of the one in `defaults`. The
+    /// lifetime that the server itself declares (`ttlMs`, above 0) goes first.
     pub(crate) refresh_interval: Field<Period>,
-    /// When it is started, instead of what `defaults` say. A `required` server is started with the gateway.
+    /// Time at which it is started, instead of the one in `defaults`. A `required` server is started with the
+    /// gateway.
     pub(crate) start: Field<StartMode>,
-    /// How long nobody may have used it before it is stopped, such as `15m`, instead of what `defaults` say; it is started again
-    /// when it is needed. Only a program that is started lazily is stopped. With `0s` it is not.
+    /// Time for which it may be unused before it is stopped, such as `15m`, instead of the one in `defaults`; it is
+    /// started again when it is needed. Only a program that is started lazily is stopped. With `0s` it is not.
     pub(crate) idle_timeout: Field<Period>,
-    /// Whether its lists are kept on disk, without known secrets, and offered before it runs, instead of what `defaults` say.
+    /// Keeps its lists on disk, without known secrets, and offers them before it runs, instead of the setting in
+    /// `defaults`.
     pub(crate) keep_lists: Field<bool>,
-    /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; as `health.server_interval` says if
-    /// it is not given, and never with `0s`. A server that has failed is started again by it.
+    /// Interval of its health check while the gateway runs, such as `30s`; `health.server_interval` by default, and
+    /// never with `0s`. The check starts a failed server again.
     pub(crate) health_check_interval: Field<Period>,
-    /// Whether it is asked the same whenever it was started: one that is not well has failed to start.
+    /// Checks its health at each start as well: a server that is not healthy has failed to start.
     pub(crate) health_check_at_start: Field<bool>,
-    /// The tool that is called to find out, by the server's own name: one that fails or reports a failure says that the
-    /// server is not well. Without it the server is asked only whether it is there.
+    /// Tool that checks its health, by the server's own name: if the tool fails or reports a failure, the server is
+    /// not healthy. Without it only the presence of the server is checked.
     pub(crate) health_check_tool: Field<String>,
-    /// What that tool is called with.
+    /// Arguments of that tool.
     pub(crate) health_check_arguments: Raw,
-    /// Whether the gateway says that it is ready only when this server is, and starts it whenever it is not there.
+    /// Reports the gateway as ready only when this server is, and starts the server whenever it is not running.
     pub(crate) required: Field<bool>,
     #[serde(rename = "$server-late")]
     pub(crate) late_sections: SectionEntries,
-    /// How its suspicious definitions are handled, in the place of what `policy.definitions` says.
+    /// Handling of its suspicious definitions, instead of `policy.definitions`.
     pub(crate) definitions: Field<DefinitionsWord>,
-    /// Limits of its lists, in the place of those in `defaults`.
+    /// Limits of its lists, instead of those in `defaults`.
     pub(crate) list_limits: Field<ListLimitsBody>,
 }
 

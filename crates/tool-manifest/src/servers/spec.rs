@@ -102,34 +102,34 @@ pub enum HttpTransportSpec {
     WebSocket,
 }
 
-/// Which revisions of the protocol are tried with a server.
+/// Revisions of the protocol that are tried with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EraSpec {
-    /// Whichever the server speaks, found out when it is first needed.
+    /// Either family, found out when it is first needed.
     #[default]
     Auto,
     /// Only those with a handshake: up to 2025-11-25.
     Legacy,
     /// Only those without: from 2026-07-28.
     Modern,
-    /// Whichever the server speaks, and those without a handshake if it speaks both.
+    /// Either family, and the one without a handshake if the server speaks both.
     Newest,
 }
 
-/// When a server is started.
+/// Time at which a server is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StartMode {
-    /// When it is first needed, if its lists are kept from an earlier run; with the gateway otherwise, since only a server that
-    /// runs can say what it offers.
+    /// At the first use, if its lists are kept from an earlier run; with the gateway otherwise, since only a running
+    /// server can say what it offers.
     #[default]
     Lazy,
     /// With the gateway.
     Eager,
 }
 
-/// Which calls of a server share a connection.
+/// Calls of a server that share a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IsolationSpec {

@@ -22,7 +22,7 @@ pub(crate) struct MetadataFields {
     pub(crate) health_check_endpoint: Field<String>,
 }
 
-/// How fast a tool usually is: `fast` is below 100 ms, `medium` below 1 s, `slow` 1 s and more.
+/// Usual latency of a tool: `fast` is below 100 ms, `medium` below 1 s, `slow` 1 s and more.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Latency {
@@ -31,7 +31,7 @@ pub(crate) enum Latency {
     Slow,
 }
 
-/// How confidential a tool's data are.
+/// Confidentiality of a tool's data.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Classification {
@@ -40,7 +40,7 @@ pub(crate) enum Classification {
     Sensitive,
 }
 
-/// What happens to personal data in a tool's arguments.
+/// Handling of personal data in a tool's arguments.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Pii {

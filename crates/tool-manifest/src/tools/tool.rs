@@ -24,18 +24,18 @@ use crate::{
 /// Settings whose values are paths: relative ones begin in the directory of their file.
 const PATH_SETTINGS: [&str; 1] = ["result_file"];
 
-/// A tool: what agents are told of it, what runs it, and what is known of its guarantees and needs.
+/// A tool: its definition for agents, its executor, and its guarantees and needs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Tool", extend("required" = ["description", "executor"]))]
 pub(crate) struct ToolBody {
     /// A name for people.
     title: Field<String>,
-    /// What the tool does and when to use it: this is what a model chooses by.
+    /// Purpose of the tool and when to use it: a model chooses by it.
     description: Field<String>,
     /// Its version, by convention a semantic one.
     version: Field<Text>,
-    /// The JSON Schema of its arguments; any object if it is not given.
+    /// The JSON Schema of its arguments; any object by default.
     #[serde(alias = "inputSchema")]
     input_schema: SchemaField,
     /// Its arguments: another name for `input_schema`, or a list of `{name, type, required, description}`.
@@ -43,56 +43,56 @@ pub(crate) struct ToolBody {
     /// The JSON Schema of its results, which are then checked.
     #[serde(alias = "outputSchema")]
     output_schema: SchemaField,
-    /// How long one attempt may take, in milliseconds.
+    /// Time limit of one attempt, in milliseconds.
     timeout_ms: Field<u64>,
-    /// How long a call may take in all, queueing, retries and fallbacks included, in the place of what `defaults` say.
+    /// Time limit of a whole call, queueing, retries and fallbacks included, instead of the one in `defaults`.
     call_timeout: Field<Period>,
     #[serde(rename = "$tool")]
     sections: SectionEntries,
-    /// What runs it: `kind`, and the settings of that kind.
+    /// Executor of the tool: `kind`, and the settings of that kind.
     executor: ExecutorField,
-    /// What it can do, such as `search`. Shown to operators; `realtime-data` shortens how long answers are cached, nothing
-    /// else goes by it.
+    /// Capabilities of the tool, such as `search`. Shown to operators; `realtime-data` shortens the time for which
+    /// answers are cached, the others have no effect.
     capabilities: Field<Vec<Field<String>>>,
-    /// Free labels, such as `production-ready`. Shown to operators; nothing goes by them.
+    /// Free labels, such as `production-ready`. Shown to operators; they have no effect.
     tags: Field<Vec<Field<String>>>,
-    /// How fast it usually is.
+    /// Usual latency of the tool.
     #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
     latency: Field<Latency>,
     #[serde(rename = "$tool-late")]
     late_sections: SectionEntries,
-    /// What a call costs, in US dollars.
+    /// Cost of a call, in US dollars.
     #[serde(alias = "costPerCall")]
     cost_per_call: Field<f64>,
-    /// The share of calls that succeed by agreement, such as `99.5%`. Shown to operators; nothing goes by it yet, and `check`
-    /// warns of that.
+    /// Share of calls that succeed by agreement, such as `99.5%`. Shown to operators; it has no effect yet, and
+    /// `check` warns of that.
     sla: Field<Percent>,
-    /// Whether a failed call may be tried again.
+    /// Allows that a failed call is tried again.
     retryable: Field<bool>,
-    /// Whether calling it twice has the effect of calling it once.
+    /// Declares that calling it twice has the effect of calling it once.
     idempotent: Field<bool>,
-    /// Whether it changes nothing.
+    /// Declares that it changes nothing.
     #[serde(alias = "readOnly")]
     read_only: Field<bool>,
-    /// What a caller must be permitted, such as `network.external`.
+    /// Permissions that a caller needs, such as `network.external`.
     #[serde(alias = "requiredPermissions")]
     required_permissions: Field<Vec<Field<String>>>,
-    /// How confidential its data are. Shown to operators, also with approvals; nothing goes by it yet, and `check` warns of
-    /// that.
+    /// Confidentiality of its data. Shown to operators, also with approvals; it has no effect yet, and `check` warns
+    /// of that.
     #[serde(alias = "dataClassification")]
     data_classification: Field<Classification>,
-    /// What happens to personal data in its arguments: `none`. Nothing does `anonymize` or `encrypt` yet, so a
+    /// Handling of personal data in its arguments: `none`. `anonymize` and `encrypt` do not exist yet, so a
     /// configuration with one of them cannot be used.
     #[serde(alias = "piiHandling")]
     pii_handling: Field<Pii>,
-    /// Tools to use in its place when it fails, best first: `on_failure` with nothing but fallbacks.
+    /// Tools to use instead when it fails, best first: `on_failure` with nothing but fallbacks.
     fallbacks: Field<Vec<Field<String>>>,
-    /// A URL that answers 2xx while the tool is well.
+    /// A URL that answers 2xx while the tool is healthy.
     #[serde(alias = "healthCheckEndpoint")]
     health_check_endpoint: Field<String>,
 }
 
-/// What runs a tool, left as it stands: the settings are the executor's.
+/// Executor of a tool, left as it is written: the settings are the executor's.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ExecutorField(pub(crate) Raw);

@@ -1,4 +1,4 @@
-//! Diagnostics of invalid files, compared word for word.
+//! Messages about files that are wrong, word for word.
 
 use toolplane::manifest::{Diagnostics, LoadOptions, Syntax, load};
 

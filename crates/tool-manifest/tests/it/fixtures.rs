@@ -11,7 +11,7 @@ fn fixture(name: &str) -> Loaded {
         .unwrap_or_else(|problems| panic!("{name}\n{}", problems.render(false)))
 }
 
-/// Returns a readable summary of a configuration.
+/// Summary of a configuration, for reading.
 fn summary(loaded: &Loaded) -> String {
     let mut text = String::new();
     for server in &loaded.configuration.servers {

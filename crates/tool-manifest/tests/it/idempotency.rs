@@ -1,4 +1,4 @@
-//! Settings of calls with an idempotency key in files.
+//! Settings of calls with an idempotency key: the keys of a file.
 
 use std::time::Duration;
 

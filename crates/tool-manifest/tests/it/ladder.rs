@@ -203,7 +203,7 @@ fn a_file_of_a_directory_whose_ladder_leads_nowhere_is_left_out() {
     write("b.yaml", tool("b", ""));
     let given = "    output_schema: {type: string}\n    on_failure: [default: 1]\n";
     write("c.yaml", tool("c", given));
-    // Nothing can be said by a schema that is not usable: no call gets that far.
+    // An unusable schema checks nothing: no call gets that far.
     let unusable = given.replace("string", "strong");
     write("d.yaml", tool("d", &unusable));
     let loaded = load(&LoadOptions::new().path(directory.path())).unwrap();

@@ -1,4 +1,4 @@
-//! Where the parts of a configuration are written, for problems that other crates find.
+//! Places of the parts of a configuration, for problems that other crates find.
 
 use std::collections::BTreeMap;
 

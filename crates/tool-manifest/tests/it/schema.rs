@@ -105,7 +105,7 @@ fn it_agrees_with_the_loader() {
         let loads = load(&LoadOptions::new().text("a.json", Syntax::Json, document.to_string())).is_ok();
         assert_eq!(loads, fits, "{document}");
     }
-    // What only the schema knows: the settings of executors.
+    // Only the schema knows the settings of executors.
     assert!(!validator.is_valid(&tool(json!({"kind": "mock", "reslt": 1}))));
     assert!(!validator.is_valid(&tool(json!({"kind": "http"}))));
     assert!(!validator.is_valid(&tool(json!({"kind": "teleport"}))));

@@ -1,4 +1,4 @@
-//! When servers are started and stopped, and whether their lists are kept.
+//! Start and stop of servers, and the lists that are kept.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How YAML's values are read: by the core schema of YAML 1.2.
+//! Values of YAML, by the core schema of YAML 1.2.
 
 use serde_json::{Value, json};
 use toolplane::manifest::{LoadOptions, Syntax, load};

@@ -40,25 +40,25 @@ impl ApprovalLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Approval rule for each call. Overrides `defaults`.
+    /// Rule about approvals of its calls, instead of the one in `defaults`.
     approval: Field<ApprovalWord>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Approval rule for each call of the server's tools. Overrides `defaults`.
+    /// Rule about approvals of calls of its tools, instead of the one in `defaults`.
     approval: Field<ApprovalWord>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Approval rule for each call. Servers and tools can override it. Default: no approval is required.
+    /// Rule about approvals of calls; `never` by default. A server or tool can override it.
     approval: Field<ApprovalWord>,
 }
 
-/// Approval rule for each call.
+/// Rule about approvals of calls.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ApprovalRule")]

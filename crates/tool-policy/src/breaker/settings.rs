@@ -34,10 +34,10 @@ pub struct BreakerSettings {
 /// Calls that a circuit breaker rejects after failures. A failure to connect always counts for the upstream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BreakerScope {
-    /// Calls of the tool only.
+    /// Calls of the tool alone.
     #[default]
     Tool,
-    /// Calls of the tool and, if the upstream itself fails, of all tools of its upstream.
+    /// Calls of the tool, and of all tools of its upstream where the upstream itself fails.
     Upstream,
 }
 
@@ -61,8 +61,8 @@ impl Default for BreakerSettings {
 pub struct Breakers {
     /// Breaker of the tool.
     pub tool: BreakerSettings,
-    /// Breaker of the upstream: the settings of the server or the defaults, or the settings of a tool with
-    /// [`BreakerScope::Upstream`]. Each upstream has one breaker: a tool sets how its own failures count for it.
+    /// Breaker of its upstream: the settings of the server or the defaults, or those of a tool that says
+    /// [`BreakerScope::Upstream`]. One upstream has one breaker: a tool sets how its own failures count for that.
     pub upstream: BreakerSettings,
 }
 
@@ -125,52 +125,50 @@ impl BreakerLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Circuit breaker of the tool, which rejects its calls after failures. Overrides `defaults`.
+    /// Circuit breaker of the tool, instead of the one in `defaults`.
     breaker: Field<BreakerBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Circuit breakers of the server and its tools, which reject calls after failures. Overrides `defaults`.
+    /// Circuit breaker of the server and its tools, instead of the one in `defaults`.
     breaker: Field<BreakerBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Circuit breakers of tools and their upstreams, which reject calls after failures. Servers and tools can
-    /// override it. Default: no breaker.
+    /// Circuit breaker of each tool and its upstream; none by default. A server or tool can override it.
     breaker: Field<BreakerBody>,
 }
 
-/// Circuit breaker: after failures, calls of a tool fail at once, until a probe call that is let through succeeds.
+/// Circuit breaker: after failures, calls of a tool fail at once, until a probe succeeds.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Breaker")]
 struct BreakerBody {
-    /// `true` disables the breaker.
+    /// Switches the breaker off.
     disabled: Field<bool>,
-    /// Calls that the breaker rejects: `tool`, only those of the tool; `upstream`, also those of all tools of its
-    /// server or HTTP host if the server or host itself fails. A failure to connect always counts for the server or
-    /// host. Default: `tool`.
+    /// Scope of the breaker: `tool`, the tool alone, by default; `upstream`, also all tools of its server or HTTP
+    /// host when that itself fails. A connection that cannot be made always counts for the server or host.
     per: Field<BreakerScopeWord>,
-    /// Number of consecutive failures that opens the breaker. Default: 5.
+    /// Number of failures in a row that opens it; 5 by default.
     max_failures: Field<u32>,
-    /// Share of failed calls that opens the breaker. Default: 50%.
+    /// Share of failed calls that opens it; 50% by default.
     failure_share: Field<Percent>,
-    /// Minimum number of calls for the share to count. Default: 10.
+    /// Minimum number of calls for the share to count; 10 by default.
     min_calls: Field<u32>,
-    /// Length of the window in which calls count. Default: 30s.
+    /// Time for which calls count; 30s by default.
     window: Field<Period>,
-    /// Time for which the breaker stays open at first, plus up to a fifth of it. It doubles with every failed probe
-    /// call. Default: 1s.
+    /// Time for which it stays open at first, and up to a fifth longer; 1s by default. It doubles with every probe
+    /// that fails.
     pause: Field<Period>,
-    /// Maximum pause. Default: 60s.
+    /// Longest time for which it stays open; 60s by default.
     max_pause: Field<Period>,
 }
 
-/// Calls that a breaker rejects.
+/// Scope of a breaker.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "BreakerScope")]

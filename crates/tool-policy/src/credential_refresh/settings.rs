@@ -50,24 +50,24 @@ impl CredentialRefreshLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Time for which the tool is disabled after its credentials are rejected and no others are available. Overrides
-    /// `defaults`.
+    /// Time for which it is switched off when its credentials are refused and there are no others, instead of the one
+    /// in `defaults`.
     disabled_for: Field<Period>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Time for which each of the server's tools is disabled after the credentials are rejected and no others are
-    /// available. Overrides `defaults`.
+    /// Time for which each of its tools is switched off when the credentials are refused and there are no others,
+    /// instead of the one in `defaults`.
     disabled_for: Field<Period>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Time for which a tool is disabled after its credentials are rejected and no others are available. With 0s it
-    /// is not disabled. Default: 5m.
+    /// Time for which a tool is switched off when its credentials are refused and there are no others; 5m by default.
+    /// With 0s it is not.
     disabled_for: Field<Period>,
 }
 

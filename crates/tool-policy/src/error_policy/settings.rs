@@ -24,14 +24,14 @@ pub struct ErrorRule {
 }
 
 impl ErrorPolicySettings {
-    /// Returns the policy with this rule for this kind.
+    /// Adds a rule for this kind.
     #[must_use]
     pub fn with(mut self, kind: ErrorKind, rule: ErrorRule) -> Self {
         self.0[kind as usize] = Some(rule);
         self
     }
 
-    /// Returns the policy, completed by the rules of `other` for kinds without a rule.
+    /// Adds the rules of another policy for the kinds for which this one has none.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let mut others = other.0.into_iter();
@@ -74,20 +74,20 @@ impl ErrorPolicyLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PolicyKeys {
-    /// Messages and alerts by kind of error: `upstream_error: {advice: ask for help}`.
+    /// Rules about errors by their kinds, for models and operators: `upstream_error: {advice: ask for help}`.
     errors: Field<Entries<ErrorBody>>,
 }
 
-/// Messages and alerts for errors of one kind.
+/// Rule about errors of one kind.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Error")]
 struct ErrorBody {
-    /// Message for the model, instead of the error's own message. Logs keep the error's own message.
+    /// Message for a model, instead of the error's own; logs have that.
     message: Field<String>,
-    /// Advice for the model: what to do after the error.
+    /// Advice for a model.
     advice: Field<String>,
-    /// `true` if operators are alerted, at most once in 5 minutes for each tool.
+    /// Alerts operators, at most once in 5 minutes for each tool.
     alert: Field<bool>,
 }
 

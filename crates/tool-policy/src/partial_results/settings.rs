@@ -12,9 +12,8 @@ use crate::PartialResultsLayer;
 pub struct PartialSettings {
     /// Rule for such results.
     pub rule: PartialRule,
-    /// Position of the tool's mark in the result, as a JSON Pointer (RFC 6901) into the plain value, the structured
-    /// part or, without one, the object that is the result's only text. The result is incomplete if the value there
-    /// is not `null`, `false`, 0 or empty.
+    /// Place in the result where the tool says so, as a JSON Pointer (RFC 6901) into the plain value, the structured part, or
+    /// without one the object that is a result's only text: whatever stands there and is not `null`, `false`, 0 or empty.
     pub field: Option<Arc<str>>,
 }
 
@@ -58,21 +57,21 @@ impl PartialResultsLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Rule for results that the tool marks as incomplete. Overrides `defaults`.
+    /// Handling of incomplete results, instead of the one in `defaults`.
     partial: Field<Partial>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Rule for results that the server's tools mark as incomplete. Overrides `defaults`.
+    /// Handling of incomplete results of its tools, instead of the one in `defaults`.
     partial: Field<Partial>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Rule for results that the tool marks as incomplete. Servers and tools can override it. Default: `accept`.
+    /// Handling of incomplete results; they are taken by default. A server or tool can override it.
     partial: Field<Partial>,
 }
 
@@ -91,7 +90,7 @@ impl JsonSchema for Partial {
     }
 }
 
-/// Rule for incomplete results: `accept` accepts and marks the result, `fail` makes the call fail.
+/// Rule about incomplete results: `accept` takes and marks them, `fail` has the call fail.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "PartialRule")]
@@ -100,16 +99,16 @@ enum PartialWord {
     Fail,
 }
 
-/// Rule for incomplete results, and the position of the tool's mark.
+/// Handling of incomplete results, and where the tool marks them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "PartialAnswers")]
 struct PartialBody {
-    /// Rule for incomplete results. Default: `accept`.
+    /// Rule about incomplete results; `accept` by default.
     rule: Field<PartialWord>,
-    /// Position of the tool's mark in the result, as a JSON Pointer such as `/errors`. The result is incomplete if
-    /// the value there is not `null`, `false`, 0 or empty. Without it, the backend must report incomplete results, or
-    /// a server must mark them in the `_meta` of its result.
+    /// Place in its answer where the tool marks it as incomplete, as a JSON Pointer such as `/errors`: a value there
+    /// that is not `null`, `false`, 0 or empty. Without it, only marks of the executor and of a server in its
+    /// result's `_meta` count.
     field: Field<String>,
 }
 

@@ -59,21 +59,21 @@ impl RateLimitLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Rate limit of the tool's calls.
+    /// Rate limit of the tool.
     rate_limit: Field<RateLimitBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Rate limit of all calls of the server's tools together.
+    /// Rate limit of its tools together.
     rate_limit: Field<RateLimitBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Rate limits of calls. Default: no limit.
+    /// Rate limits; none by default.
     rate_limit: Field<RateLimitsBody>,
 }
 
@@ -82,27 +82,27 @@ struct DefaultKeys {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimit", extend("required" = ["requests", "period"]))]
 struct RateLimitBody {
-    /// Number of calls in each period.
+    /// Number of calls.
     requests: Field<u32>,
-    /// Length of the period, such as `1m`.
+    /// Time in which they may be made, such as `1m`.
     period: Field<Period>,
-    /// Maximum number of calls at once. Default: `requests`.
+    /// Maximum number of calls at once; as many as `requests` by default.
     burst: Field<u32>,
-    /// Maximum number of `requests` that one principal may use. Default: all of them.
+    /// Part of `requests` that one principal may use; all of them by default.
     per_principal: Field<u32>,
 }
 
-/// Rate limits of calls by scope, where nothing more specific is set. A call must fit into all of them.
+/// Rate limits. A call must fit into all of these.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimits")]
 struct RateLimitsBody {
-    /// Rate limit of each principal, for all tools together.
+    /// Rate limit of each principal, whatever it calls.
     per_principal: Field<RateLimitBody>,
-    /// Rate limit of each tool without its own `rate_limit`.
+    /// Rate limit of each tool that has no `rate_limit` of its own.
     per_tool: Field<RateLimitBody>,
-    /// Rate limit of each server, or of each host of HTTP tools, for all of its tools together. A server's own
-    /// `rate_limit` overrides it.
+    /// Rate limit of the tools of each server, or of each host of HTTP tools, together; a server's own `rate_limit`
+    /// overrides it.
     per_upstream: Field<RateLimitBody>,
     /// Rate limit of all tools together.
     total: Field<RateLimitBody>,

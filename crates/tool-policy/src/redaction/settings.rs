@@ -46,36 +46,36 @@ impl RedactionLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Secrets that are hidden in the tool's results. Overrides `defaults`.
+    /// Secrets that are hidden in its results, instead of the setting in `defaults`.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in the tool's results and in logs of its arguments. Overrides
-    /// the server and `defaults`.
+    /// Names of fields, at any depth, that are hidden in its results and in logs of its arguments, instead of those
+    /// of its server or `defaults`.
     redact: Field<Vec<Field<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Secrets that are hidden in the results of the server's tools. Overrides `defaults`.
+    /// Secrets that are hidden in results of its tools, instead of the setting in `defaults`.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in the results of the server's tools and in logs of their
-    /// arguments. Overrides `defaults`.
+    /// Names of fields, at any depth, that are hidden in results of its tools and in logs of their arguments, instead
+    /// of those in `defaults`.
     redact: Field<Vec<Field<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Secrets that are hidden in results of tools. Servers and tools can override it. Default: `secrets`.
+    /// Secrets that are hidden in results; `secrets` by default. A server or tool can override it.
     redaction: Field<RedactionWord>,
-    /// Names of fields, at any depth, that are hidden in results of tools and in logs of their arguments. Servers and
-    /// tools can override it. Default: no fields.
+    /// Names of fields, at any depth, that are hidden in results and in logs of arguments; none by default. A server
+    /// or tool can override it.
     redact: Field<Vec<Field<String>>>,
 }
 
-/// Secrets that are hidden in results of a tool: `secrets`, the values of your own `${…}` secrets wherever they come
-/// back; `credentials`, your secrets and every value that has the form of a well-known kind of key or token; `off`,
-/// no secrets in results. Errors never contain your secrets.
+/// Secrets that are hidden in results: `secrets`, the values of your own `${…}` secrets wherever they come back;
+/// `credentials`, those and everything in the form of a well-known kind of key or token; `off`, none in results.
+/// Errors never hold your secrets.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Redaction")]

@@ -68,36 +68,35 @@ impl ValidationLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Handling of arguments that do not match the input schema. Overrides `defaults`.
+    /// Handling of arguments that do not fit, instead of the one in `defaults`.
     arguments: Field<ArgumentsWord>,
-    /// `true` fills in the `default` of the input schema for absent arguments. Overrides `defaults`.
+    /// Fills in the `default` of the input schema for absent arguments, instead of the setting in `defaults`.
     fill_defaults: Field<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Handling of arguments that do not match the input schema. Overrides `defaults`.
+    /// Handling of arguments that do not fit, instead of the one in `defaults`.
     arguments: Field<ArgumentsWord>,
-    /// `true` fills in the `default` of the input schema for absent arguments. Overrides `defaults`.
+    /// Fills in the `default` of the input schema for absent arguments, instead of the setting in `defaults`.
     fill_defaults: Field<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Handling of arguments that do not match the input schema. Servers and tools can override it. Default:
-    /// `strict`.
+    /// Handling of arguments that do not fit; they are refused by default. A server or tool can override it.
     arguments: Field<ArgumentsWord>,
-    /// `true` fills in the `default` of the input schema for absent arguments. Servers and tools can override it.
-    /// Default: `true` with `arguments: coerce` and `sanitize`, otherwise `false`.
+    /// Fills in the `default` of the input schema for absent arguments; by default on with `arguments: coerce` and
+    /// `sanitize`, else off. A server or tool can override it.
     fill_defaults: Field<bool>,
 }
 
-/// Handling of arguments that do not match the input schema exactly: `strict` rejects them; `coerce` converts them
-/// where no information is lost, such as `"5"` to 5; `sanitize` also drops unknown members, truncates texts and moves
-/// numbers to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` is
-/// `false`. Every change is reported to the caller.
+/// Handling of arguments that do not fit a tool's schema: `strict` refuses them; `coerce` converts them where no
+/// information is lost, such as `"5"` to 5; `sanitize` does so, drops unknown members, cuts texts and moves numbers
+/// to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` says
+/// otherwise. The caller is told of every change.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ArgumentHandling")]

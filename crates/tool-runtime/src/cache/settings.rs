@@ -137,54 +137,52 @@ impl CacheLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Response cache of the tool. Overrides `defaults`. For a tool that changes nothing, and whose result depends
-    /// only on its arguments and its caller.
+    /// Cache of its results, instead of the one in `defaults`. For a tool that changes nothing, and whose answer
+    /// depends on nothing but its arguments and the caller.
     cache: Field<CacheBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Response cache of those of the server's tools that are declared `read_only` and `idempotent` here. The
-    /// server's claims about its tools do not count. Overrides `defaults`.
+    /// Cache of results of those of its tools that are declared `read_only` and `idempotent` here, instead of the one
+    /// in `defaults`. Declarations of the server itself do not count.
     cache: Field<CacheBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Response cache of tools that are declared `read_only` and `idempotent`. Servers and tools can override it.
-    /// Default: no cache.
+    /// Cache of results of tools that are declared `read_only` and `idempotent`; none by default. A server or tool
+    /// can override it.
     cache: Field<CacheBody>,
-    /// Maximum memory for the cached results of all tools. Read at the start: a reload does not change it. Default:
-    /// 64MiB.
+    /// Memory that the cached results of all tools may take; 64MiB by default. It counts from the start: a reload
+    /// does not change it.
     cache_bytes: Field<ByteSize>,
 }
 
-/// Response cache: results are cached for later calls with the same arguments, and identical concurrent calls are
-/// executed once.
+/// Cache of results for later calls with the same arguments. Identical calls at the same time share one execution.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Cache")]
 struct CacheBody {
-    /// `true` disables the cache.
+    /// Switches the cache off.
     disabled: Field<bool>,
-    /// Time for which a result is fresh. With 0s only concurrent calls share a result. Default: 5m for a tool with
-    /// `latency: slow`, 30s for one with `realtime-data` among its capabilities, and 1m for others.
+    /// Time for which a result is fresh. By default 5m for a tool with `latency: slow`, 30s for one with
+    /// `realtime-data` among its capabilities, and 1m for others. With 0s only calls at the same time share one.
     ttl: Field<Period>,
-    /// Time after `ttl` for which a stale result is still returned, while a new one is fetched in the background.
-    /// Default: 0s.
+    /// Time after that for which it is still given, while a new one is fetched in the background; 0s by default.
     stale_while_revalidate: Field<Period>,
-    /// Time after `ttl` for which a stale result is returned if no new one can be fetched. Default: 0s.
+    /// Time after that for which it is given if no new one can be had; 0s by default.
     stale_if_error: Field<Period>,
-    /// Maximum size of a cached result. Default: 1MiB.
+    /// Maximum size of a cached result; 1MiB by default.
     max_bytes: Field<ByteSize>,
-    /// Callers that share results. Default: `principal`.
+    /// Callers that share results; `principal` by default.
     scope: Field<Scope>,
 }
 
-/// Callers that share results: with `principal`, only calls of one principal; with `shared`, all principals of a
-/// tenant. `shared` is for tools whose result does not depend on the caller.
+/// Callers that share results: `principal` is each principal with itself, `shared` all principals of a tenant. The
+/// latter is for tools whose answer does not depend on the caller.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "CacheScope")]

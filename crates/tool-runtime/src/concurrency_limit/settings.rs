@@ -57,49 +57,49 @@ impl ConcurrencyLimitLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Concurrency limit of the tool's calls.
+    /// Limit of its calls that run at once.
     concurrency: Field<ConcurrencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Concurrency limit of all calls of the server's tools together.
+    /// Limit of calls of its tools that run at once.
     concurrency: Field<ConcurrencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Concurrency limits of calls. Default: no limit.
+    /// Limits of calls that run at once; none by default.
     concurrency: Field<ConcurrenciesBody>,
 }
 
-/// Concurrency limit: maximum number of running calls, and of calls that wait.
+/// Limit of calls that run at once, and of those that wait.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Concurrency", extend("required" = ["max"]))]
 struct ConcurrencyBody {
     /// Maximum number of running calls.
     max: Field<u32>,
-    /// Maximum number of calls that wait, in order of arrival. Further calls are rejected at once. Default: 100.
+    /// Maximum number of waiting calls, first come first served; 100 by default. One more is refused at once.
     queue: Field<u32>,
-    /// Maximum time that a call waits, such as `10s`. Default: a quarter of the time that the call has left.
+    /// Longest time that a call waits, such as `10s`; a quarter of the time that it has left by default.
     wait: Field<Period>,
 }
 
-/// Concurrency limits by scope, where nothing more specific is set. A call must fit into all of them.
+/// Limits of calls that run at once. A call needs a permit of each of these.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Concurrencies")]
 struct ConcurrenciesBody {
-    /// Concurrency limit of each principal, for all tools together.
+    /// Limit of the calls of each principal, whatever it calls.
     per_principal: Field<ConcurrencyBody>,
-    /// Concurrency limit of each tool without its own `concurrency`.
+    /// Limit of the calls of each tool that has no `concurrency` of its own.
     per_tool: Field<ConcurrencyBody>,
-    /// Concurrency limit of each server, or of each host of HTTP tools. A server's own `concurrency` overrides it.
+    /// Limit of the calls of each server, or of each host of HTTP tools; a server's own `concurrency` overrides it.
     per_upstream: Field<ConcurrencyBody>,
-    /// Concurrency limit of all tools together.
+    /// Limit of the calls of all tools.
     total: Field<ConcurrencyBody>,
 }
 

@@ -88,39 +88,39 @@ impl FallbackLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Fallback steps for a failed call, tried in the order of the list: call another tool, return a stale result, or
-    /// return a default value. Overrides `defaults`.
+    /// Steps to take in this order when a call fails, instead of those in `defaults`: call another tool, give a kept
+    /// result, or give a fixed value.
     on_failure: LadderField,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Fallback steps for failed calls of the server's tools. Only `stale` is allowed for many tools. Overrides
-    /// `defaults`.
+    /// Steps to take when calls of its tools fail, instead of those in `defaults`: `stale` alone can be for many
+    /// tools.
     on_failure: LadderField,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Fallback steps for failed calls. Only `stale` is allowed for many tools. Servers and tools can override it.
-    /// Default: no steps, the call fails.
+    /// Steps to take when calls fail; none by default. `stale` alone can be for many tools. A server or tool can
+    /// override it.
     on_failure: LadderField,
 }
 
 type LadderField = Field<Vec<Field<StepBody>>>;
 
-/// One fallback step for a failed call: `fallback`, `stale` or `default`.
+/// One step to take when a call fails: `fallback`, `stale` or `default`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "FailureStep", extend("minProperties" = 1, "maxProperties" = 1))]
 struct StepBody {
-    /// Name of the tool to call instead, with the same arguments. The name is the one that agents see.
+    /// Tool to call instead, with the same arguments, by the name that agents see.
     fallback: Field<String>,
-    /// Maximum age of the cached result to return, such as `1h`.
+    /// Largest age of the result that its cache has, such as `1h`.
     stale: Field<Period>,
-    /// Default value to return as the result.
+    /// Value to give as its answer.
     default: Raw,
 }
 

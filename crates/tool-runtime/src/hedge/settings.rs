@@ -71,23 +71,23 @@ impl HedgeLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Keys {
-    /// Hedging of the tool's slow attempts. For a tool that may run twice for one call.
+    /// Hedges of its slow attempts. For a tool that may run twice for one call.
     hedge: Field<HedgeBody>,
 }
 
-/// Hedging: if an attempt is slow, another attempt at the same call is sent. The first result counts, and the other
-/// attempt is cancelled. Only for a tool that is declared `idempotent` or `read_only`. Hedges and retries share the
-/// retry budget of an upstream.
+/// Hedge of a slow attempt: a second attempt at the same call. The first answer counts, and the other attempt is
+/// cancelled. Only for a tool that is declared `idempotent` or `read_only`; hedges and retries share one budget for
+/// each upstream.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Hedge")]
 struct HedgeBody {
-    /// Delay before a hedge is sent: a time, or `p95` or `p99`, that percentile of the tool's recent attempts plus a
-    /// tenth. Default: `p95`.
+    /// Delay before the second attempt: a time, or `p95` or `p99`, that percentile of the tool's recent attempts and
+    /// a tenth more; `p95` by default.
     after: Field<After>,
-    /// Delay while too few attempts are known for `p95` or `p99`. Default: 1s.
+    /// Delay while too few attempts are known for `p95` or `p99`; 1s by default.
     at_first: Field<Period>,
-    /// Maximum number of attempts in addition to the first, at most 3. Default: 1.
+    /// Maximum number of attempts besides the first, up to 3; 1 by default.
     max: Field<u32>,
 }
 

@@ -9,7 +9,7 @@ use crate::IdempotencyLayer;
 
 /// Settings of calls with an idempotency key.
 ///
-/// Several layers need to know if the backend receives the key:
+/// Another fact is shared by several layers, and so stays with the tool: that the backend receives the key, see
 /// [`Settings::passes_key`](tool_core::Settings::passes_key).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencySettings {
@@ -79,59 +79,59 @@ impl IdempotencyLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Handling of the tool's calls with an idempotency key.
+    /// Calls with an idempotency key.
     idempotency: Field<IdempotencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Handling of calls with an idempotency key, and the position at which the server takes the key.
+    /// Calls with an idempotency key, and how the server receives the key.
     idempotency: Field<ServerIdempotencyBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Handling of calls with an idempotency key. Servers and tools can override it.
+    /// Calls with an idempotency key. A server or tool can override it.
     idempotency: Field<IdempotenciesBody>,
 }
 
-/// Handling of calls with an idempotency key.
+/// Calls with an idempotency key.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Idempotency")]
 struct IdempotencyBody {
-    /// Time for which outcomes of calls are remembered. Default: 24h.
+    /// Time for which their outcome is remembered; 24h by default.
     ttl: Field<Period>,
 }
 
-/// Handling of calls with an idempotency key, where nothing more specific is set, and limits of the ledger.
+/// Calls with an idempotency key, and the limits of what is remembered.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Idempotencies")]
 struct IdempotenciesBody {
-    /// Time for which outcomes of calls are remembered. Default: 24h.
+    /// Time for which their outcome is remembered; 24h by default.
     ttl: Field<Period>,
-    /// Maximum number of remembered calls. Beyond it, the oldest calls of the principal with the most calls are
-    /// evicted. Read at the start: a reload does not change it. Default: 10000.
+    /// Maximum number of remembered calls; 10000 by default. Beyond that, the oldest of the caller with the most are
+    /// forgotten. It counts from the start: a reload does not change it.
     max_entries: Field<u32>,
-    /// Maximum memory for remembered calls, replies included. Beyond it, the oldest replies are evicted. Read at the
-    /// start: a reload does not change it. Default: 64MiB.
+    /// Memory that they may take, answers included; 64MiB by default. Beyond that, the oldest answers are forgotten.
+    /// It counts from the start: a reload does not change it.
     max_bytes: Field<ByteSize>,
 }
 
-/// Handling of calls with an idempotency key, and the position at which the server takes the key.
+/// Calls with an idempotency key, and how the server receives the key.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "ServerIdempotency")]
 struct ServerIdempotencyBody {
-    /// Time for which outcomes of calls are remembered. Default: 24h.
+    /// Time for which their outcome is remembered; 24h by default.
     ttl: Field<Period>,
-    /// Key of `_meta` under which the server takes the idempotency key, such as `dev.toolplane/idempotency-key`. Set
-    /// it only for a server that executes two calls with the same key once: failed calls are then retried.
+    /// Key of `_meta` under which the server takes it, such as `dev.toolplane/idempotency-key`. Only for a server
+    /// that runs once what it receives twice with the same key: failed calls are then made again.
     meta: Field<String>,
-    /// Argument in which the server's tools take the idempotency key. The rule of `meta` applies.
+    /// Argument as which its tools take it: as `meta`.
     argument: Field<String>,
 }
 

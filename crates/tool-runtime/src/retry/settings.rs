@@ -56,36 +56,36 @@ impl RetryLayer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolKeys {
-    /// Retries of the tool's failed calls. Overrides `defaults`.
+    /// Retries of its failed calls, instead of those in `defaults`.
     retry: Field<RetryBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ServerKeys {
-    /// Retries of failed calls of the server's tools. Overrides `defaults`.
+    /// Retries of failed calls of its tools, instead of those in `defaults`.
     retry: Field<RetryBody>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DefaultKeys {
-    /// Retries of failed calls. Servers and tools can override it. Default: no retries.
+    /// Retries of failed calls; none by default. A server or tool can override it.
     retry: Field<RetryBody>,
 }
 
-/// Retries: a failed call is attempted again only if the failure may be transient, if the tool cannot have run or is
-/// declared `idempotent` or `read_only`, and within the call's time and the upstream's retry budget.
+/// Retries of failed calls: only of transient failures, where the tool cannot have run or is declared `idempotent` or
+/// `read_only`, within the call's time and the upstream's budget of retries.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Retry")]
 struct RetryBody {
-    /// Maximum number of attempts of a call, the first included. With 1 there is no retry. Default: 3.
+    /// Maximum number of attempts of a call; 3 by default. With 1 there is no retry.
     max_attempts: Field<u32>,
-    /// Maximum pause before the second attempt. It doubles with every further attempt. Pauses have a random length up
-    /// to the maximum. Default: 200ms.
+    /// Longest pause before the second attempt, which doubles with every further one; 200ms by default. Pauses have a
+    /// random length up to that.
     initial_delay: Field<Period>,
-    /// Upper bound of all pauses, unless the upstream asks for more. Default: 20s.
+    /// Longest pause of all, unless the upstream asks for more; 20s by default.
     max_delay: Field<Period>,
 }
 
