@@ -81,10 +81,6 @@ impl<T> Field<T> {
 
     /// Borrows the value, if it is given and right.
     #[must_use]
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "as of `Option`: there may be no value"
-    )]
     pub fn as_ref(&self) -> Option<&T> {
         self.value.as_ref()
     }
