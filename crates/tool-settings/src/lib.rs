@@ -5,11 +5,15 @@
 //! files, passes each section its keys with their places, and knows no layer. The struct is also the source of the
 //! JSON Schema and the documentation of the keys.
 
+mod anchor;
 mod document;
+mod failure;
 mod field;
 mod keys;
 mod read;
 mod section;
+mod section_entries;
+mod sections;
 pub mod suggest;
 mod units;
 
@@ -17,9 +21,8 @@ pub use self::{
     document::{ConfigDocument, ConfigProblem, ConfigValue, NodeId, SectionContext, SectionKey},
     field::{Entries, Field, Raw, Text, WordOrMap},
     read::read,
-    section::{
-        ConfiguredTool, DeferredCheck, Section, SectionEntries, SectionKeys, SectionLevel, Sections,
-        ToolSettings,
-    },
+    section::{ConfiguredTool, DeferredCheck, Section, SectionKeys, SectionLevel, ToolSettings},
+    section_entries::SectionEntries,
+    sections::Sections,
     units::{ByteSize, Percent, Period, at_least_one, longer_than_zero, parsed, positive},
 };

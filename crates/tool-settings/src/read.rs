@@ -1,16 +1,16 @@
-use std::fmt;
-
 use serde::{
     Deserialize, Deserializer,
     de::{
-        self, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+        DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor,
         value::{MapDeserializer, StrDeserializer},
     },
     forward_to_deserialize_any,
 };
 
 use crate::{
-    ConfigDocument, ConfigProblem, ConfigValue, NodeId, SectionKey,
+    ConfigDocument, ConfigValue, NodeId,
+    anchor::{Anchor, names},
+    failure::Failure,
     field::{FIELD, NODE, TEXT, WORD_OR_MAP},
     suggest,
 };
@@ -59,62 +59,6 @@ struct Value<'a> {
     at: NodeId,
 }
 
-/// Reason why a value cannot be read. Its place is that of the innermost value unless another is set.
-#[derive(Debug)]
-struct Failure {
-    message: String,
-    hint: String,
-    at: Option<NodeId>,
-}
-
-impl Failure {
-    fn new(message: String) -> Self {
-        Self {
-            message,
-            hint: String::new(),
-            at: None,
-        }
-    }
-
-    fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = hint.into();
-        self
-    }
-
-    fn report(self, document: &dyn ConfigDocument, at: NodeId) {
-        document.report(ConfigProblem {
-            at: self.at.unwrap_or(at),
-            shows_key: false,
-            is_warning: false,
-            message: self.message,
-            hint: self.hint,
-        });
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl de::Error for Failure {
-    /// Uses a second line of the message as the hint.
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        let message = message.to_string();
-        match message.split_once('\n') {
-            Some((message, hint)) => Self::new(message.to_owned()).with_hint(hint),
-            None => Self::new(message),
-        }
-    }
-
-    fn duplicate_field(field: &'static str) -> Self {
-        Self::new(format!("`{field}` is given twice, in two spellings"))
-    }
-}
-
 impl<'a> Value<'a> {
     fn value(self) -> ConfigValue<'a> {
         self.document.value(self.at)
@@ -122,10 +66,7 @@ impl<'a> Value<'a> {
 
     fn expected(self, what: &str) -> Failure {
         let found = self.document.describe(self.at);
-        let failure = Failure {
-            at: Some(self.at),
-            ..Failure::new(format!("expected {what}, found {found}"))
-        };
+        let failure = Failure::new(format!("expected {what}, found {found}")).at(self.at);
         match (self.value(), what) {
             (ConfigValue::String(text), "true or false") => match text.to_ascii_lowercase().as_str() {
                 "yes" | "on" | "y" => failure.with_hint("in YAML 1.2 this is a text; write `true`"),
@@ -211,40 +152,6 @@ impl<'a> Value<'a> {
             ConfigValue::Map(entries) => entries,
             _ => &[],
         }
-    }
-}
-
-/// Returns all names that a map may have, in the order of its fields, with the names of sections at their anchor.
-fn names(fields: &[&'static str], anchors: &[Anchor<'_>]) -> Vec<&'static str> {
-    let mut known = Vec::with_capacity(fields.len() + 16);
-    for field in fields {
-        match anchors.iter().find(|anchor| anchor.name == *field) {
-            Some(anchor) => known.extend(anchor.keys.iter().map(|key| key.name)),
-            None => known.push(*field),
-        }
-    }
-    known
-}
-
-/// Place of sections among the fields of a map, with those of their keys that are given.
-struct Anchor<'a> {
-    name: &'static str,
-    keys: &'a [SectionKey],
-    given: Vec<(&'static str, u32)>,
-}
-
-impl Anchor<'_> {
-    fn key(&mut self, written: &str) -> Option<(&mut Self, &'static str)> {
-        let key = self.keys.iter().find(|key| key.name == written)?.key;
-        Some((self, key))
-    }
-
-    fn give(&mut self, key: &'static str, at: NodeId) -> Result<(), Failure> {
-        if self.given.iter().any(|(known, _)| *known == key) {
-            return Err(de::Error::duplicate_field(key));
-        }
-        self.given.push((key, at.index()));
-        Ok(())
     }
 }
 
@@ -334,11 +241,8 @@ impl<'de> Deserializer<'de> for Value<'_> {
             return Err(self.expected(&format!("one of {}", suggest::list(variants))));
         };
         if !variants.contains(&text) {
-            return Err(Failure {
-                at: Some(self.at),
-                ..Failure::new(format!("unknown value `{}`", suggest::shown(text)))
-                    .with_hint(suggest::value(text, variants))
-            });
+            let failure = Failure::new(format!("unknown value `{}`", suggest::shown(text))).at(self.at);
+            return Err(failure.with_hint(suggest::value(text, variants)));
         }
         let variant: StrDeserializer<'_, Failure> = text.into_deserializer();
         visitor.visit_enum(variant)

@@ -1,13 +1,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
 use tool_core::{Descriptor, Metadata, Overrides};
 
 use crate::{
-    ConfigDocument, ConfigProblem, Field, NodeId, SectionContext, SectionKey, keys::keys_of,
+    ConfigDocument, ConfigProblem, Field, NodeId, SectionContext, SectionEntries, SectionKey, keys::keys_of,
     read::read_entries,
 };
 
@@ -50,17 +49,17 @@ use crate::{
 /// ```
 #[derive(Debug, Default)]
 pub struct Section {
-    tool: Option<SectionKeys<ToolSettings>>,
-    levels: [Option<SectionKeys<Overrides>>; 3],
-    always: Overrides,
-    words: Vec<(&'static str, &'static str)>,
+    pub(crate) tool: Option<SectionKeys<ToolSettings>>,
+    pub(crate) levels: [Option<SectionKeys<Overrides>>; 3],
+    pub(crate) always: Overrides,
+    pub(crate) words: Vec<(&'static str, &'static str)>,
 }
 
 /// The keys of a section at one level, and the function that makes settings of them.
 pub struct SectionKeys<S> {
-    keys: Vec<SectionKey>,
-    group: u8,
-    schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) keys: Vec<SectionKey>,
+    pub(crate) group: u8,
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
     read: ReadKeys<S>,
 }
 
@@ -222,7 +221,7 @@ impl<S> SectionKeys<S> {
         self
     }
 
-    fn read(&self, document: &dyn ConfigDocument, entries: &[&SectionEntries], settings: &mut S) {
+    pub(crate) fn read(&self, document: &dyn ConfigDocument, entries: &[&SectionEntries], settings: &mut S) {
         let given = entries.iter().flat_map(|entries| &entries.0);
         let own = given.filter_map(|(key, at)| {
             let key = self.keys.iter().find(|own| own.name == key)?;
@@ -242,202 +241,6 @@ impl DeferredCheck {
     /// Makes the check.
     pub fn run(&self, tool: &dyn ConfiguredTool) {
         (self.0)(tool);
-    }
-}
-
-/// All sections that a configuration may have.
-///
-/// # Examples
-/// ```
-/// use tool_settings::{Section, Sections};
-///
-/// let sections = Sections::new(vec![Section::new()]);
-/// assert!(sections.keys("$tool").is_some_and(<[_]>::is_empty));
-/// ```
-#[derive(Debug)]
-pub struct Sections {
-    sections: Vec<Section>,
-    anchors: Vec<(&'static str, Vec<SectionKey>)>,
-}
-
-/// The places of sections among the other keys of a map: the first group of each level, and the later ones.
-const ANCHORS: [[&str; 2]; 4] = [
-    ["$server", "$server-late"],
-    ["$defaults", "$defaults-late"],
-    ["$policy", "$policy-late"],
-    ["$tool", "$tool-late"],
-];
-
-impl Sections {
-    /// These sections, in this order in messages and in the JSON Schema.
-    #[must_use]
-    pub fn new(sections: Vec<Section>) -> Self {
-        let mut all = Self {
-            sections,
-            anchors: Vec::new(),
-        };
-        let anchors = ANCHORS.iter().flatten();
-        all.anchors = anchors
-            .map(|anchor| {
-                (
-                    *anchor,
-                    all.listed(anchor).flat_map(|part| part.keys).copied().collect(),
-                )
-            })
-            .collect();
-        all
-    }
-
-    /// Returns the keys at an anchor; `None` if there is no such anchor.
-    #[must_use]
-    pub fn keys(&self, anchor: &str) -> Option<&[SectionKey]> {
-        let (_, keys) = self.anchors.iter().find(|(name, _)| *name == anchor)?;
-        Some(keys)
-    }
-
-    /// Returns the schemas of the keys at an anchor; `None` if there is no such anchor.
-    #[must_use]
-    pub fn properties(&self, anchor: &str, generator: &mut SchemaGenerator) -> Option<Map<String, Value>> {
-        self.keys(anchor)?;
-        let mut properties = Map::new();
-        for part in self.listed(anchor) {
-            let mut schema = (part.schema)(generator);
-            if let Some(Value::Object(own)) = schema.remove("properties") {
-                properties.extend(own);
-            }
-        }
-        Some(properties)
-    }
-
-    /// Returns the settings that each tool has.
-    #[must_use]
-    pub fn always(&self) -> Overrides {
-        let mut all = Overrides::default();
-        for section in &self.sections {
-            all.merge(&section.always);
-        }
-        all
-    }
-
-    /// Returns the key that people mean by a word, such as `breaker` by `circuitbreaker`.
-    #[must_use]
-    pub fn suggested(&self, word: &str) -> Option<&'static str> {
-        let mut words = self.sections.iter().flat_map(|section| &section.words);
-        words.find(|(known, _)| *known == word).map(|(_, key)| *key)
-    }
-
-    /// Reads the sections of a tool.
-    pub fn read_tool(
-        &self,
-        document: &dyn ConfigDocument,
-        entries: &[&SectionEntries],
-        tool: &mut ToolSettings,
-    ) {
-        for keys in self.sections.iter().filter_map(|section| section.tool.as_ref()) {
-            keys.read(document, entries, tool);
-        }
-    }
-
-    /// Reads the sections of another level.
-    pub fn read(
-        &self,
-        level: SectionLevel,
-        document: &dyn ConfigDocument,
-        entries: &[&SectionEntries],
-        overrides: &mut Overrides,
-    ) {
-        for section in &self.sections {
-            if let Some(keys) = &section.levels[level as usize] {
-                keys.read(document, entries, overrides);
-            }
-        }
-    }
-
-    /// The parts of sections at an anchor, in the order of their groups.
-    fn listed(&self, anchor: &str) -> impl Iterator<Item = Listed<'_>> {
-        let level = ANCHORS.iter().position(|names| names.contains(&anchor));
-        let is_late = level.is_some_and(|level| ANCHORS[level][1] == anchor);
-        let parts = self.sections.iter().filter_map(|section| match level? {
-            3 => section.tool.as_ref().map(Listed::new),
-            level => section.levels[level].as_ref().map(Listed::new),
-        });
-        let mut parts: Vec<_> = parts.filter(|part| (part.group > 0) == is_late).collect();
-        parts.sort_by_key(|part| part.group);
-        parts.into_iter()
-    }
-}
-
-impl Default for Sections {
-    fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
-struct Listed<'a> {
-    keys: &'a [SectionKey],
-    group: u8,
-    schema: fn(&mut SchemaGenerator) -> Schema,
-}
-
-impl<'a> Listed<'a> {
-    fn new<S>(keys: &'a SectionKeys<S>) -> Self {
-        Self {
-            keys: &keys.keys,
-            group: keys.group,
-            schema: keys.schema,
-        }
-    }
-}
-
-/// The keys of sections that a map has: a field of this type, named as an anchor such as `$tool`, is the place of sections
-/// among its other fields.
-#[derive(Debug, Clone, Default)]
-pub struct SectionEntries(Vec<(String, NodeId)>);
-
-impl SectionEntries {
-    /// Returns the place of a key, in our spelling, if it is given.
-    #[must_use]
-    pub fn place(&self, key: &str) -> Option<NodeId> {
-        let (_, at) = self.0.iter().find(|(name, _)| name == key)?;
-        Some(*at)
-    }
-}
-
-impl<'de> Deserialize<'de> for SectionEntries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EntriesVisitor)
-    }
-}
-
-struct EntriesVisitor;
-
-impl<'de> serde::de::Visitor<'de> for EntriesVisitor {
-    type Value = SectionEntries;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("keys of sections")
-    }
-
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some((key, at)) = map.next_entry()? {
-            entries.push((key, NodeId::new(at)));
-        }
-        Ok(SectionEntries(entries))
-    }
-}
-
-impl JsonSchema for SectionEntries {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Sections".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!(true)
     }
 }
 

@@ -13,6 +13,7 @@ mod idempotency;
 mod ladder;
 mod limits;
 mod loading;
+mod own_section;
 mod partial;
 mod places;
 mod policy;
