@@ -27,6 +27,8 @@
 //! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
 //! default. Each works alone.
+// The future of the stack nests the futures of all layers, deeper than the usual 128.
+#![recursion_limit = "256"]
 
 mod build;
 mod calls;
