@@ -2,6 +2,7 @@
 //!
 //! - [`ErrorPolicyLayer`] rewords errors for callers and raises alerts.
 //! - [`AdmissionLayer`] refuses callers without permission, and blocked tools.
+//! - [`ArgumentSizeLayer`] refuses arguments that are too large.
 //! - [`ValidationLayer`] checks arguments, and [`ResultValidationLayer`] checks results.
 //! - [`QuotaLayer`] limits the calls of a conversation or a turn.
 //! - [`ApprovalLayer`] holds calls until a person allows them.
@@ -28,6 +29,7 @@
 
 mod admission;
 mod approval;
+mod argument_size;
 mod breaker;
 mod credential_refresh;
 mod error_policy;
@@ -46,6 +48,7 @@ pub use self::{
         Approval, ApprovalDesk, ApprovalLayer, ApprovalRule, ApprovalVerdict, DecideError, MemoryApprovals,
         approval_json, harmless_text, readable_json,
     },
+    argument_size::{ArgumentSize, ArgumentSizeLayer, MaxArgumentsBytes},
     breaker::{
         Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer, BreakerScope, BreakerSettings, Breakers,
         Circuit, CircuitOpen, CircuitOutcome, CircuitPermit,

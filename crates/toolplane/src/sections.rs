@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use tool_policy::{
-    ApprovalLayer, BreakerLayer, CredentialRefreshLayer, ErrorPolicyLayer, PartialResultsLayer,
-    RateLimitLayer, RedactionLayer, ValidationLayer,
+    ApprovalLayer, ArgumentSizeLayer, BreakerLayer, CredentialRefreshLayer, ErrorPolicyLayer,
+    PartialResultsLayer, RateLimitLayer, RedactionLayer, ValidationLayer,
 };
 use tool_runtime::{
     CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer, RetryLayer,
@@ -21,6 +21,7 @@ pub fn sections() -> &'static Sections {
             HedgeLayer::section(),
             BreakerLayer::section(),
             ValidationLayer::section(),
+            ArgumentSizeLayer::section(),
             CacheLayer::section(),
             CredentialRefreshLayer::section(),
             IdempotencyLayer::section(),

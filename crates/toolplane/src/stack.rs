@@ -8,8 +8,9 @@ use tool_core::{
 };
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
-    AdmissionLayer, ApprovalLayer, BreakerLayer, BreakerPeekLayer, CredentialRefreshLayer, ErrorPolicyLayer,
-    PartialResultsLayer, QuotaLayer, RateLimitLayer, RedactionLayer, ResultValidationLayer, ValidationLayer,
+    AdmissionLayer, ApprovalLayer, ArgumentSizeLayer, BreakerLayer, BreakerPeekLayer, CredentialRefreshLayer,
+    ErrorPolicyLayer, PartialResultsLayer, QuotaLayer, RateLimitLayer, RedactionLayer, ResultValidationLayer,
+    ValidationLayer,
 };
 use tool_runtime::{
     CacheLayer, ConcurrencyLimitLayer, DeadlineLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
@@ -71,6 +72,9 @@ fn layers(
         // Admission: refuses callers without permission. Outside of everything that shares results, since a refused caller
         // must not read another's; before validation, whose errors describe what the tool accepts.
         .then(layers.admission)
+        // Argument size: refuses large arguments. Inside of admission, like everything that reads arguments; before validation,
+        // which parses them.
+        .then(ArgumentSizeLayer)
         // Validation: checks the arguments. Before idempotency, approval and cache, whose keys contain the arguments.
         .then(ValidationLayer)
         // Idempotency: runs a tool once for all calls with one key. Outside of fallbacks, so that a tool and its fallback

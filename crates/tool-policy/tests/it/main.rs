@@ -1,6 +1,7 @@
 //! Each policy layer alone, around a scripted executor.
 
 mod approval;
+mod argument_size;
 mod breaker;
 mod credential_refresh;
 mod error_policy;

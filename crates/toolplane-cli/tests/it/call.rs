@@ -137,7 +137,7 @@ fn explain_tells_what_each_layer_decided() {
     assert_eq!(
         last,
         Some(
-            "no decision from: error policy, idempotency, quota, approval, fallback, cache, retry, credential refresh, hedge, \
+            "no decision from: error policy, argument size, idempotency, quota, approval, fallback, cache, retry, credential refresh, hedge, \
              breaker peek, rate limit, concurrency limit, breaker, redaction, partial results, chaos"
         )
     );

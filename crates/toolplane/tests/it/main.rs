@@ -3,6 +3,7 @@
 #[cfg(feature = "exec-mcp")]
 mod aliases;
 mod approval;
+mod argument_size;
 #[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]
 mod breakers;
 mod cache;
