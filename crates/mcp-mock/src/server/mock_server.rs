@@ -37,7 +37,7 @@ use crate::{
 ///     .tool(MockTool::new("greet").reply(MockReply::template("Hello, {{ name }}!")))
 ///     .build();
 /// let (reader, writer) = tokio::io::split(server.connect());
-/// let connection = Connection::over(reader, writer, ConnectionOptions::default()).await?;
+/// let connection = Connection::from_streams(reader, writer, ConnectionOptions::default()).await?;
 ///
 /// let call = RawJson::parse(r#"{"name":"greet","arguments":{"name":"Ada"}}"#)?;
 /// let result = connection.request("tools/call", Some(call), RequestOptions::default()).await?;
