@@ -40,7 +40,7 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let plane = Toolplane::from_yaml(
-///     "tools: [{name: greet, description: Greets., mock: {result: {text: hello}}}]",
+///     "tools: {greet: {description: Greets., executor: {kind: mock, result: {text: hello}}}}",
 /// )?;
 /// let outcome = plane.call(CallRequest::new("greet")).await?;
 /// println!("{outcome:?}");
