@@ -7,7 +7,7 @@ pub struct Scopes<T> {
     pub principal: Option<T>,
     /// Limit of each tool, for all callers together.
     pub tool: Option<T>,
-    /// Limit of each upstream, for all of its tools together: see [`UpstreamState`](crate::Upstream).
+    /// Limit of each upstream, for all of its tools together: see [`UpstreamState`](crate::UpstreamState).
     pub upstream: Option<T>,
     /// Limit of all calls.
     pub total: Option<T>,

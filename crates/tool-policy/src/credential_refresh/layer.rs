@@ -17,7 +17,7 @@ use tool_core::{
 ///
 /// # When a tool is enabled again
 /// One of these re-enables it: its credentials changed, which each call checks; the configuration is reloaded; an operator
-/// enables it; a trial call after the tool's [`disabled_for`](tool_core::Settings::disabled_for) is not refused. Observers
+/// enables it; a trial call after the tool's [`disabled_for`](super::CredentialSettings) is not refused. Observers
 /// receive both changes as [`AlertKind::Disabled`].
 ///
 /// # Examples
