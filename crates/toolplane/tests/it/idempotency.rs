@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::advance;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
-use toolplane::core::{Caller, Overrides, SettingLevel, Settings};
-#[cfg(all(feature = "exec-http", feature = "exec-mcp"))]
-use toolplane::runtime::IdempotencySettings;
 use toolplane::{
     CallRequest, Toolplane,
     core::{ErrorKind, Outcome, Reply, ToolError},
+};
+#[cfg(all(feature = "exec-http", feature = "exec-mcp"))]
+use toolplane::{
+    core::{Caller, Overrides, SettingLevel, Settings},
+    runtime::IdempotencySettings,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
