@@ -114,7 +114,7 @@ fn printed(repository: &Repository, page: &str) -> Result<String> {
 fn kind_table() -> String {
     let yes = |flag: bool| if flag { "yes" } else { "no" };
     let mut table =
-        "| kind | class | may pass later | counts for breakers | counts for health | another answer may be given | operators are told | what a model is told to do |\n"
+        "| kind | class | may pass later | counts for breakers | counts for health | another answer may be given | alerts operators | advice for a model |\n"
             .to_owned();
     table += "|---|---|---|---|---|---|---|---|\n";
     for kind in ErrorKind::ALL {

@@ -1,7 +1,7 @@
 //! Chaos engineering: faults on purpose. [`ChaosLayer`] stands right before a tool's backend. It delays attempts, makes them fail
 //! or cuts their replies in half, as a [`ChaosPlan`] says, so that one sees how calls behave before a real fault occurs.
 //!
-//! The same plan injects the same faults: the injection for the n-th attempt of a tool depends only on the seed, the tool's name
+//! Injection is deterministic: the injection for the n-th attempt of a tool depends only on the seed, the tool's name
 //! and n, not on threads or time.
 //!
 //! # Examples

@@ -198,7 +198,7 @@ impl<'a> ItemSchemas<'a> {
     /// Reads the keywords of a subschema. Returns `None` if it has no subschema for items.
     ///
     /// `items` was a list before `prefixItems` took that part over, and `additionalItems` the rest.
-    pub(crate) fn of(keywords: &'a Map<String, Value>) -> Option<Self> {
+    pub(crate) fn from_keywords(keywords: &'a Map<String, Value>) -> Option<Self> {
         let prefix = match list(keywords, "prefixItems") {
             [] => list(keywords, "items"),
             prefix => prefix,

@@ -57,7 +57,7 @@ fn bit(kind: JsonKind) -> u8 {
 
 impl FastCheck {
     /// Returns the check of a schema, or `None` if the schema uses other keywords.
-    pub(crate) fn of(schema: &Value) -> Option<Self> {
+    pub(crate) fn from_schema(schema: &Value) -> Option<Self> {
         let schema = schema.as_object()?;
         let mut check = Self {
             kinds: kinds(schema.get("type")?)?,
@@ -68,7 +68,7 @@ impl FastCheck {
                 "type" => {}
                 "enum" => check.words = Some(words(value)?),
                 "properties" | "required" | "additionalProperties" => {
-                    check.members = Some(Members::of(schema)?);
+                    check.members = Some(Members::from_schema(schema)?);
                 }
                 // Keywords with this prefix are extensions without a meaning for validation.
                 remark if remark.starts_with("x-") || REMARKS.contains(&remark) => {}
@@ -126,7 +126,7 @@ fn number(text: &str) -> u8 {
 }
 
 impl Members {
-    fn of(schema: &Map<String, Value>) -> Option<Self> {
+    fn from_schema(schema: &Map<String, Value>) -> Option<Self> {
         let mut members = Self::default();
         match schema.get("additionalProperties") {
             // Other members may be allowed or not: a value with one is left to the schema itself.
@@ -137,7 +137,7 @@ impl Members {
             let properties = properties.as_object().filter(|known| known.len() <= MOST)?;
             let known = properties
                 .iter()
-                .map(|(name, schema)| (name.clone(), FastCheck::of(schema)));
+                .map(|(name, schema)| (name.clone(), FastCheck::from_schema(schema)));
             members.known = known.collect();
         }
         if let Some(required) = schema.get("required") {

@@ -111,7 +111,7 @@ impl Schema {
             // The draft is decided; the library would try to look up an unknown one.
             members.shift_remove("$schema");
         }
-        let fast_check = FastCheck::of(&value);
+        let fast_check = FastCheck::from_schema(&value);
         let mut backtracks = false;
         let fast = match options(draft, backtracks, jsonschema::options()).build(&value) {
             Ok(validator) => validator,

@@ -9,14 +9,14 @@ struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    fn of(&mut self, n: usize) -> usize {
+    fn below(&mut self, n: usize) -> usize {
         let byte = self.bytes.get(self.next).copied().unwrap_or_default();
         self.next += 1;
         usize::from(byte) % n
     }
 
     fn pick(&mut self, alternatives: &[&'static str]) -> &'static str {
-        alternatives[self.of(alternatives.len())]
+        alternatives[self.below(alternatives.len())]
     }
 }
 
@@ -119,7 +119,7 @@ pub fn file_spelling(path: &str, choices: &[u8]) -> String {
             "/.\n/",
             "/x/%252e%252e/",
         ];
-        uri += match (is_first, choices.of(6)) {
+        uri += match (is_first, choices.below(6)) {
             (true, 3) => choices.pick(&["", "/", "\\", "//"]),
             (_, 3) => choices.pick(&disguised),
             _ => choices.pick(&usual),
@@ -136,7 +136,7 @@ pub fn file_spelling(path: &str, choices: &[u8]) -> String {
 
 fn spelled(character: char, choices: &mut Choices<'_>) -> String {
     let wide = u32::from(character).checked_add(0xfee0).and_then(char::from_u32);
-    match choices.of(48) {
+    match choices.below(48) {
         0 => format!("%{:02x}", u32::from(character)),
         1 => format!("%{:02X}", u32::from(character)),
         2 => format!("%25{:02x}", u32::from(character)),

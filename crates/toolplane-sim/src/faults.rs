@@ -45,7 +45,7 @@ pub(crate) struct FaultSchedule {
 const SPAN: Duration = Duration::from_secs(3);
 
 impl FaultSchedule {
-    pub(crate) fn of(seed: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64) -> Self {
         let mut chance = chance(seed, 1, 0);
         Self {
             seed,

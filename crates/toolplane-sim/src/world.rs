@@ -80,7 +80,7 @@ enum Answer {
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Inner {
-            schedule: FaultSchedule::of(seed),
+            schedule: FaultSchedule::from_seed(seed),
             start: Instant::now(),
             is_calm: AtomicBool::new(false),
             record: Mutex::new(SimulationRecord {

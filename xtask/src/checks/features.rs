@@ -18,7 +18,7 @@ pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
     let facade = members
         .get(FACADE)
         .with_context(|| format!("there is no member `{FACADE}`"))?;
-    let beside = beside(&members);
+    let others = other_members(&members);
     for feature in std::iter::once("").chain(single(facade)) {
         say(format_args!(
             "features: `{FACADE}` with {}",
@@ -32,7 +32,7 @@ pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
         // crates then have the same features each time, and are built once.
         let mut clippy = cargo(repository.root());
         clippy.args(["clippy", "--quiet", "--tests", "--package", FACADE]);
-        for name in &beside {
+        for name in &others {
             clippy.args(["--package", name]);
         }
         clippy.arg("--no-default-features");
@@ -54,7 +54,7 @@ fn single(facade: &Package) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the members that do not depend on the facade, directly or indirectly.
-fn beside(members: &WorkspaceMembers) -> Vec<&str> {
+fn other_members(members: &WorkspaceMembers) -> Vec<&str> {
     let mut above = BTreeSet::from([FACADE]);
     loop {
         let n_above = above.len();

@@ -79,7 +79,7 @@ pub(crate) enum Change {
 }
 
 impl MockReply {
-    fn of(outcome: ReplyOutcome) -> Self {
+    fn from_outcome(outcome: ReplyOutcome) -> Self {
         Self {
             outcome,
             ..Self::default()
@@ -95,7 +95,7 @@ impl MockReply {
     /// Answers with a text: the content of a tool's result, the message of a prompt, the content of a resource.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(ReplyOutcome::Text(text.into()))
+        Self::from_outcome(ReplyOutcome::Text(text.into()))
     }
 
     /// Answers with a text with placeholders: `{{ city }}` is an argument, `{{ place.city }}` a member of one. `{{
@@ -103,37 +103,37 @@ impl MockReply {
     /// question.
     #[must_use]
     pub fn template(text: impl Into<String>) -> Self {
-        Self::of(ReplyOutcome::Template(text.into()))
+        Self::from_outcome(ReplyOutcome::Template(text.into()))
     }
 
     /// Answers with a tool's structured content, and its JSON as text.
     #[must_use]
     pub fn structured(content: RawJson) -> Self {
-        Self::of(ReplyOutcome::Structured(content))
+        Self::from_outcome(ReplyOutcome::Structured(content))
     }
 
     /// Answers with this result, verbatim.
     #[must_use]
     pub fn result(result: RawJson) -> Self {
-        Self::of(ReplyOutcome::Result(result))
+        Self::from_outcome(ReplyOutcome::Result(result))
     }
 
     /// Answers with a tool result with `isError`; with an internal error for other methods.
     #[must_use]
     pub fn failure(text: impl Into<String>) -> Self {
-        Self::of(ReplyOutcome::Failure(text.into()))
+        Self::from_outcome(ReplyOutcome::Failure(text.into()))
     }
 
     /// Answers with a JSON-RPC error.
     #[must_use]
     pub fn error(error: RpcError) -> Self {
-        Self::of(ReplyOutcome::Error(error))
+        Self::from_outcome(ReplyOutcome::Error(error))
     }
 
     /// Never answers.
     #[must_use]
     pub fn never() -> Self {
-        Self::of(ReplyOutcome::Never)
+        Self::from_outcome(ReplyOutcome::Never)
     }
 
     /// Adds a delay.

@@ -95,7 +95,7 @@ impl State {
         let params = request.params.as_ref();
         let entry = self.entry(&request.method, params);
         let rule = self.rule(&request.method);
-        let (call, rule_call) = Round::of(params).map_or_else(
+        let (call, rule_call) = Round::from_params(params).map_or_else(
             || {
                 (
                     entry.as_ref().map_or(0, |entry| entry.script.take()),
@@ -131,7 +131,7 @@ fn asks(reply: &MockReply, params: Option<&RawJson>) -> bool {
     let is_modern = params
         .and_then(mcp_wire::meta)
         .is_some_and(|meta| meta.get(meta_key::PROTOCOL_VERSION).is_some());
-    let round = Round::of(params);
+    let round = Round::from_params(params);
     let first = round.as_ref().map_or(0, |round| round.step);
     let given = params.and_then(|params| params.get("inputResponses"));
     let has = |key: &str| {
@@ -251,7 +251,7 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    pub(crate) fn of(params: Option<&RawJson>) -> Option<Self> {
+    pub(crate) fn from_params(params: Option<&RawJson>) -> Option<Self> {
         let state = params?.get("requestState")?.string()?;
         let state = RawJson::parse(state).ok()?;
         let number = |key| state.get(key)?.to::<usize>().ok();

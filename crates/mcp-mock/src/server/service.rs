@@ -103,7 +103,7 @@ impl ScriptRun<'_> {
 
     /// Returns the client's answers of earlier rounds, and the step to continue with.
     fn before(&self) -> (RawJson, usize) {
-        let Some(round) = Round::of(self.request.params.as_ref()) else {
+        let Some(round) = Round::from_params(self.request.params.as_ref()) else {
             return (RawJson::object(), 0);
         };
         let given = self.cx.input_responses().cloned().unwrap_or(RawJson::object());

@@ -43,16 +43,16 @@ pub(crate) enum Framing<'a> {
 impl Delivery {
     /// Returns the messages to send for an answer of the protocol.
     pub(crate) fn new(plan: &ReplyPlan, frame: Vec<u8>) -> Self {
-        Self::of(plan.id.as_raw(), plan.misbehaviors(), plan.frame(frame))
+        Self::from_frame(plan.id.as_raw(), plan.misbehaviors(), plan.frame(frame))
     }
 
     /// Returns the messages to send for a notification; `None` if it is dropped.
     pub(crate) fn notification(reply: &MockReply, frame: Vec<u8>) -> Option<Self> {
         let is_sent = !matches!(reply.outcome, ReplyOutcome::Never);
-        is_sent.then(|| Self::of(&RawJson::null(), &reply.misbehaviors, frame))
+        is_sent.then(|| Self::from_frame(&RawJson::null(), &reply.misbehaviors, frame))
     }
 
-    fn of(id: &RawJson, misbehaviors: &[Misbehavior], frame: Vec<u8>) -> Self {
+    fn from_frame(id: &RawJson, misbehaviors: &[Misbehavior], frame: Vec<u8>) -> Self {
         let answer = misbehaviors
             .iter()
             .fold(frame, |frame, misbehavior| changed(id, frame, misbehavior));

@@ -48,7 +48,11 @@ impl HealthSignals {
     /// Derives the signals of an attempt from its result and duration. `result` is `None` if the attempt was
     /// abandoned.
     #[must_use]
-    pub fn of(cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elapsed: Duration) -> Self {
+    pub fn from_result(
+        cx: &CallContext,
+        result: Option<&Result<Outcome, ToolError>>,
+        elapsed: Duration,
+    ) -> Self {
         match result {
             Some(Ok(Outcome::Reply(reply))) if reply.is_error => Self::both(HealthSignal::Reported),
             // A call that waits for a person, and a dry run, made no attempt.

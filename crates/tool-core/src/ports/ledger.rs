@@ -125,7 +125,7 @@ impl Claim {
 
     /// Creates the claim of a call.
     #[must_use]
-    pub fn of(cx: &CallContext, ttl: Duration) -> Self {
+    pub fn for_call(cx: &CallContext, ttl: Duration) -> Self {
         Self {
             id: cx.correlation_id,
             tenant: cx.origin.caller.tenant.clone(),

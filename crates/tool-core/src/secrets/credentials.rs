@@ -192,7 +192,7 @@ enum After {
     Other,
 }
 
-/// Exceptions that are shown in the place of a credential.
+/// Values that are not hidden although they are where a credential would be.
 #[derive(Clone, Copy)]
 enum Spared {
     Nothing,
@@ -204,7 +204,7 @@ enum Spared {
 
 impl Next {
     /// Returns the expectation after a name, which may include its sign.
-    fn of(word: &str) -> Self {
+    fn after_name(word: &str) -> Self {
         let name = word.trim_end_matches([':', '=', '[']);
         let sign = &word[name.len()..];
         if ["bearer", "basic"]
@@ -419,7 +419,7 @@ impl<'a> Shown<'a> {
         let name = name.rfind([':', '=', '/', '@', '[', '+']).map_or(0, |at| at + 1);
         // Hidden text names nothing.
         let name = name.max(self.end.saturating_sub(part.start));
-        Next::of(&text[name..])
+        Next::after_name(&text[name..])
     }
 
     /// Hides a token that begins here and has the form of a well-known kind.

@@ -21,7 +21,7 @@ use crate::HIDDEN;
 /// ```
 #[must_use]
 pub fn hide_fields(value: &RawJson, names: &[String]) -> RawJson {
-    match Fields::of(names) {
+    match Fields::new(names) {
         Some(fields) => fields.hide(value),
         None => value.clone(),
     }
@@ -30,7 +30,7 @@ pub fn hide_fields(value: &RawJson, names: &[String]) -> RawJson {
 /// Returns a text with every member of these names hidden in the JSON that it is or contains: see [`hide_fields`].
 #[must_use]
 pub fn hide_fields_in_text<'a>(text: &'a str, names: &[String]) -> Cow<'a, str> {
-    match Fields::of(names) {
+    match Fields::new(names) {
         Some(fields) => fields.hide_in_text(text),
         None => Cow::Borrowed(text),
     }
@@ -40,7 +40,7 @@ pub fn hide_fields_in_text<'a>(text: &'a str, names: &[String]) -> Cow<'a, str> 
 /// `structuredContent`, and in JSON within texts of its content. The result's own members are not the tool's data.
 #[must_use]
 pub fn hide_fields_of_result(result: &RawJson, names: &[String]) -> RawJson {
-    let Some(fields) = Fields::of(names) else {
+    let Some(fields) = Fields::new(names) else {
         return result.clone();
     };
     with_each_member(result, |key, member| match key {
@@ -54,7 +54,7 @@ pub fn hide_fields_of_result(result: &RawJson, names: &[String]) -> RawJson {
 /// Returns a progress report or log message with every member of these names hidden in its texts and data.
 #[must_use]
 pub fn hide_fields_of_report(report: &RawJson, names: &[String]) -> RawJson {
-    let Some(fields) = Fields::of(names) else {
+    let Some(fields) = Fields::new(names) else {
         return report.clone();
     };
     with_each_member(report, |key, member| match key {
@@ -67,7 +67,7 @@ pub fn hide_fields_of_report(report: &RawJson, names: &[String]) -> RawJson {
 /// data. A form keeps the names of its fields, without their present values.
 #[must_use]
 pub fn hide_fields_of_question(params: &RawJson, names: &[String]) -> RawJson {
-    let Some(fields) = Fields::of(names) else {
+    let Some(fields) = Fields::new(names) else {
         return params.clone();
     };
     with_each_member(params, |key, member| match key {
@@ -116,7 +116,7 @@ struct Fields(Vec<String>);
 const WORK: usize = 16;
 
 impl Fields {
-    fn of(names: &[String]) -> Option<Self> {
+    fn new(names: &[String]) -> Option<Self> {
         (!names.is_empty()).then(|| Self(names.iter().map(|name| plain(name)).collect()))
     }
 

@@ -39,7 +39,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(uri: &'a str) -> Option<Self> {
+    fn parse(uri: &'a str) -> Option<Self> {
         let (scheme, rest) = uri.split_once(':')?;
         // A pattern may have `*` here.
         let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.*".contains(&byte);
@@ -111,7 +111,7 @@ fn slashes(uri: &str) -> Option<String> {
 /// Writes scheme and host in lower case, without the default port (RFC 3986, sections 6.2.2.1 and 6.2.3), user and
 /// password: they identify the caller, not the resource.
 fn lower_authority(uri: &str) -> Option<String> {
-    let parts = Parts::of(uri)?;
+    let parts = Parts::parse(uri)?;
     let scheme = parts.scheme.to_lowercase();
     let Some(authority) = parts.host() else {
         let rest = &uri[parts.scheme.len()..];
@@ -137,35 +137,35 @@ fn parse_as_browser(uri: &str) -> Option<String> {
 /// Removes the authority of a file: an absent, an empty and a local one name the same file (RFC 8089). Readers such
 /// as Python's `urlparse(uri).path` ignore it.
 fn file_without_authority(uri: &str) -> Option<String> {
-    let parts = Parts::of(uri).filter(Parts::is_file)?;
+    let parts = Parts::parse(uri).filter(Parts::is_file)?;
     let slash = if parts.path.starts_with('/') { "" } else { "/" };
     changed(uri, format!("{}://{slash}{}", parts.scheme, parts.path))
 }
 
 /// Treats the authority of a file as a directory, like readers that cut off `file://`.
 fn file_authority_as_path(uri: &str) -> Option<String> {
-    let parts = Parts::of(uri).filter(Parts::is_file)?;
+    let parts = Parts::parse(uri).filter(Parts::is_file)?;
     let authority = parts.authority.filter(|authority| !authority.is_empty())?;
     Some(format!("{}:///{authority}{}", parts.scheme, parts.path))
 }
 
 /// Removes an empty authority: `demo:///x` and `demo:/x` have the same path.
 fn without_empty_authority(uri: &str) -> Option<String> {
-    let parts = Parts::of(uri).filter(|parts| !parts.is_file())?;
+    let parts = Parts::parse(uri).filter(|parts| !parts.is_file())?;
     let is_empty = parts.authority == Some("") && !parts.path.starts_with("//");
     is_empty.then(|| format!("{}:{}", parts.scheme, parts.path))
 }
 
 /// Removes the authority, like readers that use the path alone.
 fn without_authority(uri: &str) -> Option<String> {
-    let parts = Parts::of(uri)?;
+    let parts = Parts::parse(uri)?;
     parts.host()?;
     Some(format!("{}://{}", parts.scheme, parts.path))
 }
 
 /// Writes drive letters in one form: `file:///c|/x` is `file:///c:/x`.
 fn drive_letter(uri: &str) -> Option<String> {
-    let parts = Parts::of(uri).filter(Parts::is_file)?;
+    let parts = Parts::parse(uri).filter(Parts::is_file)?;
     let path = parts.path.trim_start_matches('/');
     let is_drive = path.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && path[1..].starts_with('|');
     is_drive.then(|| format!("{}:///{}:{}", parts.scheme, &path[..1], &path[2..]))
@@ -173,7 +173,7 @@ fn drive_letter(uri: &str) -> Option<String> {
 
 /// Returns the URI with another path.
 fn with_path(uri: &str, make: impl FnOnce(&str) -> String) -> Option<String> {
-    let path = Parts::of(uri).map_or(uri, |parts| parts.path);
+    let path = Parts::parse(uri).map_or(uri, |parts| parts.path);
     let head = &uri[..uri.len() - path.len()];
     changed(uri, format!("{head}{}", make(path)))
 }
@@ -208,7 +208,7 @@ fn resolve_dots(uri: &str) -> Option<String> {
 
 /// Returns `true` if a segment of the path leads elsewhere.
 pub(super) fn has_dot_segments(uri: &str) -> bool {
-    let path = Parts::of(uri).map_or(uri, |parts| parts.path);
+    let path = Parts::parse(uri).map_or(uri, |parts| parts.path);
     path.split('/').any(|segment| matches!(segment, "." | ".."))
 }
 
@@ -276,7 +276,7 @@ fn cut_params(uri: &str) -> Option<String> {
 /// Writes the host as browsers read it: percent-decoded, in Punycode, with numbers in their usual form. All names of
 /// the local machine become one.
 fn resolve_host(uri: &str) -> Option<String> {
-    let parts = Parts::of(uri)?;
+    let parts = Parts::parse(uri)?;
     let authority = parts.host()?;
     let authority = authority.rsplit('@').next().unwrap_or(authority);
     let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
@@ -312,7 +312,7 @@ fn trim_slashes(uri: &str) -> Option<String> {
 
 /// Removes the stream of a file name: `a.txt::$DATA` is `a.txt` (NTFS).
 fn cut_stream(uri: &str) -> Option<String> {
-    Parts::of(uri).filter(Parts::is_file)?;
+    Parts::parse(uri).filter(Parts::is_file)?;
     with_path(uri, |path| {
         let drive = path
             .find(':')

@@ -60,7 +60,7 @@ async fn a_failed_handshake_sends_nothing() {
 async fn an_answer_that_is_cut_off_anywhere_is_unknown_or_whole() {
     let whole = ok("application/json", r#"{"a": 1}"#);
     let length = whole.len();
-    let executor = executor(Values::of(&[]));
+    let executor = executor(Values::new(&[]));
     for end in 0..=length {
         let bytes = whole[..end].to_vec();
         let server = Server::start(move |_| Answer::Close(bytes.clone())).await;
@@ -87,7 +87,7 @@ async fn an_answer_that_is_cut_off_anywhere_is_unknown_or_whole() {
 #[tokio::test]
 async fn a_chunked_answer_that_is_cut_off_is_unknown() {
     let whole = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n3\r\n[1,\r\n2\r\n2]\r\n0\r\n\r\n";
-    let executor = executor(Values::of(&[]));
+    let executor = executor(Values::new(&[]));
     for end in 0..=whole.len() {
         let bytes = whole[..end].to_vec();
         let server = Server::start(move |_| Answer::Close(bytes.clone())).await;
@@ -116,7 +116,7 @@ async fn a_tool_that_may_run_twice_is_only_unavailable() {
         ..Metadata::default()
     };
     let tool =
-        prepare_by(&executor(Values::of(&[])), read_only).unwrap_or_else(|problems| panic!("{problems:?}"));
+        prepare_by(&executor(Values::new(&[])), read_only).unwrap_or_else(|problems| panic!("{problems:?}"));
     let done = tool.call(json!({})).await;
     assert_eq!(
         (done.kind(), done.dispatch),
@@ -143,7 +143,7 @@ async fn a_gateway_that_had_no_answer_leaves_open_whether_the_tool_ran() {
         let mut pay = descriptor(json!({"url": server.url("/"), "method": "POST"}));
         pay.metadata.idempotent = is_idempotent;
         let tool =
-            prepare_by(&executor(Values::of(&[])), pay).unwrap_or_else(|problems| panic!("{problems:?}"));
+            prepare_by(&executor(Values::new(&[])), pay).unwrap_or_else(|problems| panic!("{problems:?}"));
         let done = tool.call(json!({"a": 1})).await;
         assert_eq!(
             (done.kind(), done.dispatch),
@@ -205,7 +205,7 @@ async fn a_dropped_call_tells_whether_it_was_sent() {
         resolver: Arc::new(Never),
         ..HttpExecutorOptions::default()
     };
-    let executor = HttpExecutor::new(options, Values::of(&[]));
+    let executor = HttpExecutor::new(options, Values::new(&[]));
     for (method, scheme) in [("GET", "http"), ("POST", "http"), ("POST", "https")] {
         let config = json!({"url": format!("{scheme}://a.example/"), "method": method, "timeout_ms": 200});
         let tool =
@@ -294,7 +294,7 @@ async fn what_a_redirect_leads_to_says_nothing_of_the_request_that_it_took() {
         let mut pay = descriptor(json!({"url": server.url("/pay"), "method": "POST"}));
         pay.metadata.idempotent = is_idempotent;
         let tool =
-            prepare_by(&executor(Values::of(&[])), pay).unwrap_or_else(|problems| panic!("{problems:?}"));
+            prepare_by(&executor(Values::new(&[])), pay).unwrap_or_else(|problems| panic!("{problems:?}"));
         let done = tool.call(json!({"a": 1})).await;
         assert_eq!(
             (done.kind(), done.dispatch),

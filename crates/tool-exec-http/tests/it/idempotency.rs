@@ -53,7 +53,7 @@ fn uuid_like(text: &str) -> bool {
 
 #[test]
 fn only_the_operator_says_that_a_key_is_passed_on() {
-    let executor = executor(Values::of(&[]));
+    let executor = executor(Values::new(&[]));
     let mut tool = descriptor(json!({"url": "https://a.example", "idempotency": {"header": "X-Key"}}));
     assert!(executor.passes_key(&tool));
     tool.origin.trust = Trust::Upstream;

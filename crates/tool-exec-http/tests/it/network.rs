@@ -42,7 +42,7 @@ fn tool(url: &str, allowed: &[&str], private: bool, names: Vec<&'static [&'stati
         resolver: Arc::new(Names(names, AtomicUsize::new(0))),
         ..HttpExecutorOptions::default()
     };
-    let executor = HttpExecutor::new(options, Values::of(&[]));
+    let executor = HttpExecutor::new(options, Values::new(&[]));
     let config = json!({"url": url, "allow_private": private});
     prepare_by(&executor, descriptor(config)).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
@@ -102,7 +102,7 @@ async fn literal_addresses_are_checked_in_every_spelling() {
         "10.0.0.1",
         "１２７.0.0.1",
     ] {
-        let executor = HttpExecutor::new(HttpExecutorOptions::default(), Values::of(&[("${HOST}", host)]));
+        let executor = HttpExecutor::new(HttpExecutorOptions::default(), Values::new(&[("${HOST}", host)]));
         // A literal address is refused when the tool is prepared.
         let problems = prepare_by(&executor, descriptor(json!({"url": format!("http://{host}:1/")})));
         let Err(problems) = problems else { panic!("{host}") };
@@ -128,7 +128,7 @@ async fn tools_with_other_reach_share_no_connection() {
         resolver: Arc::new(Names(vec![&["127.0.0.1"]], AtomicUsize::new(0))),
         ..HttpExecutorOptions::default()
     };
-    let executor = HttpExecutor::new(options, Values::of(&[]));
+    let executor = HttpExecutor::new(options, Values::new(&[]));
     let url = format!("http://api.example:{}/", server.address.port());
     let prepare = |private: bool| {
         let config = json!({"url": url, "allow_private": private});

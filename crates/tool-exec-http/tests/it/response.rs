@@ -140,7 +140,7 @@ async fn no_refusal_is_a_sign_that_the_upstream_is_ill() {
         let is_again = matches!(status, 408 | 421 | 425 | 429);
         assert_eq!(error.kind().is_retryable(), is_again, "{status}");
         let cx = tool.context("{}");
-        let signs = HealthSignals::of(&cx, Some(&Err(error)), Duration::ZERO);
+        let signs = HealthSignals::from_result(&cx, Some(&Err(error)), Duration::ZERO);
         // Refused credentials do not count for a breaker, since waiting does not help.
         let expected = match status {
             401 | 403 | 407 => HealthSignal::AuthFailure,
@@ -293,7 +293,7 @@ async fn a_selection_does_not_bring_hidden_fields_out() {
 #[tokio::test]
 async fn connections_are_shared() {
     let server = Server::start(|_| Answer::Keep(ok("application/json", "1"))).await;
-    let executor = crate::support::executor(crate::support::Values::of(&[]));
+    let executor = crate::support::executor(crate::support::Values::new(&[]));
     for path in ["/a", "/b", "/c", "/d"] {
         let descriptor = crate::support::descriptor(json!({"url": server.url(path)}));
         let tool = crate::support::prepare_by(&executor, descriptor)

@@ -227,7 +227,7 @@ async fn what_an_operator_writes_out_can_be_known_as_a_secret() {
         "headers": {"Authorization": "Bearer written", "x-token": "${TOKEN}"},
     });
     let written = |trust: Trust| {
-        let values = Values::of(&[("${TOKEN}", "t")]);
+        let values = Values::new(&[("${TOKEN}", "t")]);
         let mut descriptor = descriptor(config.clone());
         descriptor.origin.trust = trust;
         let _ = prepare_by(&executor(values.clone()), descriptor);
@@ -244,7 +244,7 @@ async fn what_an_operator_writes_out_can_be_known_as_a_secret() {
 #[tokio::test]
 async fn a_value_is_asked_for_in_every_call() {
     let server = Server::json("1").await;
-    let values = Values::of(&[("${KEY}", "one")]);
+    let values = Values::new(&[("${KEY}", "one")]);
     let executor = executor(values.clone());
     let config = json!({"url": server.url("/"), "headers": {"x-key": "${KEY}"}});
     let tool = prepare_by(&executor, descriptor(config)).unwrap_or_else(|problems| panic!("{problems:?}"));
@@ -288,7 +288,7 @@ async fn arguments_are_never_read_as_references() {
 
 #[test]
 fn only_an_operator_may_name_variables() {
-    let executor = executor(Values::of(&[
+    let executor = executor(Values::new(&[
         ("${secret:api}", "x"),
         ("${HOME}", "x"),
         ("${file:/etc/passwd}", "x"),
@@ -320,7 +320,7 @@ fn only_an_operator_may_name_variables() {
 
 #[test]
 fn nothing_is_shown_of_an_executor() {
-    let shown = format!("{:?}", executor(Values::of(&NAMED)));
+    let shown = format!("{:?}", executor(Values::new(&NAMED)));
     assert_hidden(&shown);
     assert!(shown.contains("HttpExecutor"));
 }

@@ -329,7 +329,7 @@ fn arguments_must_be_declared() {
     ] {
         let mut described = descriptor(json!({"url": url}));
         described.input_schema = RawJson::from(&schema);
-        let hint = prepare_by(&executor(Values::of(&[])), described)
+        let hint = prepare_by(&executor(Values::new(&[])), described)
             .err()
             .map(|problems| problems[0].hint.clone().unwrap());
         assert_eq!(hint.as_deref(), expected, "{schema} {url}");
@@ -338,7 +338,7 @@ fn arguments_must_be_declared() {
 
 #[test]
 fn the_schema_names_every_setting() {
-    let schema: Value = executor(Values::of(&[])).config_schema().to().unwrap();
+    let schema: Value = executor(Values::new(&[])).config_schema().to().unwrap();
     let properties = schema["properties"].as_object().unwrap();
     for name in [
         "method",
@@ -365,5 +365,5 @@ fn the_schema_names_every_setting() {
         assert!(properties[name]["description"].is_string(), "{name}");
     }
     assert_eq!(schema["additionalProperties"], json!(false));
-    assert_eq!(executor(Values::of(&[])).kind(), "http");
+    assert_eq!(executor(Values::new(&[])).kind(), "http");
 }

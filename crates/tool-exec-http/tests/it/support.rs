@@ -25,7 +25,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 pub(crate) struct Values(Mutex<HashMap<String, String>>);
 
 impl Values {
-    pub(crate) fn of(pairs: &[(&str, &str)]) -> Arc<Self> {
+    pub(crate) fn new(pairs: &[(&str, &str)]) -> Arc<Self> {
         let pairs = pairs
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -203,7 +203,7 @@ pub(crate) fn prepare_by(
 
 /// Returns a tool that may reach loopback and has these values.
 pub(crate) fn prepare_with(config: Value, values: &[(&str, &str)]) -> Prepared {
-    let executor = executor(Values::of(values));
+    let executor = executor(Values::new(values));
     prepare_by(&executor, descriptor(config)).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
@@ -213,7 +213,7 @@ pub(crate) fn prepare(config: Value) -> Prepared {
 
 /// Returns the problems of settings, as `pointer: message`.
 pub(crate) fn problems(config: Value) -> Vec<String> {
-    let executor = executor(Values::of(&[("${SET}", "a value")]));
+    let executor = executor(Values::new(&[("${SET}", "a value")]));
     let Err(problems) = prepare_by(&executor, descriptor(config)) else {
         return Vec::new();
     };

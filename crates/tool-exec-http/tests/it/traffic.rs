@@ -17,7 +17,7 @@ fn prepared(executor: &tool_exec_http::HttpExecutor, url: &str) -> Prepared {
 #[tokio::test]
 async fn connections_are_counted_once_however_often_they_are_used() {
     let server = Server::start(|_| Answer::Keep(ok("application/json", "1"))).await;
-    let executor = executor(Values::of(&[]));
+    let executor = executor(Values::new(&[]));
     let traffic = executor.traffic();
     let tool = prepared(&executor, &server.url("/"));
     assert_eq!((traffic.n_opened(), traffic.n_failed()), (0, 0));
@@ -44,7 +44,7 @@ async fn requests_are_counted_as_long_as_they_run_and_upstreams_as_long_as_they_
         Answer::Hang(Vec::new())
     })
     .await;
-    let executor = executor(Values::of(&[]));
+    let executor = executor(Values::new(&[]));
     let traffic = executor.traffic();
     let running = || -> Vec<(String, u64)> {
         let running = traffic.n_running().into_iter();

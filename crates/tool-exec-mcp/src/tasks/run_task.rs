@@ -224,19 +224,19 @@ impl TaskRunner<'_> {
 
     async fn ask_client(&self, question: Question) -> Result<RawJson, ToolError> {
         let method = question.method.clone();
-        let not_given = |kind, why: &str| {
+        let missing_answer = |kind, why: &str| {
             let message = format!("the tool asks for `{method}`: {why}");
             self.cx.unanswered(kind, message)
         };
         let missing = ErrorKind::MissingCapability;
         let Some(asker) = &self.cx.origin.ask else {
-            return Err(not_given(missing, "there is no client to ask"));
+            return Err(missing_answer(missing, "there is no client to ask"));
         };
         // A client is not asked for what it did not declare.
         let capability = method.split('/').next().unwrap_or_default();
         if asker.client().capabilities().get(capability).is_none() {
             let why = format!("this needs the capability `{capability}`, which the client did not declare");
-            return Err(not_given(missing, &why));
+            return Err(missing_answer(missing, &why));
         }
         let answer = asker.ask(question).await;
         answer.map_err(|error| {
@@ -244,7 +244,7 @@ impl TaskRunner<'_> {
                 AskError::Impossible(_) => missing,
                 _ => ErrorKind::Unavailable,
             };
-            not_given(kind, &error.to_string()).with_source(error)
+            missing_answer(kind, &error.to_string()).with_source(error)
         })
     }
 

@@ -122,7 +122,7 @@ async fn whether_a_tool_ran_that_did_not_answer_is_unknown_unless_it_may_run_twi
         (promised, ErrorKind::Timeout, "the operator's word"),
     ];
     for (descriptor, kind, why) in cases {
-        let mut call = Call::of(&server, descriptor, json!({})).within(Duration::from_millis(200));
+        let mut call = Call::for_tool(&server, descriptor, json!({})).within(Duration::from_millis(200));
         let error = call.make().await.unwrap_err();
         assert_eq!(error.kind(), kind, "{why}: {error}");
         assert_eq!(call.cx.dispatch().state(), DispatchState::Sent, "{why}");
@@ -218,7 +218,7 @@ async fn the_server_gets_a_derived_idempotency_key_where_the_operator_says() {
             descriptor.executor.config["idempotency"] = own.clone();
         }
         let passes_key = McpExecutor::new([server.clone()]).passes_key(&descriptor);
-        let mut call = Call::of(&server, descriptor, json!({"a": 1}));
+        let mut call = Call::for_tool(&server, descriptor, json!({"a": 1}));
         call.cx.extras.idempotency_key = Some("k".into());
         call.cx.extras.meta = Some(RawJson::from(json!({(Claim::META_KEY): "k", "mine": 1})));
         let key = call.cx.upstream_idempotency_key().unwrap();
@@ -229,7 +229,7 @@ async fn the_server_gets_a_derived_idempotency_key_where_the_operator_says() {
         let is_meta = matches!(place, Some(KeyPlace::Meta(_)));
         assert_eq!(passes_key, is_meta || own.is_some(), "{place:?} {own:?}");
         if own.is_some() {
-            let mut call = Call::of(
+            let mut call = Call::for_tool(
                 &server,
                 call.cx.tool().descriptor().as_ref().clone(),
                 json!({"id": 1}),

@@ -131,11 +131,11 @@ impl Call {
         let mut test_tool = TestTool::new("outward");
         test_tool.descriptor.executor.kind = McpExecutor::KIND.to_owned();
         test_tool.descriptor.executor.config = json!({"server": "box", "tool": tool});
-        Self::of(server, test_tool.descriptor, arguments)
+        Self::for_tool(server, test_tool.descriptor, arguments)
     }
 
     /// A call of a tool on the server's list.
-    pub(crate) fn of(server: &Arc<McpServer>, descriptor: Descriptor, arguments: Value) -> Self {
+    pub(crate) fn for_tool(server: &Arc<McpServer>, descriptor: Descriptor, arguments: Value) -> Self {
         let servers = McpExecutor::new([server.clone()]);
         let executor = servers.prepare(&descriptor).unwrap();
         let settings = Settings::default();

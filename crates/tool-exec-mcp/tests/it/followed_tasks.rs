@@ -69,7 +69,7 @@ async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
     let server = fixture.server("");
     let arguments =
         json!({"made": state("working"), "looks": [state("completed")], "result": {"isError": true, "n": 1}});
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     let handle = made(&mut call, wanted()).await;
     assert_eq!(&*handle.task.id, "t1");
     assert_eq!(handle.task.runner.dyn_protocol(), Some("mcp"));
@@ -105,7 +105,7 @@ async fn notifications_of_a_task_reach_the_caller_that_follows_it() {
         }
     }));
     let arguments = json!({"made": state("working"), "looks": []});
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     let task = made(&mut call, wanted()).await.task;
     let tell = |id: &str| {
         let params = json!({"taskId": id, "status": "completed"});
@@ -141,7 +141,7 @@ async fn a_task_that_is_gone_is_an_error_and_no_server_is_started_for_it() {
     let fixture = legacy();
     let server = fixture.server("");
     let arguments = json!({"made": state("working"), "looks": ["gone"]});
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     let task = made(&mut call, wanted()).await.task;
     let error = asked(&mut call, &task, TaskRequest::Get).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
@@ -162,7 +162,7 @@ async fn a_task_stays_on_the_connection_of_its_client_which_is_kept_for_it() {
     let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
     let arguments = json!({"made": state("working"), "asks": {"message": "?"}, "result": {"content": []}});
     let tool = listed(&server).await;
-    let mut call = Call::of(&server, tool, arguments);
+    let mut call = Call::for_tool(&server, tool, arguments);
     call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     let handle = made(&mut call, wanted()).await;
     assert_eq!(server.n_dedicated_connections(), 1);
@@ -186,7 +186,7 @@ async fn no_other_client_uses_the_connection_of_a_task() {
     let server = McpServer::new(settings, Arc::new(NoSecrets));
     let tool = listed(&server).await;
     let call = |name: &'static str, arguments: Value| {
-        let mut call = Call::of(&server, tool.clone(), arguments);
+        let mut call = Call::for_tool(&server, tool.clone(), arguments);
         let client = Client::session(name, r#"{"elicitation":{}}"#);
         call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
         call
@@ -210,7 +210,7 @@ async fn a_modern_task_is_followed_by_a_caller_that_says_so() {
     let mut done = state("completed");
     done["result"] = json!({"content": [], "isError": true});
     let arguments = json!({"made": seed, "looks": [done]});
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     let handle = made(&mut call, TaskMode::Allowed).await;
     assert_eq!(handle.state.as_str(), seed.to_string());
     let given = TaskRequest::Update(RawJson::from(json!({"q": 1})));
@@ -240,7 +240,7 @@ async fn a_task_that_a_modern_server_requires_is_followed_for_any_caller() {
     let arguments = json!({"made": seed, "looks": [state("working"), asking, asking, done]});
     let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
     let tool = listed(&server).await;
-    let mut call = Call::of(&server, tool.clone(), arguments.clone());
+    let mut call = Call::for_tool(&server, tool.clone(), arguments.clone());
     call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     let reply = call.make().await.unwrap();
     assert_eq!(reply.raw().as_str(), r#"{"content":["done"]}"#);
@@ -253,7 +253,7 @@ async fn a_task_that_a_modern_server_requires_is_followed_for_any_caller() {
     let update = r#"tasks/update {"who":{"by":"anna","n":1e2}}"#;
     assert_eq!(fixture.notes("tasks"), [get, get, update, get, get]);
     // If nobody can be asked, the task is abandoned.
-    let error = Call::of(&server, tool, arguments).make().await.unwrap_err();
+    let error = Call::for_tool(&server, tool, arguments).make().await.unwrap_err();
     assert!(error.message().contains("there is no client to ask"), "{error}");
     fixture.noted("tasks", "tasks/cancel t1").await;
     server.shutdown().await;
@@ -276,7 +276,7 @@ async fn modern_tasks_that_fail() {
         (other, ErrorKind::OutcomeUnknown, "no client answers"),
     ] {
         let arguments = json!({"made": seed, "looks": [look]});
-        let error = Call::of(&server, listed(&server).await, arguments)
+        let error = Call::for_tool(&server, listed(&server).await, arguments)
             .make()
             .await
             .unwrap_err();

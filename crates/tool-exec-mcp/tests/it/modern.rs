@@ -27,7 +27,7 @@ async fn an_input_request_ends_a_round_and_the_answers_continue_it() {
     assert_eq!(prompt.feature, Feature::Prompt);
     let calls = [
         Call::new(&server, "asks", json!({})),
-        Call::of(&server, prompt, json!({})).to(Target::Prompt),
+        Call::for_tool(&server, prompt, json!({})).to(Target::Prompt),
     ];
     for mut call in calls {
         let Outcome::NeedsInput(request) = call.come().await.unwrap() else {

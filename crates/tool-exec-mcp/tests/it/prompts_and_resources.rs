@@ -247,7 +247,7 @@ async fn a_list_that_changed_is_read_again_and_the_others_stay() {
 
 /// Returns a call of the server's first entry of this feature.
 async fn of(server: &Arc<McpServer>, feature: Feature, arguments: Value) -> Call {
-    Call::of(server, only(&*load(server).await, feature), arguments)
+    Call::for_tool(server, only(&*load(server).await, feature), arguments)
 }
 
 #[tokio::test]
@@ -506,8 +506,9 @@ async fn extra_params_reach_the_server_unchanged() {
         let prompt = only(&catalogue, Feature::Prompt);
         let calls = [
             Call::new(&server, "echo", json!({"a": 1})),
-            Call::of(&server, prompt.clone(), json!({"a": "1"})).to(Target::Prompt),
-            Call::of(&server, prompt, json!({"argument": {"name": "a", "value": ""}})).to(Target::Completion),
+            Call::for_tool(&server, prompt.clone(), json!({"a": "1"})).to(Target::Prompt),
+            Call::for_tool(&server, prompt, json!({"argument": {"name": "a", "value": ""}}))
+                .to(Target::Completion),
         ];
         for mut call in calls {
             let beside = r#"{"vendor":{ "n":1e2 },"name":"other","ref":7,"_meta":{"x":1},"z":null}"#;

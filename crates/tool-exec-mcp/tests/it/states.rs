@@ -20,7 +20,7 @@ use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
 struct Told(Arc<Mutex<Vec<SourceChange>>>);
 
 impl Told {
-    fn of(server: &Arc<McpServer>) -> Self {
+    fn new(server: &Arc<McpServer>) -> Self {
         let told = Self::default();
         let changes = told.0.clone();
         server.source().on_update(Arc::new(move |update| {
@@ -62,7 +62,7 @@ async fn rested(server: &Arc<McpServer>) {
 async fn every_state_is_reported_once_and_in_order() {
     let fixture = Fixture::new(&[tool("exit"), tool("echo")]);
     let server = fixture.server("");
-    let told = Told::of(&server);
+    let told = Told::new(&server);
     let before = server.source().status();
     assert_eq!((before.state, before.n_attempts), (SourceState::NotStarted, 0));
     load(&server).await;
@@ -98,7 +98,7 @@ async fn every_state_is_reported_once_and_in_order() {
 async fn a_call_that_needs_no_list_makes_it_ready_as_well() {
     let fixture = Fixture::new(&[tool("echo")]);
     let server = fixture.server("");
-    let told = Told::of(&server);
+    let told = Told::new(&server);
     Call::new(&server, "echo", json!({})).make().await.unwrap();
     assert_eq!(server.source().status().state, SourceState::Ready);
     assert_eq!(load(&server).await.tools.len(), 1);
@@ -114,7 +114,7 @@ const PAUSE: Duration = Duration::from_secs(76);
 async fn failed_starts_are_counted_and_back_off() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("fails");
-    let told = Told::of(&server);
+    let told = Told::new(&server);
     for n in 1..=3 {
         load(&server).await;
         // The clock stands still, so that the backoff is not over before the check.
@@ -227,7 +227,7 @@ async fn a_missing_reference_fails_the_start() {
         cwd: None,
     };
     let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
-    let told = Told::of(&server);
+    let told = Told::new(&server);
     load(&server).await;
     told.come_to(&["starting", "failed"]).await;
     let status = server.source().status();

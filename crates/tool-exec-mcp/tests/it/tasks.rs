@@ -71,7 +71,7 @@ async fn tools_that_need_no_tasks_are_shown_and_called_as_ever() {
         let server = fixture.server("");
         let tool = listed(&server).await;
         assert_eq!(tool.definition.as_ref().unwrap().as_str(), definition);
-        let reply = Call::of(&server, tool, json!({})).make().await.unwrap();
+        let reply = Call::for_tool(&server, tool, json!({})).make().await.unwrap();
         assert_eq!(reply.raw().get("task"), None);
         server.shutdown().await;
     }
@@ -95,7 +95,7 @@ async fn a_task_is_followed_to_its_result() {
             "_meta": {"io.modelcontextprotocol/related-task": related, "own": 1},
         },
     });
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     let reports = Arc::new(Reports::default());
     call.cx.origin.progress = Some(reports.clone());
     let reply = call.make().await.unwrap();
@@ -138,7 +138,7 @@ async fn progress_that_a_task_reports_comes_before_its_result() {
             "progress": [10, 1e2],
             "result": {"content": []},
         });
-        let mut call = Call::of(&server, tool.clone(), arguments);
+        let mut call = Call::for_tool(&server, tool.clone(), arguments);
         let reports = Arc::new(Reports::default());
         call.cx.origin.progress = Some(reports.clone());
         call.make().await.unwrap();
@@ -159,7 +159,7 @@ async fn a_task_that_needs_input_asks_for_it_when_its_result_is_fetched() {
     let fixture = fixture();
     let server = fixture.server("");
     let arguments = json!({"made": task("input_required", None), "result": {"content": []}});
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     assert_eq!(call.make().await.unwrap().raw().as_str(), r#"{"content":[]}"#);
     assert_eq!(fixture.notes("tasks"), ["tasks/result t1"]);
     server.shutdown().await;
@@ -177,7 +177,7 @@ async fn what_a_task_asks_reaches_the_client_of_its_call() {
         "result": {"content": []},
     });
     let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     assert_eq!(call.make().await.unwrap().raw().as_str(), r#"{"content":[]}"#);
     assert_eq!(client.asked(), ["elicitation/create"]);
@@ -188,7 +188,7 @@ async fn what_a_task_asks_reaches_the_client_of_its_call() {
     );
     // A question that nobody answers is withdrawn, and its task cancelled.
     let arguments = json!({"made": task("input_required", None), "asks": {"message": "?"}});
-    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     tokio::select! {
         result = call.make() => panic!("{result:?}"),
@@ -204,7 +204,7 @@ async fn what_a_task_asks_reaches_the_client_of_its_call() {
 async fn a_server_may_answer_at_once() {
     let fixture = fixture();
     let server = fixture.server("");
-    let mut call = Call::of(&server, listed(&server).await, json!({}));
+    let mut call = Call::for_tool(&server, listed(&server).await, json!({}));
     let reply = call.make().await.unwrap();
     assert_eq!(reply.raw().as_str(), r#"{"content":["at once"]}"#);
     assert_eq!(call.cx.dispatch().state(), DispatchState::Answered);
@@ -253,7 +253,7 @@ async fn tasks_that_fail() {
     let tool = listed(&server).await;
     for (arguments, kind, message, asked) in cases {
         let seen = fixture.notes("tasks").len();
-        let error = Call::of(&server, tool.clone(), arguments.clone())
+        let error = Call::for_tool(&server, tool.clone(), arguments.clone())
             .make()
             .await
             .unwrap_err();
@@ -277,7 +277,7 @@ async fn a_task_that_is_lost_may_have_run() {
     let server = fixture.server("");
     let tool = listed(&server).await;
     let arguments = json!({"made": task("working", None), "looks": ["gone"]});
-    let error = Call::of(&server, tool, arguments).make().await.unwrap_err();
+    let error = Call::for_tool(&server, tool, arguments).make().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     assert!(
         error
@@ -299,7 +299,7 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
         (task("input_required", None), "tasks/result t1"),
     ] {
         let arguments = json!({"made": made, "looks": [made]});
-        let mut call = Call::of(&server, tool.clone(), arguments);
+        let mut call = Call::for_tool(&server, tool.clone(), arguments);
         let dispatch = call.cx.dispatch().clone();
         tokio::select! {
             result = call.make() => panic!("{result:?}"),
@@ -321,7 +321,7 @@ async fn no_other_client_uses_the_connection_of_an_abandoned_task() {
     let server = McpServer::new(settings, Arc::new(NoSecrets));
     let tool = listed(&server).await;
     let call = |name: &'static str, arguments: Value| {
-        let mut call = Call::of(&server, tool.clone(), arguments);
+        let mut call = Call::for_tool(&server, tool.clone(), arguments);
         let client = Client::session(name, r#"{"elicitation":{}}"#);
         call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
         call
@@ -351,7 +351,7 @@ async fn a_task_that_takes_too_long_is_cancelled() {
     let server = fixture.server("");
     let tool = listed(&server).await;
     let arguments = json!({"made": task("input_required", None)});
-    let mut call = Call::of(&server, tool, arguments).within(Duration::from_millis(200));
+    let mut call = Call::for_tool(&server, tool, arguments).within(Duration::from_millis(200));
     let error = call.make().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     fixture.noted("tasks", "tasks/cancel t1").await;

@@ -22,6 +22,6 @@ pub(crate) fn outlasted(cx: Cx<'_>, at: Option<NodeId>, attempt: Option<Duration
             attempt.as_millis(),
             format_duration(call)
         );
-        cx.warning(at, message, "raise `call_timeout` beside it, or shorten this");
+        cx.warning(at, message, "raise `call_timeout` as well, or shorten this");
     }
 }

@@ -152,7 +152,7 @@ pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut Approv
     if let (Some(at), Some((_, WebhookSpec { secret: None, .. }))) = (at, &callback) {
         cx.warning(
             at,
-            "the callback is not signed: whoever gets one cannot tell who sent it",
+            "the callback is not signed: its receiver cannot verify the sender",
             "add `secret: ${env:NAME}`, by which it is signed",
         );
     }

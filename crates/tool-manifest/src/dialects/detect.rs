@@ -75,7 +75,7 @@ fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         return;
     }
     let foreign = Cx { lenient: true, ..cx };
-    match Form::of(document, at) {
+    match Form::detect(document, at) {
         Form::Manifest { api_version } => manifest::take(cx, at, api_version, draft),
         Form::Kiwi => kiwi::take(foreign, at, draft),
         Form::Okso => okso::take(foreign, at, draft),
@@ -102,7 +102,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(document: &Document, at: NodeId) -> Self {
+    fn detect(document: &Document, at: NodeId) -> Self {
         let has = |key: &str| document.get(at, key).is_some();
         if let Some(api_version) = document.get(at, "apiVersion") {
             return Self::Manifest { api_version };

@@ -20,7 +20,7 @@ pub enum Syntax {
 impl Syntax {
     /// Returns the syntax for a file's name: JSON for `.json` and `.jsonc`, otherwise YAML, which includes JSON.
     #[must_use]
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("json" | "jsonc") => Self::Json,
             _ => Self::Yaml,

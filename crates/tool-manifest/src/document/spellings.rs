@@ -172,7 +172,7 @@ const TOOL: Table = (
 );
 
 /// Finds the meaning of an unknown key in a map with these keys.
-pub(crate) fn of(sections: &Sections, written: &str, known: &[&str]) -> Option<Spelling> {
+pub(crate) fn find(sections: &Sections, written: &str, known: &[&str]) -> Option<Spelling> {
     let plain = normal(written);
     let of_section = || {
         let is_tool = known.contains(&TOOL.0);
@@ -214,14 +214,16 @@ mod tests {
         let none = Sections::default();
         let known = ["description", "executor", "input_schema", "required_permissions"];
         for written in ["mock_result", "mockResult", "mock-result", "MockResult"] {
-            assert!(matches!(of(&none, written, &known), Some(Advice(text)) if text.contains("result: ..")));
+            assert!(
+                matches!(find(&none, written, &known), Some(Advice(text)) if text.contains("result: .."))
+            );
         }
-        assert_eq!(of(&none, "argsSchema", &known), Some(Key("input_schema")));
+        assert_eq!(find(&none, "argsSchema", &known), Some(Key("input_schema")));
         assert_eq!(
-            of(&none, "cost", &known),
+            find(&none, "cost", &known),
             None,
             "`cost_per_call` is not known there"
         );
-        assert_eq!(of(&none, "mock_result", &["command"]), None);
+        assert_eq!(find(&none, "mock_result", &["command"]), None);
     }
 }

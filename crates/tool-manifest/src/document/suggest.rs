@@ -8,7 +8,7 @@ const MAX_KEYS: usize = 48;
 
 /// Returns what to try instead of an unknown key.
 pub(crate) fn key(sections: &Sections, written: &str, known: &[&str]) -> String {
-    match spellings::of(sections, written, known) {
+    match spellings::find(sections, written, known) {
         Some(Spelling::Key(key)) => return format!("did you mean `{key}`?"),
         Some(Spelling::Advice(advice)) => return advice.to_owned(),
         None => {}
@@ -21,7 +21,7 @@ pub(crate) fn key(sections: &Sections, written: &str, known: &[&str]) -> String 
 
 /// Returns the known key that an unknown one means.
 pub(crate) fn meant(sections: &Sections, written: &str, known: &[&'static str]) -> Option<&'static str> {
-    match spellings::of(sections, written, known) {
+    match spellings::find(sections, written, known) {
         Some(Spelling::Key(key)) => Some(key),
         Some(Spelling::Advice(_)) => None,
         None => nearest(written, known),

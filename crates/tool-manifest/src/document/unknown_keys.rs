@@ -13,8 +13,8 @@ const APPROVALS: [&str; 4] = ["autoApprove", "alwaysAllow", "autoApproved", "tru
 /// Key by which VS Code asks its user for values. Only a reference to it matters, which is an error of its own.
 const INPUTS: &str = "inputs";
 
-/// Reports the unknown keys of a map. Returns those that are read as the key that was meant, so that everything that is
-/// wrong in them shows in the same run, and nobody is told that the meant key is missing.
+/// Reports the unknown keys of a map. Returns those that are read as the key that was meant, so that all of their
+/// problems are reported in the same run, and the intended key is not reported as missing.
 pub(crate) fn report(cx: Cx<'_>, map: NodeId, known: &[&'static str]) -> Vec<(&'static str, NodeId)> {
     if cx.lenient {
         ignore(cx, map, known);

@@ -388,5 +388,5 @@ pub(crate) fn open(path: &Path) -> Result<SourceFile, Diagnostic> {
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     let directory = path.parent().map(Path::to_owned).unwrap_or_default();
-    SourceFile::decode(name.clone(), directory, Syntax::of(path), bytes)
+    SourceFile::decode(name.clone(), directory, Syntax::from_path(path), bytes)
 }

@@ -3,7 +3,7 @@
 use toolplane::manifest::{Diagnostics, LoadOptions, Syntax, load};
 
 fn problems(name: &str, text: &str) -> Diagnostics {
-    let syntax = Syntax::of(name.as_ref());
+    let syntax = Syntax::from_path(name.as_ref());
     match load(&LoadOptions::new().text(name, syntax, text)) {
         Ok(loaded) => panic!("{text}\nloads as {:?}", loaded.configuration),
         Err(problems) => problems,

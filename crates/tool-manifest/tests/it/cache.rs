@@ -1,4 +1,4 @@
-//! Caches: what files may say, and what is said of those that are wrong.
+//! Caches: accepted settings, and the messages about wrong ones.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Chaos files: what they may say, and what is said of those that are wrong.
+//! Chaos files: accepted settings, and the messages about wrong ones.
 
 use std::time::Duration;
 

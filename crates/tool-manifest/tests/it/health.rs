@@ -1,4 +1,4 @@
-//! Health and alerts: what files may say, and what is said of those that are wrong.
+//! Health and alerts: accepted settings, and the messages about wrong ones.
 
 use std::time::Duration;
 

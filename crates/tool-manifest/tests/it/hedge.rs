@@ -1,4 +1,4 @@
-//! Hedges: what files may say, and what is said of those that are wrong.
+//! Hedges: accepted settings, and the messages about wrong ones.
 
 use std::time::Duration;
 

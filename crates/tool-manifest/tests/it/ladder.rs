@@ -1,4 +1,4 @@
-//! Ladders: what files may say, and what is said of those that are wrong or lead nowhere.
+//! Fallback ladders: accepted settings, and the messages about wrong ones.
 
 use std::time::Duration;
 

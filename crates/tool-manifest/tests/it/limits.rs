@@ -1,4 +1,4 @@
-//! Limits: what files may say, and what is said of those that are wrong.
+//! Limits: accepted settings, and the messages about wrong ones.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Files in every accepted spelling, and what is said of those that are wrong.
+//! Files in every accepted spelling, and the messages about wrong ones.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;

@@ -1,4 +1,4 @@
-//! A section that only this test knows: one scalar key among those of layers.
+//! A section with a key that no layer has: places, spellings and schema of one scalar among the keys of layers.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,25 +6,25 @@ use tool_core::{Overrides, Setting};
 use tool_manifest::{LoadOptions, Syntax, config_schema, load};
 use tool_settings::{ByteSize, Field, Section, SectionContext, SectionKeys, Sections, ToolSettings};
 
-/// Maximum size of the arguments of a call, in bytes.
+/// Maximum size of an attachment, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct MaxArguments(usize);
+struct MaxAttachment(usize);
 
-impl Setting for MaxArguments {}
+impl Setting for MaxAttachment {}
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Keys {
-    /// Maximum size of the arguments of a call.
-    max_arguments_bytes: Field<ByteSize>,
+    /// Maximum size of an attachment.
+    max_attachment_size: Field<ByteSize>,
 }
 
 fn read(cx: SectionContext<'_>, keys: Keys, overrides: &mut Overrides) {
-    if let Some((at, ByteSize(bytes))) = keys.max_arguments_bytes.located() {
+    if let Some((at, ByteSize(bytes))) = keys.max_attachment_size.located() {
         if bytes == 0 {
-            cx.error(at, "no arguments fit into 0 bytes", "leave it out");
+            cx.error(at, "no attachment fits into 0 bytes", "leave it out");
         }
-        overrides.set(MaxArguments(bytes));
+        overrides.set(MaxAttachment(bytes));
     }
 }
 
@@ -32,7 +32,7 @@ fn sections() -> Sections {
     let of_tool =
         |cx: SectionContext<'_>, keys: Keys, tool: &mut ToolSettings| read(cx, keys, &mut tool.overrides);
     let section = Section::new()
-        .for_tools(SectionKeys::new(of_tool).spelling("maxArgumentsBytes", "max_arguments_bytes"))
+        .for_tools(SectionKeys::new(of_tool).spelling("maxAttachmentSize", "max_attachment_size"))
         .for_defaults(SectionKeys::new(read).in_group(1));
     Sections::new(vec![section])
 }
@@ -45,13 +45,13 @@ const TOOL: &str = "tools:\n  a:\n    description: x\n    executor: {kind: mock,
 
 #[test]
 fn it_is_read_at_each_of_its_levels() {
-    let text = format!("defaults: {{max_arguments_bytes: 1MiB}}\n{TOOL}    maxArgumentsBytes: 64KiB\n");
+    let text = format!("defaults: {{max_attachment_size: 1MiB}}\n{TOOL}    maxAttachmentSize: 64KiB\n");
     let configuration = load(&options(&text), &sections()).unwrap().configuration;
     let defaults = &configuration.defaults.overrides;
-    assert_eq!(defaults.get(), Some(&MaxArguments(1 << 20)));
+    assert_eq!(defaults.get(), Some(&MaxAttachment(1 << 20)));
     assert_eq!(
         configuration.tools[0].overrides.get(),
-        Some(&MaxArguments(64 << 10))
+        Some(&MaxAttachment(64 << 10))
     );
 }
 
@@ -59,23 +59,23 @@ fn it_is_read_at_each_of_its_levels() {
 fn problems_have_their_places() {
     for (line, expected, hint) in [
         (
-            "max_arguments_bytes: 0",
-            "toolplane.yaml:5:26: no arguments fit into 0 bytes",
+            "max_attachment_size: 0",
+            "toolplane.yaml:5:26: no attachment fits into 0 bytes",
             "leave it out",
         ),
         (
-            "max_arguments_bytes: many",
+            "max_attachment_size: many",
             "toolplane.yaml:5:26: `many` is no number of bytes",
             "`16MiB`",
         ),
         (
-            "max_argument_bytes: 1",
-            "toolplane.yaml:5:5: unknown key `max_argument_bytes`",
+            "max_attachmen_size: 1",
+            "toolplane.yaml:5:5: unknown key `max_attachmen_size`",
             "did you mean",
         ),
         (
-            "max_arguments_bytes: 1\n    maxArgumentsBytes: 2",
-            "`max_arguments_bytes` is given twice, in two spellings",
+            "max_attachment_size: 1\n    maxAttachmentSize: 2",
+            "`max_attachment_size` is given twice, in two spellings",
             "",
         ),
     ] {
@@ -87,10 +87,10 @@ fn problems_have_their_places() {
             "{problem:?}"
         );
     }
-    let at_server = "servers: {s: {command: x, max_arguments_bytes: 1}}";
+    let at_server = "servers: {s: {command: x, max_attachment_size: 1}}";
     let problems = load(&options(at_server), &sections()).unwrap_err();
     assert!(
-        problems.to_string().contains("unknown key `max_arguments_bytes`"),
+        problems.to_string().contains("unknown key `max_attachment_size`"),
         "{problems}"
     );
 }
@@ -101,11 +101,11 @@ fn the_schema_has_its_key_and_its_spelling() {
     let properties = |name: &str| schema["$defs"][name]["properties"].clone();
     let tool = properties("Tool");
     assert_eq!(
-        tool["max_arguments_bytes"]["description"],
-        "Maximum size of the arguments of a call."
+        tool["max_attachment_size"]["description"],
+        "Maximum size of an attachment."
     );
-    assert_eq!(tool["maxArgumentsBytes"]["deprecated"], true);
-    assert!(properties("Defaults")["max_arguments_bytes"].is_object());
-    assert!(properties("Server")["max_arguments_bytes"].is_null());
+    assert_eq!(tool["maxAttachmentSize"]["deprecated"], true);
+    assert!(properties("Defaults")["max_attachment_size"].is_object());
+    assert!(properties("Server")["max_attachment_size"].is_null());
     assert!(tool["$tool"].is_null(), "anchors are no keys");
 }

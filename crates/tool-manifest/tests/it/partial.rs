@@ -1,4 +1,4 @@
-//! Answers in part: what files may say, and what is said of those that are wrong.
+//! Partial results: accepted settings, and the messages about wrong ones.
 
 use tool_policy::{PartialRule, PartialSettings};
 use toolplane::manifest::{LoadOptions, Syntax, load};

@@ -187,7 +187,7 @@ impl HealthTracker {
             // The wait for a task is not the tool's latency, and its result was counted when the tool was called.
             return;
         }
-        let signals = HealthSignals::of(cx, result, elapsed);
+        let signals = HealthSignals::from_result(cx, result, elapsed);
         let (Some(of_tool), Some(of_upstream)) = (count_as(signals.tool), count_as(signals.upstream)) else {
             return;
         };

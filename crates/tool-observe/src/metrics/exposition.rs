@@ -68,7 +68,7 @@ impl MetricsPage {
             "outcome",
             |one| one.calls.counts(),
         );
-        let help = "How long calls took, queueing and retries included.";
+        let help = "Duration of calls, including queueing and retries.";
         self.histogram(tools, "call_duration_seconds", help, &SECONDS, |one| {
             &one.call_seconds
         });
@@ -81,24 +81,24 @@ impl MetricsPage {
         self.each(tools, "attempts_total", help, "outcome", |one| {
             one.attempts.counts()
         });
-        let help = "How long attempts took.";
+        let help = "Duration of attempts.";
         self.histogram(tools, "attempt_duration_seconds", help, &SECONDS, |one| {
             &one.attempt_seconds
         });
         let help = "Failed attempts that were followed by another.";
         self.counter(tools, "retries_total", help, |one| &one.retries);
-        let help = "Attempts that were made beside a slow one.";
+        let help = "Hedged attempts.";
         self.counter(tools, "hedges_total", help, |one| &one.hedges);
-        let help = "Those of them that answered first.";
+        let help = "Hedged attempts that answered first.";
         self.counter(tools, "hedges_won_total", help, |one| &one.hedges_won);
-        let help = "How long attempts waited for their turn.";
+        let help = "Time that attempts waited in a queue.";
         self.histogram(tools, "queue_wait_seconds", help, &SECONDS, |one| {
             &one.queue_seconds
         });
         self.head(
             "queue_length",
             FamilyKind::Gauge,
-            "Attempts that wait for their turn now.",
+            "Attempts that wait in a queue now.",
         );
         for (tool, one) in tools {
             let waiting = one.queueing.load(Ordering::Relaxed);
@@ -106,33 +106,33 @@ impl MetricsPage {
                 self.line(&[("tool", tool)], waiting as f64);
             }
         }
-        let help = "Calls of tools with a cache, by where their answers came from.";
+        let help = "Calls of tools with a cache, by the source of the reply.";
         self.each(tools, "cache_total", help, "outcome", |one| {
             by_cache_outcome(&one.cache)
         });
-        let help = "Calls that came to what an earlier one with their idempotency key has come to.";
+        let help = "Calls answered with the outcome of an earlier call with the same idempotency key.";
         self.counter(tools, "replays_total", help, |one| &one.replays);
-        let help = "Attempts that a rate limit refused, by whose it is.";
+        let help = "Attempts that a rate limit refused, by the scope of the limit.";
         self.each(tools, "rate_limited_total", help, "scope", |one| {
             by_scope(&one.rate_limited)
         });
-        let help = "Attempts that were refused since too many others run and wait, by whose limit it is.";
+        let help = "Attempts that a full queue refused, by the scope of the concurrency limit.";
         self.each(tools, "shed_total", help, "scope", |one| by_scope(&one.shed));
-        let help = "Attempts that a circuit breaker refused, by whose it is.";
+        let help = "Attempts that a circuit breaker refused, by the scope of the breaker.";
         self.each(tools, "held_back_total", help, "scope", |one| {
             by_scope(&one.held_back)
         });
-        let help = "Calls that failed and were answered in another way, by the step of the tool's ladder.";
+        let help = "Failed calls that a fallback answered, by the kind of the fallback step.";
         self.each(tools, "degraded_total", help, "step", |one| {
             by_step(&one.degraded)
         });
-        let help = "Calls that were answered in part.";
+        let help = "Calls with a partial result.";
         self.counter(tools, "partial_total", help, |one| &one.partial);
         let breakers: Vec<_> = tools.iter().map(|(tool, one)| (tool, &one.breaker)).collect();
         self.breakers("breaker", "tool", "a tool", &breakers);
-        let help = "How large the arguments of calls were.";
+        let help = "Size of the arguments of calls, in bytes.";
         self.histogram(tools, "argument_bytes", help, &BYTES, |one| &one.argument_bytes);
-        let help = "How large the results of calls were.";
+        let help = "Size of the results of calls, in bytes.";
         self.histogram(tools, "result_bytes", help, &BYTES, |one| &one.result_bytes);
     }
 
@@ -148,7 +148,7 @@ impl MetricsPage {
         self.head(
             changes,
             FamilyKind::Counter,
-            "How often a source of tools came into a state.",
+            "State changes of a source of tools, by the new state.",
         );
         for (source, one) in sources {
             for (state, count) in one.changes() {
@@ -156,7 +156,7 @@ impl MetricsPage {
             }
         }
         let name = "source_start_seconds";
-        let help = "How long starts of a source of tools took, those that failed included.";
+        let help = "Duration of starts of a source of tools, including failed starts.";
         self.head(name, FamilyKind::Histogram, help);
         for (source, one) in sources {
             if let Some(snapshot) = one.start_seconds.snapshot(&SECONDS) {
@@ -180,7 +180,7 @@ impl MetricsPage {
     /// Adds the numbers of alerts.
     pub(crate) fn add_alerts(&mut self, counts: &[[AtomicU64; AlertPhase::ALL.len()]; AlertKind::ALL.len()]) {
         let name = "alerts_total";
-        let help = "Alerts, by what they are about and whether they begin or are over.";
+        let help = "Alerts, by subject and by whether they begin or end.";
         self.head(name, FamilyKind::Counter, help);
         for (kind, counts) in AlertKind::ALL.iter().zip(counts) {
             for (phase, count) in AlertPhase::ALL.iter().zip(counts) {
@@ -196,7 +196,7 @@ impl MetricsPage {
     /// Adds the alerts that fire now. Each list of subjects has the label that names them.
     pub(super) fn add_firing(&mut self, subjects: &[(&str, Subjects)]) {
         let name = "alert_firing";
-        let help = "Whether an alert fires that ends by itself; absent if it never did.";
+        let help = "1 while an alert fires that ends by itself, otherwise 0; absent if it never fired.";
         self.head(name, FamilyKind::Gauge, help);
         for (label, subjects) in subjects {
             for (subject, one) in subjects {
@@ -255,7 +255,7 @@ impl MetricsPage {
         };
         let state = format!("{prefix}_state");
         let help = format!(
-            "The circuit breaker of {owner}: 0 closed, 1 half open, 2 open; absent if it never moved, or if there is no such tool or server any more."
+            "The circuit breaker of {owner}: 0 closed, 1 half open, 2 open; absent if it never changed, or if the tool or server does not exist any more."
         );
         self.head(&state, FamilyKind::Gauge, &help);
         for (name, _, number) in moved() {

@@ -12,7 +12,7 @@ use crate::QuotaLimits;
 
 /// The operator's rules about who may see and call tools, prompts and resources.
 ///
-/// The same rules apply to lists and to calls, and always to the resolved tool, whatever name a caller used. A rule that
+/// Rules apply to lists and to calls alike, and always to the resolved tool, whatever name a caller used. A rule that
 /// forbids or requires something matches a tool by any of its [names](Tool::names): a server's tool that was renamed, or that a
 /// manifest offers under another name, is still that tool. The allow-list matches only the name that agents see, since
 /// another tool may have one of the other names.

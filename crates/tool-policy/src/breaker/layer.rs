@@ -107,7 +107,7 @@ impl AttemptGuard<'_> {
     fn report(&mut self, result: Option<&Result<Outcome, ToolError>>) {
         if let Some(permits) = self.permits.take() {
             let now = self.cx.clock.now();
-            let signals = HealthSignals::of(self.cx, result, now.since(permits.start));
+            let signals = HealthSignals::from_result(self.cx, result, now.since(permits.start));
             let dispatch = self.cx.dispatch().state();
             let was_answered = dispatch == DispatchState::Answered;
             let outcomes = Outcomes {

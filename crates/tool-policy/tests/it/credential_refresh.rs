@@ -92,7 +92,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn of(locked: Inner) -> Self {
+    fn new(locked: Inner) -> Self {
         let locked = Locked(Arc::new(locked));
         Self {
             tool: TestTool::new("t").build_on(locked.clone()),
@@ -126,7 +126,7 @@ fn expired(next: usize) -> Inner {
 
 #[tokio::test(start_paused = true)]
 async fn other_credentials_are_got_once_and_the_call_is_made_again() {
-    let bench = Bench::of(expired(1));
+    let bench = Bench::new(expired(1));
     bench.call().await.expect("the new ones are accepted");
     bench.call().await.expect("and stay");
     assert_eq!(bench.counts(), (3, 1));
@@ -137,7 +137,7 @@ async fn other_credentials_are_got_once_and_the_call_is_made_again() {
 async fn without_others_that_are_accepted_the_tool_is_switched_off() {
     // No new credentials, three times in a row; or new ones that are refused as well.
     for (next, n_calls, n_renewals) in [(0, 3, 3), (7, 2, 1)] {
-        let bench = Bench::of(expired(next));
+        let bench = Bench::new(expired(next));
         while bench.counts().0 < n_calls {
             assert!(bench.tool.state().disabled().is_none(), "not at the first");
             let error = bench.call().await.expect_err("refused");
@@ -159,7 +159,7 @@ async fn without_others_that_are_accepted_the_tool_is_switched_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_on_again_when_its_credentials_change() {
-    let bench = Bench::of(expired(0));
+    let bench = Bench::new(expired(0));
     for _ in 0..3 {
         bench.call().await.expect_err("refused");
     }
@@ -174,7 +174,7 @@ async fn a_tool_is_on_again_when_its_credentials_change() {
 
 #[tokio::test(start_paused = true)]
 async fn one_call_in_a_while_tries_whether_they_are_accepted_again() {
-    let bench = Bench::of(expired(0));
+    let bench = Bench::new(expired(0));
     for _ in 0..3 {
         bench.call().await.expect_err("refused");
     }
@@ -197,7 +197,7 @@ async fn one_call_in_a_while_tries_whether_they_are_accepted_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_other_credentials_do_not_help_changes_nothing() {
-    let bench = Bench::of(Inner {
+    let bench = Bench::new(Inner {
         is_final: true,
         ..expired(1)
     });
@@ -210,7 +210,7 @@ async fn what_other_credentials_do_not_help_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_keeps_tools_on_or_switches_them_on() {
-    let mut bench = Bench::of(expired(0));
+    let mut bench = Bench::new(expired(0));
     for _ in 0..3 {
         bench.call().await.expect_err("refused");
     }

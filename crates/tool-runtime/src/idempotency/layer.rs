@@ -120,7 +120,7 @@ fn check_key(cx: &CallContext) -> Result<(), ToolError> {
 
 /// Claims the key for a call. Returns the entry of the earlier call with that key, if there is one.
 async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<LedgerEntry>>, ToolError> {
-    let claim = Claim::of(cx, ttl(cx));
+    let claim = Claim::for_call(cx, ttl(cx));
     loop {
         match ledger.claim(&claim).await? {
             ClaimResult::Granted(id) => {
@@ -210,7 +210,7 @@ impl CallGuard<'_> {
                 self.ledger.settle(self.cx.ledger_id(), CallEnd::Failed(error));
             }
             end if self.holds_key => self.ledger.settle(self.cx.ledger_id(), end),
-            CallEnd::Unknown(error) => self.ledger.record(Claim::of(self.cx, ttl(self.cx)), error),
+            CallEnd::Unknown(error) => self.ledger.record(Claim::for_call(self.cx, ttl(self.cx)), error),
             _ => {}
         }
     }

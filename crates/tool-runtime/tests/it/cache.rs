@@ -40,7 +40,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(tool: TestTool) -> Self {
+    fn new(tool: TestTool) -> Self {
         Self {
             tool,
             clock: Arc::new(TokioClock::new()),
@@ -86,7 +86,7 @@ fn layer(share: &CacheLayer, script: &ScriptedExecutor) -> Cache<ScriptedExecuto
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_given_again_until_it_is_too_old_and_says_so() {
     let script = ScriptedExecutor::new([ScriptStep::Value(json!("old")), ScriptStep::Value(json!("new"))]);
-    let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
+    let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::new(plain()));
     assert_eq!(
         told(stack.invoke(&mut calls.next()).await),
         (json!("old"), Value::Null)
@@ -144,7 +144,7 @@ async fn only_answers_are_kept() {
         ScriptStep::Outcome(Outcome::Pending(Box::new(pending))),
     ] {
         let script = ScriptedExecutor::new([step.clone()]);
-        let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
+        let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::new(plain()));
         for n_calls in 1..=3 {
             let _ = stack.invoke(&mut calls.next()).await;
             assert_eq!(script.n_calls(), n_calls, "{step:?}");
@@ -157,7 +157,7 @@ async fn without_settings_every_call_is_made() {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let (stack, calls) = (
         layer(&CacheLayer::new(ROOM), &script),
-        Calls::of(TestTool::new("search")),
+        Calls::new(TestTool::new("search")),
     );
     for n_calls in 1..=3 {
         assert_eq!(told(stack.invoke(&mut calls.next()).await).1, Value::Null);
@@ -168,7 +168,7 @@ async fn without_settings_every_call_is_made() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_need_more_are_made_for_themselves() {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
-    let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
+    let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::new(plain()));
     told(stack.invoke(&mut calls.next()).await);
     let bypassing = RawJson::from(json!({CacheLayer::META_KEY: CacheLayer::BYPASS}));
     let asks: [&dyn Fn(&mut CallContext); 4] = [
@@ -202,7 +202,7 @@ async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
         ScriptStep::Value(json!("newer")),
     ]);
     let share = CacheLayer::new(ROOM);
-    let calls = Calls::of(tool(CacheSettings {
+    let calls = Calls::new(tool(CacheSettings {
         stale_while_revalidate: MINUTE,
         ..CacheSettings::default()
     }));
@@ -254,7 +254,7 @@ async fn what_is_old_is_given_if_nothing_new_can_be_had() {
         ]);
         let (stack, calls) = (
             layer(&CacheLayer::new(ROOM), &script),
-            Calls::of(kept_for_bad_times()),
+            Calls::new(kept_for_bad_times()),
         );
         told(stack.invoke(&mut calls.next()).await);
         advance(5 * MINUTE).await;
@@ -291,7 +291,7 @@ async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
         .around(script.clone());
     let mut tool = kept_for_bad_times();
     tool.descriptor.metadata.read_only = Some(true);
-    let calls = Calls::of(tool);
+    let calls = Calls::new(tool);
     told(stack.invoke(&mut calls.next()).await);
     advance(2 * MINUTE).await;
     let mut cx = calls.next();
@@ -393,7 +393,7 @@ impl Ask for Nobody {
 async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
     let looked = Looked::default();
     let stack = CacheLayer::new(ROOM).layer(looked.clone());
-    let calls = Calls::of(plain().limits(7 * SECOND, SECOND));
+    let calls = Calls::new(plain().limits(7 * SECOND, SECOND));
     let mut cx = calls.next();
     cx.record_decisions();
     cx.tighten_deadline(SECOND);
@@ -449,7 +449,7 @@ impl Progress for Heard {
 #[tokio::test(start_paused = true)]
 async fn progress_goes_to_all_who_wait() {
     let stack = CacheLayer::new(ROOM).layer(Reporting);
-    let calls = Calls::of(plain());
+    let calls = Calls::new(plain());
     let heard: Vec<Arc<Heard>> = (0..2).map(|_| Arc::default()).collect();
     let (mut first, mut second) = (calls.next(), calls.next());
     first.origin.progress = Some(heard[0].clone());
@@ -488,7 +488,7 @@ async fn every_answer_is_told_of_once() {
     let counted = Arc::new(Counted::default());
     let script = ScriptedExecutor::new([ScriptStep::Value(json!(1)), down()]);
     let stack = layer(&CacheLayer::new(ROOM), &script);
-    let calls = Calls::of(kept_for_bad_times()).told_to(counted.clone());
+    let calls = Calls::new(kept_for_bad_times()).told_to(counted.clone());
     let (mut first, mut second) = (calls.next(), calls.next());
     let (first, second) = tokio::join!(stack.invoke(&mut first), stack.invoke(&mut second));
     assert!(first.is_ok() && second.is_ok());

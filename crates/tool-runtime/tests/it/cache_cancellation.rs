@@ -25,7 +25,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
+    fn new(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         Self {
             share: CacheLayer::new(ROOM),
             script: ScriptedExecutor::new(steps),
@@ -57,7 +57,7 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_calls_at_once_are_one() {
-    let calls = Calls::of([ScriptStep::After(SECOND, json!("answer"))]);
+    let calls = Calls::new([ScriptStep::After(SECOND, json!("answer"))]);
     let stack = calls.share.clone().layer(calls.script.clone());
     let mut contexts: Vec<_> = (0..1000).map(|_| calls.next()).collect();
     let results = join_all(contexts.iter_mut().map(|cx| stack.invoke(cx))).await;
@@ -75,7 +75,7 @@ async fn a_thousand_calls_at_once_are_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stampede_when_an_answer_gets_old_is_one_call() {
-    let calls = Calls::of([ScriptStep::After(SECOND, json!("answer"))]);
+    let calls = Calls::new([ScriptStep::After(SECOND, json!("answer"))]);
     let stack = calls.share.clone().layer(calls.script.clone());
     for n_calls in 1..=3 {
         let mut contexts: Vec<_> = (0..100).map(|_| calls.next()).collect();
@@ -88,7 +88,7 @@ async fn a_stampede_when_an_answer_gets_old_is_one_call() {
 
 #[tokio::test(start_paused = true)]
 async fn all_who_wait_get_the_error_and_the_next_call_is_made() {
-    let calls = Calls::of([
+    let calls = Calls::new([
         ScriptStep::After(SECOND, json!(1)),
         ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers")),
         ScriptStep::Value(json!(2)),
@@ -111,7 +111,7 @@ async fn all_who_wait_get_the_error_and_the_next_call_is_made() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_who_goes_takes_nothing_from_the_others() {
-    let calls = Calls::of([ScriptStep::After(2 * SECOND, json!("answer"))]);
+    let calls = Calls::new([ScriptStep::After(2 * SECOND, json!("answer"))]);
     let first = calls.begin(calls.next()).await;
     let second = calls.begin(calls.next()).await;
     sleep(SECOND).await;
@@ -127,7 +127,7 @@ async fn the_first_who_goes_takes_nothing_from_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_ones_deadline_is_not_that_of_the_others() {
-    let calls = Calls::of([ScriptStep::After(10 * SECOND, json!("answer"))]);
+    let calls = Calls::new([ScriptStep::After(10 * SECOND, json!("answer"))]);
     let mut hasty = calls.next();
     hasty.tighten_deadline(SECOND);
     let hasty = calls.begin(hasty).await;
@@ -140,7 +140,7 @@ async fn the_first_ones_deadline_is_not_that_of_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_who_goes_ends_the_work() {
-    let calls = Calls::of([ScriptStep::Hang(true)]);
+    let calls = Calls::new([ScriptStep::Hang(true)]);
     let all = [
         calls.begin(calls.next()).await,
         calls.begin(calls.next()).await,
@@ -160,7 +160,7 @@ async fn the_last_who_goes_ends_the_work() {
 
 #[tokio::test(start_paused = true)]
 async fn the_work_ends_with_the_tools_own_time() {
-    let calls = Calls::of([ScriptStep::Hang(false)]);
+    let calls = Calls::new([ScriptStep::Hang(false)]);
     let stack = calls.share.clone().layer(calls.script.clone());
     let start = Instant::now();
     let error = stack.invoke(&mut calls.next()).await.expect_err("it hangs");
@@ -180,7 +180,7 @@ impl Invoke for Panicking {
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_in_the_work_leaves_nobody_waiting() {
-    let calls = Calls::of([]);
+    let calls = Calls::new([]);
     let stack = calls.share.clone().layer(Panicking);
     let (mut first, mut second) = (calls.next(), calls.next());
     let both = async { tokio::join!(stack.invoke(&mut first), stack.invoke(&mut second)) };

@@ -289,7 +289,7 @@ impl<'a> Walk<'a> {
     }
 
     fn array(&mut self, keywords: &'a Map<String, Value>, value: &RawJson) -> Option<RawJson> {
-        ItemSchemas::of(keywords)?.rewrite(value, |index, schema, item| {
+        ItemSchemas::from_keywords(keywords)?.rewrite(value, |index, schema, item| {
             let length = self.path.len();
             pointer_step(&mut self.path, &index.to_string());
             let next = self.value(schema, item, 0);

@@ -40,11 +40,11 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) fn start(place: &Place) -> Self {
-        Self::of(place.command(&["serve", "--stdio"]))
+        Self::new(place.command(&["serve", "--stdio"]))
     }
 
     /// Starts a gateway by this command and initializes it.
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub(crate) fn new(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

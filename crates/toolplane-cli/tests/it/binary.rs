@@ -75,7 +75,7 @@ impl Place {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
-        Run::of(self.command(arguments).output().unwrap())
+        Run::new(self.command(arguments).output().unwrap())
     }
 
     /// Runs with this stdin.
@@ -88,12 +88,12 @@ impl Place {
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
-        Run::of(child.wait_with_output().unwrap())
+        Run::new(child.wait_with_output().unwrap())
     }
 }
 
 impl Run {
-    pub(crate) fn of(output: Output) -> Self {
+    pub(crate) fn new(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),

@@ -47,7 +47,7 @@ fn by_an_sdk(place: &Place) -> Command {
 
 fn with(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> Run {
     let mut command = place.command(arguments);
-    Run::of(command.envs(variables.iter().copied()).output().unwrap())
+    Run::new(command.envs(variables.iter().copied()).output().unwrap())
 }
 
 fn handles(run: &Run) -> Vec<String> {
@@ -73,7 +73,7 @@ fn an_approval_of_a_gateway_that_another_one_started_is_found() {
     let state = tempfile::Builder::new().prefix("tp").tempdir().unwrap();
     let path = |directory: &tempfile::TempDir| directory.path().to_str().unwrap().to_owned();
     let (runtime_path, state_path) = (path(&runtime), path(&state));
-    let mut gateway = Gateway::of(by_an_sdk(&place));
+    let mut gateway = Gateway::new(by_an_sdk(&place));
     let pending = gateway.call("b__x", &json!({}));
     let text = pending["content"][0]["text"].as_str().unwrap_or_default();
     assert!(text.contains("approval"), "{pending}");

@@ -100,7 +100,7 @@ tools:
     executor: {{kind: mcp, server: inner, tool: work}}
 "
     );
-    let http = Http::of(plane(outer, None));
+    let http = Http::new(plane(outer, None));
     // The first call opens the server, which takes longer.
     for _ in 0..20 {
         http.call("ann", "work", r#","arguments":{"n":0}"#).await;

@@ -28,7 +28,7 @@ fn client(source: &Arc<ChangingSource>) -> Client {
         .configuration(configuration)
         .executor(Arc::new(BehaviorExecutor::default()))
         .source(source.clone());
-    Client::of(builder.build().expect("it can be set up"))
+    Client::new(builder.build().expect("it can be set up"))
 }
 
 const CHANGED: &str = r#"{ "uri":"test://a", "n":1e2 }"#;
@@ -140,7 +140,7 @@ async fn subscribing_needs_a_connection() {
     let source = source();
     let builder = Toolplane::builder().executor(Arc::new(BehaviorExecutor::default()));
     let plane = builder.source(source.clone()).build().expect("it can be set up");
-    let http = crate::support::Http::of(plane);
+    let http = crate::support::Http::new(plane);
     let answer = http.legacy("resources/subscribe", r#""uri":"test://a""#).await;
     assert_eq!(answer["error"]["code"], json!(-32600), "{answer}");
     assert!(source.subscribed().is_empty());

@@ -180,7 +180,7 @@ impl Builder {
         let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
         let mut observers = own_observers(&watch);
         let webhooks = Webhooks::new(outbound, clock.clone());
-        webhooks.reconfigure(webhooks.of(&configuration)?);
+        webhooks.reconfigure(webhooks.prepare(&configuration)?);
         observers.push(webhooks.of_alerts());
         let (tracer, counter) = self.telemetry.into_parts();
         let others = counter.into_iter().chain(self.observers);

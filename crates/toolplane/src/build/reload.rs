@@ -105,7 +105,7 @@ impl Toolplane {
         let configuration = &loaded.configuration;
         let before = inner.live.load_full();
         let (parts, running) = reloading.parts(configuration, &before)?;
-        let hooks = inner.webhooks.of(configuration)?;
+        let hooks = inner.webhooks.prepare(configuration)?;
         // Before the tools that need the new values.
         reloading
             .shared

@@ -51,7 +51,7 @@ impl Toolplane {
         let snapshot = self.0.registry.snapshot();
         let running = self.0.live.load();
         let own_rules = running.servers.own_rules();
-        let mut known = Known::of(&snapshot);
+        let mut known = Known::from_snapshot(&snapshot);
         for missing in self.missing() {
             let own = own_rules.iter().find(|own| own.server == missing.server);
             // The prefix of a host program's source is unknown.
@@ -139,7 +139,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(snapshot: &Snapshot) -> Self {
+    fn from_snapshot(snapshot: &Snapshot) -> Self {
         let mut known = Self::default();
         for tool in Feature::ALL
             .into_iter()

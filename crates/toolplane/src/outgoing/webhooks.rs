@@ -57,7 +57,7 @@ impl Webhooks {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub(crate) fn of(&self, configuration: &Configuration) -> Result<Present, BuildError> {
+    pub(crate) fn prepare(&self, configuration: &Configuration) -> Result<Present, BuildError> {
         let before = self.present.load();
         let alerts = configuration.alerts.webhook.iter();
         let approvals = configuration.policy.approval.callbacks.iter();

@@ -22,14 +22,14 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Judgement of health and breaker about an attempt.
 #[derive(Debug, PartialEq, Eq)]
 struct Taken {
-    /// For a failure, by health: nothing if it did not count.
+    /// For a failure, by health: `None` if it did not count.
     by_health: Option<bool>,
     /// For a failure, by the breaker.
     by_breaker: bool,
 }
 
 impl Taken {
-    fn of(report: &HealthReport, circuit: &Circuit, clock: TokioClock) -> Self {
+    fn new(report: &HealthReport, circuit: &Circuit, clock: TokioClock) -> Self {
         Self {
             by_health: (report.n_calls > 0).then_some(report.n_failures > 0),
             by_breaker: circuit.peek(clock.now()).is_err(),
@@ -63,8 +63,8 @@ async fn taken(step: ScriptStep, patience: Duration) -> [Taken; 2] {
     let circuit = tool.state().get_or_init(Circuit::default);
     let upstreams = upstream.get_or_init(Circuit::default);
     [
-        Taken::of(&book.tool("weather"), &circuit, clock),
-        Taken::of(&Health::upstream(&*book, "office"), &upstreams, clock),
+        Taken::new(&book.tool("weather"), &circuit, clock),
+        Taken::new(&Health::upstream(&*book, "office"), &upstreams, clock),
     ]
 }
 

@@ -21,7 +21,7 @@ struct Client {
 
 impl Client {
     /// Wraps a shell that runs this script.
-    fn of(script: &str, plan: Plan) -> Self {
+    fn new(script: &str, plan: Plan) -> Self {
         let (input, theirs) = duplex(4096);
         let (output, ours) = duplex(4096);
         let history = History::default();
@@ -40,7 +40,7 @@ impl Client {
     }
 
     fn echo(faults: &[&str]) -> Self {
-        Self::of("exec cat", plan(faults))
+        Self::new("exec cat", plan(faults))
     }
 
     async fn say(&mut self, line: &str) {
@@ -77,7 +77,7 @@ fn plan(faults: &[&str]) -> Plan {
 
 #[tokio::test]
 async fn without_faults_lines_pass_and_the_end_is_the_programs() {
-    let mut client = Client::of(
+    let mut client = Client::new(
         "while read line; do echo \"$line\"; done; exit 3",
         Plan::without_faults(),
     );
@@ -96,7 +96,7 @@ async fn a_line_that_is_cut_reaches_the_program_so_far() {
     for after in 0..=6 {
         // The program handles the input that it received, to its end.
         let script = format!("cat > '{}'; exit 3", file.display());
-        let mut client = Client::of(&script, plan(&[&format!("cut:request={after}")]));
+        let mut client = Client::new(&script, plan(&[&format!("cut:request={after}")]));
         client.say("hello").await;
         let history = client.history.clone();
         assert_eq!(client.end().await, (String::new(), 3), "cut at {after}");
@@ -117,7 +117,7 @@ async fn an_answer_that_is_cut_has_so_many_bytes() {
 
 #[tokio::test]
 async fn only_lines_that_match_meet_faults() {
-    let mut client = Client::of("exec cat", plan(&["exit=4"]).matching("bad").skip(1));
+    let mut client = Client::new("exec cat", plan(&["exit=4"]).matching("bad").skip(1));
     for line in ["good", "bad", "good"] {
         client.say(line).await;
         client.hear(&format!("{line}\n")).await;
@@ -139,7 +139,7 @@ async fn garbage_comes_before_the_answer() {
 async fn a_program_that_crashes_was_never_started() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ran");
-    let client = Client::of(&format!("touch '{}'", file.display()), plan(&["crash=9"]));
+    let client = Client::new(&format!("touch '{}'", file.display()), plan(&["crash=9"]));
     assert_eq!(client.end().await, (String::new(), 9));
     assert!(!file.exists());
 }
@@ -174,7 +174,7 @@ async fn a_black_hole_reads_on_and_a_deaf_program_does_not() {
 
 #[tokio::test]
 async fn a_program_that_is_killed_tells_the_signal() {
-    let client = Client::of("kill -9 $$", Plan::without_faults());
+    let client = Client::new("kill -9 $$", Plan::without_faults());
     assert_eq!(client.end().await, (String::new(), 137));
 }
 

@@ -31,7 +31,7 @@ fn connection(socket: TcpStream, notes: &Notes) -> io::Result<()> {
     let mut out = BufWriter::new(socket);
     while let Some(head) = Head::read(&mut reader)? {
         let mut parts = head.path.split('/').skip(1);
-        let era = Era::of(parts.next().unwrap_or_default());
+        let era = Era::parse(parts.next().unwrap_or_default());
         let is_stream = parts.next() == Some("events");
         let mode = parts.next().unwrap_or_default();
         if mode == "deaf" && head.length > 100_000 {

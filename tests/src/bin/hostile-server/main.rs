@@ -33,7 +33,7 @@ fn main() -> io::Result<()> {
         }
         "http" => http::serve(&Notes(next())),
         _ => {
-            let (era, mode) = (Era::of(&next()), next());
+            let (era, mode) = (Era::parse(&next()), next());
             stdio::serve(era, &mode, &Notes(next()))
         }
     }

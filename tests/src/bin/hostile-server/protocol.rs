@@ -56,7 +56,7 @@ const ECHO: &str = r#"{"name":"echo","inputSchema":{"type":"object"}}"#;
 const JUNK: &str = r#"null,7,"echo",{},{"name":7},{"name":"","inputSchema":{}},{"name":"bad","inputSchema":"no schema"},{"name":"a\u0000b","inputSchema":{"type":"object"}},{"name":"echo","description":"the first of two","inputSchema":{"type":"object"}},{"name":"loop","inputSchema":{"$ref":"http://127.0.0.1:1/schema"}}"#;
 
 impl Era {
-    pub(crate) fn of(name: &str) -> Self {
+    pub(crate) fn parse(name: &str) -> Self {
         match name {
             "modern" => Self::Modern,
             _ => Self::Legacy,

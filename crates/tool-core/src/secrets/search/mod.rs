@@ -106,7 +106,7 @@ impl SecretSearch {
             escapings: [Escaping::Json, Escaping::Percent, Escaping::Html, form],
             begins,
             ends,
-            pairs: Pairs::of(values.iter().copied()),
+            pairs: Pairs::new(values.iter().copied()),
             has_backslash: used[usize::from(b'\\')],
             reach: longest * MAX_EXPANSION + 64,
             work: WORK,
@@ -229,7 +229,7 @@ fn is_of_run(byte: u8) -> bool {
 struct Pairs(Box<[[u64; 4]; 256]>);
 
 impl Pairs {
-    fn of<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
+    fn new<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut pairs = Box::new([[0; 4]; 256]);
         for pair in values.flat_map(|value| value.windows(2)) {
             pairs[usize::from(pair[0])][usize::from(pair[1] >> 6)] |= 1 << (pair[1] & 63);

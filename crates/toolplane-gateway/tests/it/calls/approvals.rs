@@ -59,7 +59,7 @@ fn pending(answer: &Value) -> &Value {
 #[tokio::test]
 async fn a_modern_client_is_asked_by_the_answer_and_approves_with_the_next_request() {
     let executor = BehaviorExecutor::default();
-    let mut client = Client::of(plane(&executor, &["who"], false));
+    let mut client = Client::new(plane(&executor, &["who"], false));
     let asked = call(&mut client, "who", FORMS, "").await;
     assert_eq!(asked["result"]["resultType"], json!("input_required"), "{asked}");
     let question = &asked["result"]["inputRequests"]["approval"];
@@ -103,7 +103,7 @@ async fn a_modern_client_is_asked_by_the_answer_and_approves_with_the_next_reque
 #[tokio::test]
 async fn one_approval_covers_all_rounds_of_a_call() {
     let executor = BehaviorExecutor::default();
-    let mut client = Client::of(plane(&executor, &["input", "ask"], false));
+    let mut client = Client::new(plane(&executor, &["input", "ask"], false));
     // A modern tool, whose round ends with a question.
     let asked = call(&mut client, "input", FORMS, "").await;
     let round = call(&mut client, "input", FORMS, &given("approval", YES, &asked)).await;
@@ -134,7 +134,7 @@ async fn one_approval_covers_all_rounds_of_a_call() {
 #[tokio::test]
 async fn a_legacy_client_is_asked_while_its_call_waits() {
     let executor = BehaviorExecutor::default();
-    let mut client = Client::of(plane(&executor, &["who", "input"], false));
+    let mut client = Client::new(plane(&executor, &["who", "input"], false));
     client.initialize(FORMS).await;
     let send = async |client: &mut Client, tool: &str, answers: &[&str]| -> Value {
         client
@@ -181,7 +181,7 @@ async fn a_client_that_cannot_be_asked_gets_a_handle_and_repeats_the_approved_ca
     for is_modern in [true, false] {
         let executor = BehaviorExecutor::default();
         let plane = plane(&executor, &["who"], false);
-        let mut client = Client::of(plane.clone());
+        let mut client = Client::new(plane.clone());
         if !is_modern {
             client.initialize("{}").await;
         }
@@ -272,7 +272,7 @@ async fn operators_decide_through_a_socket() {
 #[tokio::test]
 async fn the_client_is_not_asked_if_a_separate_approver_must_decide() {
     let executor = BehaviorExecutor::default();
-    let mut client = Client::of(plane(&executor, &["who"], true));
+    let mut client = Client::new(plane(&executor, &["who"], true));
     pending(&call(&mut client, "who", FORMS, "").await);
     assert_eq!(executor.n_calls(), 0);
 }
@@ -281,7 +281,7 @@ async fn the_client_is_not_asked_if_a_separate_approver_must_decide() {
 async fn an_approval_belongs_to_its_principal() {
     let executor = BehaviorExecutor::default();
     let plane = plane(&executor, &["who"], false);
-    let http = Http::of(plane.clone());
+    let http = Http::new(plane.clone());
     let asked = http.call("ann", "who", "").await;
     let stolen = http.call("eve", "who", &given("approval", YES, &asked)).await;
     assert!(stolen.get("error").is_some(), "{stolen}");
@@ -314,7 +314,7 @@ async fn pending_calls_of_other_features_are_errors() {
         .source(changing)
         .build()
         .expect("it can be set up");
-    let mut client = Client::of(plane);
+    let mut client = Client::new(plane);
     client.initialize("{}").await;
     for (method, params) in [
         ("prompts/get", r#""name":"greet""#),

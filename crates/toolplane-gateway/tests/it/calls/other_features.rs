@@ -29,7 +29,7 @@ fn plane(configuration: Configuration) -> (Toolplane, Arc<ChangingSource>) {
 }
 
 fn client() -> Client {
-    Client::of(plane(Configuration::default()).0)
+    Client::new(plane(Configuration::default()).0)
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn results_keep_their_bytes() {
 
 #[tokio::test]
 async fn a_public_cache_scope_is_kept_where_clients_are_not_identified() {
-    let http = Http::of(plane(Configuration::default()).0);
+    let http = Http::new(plane(Configuration::default()).0);
     for (principal, uri, scope) in [
         ("anonymous", "test://modern", "public"),
         ("anna", "test://modern", "private"),
@@ -252,7 +252,7 @@ async fn policy_applies_to_prompts_and_resources() {
     configuration.policy.blocklist = ["broken", "s_test://gone", "s_test://t/secret"]
         .map(toolplane::core::Pattern::new)
         .to_vec();
-    let mut client = Client::of(plane(configuration).0);
+    let mut client = Client::new(plane(configuration).0);
     assert!(!client.result("prompts/list", "").await.contains("broken"));
     assert!(!client.result("resources/list", "").await.contains("gone"));
     for (method, params) in [
@@ -274,7 +274,7 @@ async fn policy_applies_to_prompts_and_resources() {
 #[tokio::test(start_paused = true)]
 async fn each_list_has_its_own_notification() {
     let (plane, source) = plane(Configuration::default());
-    let mut client = Client::of(plane);
+    let mut client = Client::new(plane);
     client.initialize("{}").await;
     for method in [
         "tools/list",
@@ -292,7 +292,7 @@ async fn each_list_has_its_own_notification() {
     let expected = r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
     assert_eq!(client.receive().await, expected);
     // A modern subscription receives the changes it asked for, also if the client got its lists from an earlier process.
-    let mut listener = Client::of({
+    let mut listener = Client::new({
         let builder = Toolplane::builder().executor(Arc::new(BehaviorExecutor::default()));
         builder.source(source.clone()).build().expect("it can be set up")
     });

@@ -14,7 +14,7 @@ use crate::support::{Client, Http, MODERN, plane, raw};
 
 /// Returns the result of one call whose tool performs this step.
 async fn rendered(step: ScriptStep, meta: &str) -> String {
-    let mut client = Client::of(plane(&ScriptedExecutor::new([step]), [TestTool::new("t")]));
+    let mut client = Client::new(plane(&ScriptedExecutor::new([step]), [TestTool::new("t")]));
     client.result("tools/call", &format!(r#""name":"t"{meta}"#)).await
 }
 
@@ -110,7 +110,7 @@ async fn a_failure_of_a_tool_is_an_error_result() {
 async fn a_call_that_policy_or_schema_refuses_is_a_result() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let script = ScriptedExecutor::new([]);
-    let mut client = Client::of(plane(&script, [TestTool::new("t").input(schema)]));
+    let mut client = Client::new(plane(&script, [TestTool::new("t").input(schema)]));
     for (params, kind) in [
         (r#""name":"t","arguments":{"n":"x"}"#, "invalid_arguments"),
         (r#""name":"t","arguments":[]"#, "invalid_arguments"),
@@ -129,7 +129,7 @@ async fn a_call_that_policy_or_schema_refuses_is_a_result() {
 
 #[tokio::test]
 async fn a_call_of_an_unknown_tool_is_an_error_of_the_protocol() {
-    let mut client = Client::of(plane(&ScriptedExecutor::new([]), [TestTool::new("weather")]));
+    let mut client = Client::new(plane(&ScriptedExecutor::new([]), [TestTool::new("weather")]));
     for (params, message) in [
         (r#""name":"wether""#, "did you mean `weather`?"),
         (r#""name":"xyz","arguments":{}"#, "there is no tool `xyz`"),
@@ -158,7 +158,7 @@ async fn a_call_of_an_unknown_tool_is_an_error_of_the_protocol() {
 
 #[tokio::test]
 async fn arguments_reach_the_tool_with_their_own_bytes() {
-    let mut client = Client::of(plane(
+    let mut client = Client::new(plane(
         &ScriptedExecutor::new([ScriptStep::Echo]),
         [TestTool::new("t")],
     ));
@@ -176,7 +176,7 @@ async fn arguments_reach_the_tool_with_their_own_bytes() {
 #[tokio::test]
 async fn cancelling_reaches_the_tool() {
     let script = ScriptedExecutor::new([ScriptStep::Hang(true), ScriptStep::Echo]);
-    let mut client = Client::of(plane(&script, [TestTool::new("t")]));
+    let mut client = Client::new(plane(&script, [TestTool::new("t")]));
     client
         .send(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t"}}"#)
         .await;
@@ -216,7 +216,7 @@ async fn progress_trace_and_caller_pass_through() {
     let builder = Toolplane::builder()
         .executor(executor("reporter", Reporter))
         .tool(tool);
-    let mut client = Client::of(builder.build().expect("it can be set up"));
+    let mut client = Client::new(builder.build().expect("it can be set up"));
     let first = client
         .ask(
             "tools/call",
@@ -255,7 +255,7 @@ async fn arguments_that_headers_mirror_are_checked() {
         json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let tools = [TestTool::new("mirrored").input(schema), TestTool::new("plain")];
-    let http = Http::of(plane(&script, tools));
+    let http = Http::new(plane(&script, tools));
     let arguments = r#","arguments":{"region":"eu"}"#;
     for (tool, headers, code) in [
         ("mirrored", &[("mcp-param-region", "eu")][..], json!(null)),
@@ -291,7 +291,7 @@ async fn arguments_that_headers_mirror_are_checked_before_their_server_was_ever_
         ("u__nothing", &[], json!(-32602)),
     ] {
         let servers = format!("servers: {{u: {{url: \"http://{address}/mcp\"}}}}");
-        let fresh = Http::of(Toolplane::from_yaml(servers).expect("it can be set up"));
+        let fresh = Http::new(Toolplane::from_yaml(servers).expect("it can be set up"));
         n_calls += usize::from(code == json!(null));
         let answer = fresh
             .call_with(headers, tool, r#","arguments":{"region":"eu"}"#)
@@ -309,7 +309,7 @@ async fn an_idempotency_key_runs_a_call_once_and_an_unknown_outcome_has_a_ledger
         ScriptStep::FailSent(unknown),
         ScriptStep::Value(json!(2)),
     ]);
-    let mut client = Client::of(plane(&script, [TestTool::new("t")]));
+    let mut client = Client::new(plane(&script, [TestTool::new("t")]));
     let with = |key: &str| format!(r#""name":"t","_meta":{{"dev.toolplane/idempotency-key":{key}}}"#);
     let first = client.result("tools/call", &with(r#""a""#)).await;
     let again = client.result("tools/call", &with(r#""a""#)).await;

@@ -10,7 +10,7 @@ use crate::support::{BehaviorExecutor, Client, behavior_plane};
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"x":1e2},"roots":{},"experimental":{}}"#;
 
 async fn opened(executor: &BehaviorExecutor, tools: &[&str], capabilities: &str) -> Client {
-    let mut client = Client::of(behavior_plane(executor, tools));
+    let mut client = Client::new(behavior_plane(executor, tools));
     client.initialize(capabilities).await;
     client
 }

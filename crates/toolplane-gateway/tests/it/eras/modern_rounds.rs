@@ -21,7 +21,7 @@ use crate::support::{BehaviorExecutor, Client, Http, behavior_plane, behavior_to
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
 
 fn client(executor: &BehaviorExecutor, tools: &[&str]) -> Client {
-    Client::of(behavior_plane(executor, tools))
+    Client::new(behavior_plane(executor, tools))
 }
 
 async fn call(client: &mut Client, tool: &str, more: &str) -> Value {
@@ -195,7 +195,7 @@ async fn a_resume_token_can_be_used_once() {
     // None of these ran the tool again.
     assert_eq!(executor.n_calls(), 1);
     // Another gateway has another seal, and so has a restarted one.
-    let mut other = Client::of(behavior_plane(&executor, &["ask"]));
+    let mut other = Client::new(behavior_plane(&executor, &["ask"]));
     let error = call(&mut other, "ask", &params).await["error"].clone();
     assert_eq!(error["code"], json!(-32602), "{error}");
     for made_up in ["", "parked 1", "ffff.00.parked 1"] {
@@ -208,7 +208,7 @@ async fn a_resume_token_can_be_used_once() {
 #[tokio::test]
 async fn a_resume_token_belongs_to_its_principal() {
     let executor = BehaviorExecutor::default();
-    let http = Http::of(behavior_plane(&executor, &["ask"]));
+    let http = Http::new(behavior_plane(&executor, &["ask"]));
     let asked = http.call("alice", "ask", "").await;
     let params = given(ACCEPTED, &asked);
     let stolen = http.call("mallory", "ask", &params).await;
@@ -305,7 +305,7 @@ async fn cancelling_a_later_round_cancels_the_call() {
         .await;
     executor.running(0).await;
     // Over HTTP, a client cancels by dropping the request.
-    let http = Http::of(behavior_plane(&executor, &["ask_and_hang"]));
+    let http = Http::new(behavior_plane(&executor, &["ask_and_hang"]));
     let asked = http.call("alice", "ask_and_hang", "").await;
     let params = given(ACCEPTED, &asked);
     assert_eq!(executor.n_running(), 1);
@@ -324,7 +324,7 @@ async fn cancelling_a_later_round_cancels_the_call() {
 #[tokio::test]
 async fn the_number_of_parked_calls_is_limited() {
     let executor = BehaviorExecutor::default();
-    let http = Http::of(behavior_plane(&executor, &["ask"]));
+    let http = Http::new(behavior_plane(&executor, &["ask"]));
     for _ in 0..8 {
         let asked = http.call("alice", "ask", "").await;
         assert!(asked["result"]["requestState"].is_string(), "{asked}");

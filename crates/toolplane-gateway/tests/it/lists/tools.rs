@@ -18,7 +18,7 @@ fn tools(names: &[&str]) -> Vec<TestTool> {
 
 #[tokio::test]
 async fn tools_are_listed_in_the_order_of_their_names() {
-    let mut client = Client::of(plane(&ScriptedExecutor::new([]), tools(&["b", "a"])));
+    let mut client = Client::new(plane(&ScriptedExecutor::new([]), tools(&["b", "a"])));
     let tool = |name: &str| {
         format!(r#"{{"name":"{name}","description":"The tool {name}.","inputSchema":{{"type":"object"}}}}"#)
     };
@@ -36,7 +36,7 @@ async fn a_definition_keeps_its_bytes() {
     let mut tool = TestTool::new("t");
     let definition = r#"{"x-vendor":1e2,"name":"theirs","inputSchema":{ "type":"object","maximum":12345678901234567890123 },"execution":{"taskSupport":"forbidden"}}"#;
     tool.descriptor.definition = Some(crate::support::raw(definition));
-    let mut client = Client::of(plane(&ScriptedExecutor::new([]), [tool]));
+    let mut client = Client::new(plane(&ScriptedExecutor::new([]), [tool]));
     let listed = client.result("tools/list", "").await;
     assert_eq!(
         listed,
@@ -92,7 +92,7 @@ async fn annotations_of_the_operator_override_the_servers() {
     ];
     for (definition, read_only, idempotent, expected) in cases {
         let tool = declared(definition, read_only, idempotent);
-        let mut client = Client::of(plane(&ScriptedExecutor::new([]), [tool]));
+        let mut client = Client::new(plane(&ScriptedExecutor::new([]), [tool]));
         for era in ["", MODERN] {
             let listed = crate::support::raw(&client.result("tools/list", era).await);
             let tool = listed.get("tools").unwrap().items().next().unwrap();
@@ -114,7 +114,7 @@ async fn secrets_learned_after_a_list_was_read_are_redacted_in_it() {
     let plane = plane
         .executor(std::sync::Arc::new(ScriptedExecutor::new([])))
         .tool(tool.descriptor);
-    let mut client = Client::of(plane.build().expect("usable"));
+    let mut client = Client::new(plane.build().expect("usable"));
     let before = client.result("tools/list", "").await;
     assert!(before.contains("hunter2-%68unter2"), "{before}");
     redactor.learn("hunter2-hunter2");
@@ -166,7 +166,7 @@ async fn nobody_sees_what_policy_forbids() {
         .executor(std::sync::Arc::new(ScriptedExecutor::new([])))
         .tool(TestTool::new("open").descriptor)
         .tool(TestTool::new("secret1").descriptor);
-    let mut client = Client::of(builder.build().expect("it can be set up"));
+    let mut client = Client::new(builder.build().expect("it can be set up"));
     let listed = client.result("tools/list", "").await;
     assert!(listed.contains("open") && !listed.contains("secret1"), "{listed}");
 }
@@ -177,7 +177,7 @@ async fn a_change_is_notified_once_to_clients_that_have_the_list() {
     let builder = Toolplane::builder()
         .executor(std::sync::Arc::new(BehaviorExecutor::default()))
         .source(source.clone());
-    let mut client = Client::of(builder.build().expect("it can be set up"));
+    let mut client = Client::new(builder.build().expect("it can be set up"));
     let answer = client
         .ask(
             "initialize",
@@ -207,7 +207,7 @@ async fn a_change_is_notified_once_to_clients_that_have_the_list() {
 
 #[tokio::test]
 async fn modern_clients_discover_the_same_capabilities() {
-    let mut client = Client::of(plane(&ScriptedExecutor::new([]), tools(&["a"])));
+    let mut client = Client::new(plane(&ScriptedExecutor::new([]), tools(&["a"])));
     let discovered = client.result("server/discover", MODERN).await;
     let capabilities = format!("{CAPABILITIES}{}", TASKS[1]);
     assert!(discovered.contains(&capabilities), "{discovered}");

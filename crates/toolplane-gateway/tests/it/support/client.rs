@@ -23,7 +23,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn of(plane: Toolplane) -> Self {
+    pub(crate) fn new(plane: Toolplane) -> Self {
         Self::with(plane, GatewayOptions::default())
     }
 
@@ -103,7 +103,7 @@ pub(crate) struct Http(HttpService<Gateway>);
 
 impl Http {
     /// Creates a client whose requests name their principal in the header `x-principal`.
-    pub(crate) fn of(plane: Toolplane) -> Self {
+    pub(crate) fn new(plane: Toolplane) -> Self {
         Self::on(&Gateway::new(plane, GatewayOptions::default()))
     }
 
