@@ -27,7 +27,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use crate::party::{Client, Way, check, params};
+use crate::client::{Client, Way, check, params};
 
 #[derive(Deserialize)]
 struct Answer {

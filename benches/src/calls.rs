@@ -8,8 +8,10 @@ use std::{
 use anyhow::Result;
 
 use crate::{
-    WORKERS, of_threads,
-    party::{Block, Party, Way},
+    WORKERS,
+    client::{Block, Way},
+    of_threads,
+    party::Party,
     serve_http::Server,
 };
 
@@ -83,7 +85,7 @@ async fn compare(name: &str, way: Way, load: &Load, only: Option<Party>) -> Resu
     let count = load.counts[usize::from(way != Way::Stdio)];
     let parties = only.as_slice();
     let parties = if parties.is_empty() {
-        way.parties()
+        Party::all_over(way)
     } else {
         parties
     };

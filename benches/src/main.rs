@@ -7,6 +7,7 @@
 
 mod bare;
 mod calls;
+mod client;
 mod echo;
 mod memory;
 mod ours;

@@ -12,7 +12,8 @@ use tokio::{process::Command, time::sleep};
 
 use crate::{
     calls::median,
-    party::{Party, Way},
+    client::Way,
+    party::Party,
     serve_http::Server,
 };
 
@@ -32,7 +33,7 @@ pub async fn run(filter: &str) -> Result<()> {
         if !way.name().contains(filter) {
             continue;
         }
-        for party in way.parties() {
+        for party in Party::all_over(way) {
             let mut kib = Vec::new();
             for _ in 0..RUNS {
                 kib.push(measured_apart(*party, way).await?);

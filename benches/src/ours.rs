@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use mcp_client::{Command, Connection, ConnectionOptions, EraChoice, HttpEndpoint, RequestOptions};
 use raw_json::RawJson;
 
-use crate::party::{Client, Way, check, params};
+use crate::client::{Client, Way, check, params};
 
 pub struct Ours(Connection);
 

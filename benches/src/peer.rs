@@ -14,7 +14,7 @@ use rmcp::{
 };
 use tokio::process::Command;
 
-use crate::party::{Client, Way};
+use crate::client::{Client, Way};
 
 pub struct Rmcp(RunningService<RoleClient, ClientConfig>);
 

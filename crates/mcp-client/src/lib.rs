@@ -53,6 +53,7 @@
 
 mod connection;
 mod error;
+mod exchange;
 mod format_duration;
 mod http;
 mod notifications;

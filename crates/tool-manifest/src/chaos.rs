@@ -12,9 +12,8 @@ use tool_settings::{Field, NodeId, Percent, Period, Sections};
 use crate::{
     Diagnostic, Diagnostics, Syntax,
     diagnostics::report::Report,
-    document::{json, node::Kind, place::Cx, source::SourceFile, yaml},
+    document::{json, lists::items, node::Kind, place::Cx, source::SourceFile, yaml},
     loading::load,
-    servers::server::items,
     tools::metadata::texts,
 };
 

@@ -1,5 +1,4 @@
 mod connect;
-mod exchange;
 mod handshake;
 mod list;
 mod methods;
@@ -20,10 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{sync::watch, time::Instant};
 
-pub(crate) use self::{
-    exchange::{Exchange, catch_panic},
-    stats::StatCounters,
-};
+pub(crate) use self::stats::StatCounters;
 pub use self::{
     list::{ListResult, ListTruncation, PageLimits},
     options::{ConnectionOptions, EraChoice},

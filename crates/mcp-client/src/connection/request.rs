@@ -4,8 +4,8 @@ use mcp_wire::{Era, Params, code, meta_key, method};
 use raw_json::RawJson;
 use tokio::time::timeout_at;
 
-use super::{Connection, Established, Exchange, Link};
-use crate::{ClientError, RequestOptions, http::HttpLink, stream::PendingCall};
+use super::{Connection, Established, Link};
+use crate::{ClientError, RequestOptions, exchange::Exchange, http::HttpLink, stream::PendingCall};
 
 /// Content of a request's `_meta`.
 enum RequestMeta<'a> {

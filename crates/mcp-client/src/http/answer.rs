@@ -15,7 +15,7 @@ use super::{
     client::{HttpResponse, is_permanent_refusal},
     shared::HttpShared,
 };
-use crate::{ClientError, ClientErrorKind, connection::Exchange, notifications, server_requests};
+use crate::{ClientError, ClientErrorKind, exchange::Exchange, notifications, server_requests};
 
 /// Maximum size of an error body that is read, in bytes.
 const MAX_ERROR_BODY: usize = 64 * 1024;

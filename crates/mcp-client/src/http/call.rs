@@ -10,7 +10,7 @@ use super::{
     session::Session,
     shared::HttpShared,
 };
-use crate::{ClientError, ClientErrorKind, RequestOptions, ServerInfo, connection::Exchange};
+use crate::{ClientError, ClientErrorKind, RequestOptions, ServerInfo, exchange::Exchange};
 
 /// Outgoing request, which may be sent twice.
 pub(super) struct OutgoingRequest<'a> {

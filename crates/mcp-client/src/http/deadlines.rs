@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{ClientError, connection::Exchange};
+use crate::{ClientError, exchange::Exchange};
 
 /// Registered requests and their deadlines.
 #[derive(Default)]

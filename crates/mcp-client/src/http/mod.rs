@@ -39,7 +39,7 @@ use self::{call::OutgoingRequest, client::HttpClient, shared::HttpShared};
 pub(crate) use self::{sse::open as open_sse, websocket::open as open_websocket};
 use crate::{
     ClientError, ClientErrorKind, ConnectionOptions, ConnectionStats, ServerInfo,
-    connection::Exchange,
+    exchange::Exchange,
     notifications::{MessageRouter, Notifier},
 };
 

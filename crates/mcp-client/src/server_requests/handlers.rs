@@ -3,7 +3,7 @@ use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc};
 use mcp_wire::{Notification, RpcError, method};
 use raw_json::RawJson;
 
-use crate::{ConnectionEvent, OnNotification, connection::catch_panic};
+use crate::{ConnectionEvent, OnNotification, exchange::catch_panic};
 
 /// Request of a server to the client: elicitation, sampling, or roots.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::sync::oneshot;
 
-use crate::{ClientError, connection::Exchange};
+use crate::{ClientError, exchange::Exchange};
 
 type Answer = Result<RawJson, ClientError>;
 

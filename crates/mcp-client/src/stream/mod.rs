@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{
     ClientError, ClientErrorKind, ConnectionOptions, ConnectionStats, RequestOptions,
-    connection::Exchange,
+    exchange::Exchange,
     notifications::{MessageRouter, Notifier},
     process::{Process, Stop},
 };

@@ -7,8 +7,11 @@ use tool_settings::{Entries, Field, Period, SectionEntries};
 use crate::{
     ApprovalSpec, CallLimitsSpec, PolicySpec, ToolChoiceSpec, WebhookSpec,
     config::health::{self, WebhookBody},
-    document::place::{Cx, Place},
-    servers::{list_limits::DefinitionsWord, server::patterns},
+    document::{
+        lists::patterns,
+        place::{Cx, Place},
+    },
+    servers::list_limits::DefinitionsWord,
     tools::metadata::texts,
 };
 

@@ -1,6 +1,7 @@
 //! Documents: YAML and JSON as values that know where they stand.
 
 pub(crate) mod json;
+pub(crate) mod lists;
 pub(crate) mod node;
 pub(crate) mod place;
 pub(crate) mod scalar;

@@ -12,9 +12,11 @@ use crate::{
     AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
     config::policy::{self, PolicyBody},
     diagnostics::report::Report,
-    document::place::{Cx, Place},
+    document::{
+        lists::patterns,
+        place::{Cx, Place},
+    },
     loading::checks::Others,
-    servers::server::patterns,
     tools::tool::{ToolDraft, ToolPlaces},
 };
 

@@ -3,10 +3,7 @@
 use tool_core::{Provider, Reference, Template};
 use tool_settings::{Entries, Field, NodeId, Text};
 
-use crate::{
-    document::{place::Cx, suggest},
-    servers::server::items,
-};
+use crate::document::{lists::items, place::Cx, suggest};
 
 /// Variables that make a program load or run something, by their names.
 const DANGEROUS: [&str; 41] = [

@@ -2,13 +2,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DefinitionPolicy, Overrides, Pattern};
+use tool_core::{DefinitionPolicy, Overrides};
 use tool_settings::{Entries, Field, NodeId, Period, Raw, SectionEntries, SectionLevel, Text};
 
 use crate::{
     EraSpec, IsolationSpec, ServerSpec, StartMode,
     config::call_timeout,
-    document::{place::Cx, suggest},
+    document::{lists::patterns, place::Cx, suggest},
     servers::{
         list_limits::{self, DefinitionsWord, ListLimitsBody},
         server_health,
@@ -171,15 +171,6 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         list_limits: list_limits::list_limits(cx, body.list_limits),
         instructions: body.instructions.get(),
     })
-}
-
-pub(crate) fn items<T>(field: Field<Vec<Field<T>>>) -> impl Iterator<Item = Field<T>> {
-    field.get().unwrap_or_default().into_iter()
-}
-
-/// Returns the usable items of a list as patterns.
-pub(crate) fn patterns(field: Field<Vec<Field<String>>>) -> Vec<Pattern> {
-    items(field).filter_map(Field::get).map(Pattern::new).collect()
 }
 
 /// Refuses the transport of 2024-11-05 in the modern era.

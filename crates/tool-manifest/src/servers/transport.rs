@@ -5,8 +5,8 @@ use tool_settings::{Entries, Field, NodeId, Text};
 
 use crate::{
     HttpTransportSpec, ServerTransport,
-    document::{place::Cx, suggest},
-    servers::{environment, server::items},
+    document::{lists::items, place::Cx, suggest},
+    servers::environment,
 };
 
 /// The keys that describe a transport.
