@@ -1,5 +1,4 @@
 use std::{
-    borrow::Cow,
     fmt,
     num::NonZeroUsize,
     path::PathBuf,
@@ -11,12 +10,12 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::ChaosLayer;
 use tool_core::{
-    Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, DisabledTool, DynInvoke,
-    ErrorKind, Event, Feature, Instant, LayerDecision, Ledger, LedgerEntry, ListWarning, Mode, Observers,
-    Outcome, PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
+    Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, DynInvoke, ErrorKind, Event,
+    Feature, Instant, LayerDecision, Ledger, Mode, Observers, Outcome, SourceState, Target, Tool, ToolError,
+    format_duration,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::{ApprovalDesk, CredentialRefreshLayer, Denial, ErrorPolicyLayer, Redactor, SharedRules};
+use tool_policy::{ApprovalDesk, Denial, ErrorPolicyLayer, Redactor, SharedRules};
 use tool_registry::{RefusedFeature, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
@@ -474,113 +473,10 @@ impl Toolplane {
         &self.0.desk
     }
 
-    /// Returns the status of each source: the configuration's own tools first, then each server.
-    #[must_use]
-    pub fn sources(&self) -> Vec<(String, SourceStatus)> {
-        let mut sources = self.0.registry.status();
-        // The error output of a program may contain its secrets.
-        let hide = |text: &mut String| {
-            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(text) {
-                *text = hidden;
-            }
-        };
-        for (_, status) in &mut sources {
-            status.detail.as_mut().map(hide);
-            status.last_error.as_mut().map(hide);
-            if let SourceState::Failed(reason) = &mut status.state {
-                hide(reason);
-            }
-        }
-        sources
-    }
-
     /// Returns a weak reference, for owners that the toolplane itself owns.
     #[must_use]
     pub fn downgrade(&self) -> WeakToolplane {
         WeakToolplane(Arc::downgrade(&self.0))
-    }
-
-    /// Returns the tools, prompts and resources that are disabled because their credentials were rejected, and the
-    /// reasons.
-    #[must_use]
-    pub fn disabled(&self) -> Vec<(Arc<str>, DisabledTool)> {
-        let off = self.disabled_items().into_iter();
-        off.map(|(tool, disabled)| (tool.name().clone(), disabled))
-            .collect()
-    }
-
-    pub(crate) fn disabled_items(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
-        let snapshot = self.0.registry.snapshot();
-        let all = Feature::ALL
-            .into_iter()
-            .flat_map(|feature| snapshot.list(feature).iter().cloned());
-        let mut off: Vec<(Arc<Tool>, DisabledTool)> = Vec::new();
-        for tool in all.chain(self.0.registry.client_tools()) {
-            let is_new = |(known, _): &(Arc<Tool>, _)| !Arc::ptr_eq(known.state(), tool.state());
-            if let Some(disabled) = tool.state().disabled()
-                && off.iter().all(is_new)
-            {
-                off.push((tool, disabled));
-            }
-        }
-        off
-    }
-
-    /// Enables what is disabled under this name, by [an operator](Self::disable) or because its [credentials were
-    /// rejected](Self::disabled). Returns `false` if nothing was disabled.
-    #[expect(
-        clippy::must_use_candidate,
-        reason = "it does something, whatever it was before"
-    )]
-    pub fn enable(&self, tool: &str) -> bool {
-        let inner = &*self.0;
-        let was_off_by_hand = inner.switch_on(tool);
-        let why = "an operator says so";
-        let off = self.disabled_items().into_iter();
-        // A tool and a prompt may have the same name.
-        off.filter(|(off, _)| **off.name() == *tool)
-            .fold(was_off_by_hand, |was_off, (tool, _)| {
-                CredentialRefreshLayer::enable(&tool, why, &inner.observers, inner.clock.wall()) || was_off
-            })
-    }
-
-    /// Returns the ledger entry of the call with this id: a call with an idempotency key, or one that ended as
-    /// [`ErrorKind::OutcomeUnknown`], whose error has the id ([`ToolError::ledger_id`]). For operators: the call may
-    /// be anybody's.
-    pub async fn ledger_entry(&self, id: CorrelationId) -> Option<LedgerEntry> {
-        self.0.ledger.find(id).await
-    }
-
-    /// Returns up to `limit` calls with an unknown outcome, most recent first. For operators, like
-    /// [`Toolplane::ledger_entry`].
-    pub async fn unknown_outcomes(&self, limit: usize) -> Vec<LedgerEntry> {
-        self.0.ledger.unknown(limit).await
-    }
-
-    /// Returns the tools that are not offered, and the reasons.
-    #[must_use]
-    pub fn refused(&self) -> Vec<RefusedFeature> {
-        self.0.registry.snapshot().refused().to_vec()
-    }
-
-    /// Returns warnings about the current lists of servers: suspicious text in definitions, oversized lists, and
-    /// look-alike names. Each has the name of its source. They contain no secrets.
-    #[must_use]
-    pub fn list_warnings(&self) -> Vec<(String, ListWarning)> {
-        let mut warnings = self.0.registry.list_warnings();
-        for (_, warning) in &mut warnings {
-            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(&warning.message) {
-                warning.message = hidden;
-            }
-        }
-        warnings
-    }
-
-    /// Returns executor settings that have no effect, by the tool's name:
-    /// [`Loaded::warning`](tool_manifest::Loaded::warning) adds their places.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<(Arc<str>, PrepareError)> {
-        self.0.registry.warnings()
     }
 
     /// Returns a receiver of changes of the tools; its value is their revision.

@@ -7,5 +7,6 @@ pub(crate) mod idle_rules;
 pub(crate) mod instructions;
 pub(crate) mod records;
 pub(crate) mod required;
+pub(crate) mod status;
 pub(crate) mod switches;
 pub(crate) mod usage;

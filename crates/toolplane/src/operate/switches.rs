@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tool_core::{Event, Feature, ToolError};
-use tool_policy::DisabledByOperator;
+use tool_core::{DisabledTool, Event, Feature, Tool, ToolError};
+use tool_policy::{CredentialRefreshLayer, DisabledByOperator};
 
 use crate::{Toolplane, plane::Inner};
 
@@ -47,6 +47,50 @@ impl Toolplane {
         let off = rules.disabled.iter();
         off.map(|(tool, off)| (tool.as_str().into(), off.clone()))
             .collect()
+    }
+
+    /// Returns the tools, prompts and resources that are disabled because their credentials were rejected, and the
+    /// reasons.
+    #[must_use]
+    pub fn disabled(&self) -> Vec<(Arc<str>, DisabledTool)> {
+        let off = self.disabled_items().into_iter();
+        off.map(|(tool, disabled)| (tool.name().clone(), disabled))
+            .collect()
+    }
+
+    pub(crate) fn disabled_items(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
+        let snapshot = self.0.registry.snapshot();
+        let all = Feature::ALL
+            .into_iter()
+            .flat_map(|feature| snapshot.list(feature).iter().cloned());
+        let mut off: Vec<(Arc<Tool>, DisabledTool)> = Vec::new();
+        for tool in all.chain(self.0.registry.client_tools()) {
+            let is_new = |(known, _): &(Arc<Tool>, _)| !Arc::ptr_eq(known.state(), tool.state());
+            if let Some(disabled) = tool.state().disabled()
+                && off.iter().all(is_new)
+            {
+                off.push((tool, disabled));
+            }
+        }
+        off
+    }
+
+    /// Enables what is disabled under this name, by [an operator](Self::disable) or because its [credentials were
+    /// rejected](Self::disabled). Returns `false` if nothing was disabled.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "it does something, whatever it was before"
+    )]
+    pub fn enable(&self, tool: &str) -> bool {
+        let inner = &*self.0;
+        let was_off_by_hand = inner.switch_on(tool);
+        let why = "an operator says so";
+        let off = self.disabled_items().into_iter();
+        // A tool and a prompt may have the same name.
+        off.filter(|(off, _)| **off.name() == *tool)
+            .fold(was_off_by_hand, |was_off, (tool, _)| {
+                CredentialRefreshLayer::enable(&tool, why, &inner.observers, inner.clock.wall()) || was_off
+            })
     }
 }
 

@@ -1,0 +1,69 @@
+//! Status of sources, tools and past calls.
+
+use std::{borrow::Cow, sync::Arc};
+
+use tool_core::{CorrelationId, LedgerEntry, ListWarning, PrepareError, SourceState, SourceStatus};
+use tool_registry::RefusedFeature;
+
+use crate::Toolplane;
+
+impl Toolplane {
+    /// Returns the status of each source: the configuration's own tools first, then each server.
+    #[must_use]
+    pub fn sources(&self) -> Vec<(String, SourceStatus)> {
+        let mut sources = self.0.registry.status();
+        // The error output of a program may contain its secrets.
+        let hide = |text: &mut String| {
+            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(text) {
+                *text = hidden;
+            }
+        };
+        for (_, status) in &mut sources {
+            status.detail.as_mut().map(hide);
+            status.last_error.as_mut().map(hide);
+            if let SourceState::Failed(reason) = &mut status.state {
+                hide(reason);
+            }
+        }
+        sources
+    }
+
+    /// Returns the ledger entry of the call with this id: a call with an idempotency key, or one that ended as
+    /// [`OutcomeUnknown`](tool_core::ErrorKind::OutcomeUnknown), whose error has the id
+    /// ([`ToolError::ledger_id`](tool_core::ToolError::ledger_id)). For operators: the call may be anybody's.
+    pub async fn ledger_entry(&self, id: CorrelationId) -> Option<LedgerEntry> {
+        self.0.ledger.find(id).await
+    }
+
+    /// Returns up to `limit` calls with an unknown outcome, most recent first. For operators, like
+    /// [`Toolplane::ledger_entry`].
+    pub async fn unknown_outcomes(&self, limit: usize) -> Vec<LedgerEntry> {
+        self.0.ledger.unknown(limit).await
+    }
+
+    /// Returns the tools that are not offered, and the reasons.
+    #[must_use]
+    pub fn refused(&self) -> Vec<RefusedFeature> {
+        self.0.registry.snapshot().refused().to_vec()
+    }
+
+    /// Returns warnings about the current lists of servers: suspicious text in definitions, oversized lists, and
+    /// look-alike names. Each has the name of its source. They contain no secrets.
+    #[must_use]
+    pub fn list_warnings(&self) -> Vec<(String, ListWarning)> {
+        let mut warnings = self.0.registry.list_warnings();
+        for (_, warning) in &mut warnings {
+            if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(&warning.message) {
+                warning.message = hidden;
+            }
+        }
+        warnings
+    }
+
+    /// Returns executor settings that have no effect, by the tool's name:
+    /// [`Loaded::warning`](tool_manifest::Loaded::warning) adds their places.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<(Arc<str>, PrepareError)> {
+        self.0.registry.warnings()
+    }
+}
