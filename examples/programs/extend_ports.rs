@@ -7,7 +7,7 @@
 use std::{
     error::Error,
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use toolplane::{
@@ -18,6 +18,7 @@ use toolplane::{
         Secrets, ToolError,
     },
     policy::ApprovalVerdict,
+    tokio::time::sleep,
 };
 
 const CONFIGURATION: &str = r#"
@@ -66,26 +67,36 @@ impl Entries {
     }
 }
 
-fn entry((claim, state): &(Claim, LedgerState)) -> LedgerEntry {
+fn entry(claim: &Claim, state: &LedgerState) -> LedgerEntry {
     LedgerEntry::new(claim, SystemTime::UNIX_EPOCH, state.clone())
 }
 
 impl Ledger for Entries {
     /// One transaction in a database: of two claims of a key at the same time, one is granted.
     fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<ClaimResult, ToolError>> {
+        let is_same = |known: &Claim| {
+            (&known.key, &known.principal, &known.tenant) == (&claim.key, &claim.principal, &claim.tenant)
+        };
         let claimed = self.with(|entries| {
-            let is_same = |known: &Claim| {
-                (&known.key, &known.principal, &known.tenant) == (&claim.key, &claim.principal, &claim.tenant)
+            let Some((known, state)) = entries.iter_mut().find(|(known, _)| is_same(known)) else {
+                entries.push((claim.clone(), LedgerState::Running));
+                return ClaimResult::Granted(claim.id);
             };
-            match entries.iter().find(|(known, _)| is_same(known)) {
-                None => {
-                    entries.push((claim.clone(), LedgerState::Running));
-                    ClaimResult::Granted(claim.id)
+            if (&known.tool, known.arguments) != (&claim.tool, claim.arguments) {
+                return ClaimResult::Conflict;
+            }
+            match state {
+                // Claimed again after this.
+                LedgerState::Running => ClaimResult::Running(Box::pin(sleep(Duration::from_millis(50)))),
+                LedgerState::Unknown(_) if !claim.may_repeat => {
+                    ClaimResult::Ended(Box::new(entry(known, state)))
                 }
-                Some((known, _)) if (&known.tool, known.arguments) != (&claim.tool, claim.arguments) => {
-                    ClaimResult::Conflict
+                // It waited for an approval, or for another round.
+                LedgerState::Open | LedgerState::Unknown(_) => {
+                    *state = LedgerState::Running;
+                    ClaimResult::Granted(known.id)
                 }
-                Some(known) => ClaimResult::Ended(Box::new(entry(known))),
+                _ => ClaimResult::Ended(Box::new(entry(known, state))),
             }
         });
         Box::pin(async { Ok(claimed) })
@@ -109,18 +120,23 @@ impl Ledger for Entries {
     }
 
     fn record(&self, claim: Claim, unknown: ToolError) {
-        self.with(|entries| entries.push((claim, LedgerState::Unknown(unknown))));
+        self.with(|entries| entries.push((claim.unkeyed(), LedgerState::Unknown(unknown))));
     }
 
     fn find(&self, id: CorrelationId) -> BoxFuture<'_, Option<LedgerEntry>> {
-        let found = self.with(|entries| entries.iter().map(entry).find(|entry| entry.id == id));
+        let found = self.with(|entries| {
+            entries
+                .iter()
+                .map(|(claim, state)| entry(claim, state))
+                .find(|entry| entry.id == id)
+        });
         Box::pin(async { found })
     }
 
     fn unknown(&self, limit: usize) -> BoxFuture<'_, Vec<LedgerEntry>> {
         let is_unknown = |entry: &LedgerEntry| matches!(entry.state, LedgerState::Unknown(_));
         let found = self.with(|entries| {
-            let latest_first = entries.iter().rev().map(entry);
+            let latest_first = entries.iter().rev().map(|(claim, state)| entry(claim, state));
             latest_first.filter(is_unknown).take(limit).collect()
         });
         Box::pin(async { found })

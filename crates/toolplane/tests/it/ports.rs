@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
@@ -40,7 +40,7 @@ impl Ledger for ListLedger {
     fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<ClaimResult, ToolError>> {
         Box::pin(async move {
             let mut entries = self.0.lock();
-            let known = entries.iter().find(|(known, _)| known.key == claim.key);
+            let known = entries.iter_mut().find(|(known, _)| known.key == claim.key);
             let Some((known, state)) = known else {
                 entries.push((claim.clone(), LedgerState::Running));
                 return Ok(ClaimResult::Granted(claim.id));
@@ -48,8 +48,17 @@ impl Ledger for ListLedger {
             if (&known.tool, known.arguments) != (&claim.tool, claim.arguments) {
                 return Ok(ClaimResult::Conflict);
             }
-            let entry = LedgerEntry::new(known, SystemTime::UNIX_EPOCH, state.clone());
-            Ok(ClaimResult::Ended(Box::new(entry)))
+            Ok(match state {
+                LedgerState::Running => ClaimResult::Running(Box::pin(sleep(Duration::from_millis(50)))),
+                LedgerState::Open => {
+                    *state = LedgerState::Running;
+                    ClaimResult::Granted(known.id)
+                }
+                state => {
+                    let entry = LedgerEntry::new(known, SystemTime::UNIX_EPOCH, state.clone());
+                    ClaimResult::Ended(Box::new(entry))
+                }
+            })
         })
     }
 
@@ -70,7 +79,9 @@ impl Ledger for ListLedger {
     }
 
     fn record(&self, claim: Claim, unknown: ToolError) {
-        self.0.lock().push((claim, LedgerState::Unknown(unknown)));
+        self.0
+            .lock()
+            .push((claim.unkeyed(), LedgerState::Unknown(unknown)));
     }
 
     fn find(&self, id: CorrelationId) -> BoxFuture<'_, Option<LedgerEntry>> {
@@ -187,8 +198,7 @@ fn text(result: Result<Outcome, ToolError>) -> String {
 async fn keys_are_kept_in_a_ledger_of_the_program() {
     let ledger = Arc::new(ListLedger::default());
     let script = ScriptedExecutor::new([
-        ScriptStep::Value(json!("paid")),
-        ScriptStep::Value(json!("paid twice")),
+        ScriptStep::After(Duration::from_secs(1), json!("paid")),
         ScriptStep::Hang(true),
     ]);
     let plane = Toolplane::builder()
@@ -198,14 +208,18 @@ async fn keys_are_kept_in_a_ledger_of_the_program() {
         .build()
         .expect("usable");
     let pay = CallRequest::new("pay").idempotency_key("k");
-    assert_eq!(text(plane.call(pay.clone()).await), "paid");
+    // The second one waits for the first, and the third one finds its answer.
+    let (first, second) = tokio::join!(plane.call(pay.clone()), plane.call(pay.clone()));
+    assert_eq!(
+        (text(first), text(second)),
+        ("paid".to_owned(), "paid".to_owned())
+    );
     assert_eq!(text(plane.call(pay.clone()).await), "paid");
     let other = pay.args(&json!({"n": 1})).expect("an object");
     assert!(plane.call(other).await.is_err(), "another call with this key");
     assert_eq!(script.n_calls(), 1);
     assert!(matches!(ledger.entries()[0].state, LedgerState::Answered(_)));
     // Without a key it is recorded if nobody knows whether it ran.
-    let _ = plane.call(CallRequest::new("pay")).await;
     let hung = plane
         .call(CallRequest::new("pay").deadline(Duration::from_secs(1)))
         .await;
