@@ -227,7 +227,6 @@ impl HttpTool {
         for reference in &self.plan.references {
             let value = reference.resolve(&*self.secrets).await.map_err(|error| {
                 ToolError::new(ErrorKind::Auth, format!("a configured value is missing: {error}"))
-                    .with_source(error)
                     .with_no_retry()
             })?;
             values.insert(reference.clone(), value);

@@ -6,6 +6,8 @@ use crate::timeout::within;
 
 /// Ends a call at its deadline, which covers queueing, every attempt and every fallback.
 ///
+/// Acts on every call, with the `call_timeout` of the tool's `Settings`: 60 s by default.
+///
 /// The deadline is the earlier of the caller's deadline and the tool's call timeout. It is set once, as an absolute point in time
 /// in [`CallContext::deadline`], so that all inner layers see the remaining time.
 ///

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use super::{BreakerScope, Breakers, permits::upstream_settings};
+use super::{
+    BreakerScope,
+    permits::{enabled, upstream_settings},
+};
 use tool_core::{
     CallContext, DispatchState, HealthSignal, HealthSignals, Invoke, Jitter, Layer, NamedLayer, Outcome,
     ToolError,
@@ -11,9 +14,10 @@ use super::{
     permits::{Outcomes, Permits},
 };
 
-/// Blocks a tool after failures, as its [`BreakerSettings`](crate::BreakerSettings) say, and all tools of an upstream to
-/// which no connection can be made. [`Circuit`](crate::Circuit) describes the states (Nygard, "Release It!"). The circuit of an
-/// upstream uses [`Settings::upstream_breaker`](tool_core::Settings).
+/// Blocks a tool after failures, and all tools of an upstream to which no connection can be made. [`Circuit`](crate::Circuit)
+/// describes the states (Nygard, "Release It!").
+///
+/// Does nothing for a tool until its `Settings` contain [`Breakers`](crate::Breakers). All calls must use the same clock.
 ///
 /// # What counts
 /// The [`HealthSignal`] of each attempt. For the tool, every kind of failure counts for which
@@ -32,9 +36,10 @@ use super::{
 /// use tool_policy::{BreakerLayer, BreakerPeekLayer, RateLimitLayer};
 ///
 /// # fn stack<S>(executor: S) {
-/// let stack = Layers::outermost(BreakerPeekLayer)
+/// let breaker = BreakerLayer::default();
+/// let stack = Layers::outermost(BreakerPeekLayer::for_breaker(&breaker))
 ///     .then(RateLimitLayer::new())
-///     .then(BreakerLayer::default())
+///     .then(breaker)
 ///     .around(executor);
 /// # }
 /// ```
@@ -77,7 +82,7 @@ impl<S> Layer<S> for BreakerLayer {
 
 impl<S: Invoke> Invoke for Breaker<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let permits = match cx.tool().settings().get::<Breakers>().copied() {
+        let permits = match enabled(cx) {
             Some(settings) => Some(Permits::acquire(cx, settings)?),
             None => None,
         };

@@ -77,6 +77,9 @@ impl<S: Invoke> Invoke for CredentialRefresh<S> {
         if let Some(disabled) = &disabled {
             check_disabled(cx, disabled).await?;
         }
+        if cx.attempt == 0 {
+            cx.next_attempt();
+        }
         let mut result = self.inner.invoke(cx).await;
         if cx.is_dry_run() {
             return result;

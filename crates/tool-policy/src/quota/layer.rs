@@ -240,7 +240,7 @@ fn counted_call(cx: &CallContext) -> CountedCall {
 /// Returns `true` if a call was made, however it ended.
 fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
     // Shared work counts as its first caller's.
-    let is_begun = cx.attempt > 0 && cx.n_begun() > 0;
+    let is_begun = cx.n_begun() > 0;
     let error = match result {
         Ok(Outcome::NeedsInput(_) | Outcome::Pending(_)) => return false,
         // A fallback that answered instead counts as a call of its own.

@@ -82,7 +82,7 @@ fn check_schema(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
     };
     let value: Value = structured
         .to()
-        .map_err(|error| invalid(format!("the tool's result cannot be read: {error}")).with_source(error))?;
+        .map_err(|error| invalid(format!("the tool's result cannot be read: {error}")))?;
     match output.check(&value) {
         Ok(()) => {
             cx.explain(ResultValidationLayer::NAME, || {
@@ -94,11 +94,11 @@ fn check_schema(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
             cx.explain(ResultValidationLayer::NAME, || {
                 format!("refused: {}", masked(&error))
             });
+            // The error itself has the tool's values, which nobody redacts in the source of an error.
             Err(invalid(format!(
                 "the tool's result does not fit its output schema: {}",
                 masked(&error)
-            ))
-            .with_source(error))
+            )))
         }
     }
 }

@@ -190,8 +190,9 @@ fn error(kind: ErrorKind) -> ToolError {
 }
 
 fn stack<S: Invoke + 'static>(inner: S) -> impl Invoke + 'static {
-    Layers::outermost(BreakerPeekLayer)
-        .then(BreakerLayer::with_jitter(Jitter::seeded(1)))
+    let breaker = BreakerLayer::with_jitter(Jitter::seeded(1));
+    Layers::outermost(BreakerPeekLayer::for_breaker(&breaker))
+        .then(breaker)
         .around(inner)
 }
 

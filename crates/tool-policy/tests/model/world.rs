@@ -111,8 +111,9 @@ impl World {
         let tool = self.tools[number % self.tools.len()].clone();
         let mut cx = call(tool, json!({}), self.clock.clone());
         let seen = self.seen.clone();
-        let stack = Layers::outermost(BreakerPeekLayer)
-            .then(BreakerLayer::with_jitter(Jitter::seeded(1)))
+        let breaker = BreakerLayer::with_jitter(Jitter::seeded(1));
+        let stack = Layers::outermost(BreakerPeekLayer::for_breaker(&breaker))
+            .then(breaker)
             .around(Runner { seen, fate });
         async move { stack.invoke(&mut cx).await.is_ok() }
     }
