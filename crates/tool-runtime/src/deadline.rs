@@ -13,11 +13,19 @@ use crate::timeout::within;
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layer;
+/// use std::{future::pending, time::Duration};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, Outcome, TargetBackend, Tool, ToolError, invoke_fn};
 /// use tool_runtime::DeadlineLayer;
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = DeadlineLayer.layer(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let hangs = Tool::builder("hangs")
+///     .timeouts(Duration::from_millis(10), Duration::from_millis(30000))
+///     .read_only(true) // or it ends as unknown: the tool may have run
+///     .run(invoke_fn(|_| pending::<Result<Outcome, ToolError>>()));
+/// let stack = DeadlineLayer.layer(TargetBackend);
+/// let error = stack.invoke(&mut CallContext::local(&hangs, Arguments::none())).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Timeout);
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, Default)]

@@ -4,9 +4,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use tool_core::{
-    CallContext, Outcome, ToolError, hide_credentials, hide_fields, sanitize_arguments,
-};
+use tool_core::{CallContext, Outcome, ToolError, hide_credentials, hide_fields, sanitize_arguments};
 use tool_scan::escape_line;
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 

@@ -32,15 +32,20 @@ use super::{
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layers;
-/// use tool_policy::{BreakerLayer, BreakerPeekLayer, RateLimitLayer};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::Value};
+/// use tool_policy::{BreakerLayer, BreakerSettings, Breakers};
 ///
-/// # fn stack<S>(executor: S) {
-/// let breaker = BreakerLayer::default();
-/// let stack = Layers::outermost(BreakerPeekLayer::for_breaker(&breaker))
-///     .then(RateLimitLayer::new())
-///     .then(breaker)
-///     .around(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let down = Tool::builder("down")
+///     .setting(Breakers::from(BreakerSettings::default().with_max_failures(1)))
+///     .run(invoke_fn(|_| async { Err::<Value, _>(ToolError::new(ErrorKind::Unavailable, "out of order")) }));
+/// let stack = BreakerLayer::default().layer(TargetBackend);
+/// let call = || CallContext::local(&down, Arguments::none());
+/// assert_eq!(stack.invoke(&mut call()).await.unwrap_err().message(), "out of order");
+/// let blocked = stack.invoke(&mut call()).await.unwrap_err();
+/// assert!(blocked.message().contains("is blocked by its circuit breaker"));
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]

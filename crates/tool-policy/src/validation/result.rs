@@ -5,6 +5,9 @@ use super::masked;
 
 /// Refuses results that are too large, or that do not satisfy the tool's output schema if it declares one. A reply in which the
 /// tool itself reports a failure passes: it carries no result.
+///
+/// Does nothing for a tool without an output schema ([`ToolBuilder::output`](tool_core::ToolBuilder::output)) and without
+/// `max_result_bytes` in its `Settings`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ResultValidationLayer;
 

@@ -49,13 +49,26 @@ use crate::{degraded::mark_degraded, timeout::within};
 ///
 /// # Examples
 /// ```
-/// use tool_core::{Invoke, Layers};
-/// use tool_runtime::{CacheLayer, RetryLayer};
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+/// use tool_core::{Arguments, CallContext, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_runtime::{CacheLayer, CacheSettings};
 ///
-/// # fn stack<S: Invoke + 'static>(executor: S) {
-/// let cache = CacheLayer::new(64 << 20);
-/// let stack = Layers::outermost(cache.clone()).then(RetryLayer::default()).around(executor);
-/// assert_eq!(cache.n_running(), 0);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let n_calls = AtomicU32::new(0);
+/// let count = Tool::builder("count")
+///     .setting(CacheSettings::default())
+///     .run(invoke_fn(move |_| {
+///         let n = n_calls.fetch_add(1, Relaxed) + 1;
+///         async move { Ok::<_, ToolError>(json!(n)) }
+///     }));
+/// let stack = CacheLayer::new(64 << 20).layer(TargetBackend);
+/// for _ in 0..3 {
+///     let outcome = stack.invoke(&mut CallContext::local(&count, Arguments::none())).await?;
+///     assert_eq!(outcome.into_reply()?.json::<u32>()?, 1);
+/// }
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]

@@ -36,11 +36,21 @@ use crate::timeout::within;
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layer;
-/// use tool_runtime::ConcurrencyLimitLayer;
+/// use tool_core::{Arguments, CallContext, ConcurrencySettings, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_runtime::{ConcurrencyLimitLayer, ConcurrencyLimits};
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = ConcurrencyLimitLayer::new().layer(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let search = Tool::builder("search")
+///     .setting(ConcurrencyLimits::for_tool(ConcurrencySettings::new(8)))
+///     .run(invoke_fn(|_| async { Ok::<_, ToolError>(json!("found")) }));
+/// let stack = ConcurrencyLimitLayer::new().layer(TargetBackend);
+/// let mut cx = CallContext::local(&search, Arguments::none());
+/// cx.record_decisions();
+/// stack.invoke(&mut cx).await?;
+/// assert_eq!(cx.decisions()[0].decision, "a permit at once");
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Default)]

@@ -9,8 +9,8 @@ use std::{
 use crate::{IdempotencySettings, timeout::within};
 use raw_json::RawJson;
 use tool_core::{
-    BoxFuture, CallContext, CallEnd, Claim, ClaimResult, CorrelationId, ErrorKind, Event, Invoke, Layer, Ledger,
-    LedgerEntry, LedgerState, NamedLayer, Outcome, Target, ToolError,
+    BoxFuture, CallContext, CallEnd, Claim, ClaimResult, CorrelationId, ErrorKind, Event, Invoke, Layer,
+    Ledger, LedgerEntry, LedgerState, NamedLayer, Outcome, Target, ToolError,
 };
 
 /// Runs a tool once for all calls with one idempotency key (IETF draft, `Idempotency-Key` header), and records the calls whose

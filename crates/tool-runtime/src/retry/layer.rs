@@ -4,8 +4,8 @@ use crate::RetrySettings;
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, ErrorKind, Event, Instant, Invoke, Jitter, Layer, NamedLayer, Outcome, ToolError, Trust,
-    format_duration,
+    Asker, CallContext, ErrorKind, Event, Instant, Invoke, Jitter, Layer, NamedLayer, Outcome, ToolError,
+    Trust, format_duration,
 };
 
 use super::{Backoff, RetryBudget};
@@ -34,11 +34,26 @@ use super::{Backoff, RetryBudget};
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layers;
-/// use tool_runtime::{RetryLayer, TimeoutLayer};
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_runtime::{RetryLayer, RetrySettings};
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = Layers::outermost(RetryLayer::default()).then(TimeoutLayer).around(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let n_calls = AtomicU32::new(0);
+/// let flaky = Tool::builder("flaky")
+///     .idempotent(true) // or it may not be called again after it may have run
+///     .setting(RetrySettings::default())
+///     .run(invoke_fn(move |_| {
+///         let is_up = n_calls.fetch_add(1, Relaxed) > 0;
+///         async move { is_up.then(|| json!("done")).ok_or(ToolError::new(ErrorKind::Unavailable, "busy")) }
+///     }));
+/// let stack = RetryLayer::default().layer(TargetBackend);
+/// let mut cx = CallContext::local(&flaky, Arguments::none());
+/// assert_eq!(stack.invoke(&mut cx).await?.into_reply()?.text(), "done");
+/// assert_eq!(cx.attempt, 2);
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]

@@ -20,14 +20,19 @@ use super::within::{Limits, ProgressWatch, within_limits};
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layers;
-/// use tool_runtime::{DeadlineLayer, RetryLayer, TimeoutLayer};
+/// use std::{future::pending, time::Duration};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, Outcome, TargetBackend, Tool, ToolError, invoke_fn};
+/// use tool_runtime::TimeoutLayer;
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = Layers::outermost(DeadlineLayer)
-///     .then(RetryLayer::default())
-///     .then(TimeoutLayer)
-///     .around(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let hangs = Tool::builder("hangs")
+///     .timeouts(Duration::from_millis(60000), Duration::from_millis(10))
+///     .read_only(true) // or it ends as unknown: the tool may have run
+///     .run(invoke_fn(|_| pending::<Result<Outcome, ToolError>>()));
+/// let stack = TimeoutLayer.layer(TargetBackend);
+/// let error = stack.invoke(&mut CallContext::local(&hangs, Arguments::none())).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Timeout);
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, Default)]

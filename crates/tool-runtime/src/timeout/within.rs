@@ -17,7 +17,15 @@ pub(crate) fn within<F: Future>(
     ask: Option<&Asker>,
     future: Pin<&mut F>,
 ) -> impl Future<Output = Option<F::Output>> {
-    within_limits(Limits { attempt: limit, call: None }, ask, None, future)
+    within_limits(
+        Limits {
+            attempt: limit,
+            call: None,
+        },
+        ask,
+        None,
+        future,
+    )
 }
 
 /// Runs a future like [`within`], and restarts the limit of the attempt with each report of progress.
