@@ -8,8 +8,8 @@ use std::{
 use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
 use sha2::{Digest as _, Sha256};
 use tool_core::{
-    DefinitionPolicy, IfUnset, ListLimits, Pattern, Provider, Reference, ResourceUri, Secret, SecretError,
-    Secrets, Template, outward_name,
+    DefinitionPolicy, ListLimits, Pattern, Provider, Reference, ResourceUri, Secret, SecretError, Secrets,
+    Template, outward_name,
 };
 
 /// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
+use tool_core::{Descriptor, ExecutorSpec, Metadata, Overrides};
 use tool_settings::{DeferredCheck, Field, NodeId, Percent, Period, Raw, SectionEntries, Text, ToolSettings};
 
 use crate::{
