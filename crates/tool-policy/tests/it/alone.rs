@@ -129,7 +129,9 @@ async fn limits_and_breakers_hold_for_calls_that_share_only_their_tool() {
 
     // Each call has a clock of its own, and all agree on when the pause is over.
     let twice = twice.with_pause(MILLISECOND).with_max_pause(MILLISECOND);
-    let tool = Tool::builder("t").setting(Breakers::from(twice)).run(script.clone());
+    let tool = Tool::builder("t")
+        .setting(Breakers::from(twice))
+        .run(script.clone());
     for _ in 0..2 {
         call(&stack, &tool).await;
     }
