@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 use tokio::time::timeout;
-use tool_core::{BoxFuture, DispatchState, ErrorKind, Metadata};
+use tool_core::{BoxFuture, DispatchState, ErrorKind};
 use tool_exec_http::{HttpExecutor, HttpExecutorOptions, Resolve};
 
 use crate::{

@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
-    DynBackend, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides,
-    PrepareError, Provenance, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError,
-    ToolParts, Trust,
+    DynBackend, ErrorKind, Executor, ExecutorSpec, Instant, Origin, Outcome, PrepareError, Reference, Secret,
+    SecretError, Secrets, Target, Tool, ToolError, ToolParts,
 };
 use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, DataClassification, ErrorKind,
-    Metadata, PiiHandling, Tool, ToolError, Trust,
+    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, ErrorKind, Metadata,
+    PiiHandling, Tool, ToolError, Trust,
 };
 
 /// Maximum size of the arguments of a call that needs approval, in bytes.
