@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
-    DynBackend, ErrorKind, Executor, ExecutorSpec, Instant, Origin, Outcome,
-    PrepareError, Reference, Secret, SecretError, Secrets, Target, Tool, ToolError,
-    ToolParts,
+    DynBackend, ErrorKind, Executor, ExecutorSpec, Instant, Origin, Outcome, PrepareError, Reference, Secret,
+    SecretError, Secrets, Target, Tool, ToolError, ToolParts,
 };
 use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 
