@@ -1,6 +1,6 @@
 //! Questions to the client, in both eras.
 
-use mcp_client::{ClientErrorKind, ConnectionOptions, Handlers, RequestOptions};
+use mcp_client::{ClientErrorKind, Handlers, RequestOptions};
 use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
 use serde_json::json;

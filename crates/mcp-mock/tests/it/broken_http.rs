@@ -1,6 +1,6 @@
 //! Misbehavior over HTTP.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use mcp_client::{ClientError, ClientErrorKind, EraChoice, RequestOptions};
 use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};

@@ -1,6 +1,6 @@
 //! Scenarios in files.
 
-use mcp_client::{ConnectionOptions, EraChoice, Handlers};
+use mcp_client::{EraChoice, Handlers};
 use mcp_mock::MockServer;
 use raw_json::RawJson;
 use serde_json::json;
