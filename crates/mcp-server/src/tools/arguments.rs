@@ -21,6 +21,20 @@ impl ArgumentsError {
         }
     }
 
+    /// Creates the error of an argument that is not there.
+    pub(super) fn missing(name: &str) -> Self {
+        Self {
+            path: String::new(),
+            problem: format!("missing field `{name}`"),
+        }
+    }
+
+    /// Moves the error of an argument into the arguments that have it.
+    pub(super) fn in_member(mut self, name: &str) -> Self {
+        self.path.insert_str(0, &token(name));
+        self
+    }
+
     /// Returns the JSON Pointer of the argument, such as `/place/city`: empty if the arguments as a whole are meant, for
     /// example if one is missing.
     #[must_use]
@@ -54,8 +68,7 @@ fn pointer(root: &RawJson, offset: usize) -> String {
     let mut path = String::new();
     let mut value = root.clone();
     while let Some((key, inner)) = child_at(root, &value, offset) {
-        path.push('/');
-        path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        path.push_str(&token(&key));
         let is_before = offset < start_in(root, &inner);
         value = inner;
         if is_before {
@@ -63,6 +76,11 @@ fn pointer(root: &RawJson, offset: usize) -> String {
         }
     }
     path
+}
+
+/// Writes a reference token of a JSON Pointer.
+fn token(key: &str) -> String {
+    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Returns the member or item of a value that ends behind the offset.

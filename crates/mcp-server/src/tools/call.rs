@@ -33,7 +33,7 @@ use crate::RequestContext;
 /// let tools = Tools::new(ServerIdentity::new("images", "1.0.0")).tool(definition, async |call: ToolCall| {
 ///     let Resize { image, width } = call.arguments()?;
 ///     for done in 1..=10 {
-///         call.context().progress().report(&json!({"progress": done, "total": 10}).into());
+///         call.progress(done, 10);
 ///         // .. a tenth of the work; the future is dropped here if the client cancels ..
 ///     }
 ///     ToolOutput::json(&json!({"image": image, "width": width}))
@@ -65,6 +65,41 @@ impl ToolCall {
         arguments
             .to()
             .map_err(|error| ArgumentsError::locate(&arguments, &error))
+    }
+
+    /// Reads one argument into a type. An argument that is missing is read as `null`, so that an `Option` may be missing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_server::ToolCall;
+    ///
+    /// async fn add(call: ToolCall) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    ///     let (a, b): (f64, Option<f64>) = (call.argument("a")?, call.argument("b")?);
+    ///     Ok((a + b.unwrap_or(1.0)).to_string())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if it is missing or does not fit the type, as [`arguments`](Self::arguments).
+    pub fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentsError> {
+        match self.raw_arguments().get(name) {
+            Some(argument) => argument
+                .to()
+                .map_err(|error| ArgumentsError::locate(&argument, &error).in_member(name)),
+            None => RawJson::default().to().map_err(|_| ArgumentsError::missing(name)),
+        }
+    }
+
+    /// Reports progress to a client that asked for it: two numbers of any type.
+    ///
+    /// Never blocks, and sends only what moves forward: see [`ProgressReporter`](crate::ProgressReporter), which also takes a
+    /// message.
+    pub fn progress(&self, progress: impl Into<serde_json::Value>, total: impl Into<serde_json::Value>) {
+        let progress = RawJson::from(progress.into());
+        let total = RawJson::from(total.into());
+        let report = RawJson::from_members(&[("progress", progress), ("total", total)]);
+        self.cx.progress().report(&report);
     }
 
     /// Returns the arguments in the client's bytes: an empty object if there are none. No key is in them twice, at any depth.

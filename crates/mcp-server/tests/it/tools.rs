@@ -79,10 +79,14 @@ fn tools() -> Tools {
         .unwrap()
         .tool(ToolDefinition::new("progress"), async |call: ToolCall| {
             for step in 1..=3 {
-                let report = json!({"progress": step, "total": 3});
-                call.context().progress().report(&report.into());
+                call.progress(step, 3);
             }
             Ok("done")
+        })
+        .unwrap()
+        .tool(ToolDefinition::new("one"), async |call: ToolCall| {
+            let (city, days): (String, Option<u8>) = (call.argument("city")?, call.argument("days")?);
+            Ok(format!("{city} {days:?}"))
         })
         .unwrap()
         .tool(ToolDefinition::new("ask"), ask)
@@ -264,6 +268,21 @@ async fn a_wrong_argument_is_named() {
     );
     let no_object = error(-32602, "`arguments` must be an object");
     assert_eq!(called("add", "[1]").await, no_object);
+}
+
+#[tokio::test]
+async fn arguments_are_read_one_by_one() {
+    for (arguments, expected) in [
+        (r#"{"city":"Riga","days":2}"#, result(&text("Riga Some(2)"))),
+        (r#"{"city":"Riga"}"#, result(&text("Riga None"))),
+        ("{}", failed("invalid arguments: missing field `city`")),
+        (
+            r#"{"city":"Riga","days":300}"#,
+            failed("invalid arguments: `/days`: invalid value: integer `300`, expected u8"),
+        ),
+    ] {
+        assert_eq!(called("one", arguments).await, expected);
+    }
 }
 
 #[tokio::test]
@@ -578,8 +597,7 @@ async fn a_stopped_server_ends_its_streams() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    let service = HttpService::new(tools(), HttpServerOptions::default());
-    let served = tokio::spawn(service.serve(listener, async { drop(stopped.await) }));
+    let served = tokio::spawn(tools().serve_http(listener, async { drop(stopped.await) }));
     let mut connection = Connection::open(address).await;
     let initialize = request(
         method::INITIALIZE,
