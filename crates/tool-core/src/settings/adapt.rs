@@ -20,6 +20,7 @@ pub enum ArgumentHandling {
 
 /// Arguments adapted to the schema, with the list of changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AdaptedArguments {
     /// The arguments after the changes. Unchanged parts keep their original bytes.
     pub arguments: RawJson,
@@ -37,6 +38,7 @@ impl AdaptedArguments {
 
 /// One change to the arguments of a call. It contains no values, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Change {
     /// Position of the change, as a JSON Pointer (RFC 6901).
     pub path: String,

@@ -32,10 +32,7 @@ pub(crate) fn adapt(
         changes: Vec::new(),
     };
     let arguments = walk.value(schema, arguments, 0, true)?;
-    Some(AdaptedArguments {
-        arguments,
-        changes: walk.changes,
-    })
+    Some(AdaptedArguments::new(arguments, walk.changes))
 }
 
 struct Walk<'a> {
@@ -245,11 +242,7 @@ impl<'a> Walk<'a> {
     }
 
     fn note(&mut self, kind: ChangeKind, detail: String) {
-        self.changes.push(Change {
-            path: self.path.clone(),
-            kind,
-            detail,
-        });
+        self.changes.push(Change::new(self.path.clone(), kind, detail));
     }
 }
 

@@ -108,10 +108,7 @@ impl Defaults {
                 _ if walk.is_exhausted() => return None,
                 Some(next) => filled = Some(next),
                 None => {
-                    return filled.map(|arguments| AdaptedArguments {
-                        arguments,
-                        changes: walk.changes,
-                    });
+                    return filled.map(|arguments| AdaptedArguments::new(arguments, walk.changes));
                 }
             }
         }
@@ -258,11 +255,11 @@ impl<'a> Walk<'a> {
         self.n_bytes_left = self.n_bytes_left.saturating_sub(default.len() + key.len());
         let length = self.path.len();
         pointer_step(&mut self.path, key);
-        self.changes.push(Change {
-            path: self.path.clone(),
-            kind: ChangeKind::Filled,
-            detail: "default of the schema".to_owned(),
-        });
+        self.changes.push(Change::new(
+            self.path.clone(),
+            ChangeKind::Filled,
+            "default of the schema".to_owned(),
+        ));
         self.filling.push(owner);
         // Reported as one change, since its members are parts of the default.
         let n_changes = self.changes.len();
