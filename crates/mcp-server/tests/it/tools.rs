@@ -29,6 +29,8 @@ use tool_schema::Schema;
 
 use crate::support::{Connection, Head, META, raw, soon};
 
+type BoxError = Box<dyn Error + Send + Sync>;
+
 #[derive(Deserialize)]
 struct Add {
     a: f64,
@@ -45,7 +47,7 @@ fn add() -> ToolDefinition {
     ToolDefinition::new("add").title("Add").input_schema(ADD_SCHEMA)
 }
 
-async fn run_add(call: ToolCall) -> Result<ToolOutput, Box<dyn Error + Send + Sync>> {
+async fn run_add(call: ToolCall) -> Result<ToolOutput, BoxError> {
     let Add { a, b } = call.arguments()?;
     ToolOutput::json(&json!({"sum": a + b}))
 }
@@ -66,7 +68,7 @@ fn tools() -> Tools {
         .unwrap()
         .tool(ToolDefinition::new("fail"), async |_| -> Result<String, _> {
             let cause = io::Error::other("the cable is cut");
-            Err(Box::new(Station(cause)) as Box<dyn Error + Send + Sync>)
+            Err(Box::new(Station(cause)) as BoxError)
         })
         .unwrap()
         .tool(ToolDefinition::new("refuse"), async |_| -> Result<String, _> {
@@ -98,7 +100,7 @@ fn tools() -> Tools {
 struct Station(#[source] io::Error);
 
 /// Asks for roots: during the call in the legacy era, with its answer in the modern era.
-async fn ask(call: ToolCall) -> Result<ToolOutput, Box<dyn Error + Send + Sync>> {
+async fn ask(call: ToolCall) -> Result<ToolOutput, BoxError> {
     let cx = call.context();
     let roots = match (cx.era(), cx.input_response("roots")) {
         (Era::Legacy, _) => cx.ask(method::ROOTS_LIST, None).await?,
@@ -307,10 +309,7 @@ async fn unknown_tools_and_methods_are_errors() {
 }
 
 /// Makes the check of a schema with `tool-schema`.
-fn compile(
-    schema: &RawJson,
-) -> Result<impl Fn(&RawJson) -> Result<(), Box<dyn Error + Send + Sync>> + use<>, Box<dyn Error + Send + Sync>>
-{
+fn compile(schema: &RawJson) -> Result<impl Fn(&RawJson) -> Result<(), BoxError> + use<>, BoxError> {
     let schema = Schema::compile(schema)?;
     Ok(move |arguments: &RawJson| Ok(schema.check(&arguments.to()?)?))
 }
