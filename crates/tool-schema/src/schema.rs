@@ -109,7 +109,7 @@ impl Schema {
         });
         if let Some(members) = value.as_object_mut() {
             // The draft is decided; the library would try to look up an unknown one.
-            members.shift_remove("$schema");
+            members.retain(|keyword, _| keyword != "$schema");
         }
         let fast_check = FastCheck::from_schema(&value);
         let mut backtracks = false;

@@ -121,7 +121,8 @@ impl Defaults {
 
 fn remove(root: &mut Value, pointer: &str) {
     if let Some(Value::Object(keywords)) = root.pointer_mut(pointer) {
-        keywords.shift_remove("default");
+        // `remove` would change the order of the others if the program keeps the order of members.
+        keywords.retain(|keyword, _| keyword != "default");
     }
 }
 
