@@ -112,16 +112,13 @@ impl AdaptedArguments {
     /// Returns the report of the changes for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
     #[must_use]
     pub fn report(&self) -> RawJson {
-        let mut told = String::from("[");
-        for change in self.changes.iter().take(Self::MAX_TOLD) {
-            if told.len() > 1 {
-                told.push(',');
-            }
-            told.push_str(change.record().as_str());
-        }
-        told.push(']');
-        let told = RawJson::parse(told).expect("a list of values is JSON");
-        let mut report = vec![("changes", told)];
+        let told: Vec<RawJson> = self
+            .changes
+            .iter()
+            .take(Self::MAX_TOLD)
+            .map(Change::record)
+            .collect();
+        let mut report = vec![("changes", RawJson::from_items(&told))];
         let more = self.changes.len().saturating_sub(Self::MAX_TOLD);
         if more > 0 {
             report.push(("more", RawJson::from(more as u64)));

@@ -42,3 +42,7 @@ pub use self::{
     check::{AnyJson, CheckError, CheckJson},
     mismatch::{Mismatch, Problem},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

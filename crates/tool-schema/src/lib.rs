@@ -45,3 +45,7 @@ pub use self::{
     lazy::{LazySchema, any_object},
     schema::{Schema, SchemaWarning},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

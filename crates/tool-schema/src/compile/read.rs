@@ -15,10 +15,7 @@ pub(crate) fn parse(text: &str) -> Result<RawJson, SchemaError> {
 /// Reads a schema within the budgets for texts.
 pub(crate) fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<Value, SchemaError> {
     check_length(raw.len())?;
-    let limits = JsonLimits {
-        depth: MAX_DEPTH,
-        ..JsonLimits::STRICT
-    };
+    let limits = JsonLimits::STRICT.with_depth(MAX_DEPTH);
     if let Err(error) = raw_json::validate(raw.as_str(), limits) {
         match error.kind() {
             JsonErrorKind::DuplicateKey(_) => {
@@ -41,10 +38,7 @@ pub(crate) fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<V
 }
 
 fn relayed() -> JsonLimits {
-    JsonLimits {
-        depth: MAX_DEPTH,
-        ..JsonLimits::RELAY
-    }
+    JsonLimits::RELAY.with_depth(MAX_DEPTH)
 }
 
 fn check_length(length: usize) -> Result<(), SchemaError> {
