@@ -82,8 +82,11 @@ pub struct PackageCount {
 /// Checks that no crate needs more packages than the page records, and that no library changes the maps of
 /// `serde_json` for the whole program.
 pub(crate) fn check(repository: &Repository) -> Result<Vec<Violation>> {
-    let counts = count(repository)?;
-    Ok(check_counts(&repository.text(PAGE).unwrap_or_default(), &counts))
+    match repository.text(PAGE) {
+        Some(page) => Ok(check_counts(&page, &count(repository)?)),
+        // The index of the book refers to the page, so its links are broken.
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Returns the table of the page.
