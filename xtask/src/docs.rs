@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use tool_core::{Category, ErrorKind};
+use tool_core::ErrorKind;
 
 use crate::build::program::{build, executable};
 use crate::checks::packages;
@@ -123,14 +123,8 @@ fn kind_table() -> String {
         "| kind | class | may pass later | counts for breakers | counts for health | another answer may be given | alerts operators | advice for a model |\n"
             .to_owned();
     table += "|---|---|---|---|---|---|---|---|\n";
-    for kind in ErrorKind::ALL {
-        let class = match kind.category() {
-            Category::Transient => "transient",
-            Category::RateLimit => "rate limit",
-            Category::Authentication => "authentication",
-            Category::Validation => "validation",
-            Category::Unknown => "unknown",
-        };
+    for &kind in ErrorKind::ALL {
+        let class = kind.category().as_str();
         table += &format!(
             "| `{kind}` | {class} | {} | {} | {} | {} | {} | {} |\n",
             yes(kind.is_retryable()),

@@ -41,15 +41,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .map(|problem| format!("{}: {problem}", problem.pointer));
         messages.collect::<Vec<_>>().join("\n")
     })?;
-    let tool = Tool::new(ToolParts {
-        descriptor: Arc::new(descriptor),
-        input: Arc::new(Anything),
-        output: None,
-        executor: prepared,
-        provenance: Provenance::default(),
-        state: Arc::default(),
-        settings: Settings::default(),
-    });
+    let mut parts = ToolParts::new(Arc::new(descriptor), prepared);
+    parts.input = Arc::new(Anything);
+    parts.state = Arc::default();
+    let tool = Tool::new(parts);
     let mut cx = CallContext::new(
         Target::Tool(Arc::new(tool)),
         Arc::new(Arguments::parse(
@@ -66,32 +61,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn descriptor(config: Value) -> Descriptor {
-    Descriptor {
-        feature: Feature::Tool,
-        name: "weather".into(),
-        uri: None,
-        title: None,
-        description: "The weather of the next days.".to_owned(),
-        version: None,
-        input_schema: RawJson::from(json!({
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city"],
-        })),
-        output_schema: None,
-        executor: ExecutorSpec {
-            kind: "http".to_owned(),
-            config,
-        },
-        timeout: None,
-        metadata: Metadata::default(),
-        overrides: Overrides::default(),
-        definition: None,
-        origin: Origin {
-            place: "example".to_owned(),
-            trust: Trust::Operator,
-        },
-    }
+    let mut descriptor = Descriptor::new("weather", ExecutorSpec::new("http").with_config(config));
+    descriptor.description = "The weather of the next days.".to_owned();
+    descriptor.input_schema = RawJson::from(json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+    }));
+    descriptor.origin = Origin::operator("example");
+    descriptor
 }
 
 /// Starts an upstream that answers one request, and prints the request line.

@@ -376,11 +376,7 @@ impl ServerTarget {
 
 /// Returns the value of a variable in the gateway's environment.
 async fn inherited_variable(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
-    let reference = Reference {
-        provider: Provider::Environment,
-        name: name.to_owned(),
-        fallback: IfUnset::None,
-    };
+    let reference = Reference::new(Provider::Environment, name.to_owned());
     secrets.get(&reference).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "an environment variable is not inherited");
         None

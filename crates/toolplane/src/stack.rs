@@ -164,9 +164,7 @@ async fn end_of_dry_run(cx: &mut CallContext) -> Result<Outcome, ToolError> {
         _ => cx.tool().executor().clone().preview_boxed(cx).await?,
     };
     cx.explain(EXECUTOR, || format!("`{kind}` would run now"));
-    Ok(Outcome::Pending(Box::new(PendingCall {
-        handle: "dry-run".into(),
-        reason: "a dry run sends nothing".to_owned(),
-        detail: preview.map(|preview| preview.to_json()),
-    })))
+    let pending = PendingCall::new("dry-run", "a dry run sends nothing");
+    let request = preview.map(|preview| preview.to_json());
+    Ok(Outcome::Pending(Box::new(pending.with_detail(request))))
 }

@@ -34,6 +34,7 @@ pub enum DegradedStep {
 
 /// A tool that was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedStep {
     /// Name of the tool; `None` if the caller may not know of it. `configuration` for a default that does not match
     /// the output schema of the tool.
@@ -44,7 +45,7 @@ pub struct FailedStep {
 
 impl DegradedStep {
     /// All kinds of steps.
-    pub const ALL: [Self; 3] = [Self::Fallback, Self::Stale, Self::Default];
+    pub const ALL: &'static [Self] = &[Self::Fallback, Self::Stale, Self::Default];
 
     /// Returns the name of the step.
     #[must_use]

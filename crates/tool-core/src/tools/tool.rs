@@ -18,6 +18,7 @@ pub struct Tool {
 }
 
 /// Parts of a [`Tool`].
+#[non_exhaustive]
 pub struct ToolParts {
     /// Description of the tool as data.
     pub descriptor: Arc<Descriptor>,

@@ -120,15 +120,10 @@ impl Prepared {
     }
 
     pub(crate) fn context(&self, arguments: &str) -> CallContext {
-        let tool = Tool::new(ToolParts {
-            descriptor: Arc::new(self.descriptor.clone()),
-            input: Arc::new(Anything),
-            output: None,
-            executor: self.invoke.clone(),
-            provenance: Provenance::default(),
-            state: Arc::default(),
-            settings: Settings::default(),
-        });
+        let mut parts = ToolParts::new(Arc::new(self.descriptor.clone()), self.invoke.clone());
+        parts.input = Arc::new(Anything);
+        parts.state = Arc::default();
+        let tool = Tool::new(parts);
         CallContext::new(
             Target::Tool(Arc::new(tool)),
             Arc::new(Arguments::parse(arguments.to_owned()).unwrap()),
@@ -169,28 +164,11 @@ pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
 }
 
 pub(crate) fn descriptor(config: Value) -> Descriptor {
-    Descriptor {
-        feature: Feature::Tool,
-        name: "tool".into(),
-        uri: None,
-        title: None,
-        description: "A tool.".to_owned(),
-        version: None,
-        input_schema: RawJson::from(json!({"type": "object"})),
-        output_schema: None,
-        executor: ExecutorSpec {
-            kind: "http".to_owned(),
-            config,
-        },
-        timeout: None,
-        metadata: Metadata::default(),
-        overrides: Overrides::default(),
-        definition: None,
-        origin: Origin {
-            place: "test".to_owned(),
-            trust: Trust::Operator,
-        },
-    }
+    let mut descriptor = Descriptor::new("tool", ExecutorSpec::new("http").with_config(config));
+    descriptor.description = "A tool.".to_owned();
+    descriptor.input_schema = RawJson::from(json!({"type": "object"}));
+    descriptor.origin = Origin::operator("test");
+    descriptor
 }
 
 pub(crate) fn prepare_by(

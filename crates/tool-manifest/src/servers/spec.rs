@@ -151,10 +151,7 @@ impl ServerSpec {
     #[must_use]
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         let name = name.into();
-        let origin = Origin {
-            place: format!("server `{name}`"),
-            trust: Trust::Operator,
-        };
+        let origin = Origin::operator(format!("server `{name}`"));
         Self {
             name,
             origin,

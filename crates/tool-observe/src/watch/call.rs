@@ -73,7 +73,7 @@ impl<S: Invoke> Invoke for Watch<S> {
         let silent = WatchLayer::default();
         let WatchLayer { observers, tracer } = if cx.is_dry_run() { &silent } else { &self.settings };
         cx.observers = observers.clone();
-        observers.emit(&Event::CallStarted { cx });
+        observers.emit(&Event::call_started(cx));
         let correlation_id = cx.correlation_id;
         cx.explain(WatchLayer::NAME, || format!("correlation id {correlation_id}"));
         let mut guard = WatchGuard::begin(cx, observers, tracer.as_ref(), SpanKind::Call);

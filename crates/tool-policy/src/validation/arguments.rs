@@ -150,10 +150,7 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
 fn replace_arguments(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> AdaptedArguments {
     let adapted = AdaptedArguments::new(arguments.raw().clone(), changes);
     cx.explain(ValidationLayer::NAME, || adapted.to_string());
-    let event = Event::Adapted {
-        cx,
-        adapted: &adapted,
-    };
+    let event = Event::adapted(cx, &adapted);
     cx.observers.emit(&event);
     cx.arguments = Arc::new(arguments);
     adapted

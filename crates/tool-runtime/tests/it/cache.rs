@@ -113,10 +113,11 @@ fn how_long_depends_on_what_is_known_of_the_tool() {
         (Some(LatencyClass::Slow), realtime(), None, 300),
         (Some(LatencyClass::Slow), realtime(), Some(7 * SECOND), 7),
     ] {
-        let metadata = Metadata {
-            latency,
-            capabilities,
-            ..Metadata::default()
+        let metadata = {
+            let mut metadata = Metadata::default();
+            metadata.latency = latency;
+            metadata.capabilities = capabilities;
+            metadata
         };
         let settings = CacheSettings {
             ttl,
@@ -132,11 +133,7 @@ fn how_long_depends_on_what_is_known_of_the_tool() {
 
 #[tokio::test(start_paused = true)]
 async fn only_answers_are_kept() {
-    let pending = PendingCall {
-        handle: "p1".into(),
-        reason: "somebody decides".to_owned(),
-        detail: None,
-    };
+    let pending = PendingCall::new("p1", "somebody decides");
     let failed = RawJson::from(json!({"content": [], "isError": true}));
     for step in [
         down(),
@@ -176,10 +173,7 @@ async fn calls_that_need_more_are_made_for_themselves() {
         &|cx| cx.extras.meta = Some(bypassing.clone()),
         &|cx| cx.extras.task = Some(TaskMode::Requested(RawJson::object())),
         &|cx| {
-            cx.extras.resume = Some(Arc::new(Resume {
-                responses: RawJson::object(),
-                state: None,
-            }));
+            cx.extras.resume = Some(Arc::new(Resume::new(RawJson::object())));
         },
     ];
     for (n_before, ask) in asks.into_iter().enumerate() {

@@ -60,7 +60,7 @@ impl ListPages {
     /// notified of later changes.
     pub(crate) fn assume_seen(&self, view: &View) {
         let mut state = self.state.lock();
-        for feature in Feature::ALL {
+        for &feature in Feature::ALL {
             state.oldest.entry(feature).or_insert(view.revision_of(feature));
         }
     }
@@ -126,7 +126,7 @@ impl ListPages {
     pub(crate) fn take_changes(&self, view: &View) -> Vec<&'static str> {
         let mut state = self.state.lock();
         let mut changed = Vec::new();
-        for feature in Feature::ALL {
+        for &feature in Feature::ALL {
             let revision = view.revision_of(feature);
             let Some(oldest) = state
                 .oldest

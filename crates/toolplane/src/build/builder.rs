@@ -273,7 +273,7 @@ fn emit_source_changes(registry: &Registry, observers: &Observers, redactor: &Re
                         *reason = hidden;
                     }
                 }
-                observers.emit(&Event::SourceChanged { change: &change });
+                observers.emit(&Event::source_changed(&change));
             }
         }) as OnUpdate),
     );

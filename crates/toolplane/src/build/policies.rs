@@ -61,9 +61,10 @@ pub(crate) fn callers(configuration: &Configuration) -> DefaultCallers {
 /// Adds the permissions of the policy to a caller.
 fn caller(policy: &PolicySpec, caller: Caller) -> Caller {
     let granted = policy.permissions.get(&*caller.principal).into_iter().flatten();
-    Caller {
-        permissions: granted.map(|permission| permission.as_str().into()).collect(),
-        ..caller
+    {
+        let mut new = caller;
+        new.permissions = granted.map(|permission| permission.as_str().into()).collect();
+        new
     }
 }
 

@@ -76,13 +76,15 @@ async fn it_says_where_the_answers_of_a_cache_came_from() {
 
 #[tokio::test(start_paused = true)]
 async fn it_says_how_many_wait_also_when_one_is_withdrawn() {
-    let metadata = Metadata {
-        concurrency: Some(ConcurrencySettings {
-            queue: 2,
-            wait: Some(9 * SECOND),
-            ..ConcurrencySettings::new(1)
-        }),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.concurrency = Some({
+            let mut new = ConcurrencySettings::new(1);
+            new.queue = 2;
+            new.wait = Some(9 * SECOND);
+            new
+        });
+        metadata
     };
     let script = ScriptedExecutor::new([ScriptStep::After(SECOND, json!(1))]);
     let (plane, metrics) = plane(&script, [TestTool::new("t").metadata(metadata)]);
@@ -124,12 +126,7 @@ async fn it_counts_what_layers_did_to_calls() {
             ..BreakerSettings::default()
         }));
     let mut limited = TestTool::new("limited");
-    limited.descriptor.metadata.rate_limit = Some(RateLimitSettings {
-        requests: 1,
-        period: 60 * SECOND,
-        burst: None,
-        per_principal: None,
-    });
+    limited.descriptor.metadata.rate_limit = Some(RateLimitSettings::new(1, 60 * SECOND));
     let script = ScriptedExecutor::new([
         down(),
         down(),

@@ -14,9 +14,10 @@ use toolplane::{
 fn plane(script: &ScriptedExecutor, change: impl FnOnce(&mut Configuration)) -> Toolplane {
     let mut configuration = Configuration::default();
     change(&mut configuration);
-    let metadata = Metadata {
-        cost_per_call: Some(0.1),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.cost_per_call = Some(0.1);
+        metadata
     };
     Toolplane::builder()
         .configuration(configuration)
