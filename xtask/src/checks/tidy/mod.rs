@@ -13,6 +13,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::checks::form::measure_form;
+use crate::checks::packages;
 use crate::checks::source::SourceFile;
 use crate::support::console::Violation;
 use crate::support::members::WorkspaceMembers;
@@ -32,6 +33,7 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     problems.extend(measure_form(repository).violations());
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
+    problems.extend(packages::check(repository)?);
     problems.extend(manifests::check(
         repository,
         &WorkspaceMembers::load(repository.root())?,
