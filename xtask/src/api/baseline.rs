@@ -13,8 +13,8 @@ use crate::support::repository::Repository;
 
 /// File whose last change marks the baseline, so that a change of the API and its acceptance are one commit.
 pub(super) const FILE: &str = "xtask/api-baseline";
-/// Files from which the public API is built.
-const SOURCES: [&str; 3] = ["crates", "Cargo.toml", "Cargo.lock"];
+/// Files from which the public API is built, and the page that describes it.
+const SOURCES: [&str; 4] = ["crates", "Cargo.toml", "Cargo.lock", super::third_party::PAGE];
 
 /// Baseline of a checkout.
 #[derive(Debug, PartialEq, Eq)]
@@ -122,4 +122,69 @@ pub(super) fn describe(unpacked: &Unpacked, build_folder: &Path) -> Result<Vec<A
         return Ok(described);
     }
     description::describe(&members, &folder, build_folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn git(root: &Path, arguments: &[&str]) {
+        let mut command = Command::new("git");
+        command
+            .current_dir(root)
+            .args(["-c", "user.name=a", "-c", "user.email=a"])
+            .args(arguments);
+        run_quietly(&mut command).unwrap();
+    }
+
+    fn write(root: &Path, file: &str, text: &str) {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn find(root: &Path) -> Baseline {
+        Baseline::find(&Repository::at(root).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_baseline_is_the_commit_that_changed_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        git(root, &["init", "--quiet"]);
+        write(root, "crates/a/src/lib.rs", "pub fn a() {}\n");
+        write(root, "Cargo.toml", "[workspace]\n");
+        write(root, "Cargo.lock", "\n");
+        git(root, &["add", "."]);
+        git(root, &["commit", "--quiet", "--message", "a"]);
+        assert_eq!(find(root), Baseline::Missing);
+
+        write(root, FILE, &next(None));
+        assert_eq!(find(root), Baseline::Pending);
+        git(root, &["add", "."]);
+        git(root, &["commit", "--quiet", "--message", "b"]);
+        let repository = Repository::at(root).unwrap();
+        let accepted = repository.clean_commit().unwrap();
+        assert_eq!(find(root), Baseline::Same);
+
+        // A change elsewhere is none of the API, a new file below `crates` may be.
+        write(root, "README.md", "A\n");
+        assert_eq!(find(root), Baseline::Same);
+        write(root, "crates/a/src/new.rs", "\n");
+        assert_eq!(find(root), Baseline::Commit(accepted.clone()));
+        git(root, &["add", "."]);
+        git(root, &["commit", "--quiet", "--message", "c"]);
+        assert_eq!(find(root), Baseline::Commit(accepted.clone()));
+
+        let unpacked = unpack(&repository, &accepted).unwrap();
+        assert!(unpacked.source.join("crates/a/src/lib.rs").is_file());
+        assert!(!unpacked.source.join("crates/a/src/new.rs").exists());
+    }
+
+    #[test]
+    fn each_acceptance_changes_the_file() {
+        let first = next(None);
+        assert!(first.ends_with("\n1\n"), "{first}");
+        assert!(next(Some(&first)).ends_with("\n2\n"));
+    }
 }

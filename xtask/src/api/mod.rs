@@ -18,6 +18,8 @@ use crate::support::repository::Repository;
 
 /// Command that accepts the present API.
 const ACCEPT: &str = "cargo xtask api --accept";
+/// Page that tells users of changes.
+const CHANGELOG: &str = "CHANGELOG.md";
 
 /// Compares the public API of every published library with the baseline, and the third-party crates in it with their
 /// page. With `accept`, makes the present API the baseline and writes the page.
@@ -27,14 +29,11 @@ const ACCEPT: &str = "cargo xtask api --accept";
 /// there is a breaking change that the changelog does not mention.
 pub fn api(repository: &Repository, accept: bool) -> Result<()> {
     let members = WorkspaceMembers::load(repository.root())?;
-    let folder = repository.target().join("api/present");
-    let present = description::describe(&members, &folder, &members.target_directory)?;
+    let baseline = Baseline::find(repository)?;
     if accept {
-        third_party::write(repository, &members, &present)?;
-        return accept_breaks(repository, &members, &present);
+        return accept_api(repository, &members, &baseline);
     }
-    refuse("api", third_party::check(repository, &members, &present)?)?;
-    let breaks = match Baseline::find(repository)? {
+    let commit = match baseline {
         Baseline::Missing => {
             bail!("there is no baseline of the public API: `{ACCEPT}` records the present one")
         }
@@ -46,41 +45,39 @@ pub fn api(repository: &Repository, accept: bool) -> Result<()> {
             say("api: the sources are those of the baseline");
             return Ok(());
         }
-        Baseline::Commit(commit) => breaks_since(repository, &members, &commit, &present)?.0,
+        Baseline::Commit(commit) => commit,
     };
+    let present = describe(repository, &members)?;
+    refuse("api", third_party::check(repository, &members, &present)?)?;
+    let (breaks, _) = breaks_since(repository, &members, &commit, &present)?;
     if breaks.is_empty() {
         say("api: no breaking change");
         return Ok(());
     }
-    say(breaks.join("\n"));
+    say(breaks.join("\n\n"));
     bail!(
-        "the public API has breaking changes: make them compatible, or describe them in `CHANGELOG.md` and accept them \
+        "the public API has breaking changes: make them compatible, or describe them in `{CHANGELOG}` and accept them \
          with `{ACCEPT}`"
     )
 }
 
-fn accept_breaks(
-    repository: &Repository,
-    members: &WorkspaceMembers,
-    present: &[ApiDescription],
-) -> Result<()> {
-    match Baseline::find(repository)? {
-        Baseline::Pending => {
-            say("api: already accepted with the next commit");
-            return Ok(());
+fn accept_api(repository: &Repository, members: &WorkspaceMembers, baseline: &Baseline) -> Result<()> {
+    let present = describe(repository, members)?;
+    if let Baseline::Commit(commit) = baseline {
+        let (breaks, unpacked) = breaks_since(repository, members, commit, &present)?;
+        say(breaks.join("\n\n"));
+        let changelog = fs::read_to_string(unpacked.source.join(CHANGELOG)).unwrap_or_default();
+        let is_described = repository.text(CHANGELOG).is_some_and(|text| text != changelog);
+        if !breaks.is_empty() && !is_described {
+            bail!(
+                "describe these breaking changes in `{CHANGELOG}` first: it is the same as in the baseline"
+            );
         }
-        Baseline::Commit(commit) => {
-            let (breaks, unpacked) = breaks_since(repository, members, &commit, present)?;
-            say(breaks.join("\n"));
-            let changelog = fs::read_to_string(unpacked.source.join(CHANGELOG)).unwrap_or_default();
-            let is_described = repository.text(CHANGELOG).is_some_and(|text| text != changelog);
-            if !breaks.is_empty() && !is_described {
-                bail!(
-                    "describe these breaking changes in `{CHANGELOG}` first: it is the same as in the baseline"
-                );
-            }
-        }
-        Baseline::Missing | Baseline::Same => {}
+    }
+    third_party::write(repository, members, &present)?;
+    if *baseline == Baseline::Pending {
+        say("api: already accepted with the next commit");
+        return Ok(());
     }
     let text = baseline::next(repository.text(baseline::FILE).as_deref());
     fs::write(repository.root().join(baseline::FILE), text)
@@ -92,8 +89,10 @@ fn accept_breaks(
     Ok(())
 }
 
-/// Page that tells users of changes.
-const CHANGELOG: &str = "CHANGELOG.md";
+fn describe(repository: &Repository, members: &WorkspaceMembers) -> Result<Vec<ApiDescription>> {
+    let folder = repository.target().join("api/present");
+    description::describe(members, &folder, &members.target_directory)
+}
 
 /// Compares the present API with that of a commit.
 fn breaks_since(

@@ -17,7 +17,7 @@ use crate::support::process::{cargo, output};
 use crate::support::repository::Repository;
 
 /// Page that lists the crates.
-const PAGE: &str = "docs/src/reference/third-party-types.md";
+pub(super) const PAGE: &str = "docs/src/reference/third-party-types.md";
 /// Part of the page that is written by `accept`.
 const PART: &str = "third-party";
 /// Number of items that the page names for each crate.

@@ -190,3 +190,56 @@ fn joined(parent: &str, name: &str) -> String {
         format!("{parent}::{name}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Describes a library: a private module with `Request { pub head: http::Head, body: bytes::Bytes }`, which is
+    /// re-exported, implements `serde::Serialize` and has `read(&self) -> std::Option`; and `pub use http;`.
+    fn description() -> String {
+        let item = |crate_id: u64, name: &str, visibility: &str, inner: Value| json!({"crate_id": crate_id, "name": name, "visibility": visibility, "attrs": [], "inner": inner});
+        let path = |id: u64| json!({"resolved_path": {"path": "P", "id": id, "args": null}});
+        let implementation = |of: Value, items: Value| json!({"impl": {"trait": of, "for": path(3), "items": items, "is_synthetic": false, "blanket_impl": null}});
+        json!({
+            "root": 0,
+            "index": {
+                "0": item(0, "a", "public", json!({"module": {"is_crate": true, "items": [1, 2, 9]}})),
+                "1": item(0, "inside", "crate", json!({"module": {"is_crate": false, "items": [3]}})),
+                "2": item(0, "", "public", json!({"use": {"name": "Request", "id": 3, "is_glob": false}})),
+                "3": item(0, "Request", "public", json!({"struct": {
+                    "kind": {"plain": {"fields": [4, 5]}}, "generics": {}, "impls": [6, 7]}})),
+                "4": item(0, "head", "public", json!({"struct_field": path(20)})),
+                "5": item(0, "body", "crate", json!({"struct_field": path(21)})),
+                "6": item(0, "", "default", implementation(json!({"path": "Serialize", "id": 22}), json!([]))),
+                "7": item(0, "", "default", implementation(Value::Null, json!([8]))),
+                "8": item(0, "read", "public", json!({"function": {"sig": {"output": path(23)}}})),
+                "9": item(0, "", "public", json!({"use": {"name": "http", "id": 24, "is_glob": false}})),
+            },
+            "paths": {
+                "20": {"crate_id": 1}, "21": {"crate_id": 2}, "22": {"crate_id": 3}, "23": {"crate_id": 4},
+                "24": {"crate_id": 1},
+            },
+            "external_crates": {
+                "1": {"name": "http"}, "2": {"name": "bytes"}, "3": {"name": "serde_core"}, "4": {"name": "core"},
+            },
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn finds_foreign_crates_in_public_items_only() {
+        let found = Signatures::parse(&description()).unwrap().foreign_crates();
+        let shown = |items: &[&str], reexports: &[&str]| Shown {
+            items: items.iter().map(ToString::to_string).collect(),
+            reexports: reexports.iter().map(ToString::to_string).collect(),
+        };
+        let expected = BTreeMap::from([
+            ("http".to_owned(), shown(&["Request::head"], &["http"])),
+            ("serde".to_owned(), shown(&["Request"], &[])),
+        ]);
+        assert_eq!(found, expected);
+    }
+}

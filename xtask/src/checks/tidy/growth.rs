@@ -276,7 +276,7 @@ mod tests {
         let found = array_constants(Path::new("a.rs"), &SourceFile::new(text));
         let lines: Vec<_> = found
             .iter()
-            .map(|problem| problem.to_string().chars().take(14).collect::<String>())
+            .map(|problem| problem.to_string().chars().take(15).collect::<String>())
             .collect();
         assert_eq!(lines, ["a.rs:1: `A` has", "a.rs:6: `F` has"]);
     }
