@@ -48,9 +48,7 @@ pub(super) fn described(members: &WorkspaceMembers, folder: &Path) -> Vec<ApiDes
     let libraries = members.published().filter(|package| package.is_library());
     let described = libraries.map(|package| ApiDescription {
         package: package.name.clone(),
-        file: folder
-            .join("doc")
-            .join(format!("{}.json", package.name.replace('-', "_"))),
+        file: folder.join("doc").join(format!("{}.json", package.crate_name())),
     });
     described.collect()
 }

@@ -230,6 +230,13 @@ impl Package {
         self.targets_of("lib").next().is_some() && !own.is_some_and(|own| own.program)
     }
 
+    /// Returns the name of the library in code, which may differ from the name of the package.
+    #[must_use]
+    pub fn crate_name(&self) -> String {
+        let library = self.targets_of("lib").next();
+        library.unwrap_or(&self.name).replace('-', "_")
+    }
+
     /// Returns `true` if a published version of the package depends on `name`. Cargo removes dependencies of tests
     /// that have no version.
     fn needs(&self, name: &str) -> bool {

@@ -107,8 +107,11 @@ fn found(members: &WorkspaceMembers, present: &[ApiDescription]) -> Result<BTree
         let signatures = Signatures::parse(&text)
             .with_context(|| format!("failed to read the description of `{}`", described.package))?;
         for (foreign, shown) in signatures.foreign_crates() {
-            let is_ours = |name: &str| name.replace('-', "_") == foreign;
-            if members.packages.iter().any(|package| is_ours(&package.name)) {
+            if members
+                .packages
+                .iter()
+                .any(|package| package.crate_name() == foreign)
+            {
                 continue;
             }
             let reexports: Vec<_> = shown.reexports.iter().map(|path| format!("`{path}`")).collect();
