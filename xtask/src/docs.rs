@@ -8,6 +8,7 @@ use tool_core::ErrorKind;
 
 use crate::build::program::{build, executable};
 use crate::checks::packages;
+use crate::packages::package_table;
 use crate::support::console::{Violation, refuse, say};
 use crate::support::members::WorkspaceMembers;
 use crate::support::process::{find, run};
@@ -21,7 +22,7 @@ struct Generator {
     write: fn(&Repository) -> Result<String>,
 }
 
-const GENERATORS: [Generator; 5] = [
+const GENERATORS: [Generator; 6] = [
     Generator {
         file: "ARCHITECTURE.md",
         part: "crates",
@@ -46,6 +47,11 @@ const GENERATORS: [Generator; 5] = [
         file: "docs/src/reference/packages.md",
         part: "packages",
         write: packages::table,
+    },
+    Generator {
+        file: "docs/src/reference/publishing.md",
+        part: "packages",
+        write: package_table,
     },
 ];
 

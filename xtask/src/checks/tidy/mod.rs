@@ -1,9 +1,11 @@
 //! Rules of the project that a program can check.
 
+mod growth;
 mod invariants;
 mod links;
 mod manifests;
 mod promises;
+mod published;
 mod rust;
 mod text;
 
@@ -34,10 +36,10 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
     problems.extend(packages::check(repository)?);
-    problems.extend(manifests::check(
-        repository,
-        &WorkspaceMembers::load(repository.root())?,
-    ));
+    let members = WorkspaceMembers::load(repository.root())?;
+    problems.extend(manifests::check(repository, &members));
+    problems.extend(published::check(repository, &members));
+    problems.extend(growth::check(repository, &members));
     Ok(problems)
 }
 
