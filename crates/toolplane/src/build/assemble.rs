@@ -158,8 +158,7 @@ fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
     let usual = LedgerLimits::default();
     let capacity = configuration.defaults.overrides.get::<LedgerCapacity>();
     let capacity = capacity.copied().unwrap_or_default();
-    LedgerLimits {
-        max_entries: capacity.max_entries.unwrap_or(usual.max_entries),
-        max_bytes: capacity.max_bytes.unwrap_or(usual.max_bytes),
-    }
+    usual
+        .with_max_entries(capacity.max_entries.unwrap_or(usual.max_entries))
+        .with_max_bytes(capacity.max_bytes.unwrap_or(usual.max_bytes))
 }

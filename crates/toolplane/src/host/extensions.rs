@@ -51,12 +51,11 @@ impl HostExtensions {
             return Err(BuildError::SourceTwice(twice.name().to_owned()));
         }
         let defaults = settings(configuration);
-        let parts = RegistryParts {
-            sources,
-            executors,
-            upstreams: upstreams(configuration, &defaults),
-            defaults,
-        };
+        let parts = RegistryParts::default()
+            .with_sources(sources)
+            .with_executors(executors)
+            .with_upstreams(upstreams(configuration, &defaults))
+            .with_defaults(defaults);
         Ok((parts, primitives.live))
     }
 }
