@@ -1,5 +1,5 @@
 use http::{HeaderName, HeaderValue, header::COOKIE};
-use tool_core::{IfUnset, Provider, Reference};
+use tool_core::{Provider, Reference};
 
 use super::text::{Piece, Scope, TemplateError, TextTemplate};
 

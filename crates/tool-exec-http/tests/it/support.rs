@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
-    DynBackend, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides,
-    PrepareError, Provenance, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError,
-    ToolParts, Trust,
+    DynBackend, ErrorKind, Executor, ExecutorSpec, Instant, Origin, Outcome, PrepareError, Reference, Secret,
+    SecretError, Secrets, Target, Tool, ToolError, ToolParts,
 };
 use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 
@@ -156,10 +155,8 @@ impl Prepared {
 
 /// Returns an executor whose tools may reach loopback.
 pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
-    let options = HttpExecutorOptions {
-        allow_private_networks: vec!["127.0.0.1".parse().unwrap()],
-        ..HttpExecutorOptions::default()
-    };
+    let options =
+        HttpExecutorOptions::default().with_allow_private_networks(vec!["127.0.0.1".parse().unwrap()]);
     HttpExecutor::new(options, secrets)
 }
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, DataClassification, ErrorKind,
-    Metadata, PiiHandling, Tool, ToolError, Trust,
+    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, ErrorKind, Metadata,
+    PiiHandling, Tool, ToolError, Trust,
 };
 
 /// Maximum size of the arguments of a call that needs approval, in bytes.
@@ -55,14 +55,14 @@ impl Unapproved {
     }
 
     /// Refuses a call whose approval cannot be stored.
-    pub(crate) fn not_stored(error: ApprovalsError) -> Self {
+    pub(crate) fn not_stored(error: &ApprovalsError) -> Self {
         let kind = match error {
             ApprovalsError::Full { .. } => ErrorKind::Overloaded,
             _ => ErrorKind::Unavailable,
         };
         let message = format!("the call needs approval, but {error}");
         Self {
-            error: ToolError::new(kind, message).with_source(error),
+            error: ToolError::new(kind, message),
             reason: "not_kept",
         }
     }
