@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail};
 use tool_core::ErrorKind;
 
 use crate::build::program::{build, executable};
+use crate::checks::packages;
+use crate::packages::package_table;
 use crate::support::console::{Violation, refuse, say};
 use crate::support::members::WorkspaceMembers;
 use crate::support::process::{find, run};
@@ -20,7 +22,7 @@ struct Generator {
     write: fn(&Repository) -> Result<String>,
 }
 
-const GENERATORS: [Generator; 4] = [
+const GENERATORS: [Generator; 6] = [
     Generator {
         file: "ARCHITECTURE.md",
         part: "crates",
@@ -40,6 +42,16 @@ const GENERATORS: [Generator; 4] = [
         file: "docs/src/reference/errors.md",
         part: "kinds",
         write: |_| Ok(kind_table()),
+    },
+    Generator {
+        file: "docs/src/reference/packages.md",
+        part: "packages",
+        write: packages::table,
+    },
+    Generator {
+        file: "docs/src/reference/publishing.md",
+        part: "packages",
+        write: package_table,
     },
 ];
 

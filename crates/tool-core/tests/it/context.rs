@@ -5,9 +5,8 @@ use std::{
 
 use serde_json::json;
 use tool_core::{
-    Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec,
-    Feature, InProcess, Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Overrides, Provenance,
-    Reply, Settings, Target, Tool, ToolError, ToolParts, ToolState, Trust,
+    Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec, InProcess, Instant, Invoke, Layer, Layers, Metadata, Outcome,
+    Reply, Target, Tool, ToolError, ToolParts, ToolState, Trust,
 };
 
 /// Clock that a test moves.

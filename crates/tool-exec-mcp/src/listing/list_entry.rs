@@ -6,10 +6,7 @@ use mcp_client::ServerInfo;
 use mcp_wire::Era;
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
-use tool_core::{
-    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, RejectedEntry, Trust,
-    outward_name,
-};
+use tool_core::{Catalogue, Descriptor, ExecutorSpec, Feature, Origin, RejectedEntry, outward_name};
 
 use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};
 

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, Template, Trust};
+use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, Template};
 
 use crate::servers::{list_limits::ListLimitsSpec, server_health::ServerHealthSpec};
 

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
+use tool_core::{Descriptor, ExecutorSpec, Metadata, Overrides};
 use tool_settings::{DeferredCheck, Field, NodeId, Percent, Period, Raw, SectionEntries, Text, ToolSettings};
 
 use crate::{
@@ -209,12 +209,9 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
     let timeout_at = body.timeout_ms.given();
     let timeout = milliseconds(cx, body.timeout_ms);
     let executor = executor(cx, at, body.executor.0);
-    let mut settings = ToolSettings {
-        name: name.to_owned(),
-        timeout,
-        fallbacks: body.fallbacks,
-        ..ToolSettings::default()
-    };
+    let mut settings = ToolSettings::new(name);
+    settings.timeout = timeout;
+    settings.fallbacks = body.fallbacks;
     settings.overrides.call_timeout = call_timeout::call_timeout(cx, body.call_timeout);
     settings.metadata = metadata::metadata(
         cx,

@@ -111,7 +111,7 @@ async fn at_info_start_and_end_are_logged_without_arguments() {
 
 #[tokio::test(start_paused = true)]
 async fn at_debug_arguments_are_logged_without_secrets() {
-    let arguments = json!({"city": "Oslo", "auth": {"apiKey": "hunter2"}, "list": [{"password": "hunter2"}]});
+    let arguments = json!({"auth": {"apiKey": "hunter2"}, "city": "Oslo", "list": [{"password": "hunter2"}]});
     let lines = logged(
         Level::DEBUG,
         arguments,
@@ -120,7 +120,7 @@ async fn at_debug_arguments_are_logged_without_secrets() {
     .await;
     assert_eq!(
         lines[0]["input"],
-        r#"{"city":"Oslo","auth":"[hidden]","list":[{"password":"[hidden]"}]}"#
+        r#"{"auth":"[hidden]","city":"Oslo","list":[{"password":"[hidden]"}]}"#
     );
     assert!(!Value::from(lines).to_string().contains("hunter2"));
 }

@@ -383,9 +383,8 @@ async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
     cx.origin.client = Some(ClientKey::Session("s".into()));
     cx.origin.ask = Some(Asker::new(Arc::new(Nobody), calls.clock.clone()));
     cx.extras.task = Some(TaskMode::Allowed);
-    cx.extras.meta = Some(RawJson::from(json!({
-        "traceparent": "00-1-2-01", "example.com/secret": "mine", "dev.toolplane/retry-attempt": 1,
-    })));
+    let meta = r#"{"traceparent":"00-1-2-01","example.com/secret":"mine","dev.toolplane/retry-attempt":1}"#;
+    cx.extras.meta = Some(RawJson::parse(meta).unwrap());
     stack.invoke(&mut cx).await.unwrap();
     let work = looked.0.lock().unwrap().take().unwrap();
     assert!(work.origin.client.is_none() && work.origin.ask.is_none() && work.extras.task.is_none());

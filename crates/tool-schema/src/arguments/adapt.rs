@@ -5,7 +5,7 @@
 
 use raw_json::{JsonKind, JsonLimits, RawJson};
 use serde_json::{Map, Value};
-use tool_core::{AdaptedArguments, ArgumentHandling, Change, ChangeKind};
+use tool_check::{AdaptedArguments, ArgumentHandling, Change, ChangeKind};
 
 use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, is_a, list, pointer_step, wants};
 
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
     }
 
     fn note(&mut self, kind: ChangeKind, detail: String) {
-        self.changes.push(Change::new(self.path.clone(), kind, detail));
+        self.changes.push(Change::new(self.path.as_str(), kind, detail));
     }
 }
 

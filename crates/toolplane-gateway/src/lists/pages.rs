@@ -178,10 +178,7 @@ fn render(feature: Feature, items: &[Arc<Tool>], page_size: usize, era: Era) -> 
         list.push_str(item.definition().as_str());
     }
     list.push(']');
-    let limits = JsonLimits {
-        depth: usize::MAX,
-        ..JsonLimits::RELAY
-    };
+    let limits = JsonLimits::RELAY.with_depth(usize::MAX);
     let list = RawJson::parse_within(list, limits).expect("every definition is JSON");
     let mut members = vec![(protocol_names(feature).0, list)];
     if let (Some(last), false) = (page.last(), rest.is_empty()) {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolplane::{
     RawJson,
-    core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool, Trust},
+    core::{Metadata, Tool},
     runtime::{FailureStep, FallbackLadder},
 };
 
