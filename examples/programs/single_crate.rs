@@ -6,14 +6,14 @@
 
 use std::error::Error;
 
-use raw_json::RawJson;
-use serde_json::{Value, json};
-use tool_core::{CheckError, CheckJson};
-use tool_schema::Schema;
+use tool_schema::{
+    CheckError, Schema,
+    serde_json::{Value, json},
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Compiled once for each version of a tool, within limits: nothing is fetched, and the work is bounded.
-    let schema = Schema::compile(&RawJson::from(json!({
+    let schema = Schema::compile_value(&json!({
         "type": "object",
         "properties": {
             "city": {"type": "string", "minLength": 1},
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         },
         "required": ["city"],
         "additionalProperties": false,
-    })))?;
+    }))?;
 
     let calls = [
         json!({"city": "Oslo", "days": 3}),
@@ -36,8 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // A schema that refers outside itself is refused when it is compiled, not when it is used.
-    let reaching = RawJson::from(json!({"$ref": "https://example.com/schema.json"}));
-    match Schema::compile(&reaching) {
+    let reaching = json!({"$ref": "https://example.com/schema.json"});
+    match Schema::compile_value(&reaching) {
         Ok(_) => return Err("a schema that refers to the network was taken".into()),
         Err(error) => println!("{reaching}\n  refused: {error}"),
     }

@@ -20,6 +20,7 @@ pub use checks::ci::{CiOptions, ci};
 pub use checks::deny::deny;
 pub use checks::form::{Form, measure_form};
 pub use checks::layers::{check_edges, check_layers, check_order, check_purity};
+pub use checks::packages::{PackageCount, check_counts};
 pub use checks::source::SourceFile;
 pub use checks::tidy::{check_tidy, tidy_file};
 pub use conformance::conformance;

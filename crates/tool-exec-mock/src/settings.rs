@@ -9,6 +9,7 @@ use tool_core::{ErrorKind, PrepareError};
 /// Settings of a mock tool. Exactly one of `result`, `result_file`, `template` and `error` defines its answer.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct MockSettings {
     /// Result of every call: any JSON value.
     #[serde(default, deserialize_with = "present")]
@@ -28,12 +29,24 @@ pub struct MockSettings {
 /// Error of a mock tool.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct MockError {
     /// Error kind, such as `rate_limited`.
     pub kind: String,
     /// Message of the error.
     #[serde(default)]
     pub message: Option<String>,
+}
+
+impl MockError {
+    /// Creates an error of this kind, such as `rate_limited`, without a message.
+    #[must_use]
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            message: None,
+        }
+    }
 }
 
 /// Validated answer of a mock tool.
@@ -198,7 +211,7 @@ fn check_answer(config: &Value, problems: &mut Vec<PrepareError>) {
 }
 
 fn kind_named(name: &str) -> Option<ErrorKind> {
-    ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == name)
+    ErrorKind::ALL.iter().copied().find(|kind| kind.as_str() == name)
 }
 
 fn unknown_kind(name: &str) -> PrepareError {
@@ -206,7 +219,7 @@ fn unknown_kind(name: &str) -> PrepareError {
 }
 
 fn known_kinds() -> String {
-    let names: Vec<&str> = ErrorKind::ALL.into_iter().map(ErrorKind::as_str).collect();
+    let names: Vec<&str> = ErrorKind::ALL.iter().copied().map(ErrorKind::as_str).collect();
     format!("known kinds: {}", quoted(&names))
 }
 

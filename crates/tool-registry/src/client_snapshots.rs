@@ -110,7 +110,8 @@ impl ClientSnapshots {
 
 fn tools(snapshot: &Snapshot) -> impl Iterator<Item = ((Feature, Arc<str>), &Arc<Tool>)> {
     let all = Feature::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .flat_map(|feature| snapshot.list(feature));
     all.map(|tool| ((tool.descriptor().feature, key(tool.descriptor())), tool))
 }
@@ -140,7 +141,7 @@ impl Registry {
         let (base, mut snapshot) = self.resolve_for_client(&lists);
         snapshot.scope = clients.n_resolved.fetch_add(1, Ordering::Relaxed) + 1;
         snapshot.revision = base.revision;
-        for feature in Feature::ALL {
+        for &feature in Feature::ALL {
             snapshot.feature_list_mut(feature).revision = base.feature_list(feature).revision;
         }
         let snapshot = Arc::new(snapshot);
@@ -178,6 +179,12 @@ impl Registry {
     }
 
     /// Loads sources as [`Registry::load_within`] does, and returns the snapshot that this client sees after that.
+    ///
+    /// # Cancellation
+    /// As for [`Registry::load_within`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub async fn load_within_for(&self, client: &ClientIdentity, wait: Duration) -> Arc<Snapshot> {
         self.load_within(wait).await;
         self.refresh_for(client).await;
@@ -185,6 +192,9 @@ impl Registry {
     }
 
     /// Loads every source as [`Registry::load`] does, and returns the snapshot that this client sees after that.
+    ///
+    /// # Cancellation
+    /// As for [`Registry::load`].
     pub async fn load_for(&self, client: &ClientIdentity) -> Arc<Snapshot> {
         self.load().await;
         self.refresh_for(client).await;

@@ -45,22 +45,29 @@ mod abort_on_drop;
 mod client;
 mod eras;
 mod gateway;
-mod http;
 mod lists;
 mod notifications;
 mod operator;
+mod pages;
 mod render;
 mod requests;
 mod tasks;
 
 pub use mcp_server::{
-    AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal,
-    ResponseBody, ServeOptions, SharedAllowList, StdioOptions,
+    AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Notifier, Principal, RequestRefusal,
+    ResponseBody, ServeOptions, ServerIdentity, SharedAllowList, StdioOptions, http,
 };
+pub use raw_json::RawJson;
+pub use toolplane;
 
 pub use self::{
     client::CallerResolver,
-    gateway::{Gateway, GatewayOptions},
-    http::serve_metrics,
+    gateway::{EmbeddedGateway, Gateway, GatewayOptions},
     operator::{OperatorClient, OperatorClientError},
+    pages::serve_metrics,
 };
+
+/// Compiles the examples of the page that the package shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,7 +12,7 @@ use tool_core::{
 
 use super::Request;
 use crate::{
-    call::{HttpTool, not_allowed},
+    call::{HttpBackend, not_allowed},
     client::AGENT,
     compile::is_allowed_url,
 };
@@ -22,7 +22,7 @@ const MIN_LENGTH: usize = 4;
 /// Authentication schemes (RFC 9110, section 11.1) that are shown before the hidden credentials.
 const SCHEMES: [&str; 4] = ["basic", "bearer", "digest", "token"];
 
-impl HttpTool {
+impl HttpBackend {
     /// Builds the request of a call as it would be sent, without secrets.
     ///
     /// The request is built with markers instead of secrets. If that fails, for example since a secret is part of the host, it
@@ -92,10 +92,7 @@ impl HttpTool {
             .map(|(name, value)| json!({"name": name, "value": value}))
             .collect();
         let request = json!({"method": method, "url": url, "headers": headers, "body": body});
-        Preview {
-            request: RawJson::from(request),
-            text: text.trim_end().to_owned(),
-        }
+        Preview::new(RawJson::from(request), text.trim_end().to_owned())
     }
 
     /// Returns the value of a header. If the header's name is that of a secret, everything but the scheme is hidden.

@@ -46,12 +46,10 @@ async fn read_one(
     if !connection.server().has_capability(capability) {
         return Ok(ListResult::default());
     }
-    let limits = mcp_client::PageLimits {
-        pages: limits.pages,
-        entries: limits.entries(feature),
-        bytes: limits.bytes,
-        ..mcp_client::PageLimits::default()
-    };
+    let limits = mcp_client::PageLimits::default()
+        .pages(limits.pages)
+        .entries(limits.entries(feature))
+        .bytes(limits.bytes);
     let listing = connection.list_partial(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
@@ -103,12 +101,7 @@ pub(crate) fn cut_warning(feature: Feature, cut: ListTruncation, limits: &ListLi
         ),
         _ => ("cut", format!("it was not read to its end; {left_out}")),
     };
-    ListWarning {
-        feature: Some(feature),
-        name: None,
-        kind,
-        message,
-    }
+    ListWarning::new(Some(feature), None, kind, message)
 }
 
 /// Returns the capability under which a server offers the feature.

@@ -18,6 +18,12 @@ pub(super) struct Circuits {
     pub(super) upstream: Option<Arc<Circuit>>,
 }
 
+/// Returns the settings of the tool's breakers, unless it has none or they are disabled.
+pub(super) fn enabled(cx: &CallContext) -> Option<Breakers> {
+    let settings = cx.tool().settings().get::<Breakers>().copied();
+    settings.filter(|settings| !settings.tool.disabled)
+}
+
 /// Returns the settings of the upstream's circuit.
 pub(super) fn upstream_settings(cx: &CallContext) -> BreakerSettings {
     let settings = cx.tool().settings().get::<Breakers>();
@@ -130,7 +136,7 @@ impl HeldPermit {
 impl CircuitOpen {
     /// Emits the event of a blocked attempt, and returns the error of its call.
     pub(super) fn refuse(self, cx: &mut CallContext, scope: Scope) -> ToolError {
-        cx.observers.emit(&Event::BreakerRejected { cx, scope });
+        cx.observers.emit(&Event::breaker_rejected(cx, scope));
         let owner = match scope {
             Scope::Upstream => "the backend of ",
             _ => "",
@@ -159,5 +165,5 @@ fn emit_change(cx: &CallContext, scope: Scope, change: Option<BreakerChange>, ki
         change.reason.push_str(&format!(", the last as `{kind}`"));
     }
     let change = &change;
-    cx.observers.emit(&Event::BreakerChanged { cx, scope, change });
+    cx.observers.emit(&Event::breaker_changed(cx, scope, change));
 }

@@ -77,7 +77,7 @@ struct Seen(Mutex<Vec<AlertPhase>>);
 
 impl Observe for Seen {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Alert { alert } = event {
+        if let Event::Alert { alert, .. } = event {
             assert_eq!(alert.kind, AlertKind::Disabled);
             self.0.lock().expect("no test panics with it").push(alert.phase);
         }
@@ -218,9 +218,7 @@ async fn an_operator_keeps_tools_on_or_switches_them_on() {
     bench.call().await.expect_err("refused once more");
     assert_eq!(bench.counts().0, 4);
     let mut tool = TestTool::new("t");
-    tool.settings.set(CredentialSettings {
-        disabled_for: Duration::ZERO,
-    });
+    tool.settings.set(CredentialSettings::new(Duration::ZERO));
     bench.tool = tool.build_on(bench.locked.clone());
     for _ in 0..3 {
         bench.call().await.expect_err("refused");

@@ -7,9 +7,22 @@ use crate::ConcurrencyLimitLayer;
 
 /// Limits of concurrent attempts, one for each scope.
 ///
-/// The limit of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown.
+/// The limit of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown. It counts
+/// once the settings of the tool contain this type, if only its default. A limit of the upstream counts for tools that have
+/// one: see [`ToolBuilder::upstream`](tool_core::ToolBuilder::upstream).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConcurrencyLimits(pub Scopes<ConcurrencySettings>);
+
+impl ConcurrencyLimits {
+    /// Limits the attempts of each tool with these settings that run at once, for all callers together.
+    #[must_use]
+    pub fn for_tool(limit: ConcurrencySettings) -> Self {
+        Self(Scopes {
+            tool: Some(limit),
+            ..Scopes::default()
+        })
+    }
+}
 
 impl Setting for ConcurrencyLimits {
     fn merged(&self, wider: Option<&Self>, _: tool_core::SettingLevel) -> Self {
@@ -129,10 +142,8 @@ fn limit(cx: SectionContext<'_>, field: Field<ConcurrencyBody>) -> Option<Concur
             "use the policy's `blocklist` to refuse calls",
         );
     }
-    let limit = ConcurrencySettings::new(max);
-    Some(ConcurrencySettings {
-        queue: body.queue.get().unwrap_or(limit.queue),
-        wait: body.wait.get().map(|Period(wait)| wait),
-        ..limit
-    })
+    let mut limit = ConcurrencySettings::new(max);
+    limit.queue = body.queue.get().unwrap_or(limit.queue);
+    limit.wait = body.wait.get().map(|Period(wait)| wait);
+    Some(limit)
 }

@@ -5,6 +5,7 @@ use tool_core::{Category, ErrorKind, Jitter, ToolError};
 
 /// Growth of the pauses between attempts (backoff).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Backoff {
     /// No further attempt.
     Never,
@@ -38,7 +39,7 @@ impl Backoff {
         match kind.category() {
             Category::Transient => Self::Exponential,
             Category::RateLimit => Self::Linear,
-            Category::Authentication | Category::Validation | Category::Unknown => Self::Never,
+            _ => Self::Never,
         }
     }
 

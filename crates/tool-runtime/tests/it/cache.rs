@@ -113,15 +113,14 @@ fn how_long_depends_on_what_is_known_of_the_tool() {
         (Some(LatencyClass::Slow), realtime(), None, 300),
         (Some(LatencyClass::Slow), realtime(), Some(7 * SECOND), 7),
     ] {
-        let metadata = Metadata {
-            latency,
-            capabilities,
-            ..Metadata::default()
+        let metadata = {
+            let mut metadata = Metadata::default();
+            metadata.latency = latency;
+            metadata.capabilities = capabilities;
+            metadata
         };
-        let settings = CacheSettings {
-            ttl,
-            ..CacheSettings::default()
-        };
+        let mut settings = CacheSettings::default();
+        settings.ttl = ttl;
         assert_eq!(
             settings.ttl_of(&metadata),
             Duration::from_secs(expected),
@@ -132,11 +131,7 @@ fn how_long_depends_on_what_is_known_of_the_tool() {
 
 #[tokio::test(start_paused = true)]
 async fn only_answers_are_kept() {
-    let pending = PendingCall {
-        handle: "p1".into(),
-        reason: "somebody decides".to_owned(),
-        detail: None,
-    };
+    let pending = PendingCall::new("p1", "somebody decides");
     let failed = RawJson::from(json!({"content": [], "isError": true}));
     for step in [
         down(),
@@ -176,10 +171,7 @@ async fn calls_that_need_more_are_made_for_themselves() {
         &|cx| cx.extras.meta = Some(bypassing.clone()),
         &|cx| cx.extras.task = Some(TaskMode::Requested(RawJson::object())),
         &|cx| {
-            cx.extras.resume = Some(Arc::new(Resume {
-                responses: RawJson::object(),
-                state: None,
-            }));
+            cx.extras.resume = Some(Arc::new(Resume::new(RawJson::object())));
         },
     ];
     for (n_before, ask) in asks.into_iter().enumerate() {
@@ -202,10 +194,7 @@ async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
         ScriptStep::Value(json!("newer")),
     ]);
     let share = CacheLayer::new(ROOM);
-    let calls = Calls::new(tool(CacheSettings {
-        stale_while_revalidate: MINUTE,
-        ..CacheSettings::default()
-    }));
+    let calls = Calls::new(tool(CacheSettings::default().with_stale_while_revalidate(MINUTE)));
     let stack = layer(&share, &script);
     told(stack.invoke(&mut calls.next()).await);
     advance(MINUTE).await;
@@ -227,10 +216,7 @@ async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
 }
 
 fn kept_for_bad_times() -> TestTool {
-    tool(CacheSettings {
-        stale_if_error: 10 * MINUTE,
-        ..CacheSettings::default()
-    })
+    tool(CacheSettings::default().with_stale_if_error(10 * MINUTE))
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,10 +314,7 @@ async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room()
     let share = CacheLayer::new(20_000);
     let stack = layer(&share, &script);
     let clock = Arc::new(TokioClock::new());
-    let small = tool(CacheSettings {
-        max_bytes: 1000,
-        ..CacheSettings::default()
-    });
+    let small = tool(CacheSettings::default().with_max_bytes(1000));
     let small = small.build(ScriptedExecutor::new([]));
     for _ in 0..2 {
         told(
@@ -400,9 +383,8 @@ async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
     cx.origin.client = Some(ClientKey::Session("s".into()));
     cx.origin.ask = Some(Asker::new(Arc::new(Nobody), calls.clock.clone()));
     cx.extras.task = Some(TaskMode::Allowed);
-    cx.extras.meta = Some(RawJson::from(json!({
-        "traceparent": "00-1-2-01", "example.com/secret": "mine", "dev.toolplane/retry-attempt": 1,
-    })));
+    let meta = r#"{"traceparent":"00-1-2-01","example.com/secret":"mine","dev.toolplane/retry-attempt":1}"#;
+    cx.extras.meta = Some(RawJson::parse(meta).unwrap());
     stack.invoke(&mut cx).await.unwrap();
     let work = looked.0.lock().unwrap().take().unwrap();
     assert!(work.origin.client.is_none() && work.origin.ask.is_none() && work.extras.task.is_none());

@@ -42,9 +42,10 @@ pub(crate) fn fails(kind: ErrorKind) -> ScriptStep {
 }
 
 pub(crate) fn repeatable() -> Metadata {
-    Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     }
 }
 
@@ -169,7 +170,7 @@ async fn an_answer_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn it_depends_on_the_kind_of_the_failure() {
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         let steps = [given(json!("instead"))];
         let result = run(layer(&Arc::default()), tool(&steps), fails(kind)).await;
         match result {
@@ -258,10 +259,8 @@ async fn a_kept_answer_is_given_up_to_its_age() {
     let stack = FallbackLayer::new(share.clone()).layer(share.layer(script.clone()));
     let mut tool = tool(&[FailureStep::Stale(3600 * SECOND)]);
     // Kept for the ladder alone.
-    tool.settings.set(CacheSettings {
-        ttl: Some(Duration::ZERO),
-        ..CacheSettings::default()
-    });
+    tool.settings
+        .set(CacheSettings::default().with_ttl(Duration::ZERO));
     let clock = Arc::new(TokioClock::new());
     let tool = tool.build(script.clone());
     let next = |caller: &str| {

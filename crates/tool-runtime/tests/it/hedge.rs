@@ -101,18 +101,16 @@ impl Invoke for Fated {
 }
 
 fn idempotent() -> Metadata {
-    Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     }
 }
 
 fn hedged() -> TestTool {
     let mut tool = TestTool::new("t").metadata(idempotent());
-    tool.settings.set(HedgeSettings {
-        after: HedgeAfter::Time(AFTER),
-        max: 1,
-    });
+    tool.settings.set(HedgeSettings::new(HedgeAfter::Time(AFTER)));
     tool
 }
 
@@ -242,9 +240,10 @@ async fn nothing_is_hedged_that_the_operator_did_not_declare_repeatable() {
     foreign.descriptor.origin.trust = Trust::Upstream;
     let mut without = hedged();
     without.settings.remove::<HedgeSettings>();
-    let read_only = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
+    let read_only = {
+        let mut metadata = Metadata::default();
+        metadata.read_only = Some(true);
+        metadata
     };
     for (what, tool, expected) in [
         ("declared", hedged(), 1),
@@ -266,10 +265,7 @@ type Change = Box<dyn Fn(&mut CallContext)>;
 async fn what_is_more_than_a_plain_call_gets_no_company() {
     let slow = (1000 * MS, Ok("first"));
     let repeated = RawJson::from(json!({RetryLayer::META_KEY: 1}));
-    let resume = Arc::new(Resume {
-        responses: RawJson::object(),
-        state: None,
-    });
+    let resume = Arc::new(Resume::new(RawJson::object()));
     let changes: [(&str, Change); 4] = [
         ("a plain call", Box::new(|_| {})),
         (
@@ -329,7 +325,7 @@ async fn there_are_as_many_as_there_may_be() {
     let fated = Fated::new((5000 * MS, Ok("first")), (900 * MS, Ok("beside")));
     let mut tool = hedged();
     let hedge = *tool.settings.get::<HedgeSettings>().expect("it is hedged");
-    tool.settings.set(HedgeSettings { max: 3, ..hedge });
+    tool.settings.set(hedge.with_max(3));
     let (result, took, _) = run(&fated, tool).await;
     assert_eq!((result, took), (Ok("beside".to_owned()), 1100 * MS));
     assert_eq!(fated.arrivals(), (1, 3), "after 200, 400 and 600 ms");
@@ -426,13 +422,10 @@ async fn a_percentile_is_that_of_the_attempts_that_are_known_and_a_tenth() {
         let known = Arc::new(Known(Mutex::new((n_calls, p95)), AtomicUsize::new(0)));
         let fated = Fated::new((5000 * MS, Ok("first")), (7 * MS, Ok("beside")));
         let mut tool = hedged();
-        tool.settings.set(HedgeSettings {
-            after: HedgeAfter::Percentile {
-                percent,
-                at_first: 500 * MS,
-            },
-            max: 1,
-        });
+        tool.settings.set(HedgeSettings::new(HedgeAfter::Percentile {
+            percent,
+            at_first: 500 * MS,
+        }));
         let tool = tool.build(ScriptedExecutor::new([]));
         let stack = HedgeLayer::new(known.clone()).layer(fated);
         let start = Instant::now();
@@ -465,7 +458,7 @@ struct Told(Mutex<Vec<String>>);
 impl Observe for Told {
     fn observe(&self, event: &Event<'_>) {
         let line = match event {
-            Event::Hedged { cx, after } => format!("hedged after {after:?}: {}", cx.is_hedge),
+            Event::Hedged { cx, after, .. } => format!("hedged after {after:?}: {}", cx.is_hedge),
             Event::HedgeWon { .. } => "won".to_owned(),
             _ => return,
         };

@@ -115,7 +115,7 @@ async fn the_same_key_gives_the_stored_answer_until_its_time_is_over() {
     assert_eq!(reply(bench.run(&tool, "k").await).raw().as_str(), "2");
     assert_eq!(bench.script.n_calls(), 3);
     let mut short = TestTool::new("pay");
-    short.settings.set(IdempotencySettings { ttl: SECOND });
+    short.settings.set(IdempotencySettings::new(SECOND));
     let short = short.build(bench.script.clone());
     bench.run(&short, "s").await.expect("answered");
     advance(SECOND).await;
@@ -228,9 +228,10 @@ async fn who_waits_does_so_within_its_own_deadline() {
 #[tokio::test(start_paused = true)]
 async fn what_a_failure_does_to_the_key() {
     let fail = |kind| ToolError::new(kind, "as scripted");
-    let idempotent = Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    let idempotent = {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     };
     let once = || TestTool::new("t");
     let table = [
@@ -346,9 +347,10 @@ async fn a_withdrawn_call_frees_its_key_unless_it_was_sent() {
         (true, false, Some(ErrorKind::OutcomeUnknown)),
     ] {
         let bench = Bench::new([ScriptStep::Hang(sent), ScriptStep::Echo]);
-        let metadata = Metadata {
-            read_only: Some(read_only),
-            ..Metadata::default()
+        let metadata = {
+            let mut metadata = Metadata::default();
+            metadata.read_only = Some(read_only);
+            metadata
         };
         let tool = TestTool::new("t").metadata(metadata).build(bench.script.clone());
         let dropped = timeout(SECOND, bench.run(&tool, "k")).await;
@@ -400,10 +402,9 @@ impl Invoke for AsksFirst {
         if cx.extras.resume.is_some() {
             return self.0.invoke(cx).await;
         }
-        Ok(Outcome::NeedsInput(Box::new(InputRequest {
-            requests: RawJson::object(),
-            state: None,
-        })))
+        Ok(Outcome::NeedsInput(Box::new(
+            InputRequest::new(RawJson::object()),
+        )))
     }
 }
 
@@ -418,12 +419,7 @@ async fn another_round_goes_on_with_the_key() {
     let mut rounds = Vec::new();
     for resume in [false, true, true, false] {
         let mut cx = bench.call(&tool, json!({}), Some("k"));
-        cx.extras.resume = resume.then(|| {
-            Arc::new(Resume {
-                responses: RawJson::object(),
-                state: None,
-            })
-        });
+        cx.extras.resume = resume.then(|| Arc::new(Resume::new(RawJson::object())));
         rounds.push(layer.invoke(&mut cx).await);
     }
     assert!(matches!(rounds.remove(0), Ok(Outcome::NeedsInput(_))));
@@ -445,22 +441,14 @@ impl Invoke for Gives {
 }
 
 fn pending() -> Outcome {
-    Outcome::Pending(Box::new(PendingCall {
-        handle: "a1".into(),
-        reason: "someone decides".to_owned(),
-        detail: None,
-    }))
+    Outcome::Pending(Box::new(PendingCall::new("a1", "someone decides")))
 }
 
 fn task() -> Outcome {
-    Outcome::Task(Box::new(TaskHandle {
-        task: Task {
-            id: "t1".into(),
-            runner: Arc::new(InProcess(Gives(pending))),
-        },
-        state: RawJson::object(),
-        result: None,
-    }))
+    Outcome::Task(Box::new(TaskHandle::new(
+        Task::new("t1", Arc::new(InProcess(Gives(pending)))),
+        RawJson::object(),
+    )))
 }
 
 #[tokio::test(start_paused = true)]
@@ -600,10 +588,7 @@ async fn keys_that_are_none_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_ledger_holds_no_more_than_it_may_and_keeps_what_runs() {
-    let limits = LedgerLimits {
-        max_entries: 3,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_entries(3);
     let bench = Arc::new(Bench::within(
         limits,
         [ScriptStep::After(SECOND, json!(0)), ScriptStep::Echo],
@@ -655,10 +640,7 @@ async fn make(bench: &Bench, principal: &str, numbers: Range<usize>) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn whose_calls_are_the_most_makes_room_for_others() {
-    let limits = LedgerLimits {
-        max_entries: 64,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_entries(64);
     let bench = Bench::within(limits, []);
     assert_eq!(make(&bench, "ann", 0..10).await, 10);
     advance(SECOND).await;
@@ -681,10 +663,7 @@ async fn whose_calls_are_the_most_makes_room_for_others() {
 
 #[tokio::test(start_paused = true)]
 async fn what_failures_say_is_given_up_before_calls_are() {
-    let limits = LedgerLimits {
-        max_bytes: 40_000,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_bytes(40_000);
     let wordy = ToolError::new(ErrorKind::UpstreamError, "no");
     let wordy = wordy.with_detail(RawJson::from(json!("x".repeat(10_000))));
     let bench = Bench::within(limits, [ScriptStep::Value(json!(1)), ScriptStep::FailSent(wordy)]);
@@ -699,10 +678,7 @@ async fn what_failures_say_is_given_up_before_calls_are() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_given_up_for_others_is_not_made_again() {
-    let limits = LedgerLimits {
-        max_bytes: 20_000,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_bytes(20_000);
     let bench = Bench::within(limits, [ScriptStep::Value(json!("x".repeat(10_000)))]);
     let tool = bench.tool("t");
     for key in ["a", "b", "c"] {

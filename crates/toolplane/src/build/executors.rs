@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tool_core::{ClientKey, Executor, Feature, Pattern, Secrets, Source};
 #[cfg(feature = "exec-mcp")]
 use tool_exec_mcp::Isolation;
-use tool_manifest::{Configuration, HttpTransportSpec, ServerSpec, ServerTransport};
+use tool_manifest::Configuration;
+#[cfg(feature = "exec-mcp")]
+use tool_manifest::ServerTransport;
 use tool_policy::Redactor;
 
-use crate::{BuildError, ConnectionUse, HttpUse};
+use crate::{ConnectionUse, HttpUse};
 
 /// Executors and sources of a configuration.
 #[derive(Default)]
@@ -227,45 +229,6 @@ impl RetiredServers {
     }
 }
 
-/// Checks that the build has everything that the configuration needs. Tools of a missing kind are refused one by one:
-/// see [`Toolplane::refused`](crate::Toolplane::refused).
-///
-/// # Errors
-/// If the configuration has servers, or a transport, that the build lacks.
-pub(crate) fn check(configuration: &Configuration) -> Result<(), BuildError> {
-    let has_servers = configuration.servers.iter().any(|spec| !spec.disabled);
-    if has_servers && !cfg!(feature = "exec-mcp") {
-        return Err(BuildError::LeftOut("servers of MCP (feature `exec-mcp`)"));
-    }
-    let is_websocket = |spec: &ServerSpec| {
-        matches!(
-            spec.transport,
-            ServerTransport::Http {
-                transport: HttpTransportSpec::WebSocket,
-                ..
-            }
-        )
-    };
-    let mut servers = configuration.servers.iter().filter(|spec| !spec.disabled);
-    if servers.any(is_websocket) && !cfg!(feature = "websocket") {
-        return Err(BuildError::LeftOut("WebSocket (feature `websocket`)"));
-    }
-    Ok(())
-}
-
-/// Returns the kinds of tools that this build lacks, each with its feature.
-pub(crate) fn left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let kinds = [
-        ("mock", "exec-mock", cfg!(feature = "exec-mock")),
-        ("http", "exec-http", cfg!(feature = "exec-http")),
-        ("mcp", "exec-mcp", cfg!(feature = "exec-mcp")),
-    ];
-    kinds
-        .into_iter()
-        .filter(|(_, _, is_there)| !is_there)
-        .map(|(kind, feature, _)| (kind, feature))
-}
-
 /// Creates every executor of this build. Parts of `before` with equal settings are reused while they run.
 pub(crate) fn primitives(
     configuration: &Configuration,
@@ -300,12 +263,10 @@ fn add_http(
     let known = before.http.as_ref().filter(|(known, _)| known == defaults);
     let executor = known.map_or_else(
         || {
-            let options = tool_exec_http::HttpExecutorOptions {
-                timeout: defaults.attempt_timeout,
-                connect_timeout: defaults.connect_timeout,
-                max_response_bytes: defaults.max_result_bytes,
-                ..tool_exec_http::HttpExecutorOptions::default()
-            };
+            let options = tool_exec_http::HttpExecutorOptions::default()
+                .with_timeout(defaults.attempt_timeout)
+                .with_connect_timeout(defaults.connect_timeout)
+                .with_max_response_bytes(defaults.max_result_bytes);
             let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
             // Counters continue.
             Arc::new(match &before.http {
@@ -366,7 +327,7 @@ fn server_target(
     transport: &ServerTransport,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerTarget {
-    use tool_exec_mcp::{HttpTransport, NETWORK_VARIABLES, ServerTarget};
+    use tool_exec_mcp::{HttpTarget, HttpTransport, NETWORK_VARIABLES, StdioTarget};
 
     match transport.clone() {
         ServerTransport::Stdio {
@@ -375,29 +336,28 @@ fn server_target(
             env,
             inherit_env,
             cwd,
-        } => ServerTarget::Stdio {
-            command,
-            args,
-            env,
-            inherit: inherit_env
+        } => {
+            let mut target = StdioTarget::new(command).args(args);
+            target.inherit = inherit_env
                 .or_else(|| defaults.inherit_env.clone())
-                .unwrap_or_else(|| NETWORK_VARIABLES.map(str::to_owned).to_vec()),
-            cwd,
-        },
+                .unwrap_or_else(|| NETWORK_VARIABLES.iter().copied().map(str::to_owned).collect());
+            (target.env, target.cwd) = (env, cwd);
+            target.into()
+        }
         ServerTransport::Http {
             url,
             headers,
             transport,
-        } => ServerTarget::Http {
-            url,
-            headers,
-            transport: match transport {
+        } => {
+            let mut target = HttpTarget::new(url).transport(match transport {
                 tool_manifest::HttpTransportSpec::Either => HttpTransport::Either,
                 tool_manifest::HttpTransportSpec::Streamable => HttpTransport::Streamable,
                 tool_manifest::HttpTransportSpec::Sse => HttpTransport::Sse,
                 tool_manifest::HttpTransportSpec::WebSocket => HttpTransport::WebSocket,
-            },
-        },
+            });
+            target.headers = headers;
+            target.into()
+        }
     }
 }
 
@@ -458,10 +418,7 @@ fn set_health(settings: &mut tool_exec_mcp::ServerSettings, spec: &tool_manifest
     settings.check_interval = spec.interval;
     settings.check_at_start = spec.at_start;
     if let Some(tool) = spec.tool.clone() {
-        settings.health_check = tool_exec_mcp::HealthCheck::Tool {
-            name: tool.name,
-            arguments: tool.arguments,
-        };
+        settings.health_check = tool_exec_mcp::HealthCheck::tool(tool.name, tool.arguments);
     }
 }
 
@@ -509,7 +466,7 @@ mod tests {
             let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
             let configuration = crate::manifest::load(&options).expect("usable").configuration;
             match server_settings(&configuration.servers[0], &configuration).target {
-                tool_exec_mcp::ServerTarget::Stdio { inherit, .. } => inherit,
+                tool_exec_mcp::ServerTarget::Stdio(target) => target.inherit,
                 other => panic!("{other:?}"),
             }
         };
@@ -527,26 +484,6 @@ mod tests {
             ),
         ] {
             assert_eq!(inherited(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_transport_that_was_left_out_is_refused() {
-        for (text, needs) in [
-            ("servers: {a: {url: 'ws://127.0.0.1:9/'}}", true),
-            ("servers: {a: {url: 'ws://127.0.0.1:9/', disabled: true}}", false),
-            ("servers: {a: {url: 'http://127.0.0.1:9/'}}", false),
-        ] {
-            let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
-            let configuration = crate::manifest::load(&options).expect("usable").configuration;
-            let checked = check(&configuration);
-            assert_eq!(checked.is_ok(), !needs || cfg!(feature = "websocket"), "{text}");
-            if let Err(error) = checked {
-                assert!(
-                    error.to_string().contains("WebSocket (feature `websocket`)"),
-                    "{error}"
-                );
-            }
         }
     }
 }

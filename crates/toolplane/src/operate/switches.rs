@@ -16,12 +16,15 @@ impl Toolplane {
     /// Running calls continue. A reload keeps the switch; the end of the process does not. For a tool that is
     /// disabled already, the reason is replaced.
     ///
+    /// # Cancellation
+    /// Dropping the future before it completes leaves the tool as it was.
+    ///
     /// # Errors
     /// [`ErrorKind::NotFound`](tool_core::ErrorKind::NotFound) if no tool with this name is known. Starts no server
     /// to find it.
     pub async fn disable(&self, tool: &str, reason: Option<&str>) -> Result<(), ToolError> {
         let inner = &*self.0;
-        inner.registry.recall().await;
+        self.registry().recall().await;
         if !inner.knows(tool) {
             return Err(self.not_found(Feature::Tool, tool, &self.local_caller()));
         }
@@ -31,10 +34,8 @@ impl Toolplane {
         });
         let reason = reason.filter(|reason| !reason.is_empty());
         let known = inner.rules.load().disabled.get(tool).map(|off| off.since);
-        let off = DisabledByOperator {
-            reason,
-            since: known.unwrap_or_else(|| inner.clock.wall()),
-        };
+        let mut off = DisabledByOperator::new(known.unwrap_or_else(|| inner.clock.wall()));
+        off.reason = reason;
         inner.rules.disable(tool, &off);
         inner.switched(tool, false, off.reason.as_deref());
         Ok(())
@@ -61,7 +62,8 @@ impl Toolplane {
     pub(crate) fn disabled_items(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
         let snapshot = self.0.registry.snapshot();
         let all = Feature::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .flat_map(|feature| snapshot.list(feature).iter().cloned());
         let mut off: Vec<(Arc<Tool>, DisabledTool)> = Vec::new();
         for tool in all.chain(self.0.registry.client_tools()) {
@@ -108,7 +110,7 @@ impl Inner {
     fn switched(&self, tool: &str, is_on: bool, reason: Option<&str>) {
         self.registry.mark_lists_changed();
         self.views.clear();
-        self.observers.emit(&Event::Switched { tool, is_on, reason });
+        self.observers.emit(&Event::switched(tool, is_on, reason));
     }
 
     fn knows(&self, tool: &str) -> bool {

@@ -15,15 +15,15 @@ use toolplane::{
 const KEY: &str = "dev.toolplane/partial";
 
 fn plane(rule: PartialRule, script: &ScriptedExecutor, metrics: &Arc<Metrics>) -> Toolplane {
-    let metadata = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.read_only = Some(true);
+        metadata
     };
     let mut tool = TestTool::new("search").metadata(metadata);
-    let field = Some("/errors".into());
     tool.descriptor.overrides = Overrides::default()
         .with(CacheSettings::default())
-        .with(PartialSettings { rule, field })
+        .with(PartialSettings::default().with_rule(rule).with_field("/errors"))
         .with(FallbackLadder(
             [FailureStep::Default(RawJson::from("nothing"))].into(),
         ));

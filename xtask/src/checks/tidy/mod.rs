@@ -15,6 +15,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::checks::form::measure_form;
+use crate::checks::packages;
 use crate::checks::source::SourceFile;
 use crate::support::console::Violation;
 use crate::support::members::WorkspaceMembers;
@@ -34,6 +35,7 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     problems.extend(measure_form(repository).violations());
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
+    problems.extend(packages::check(repository)?);
     let members = WorkspaceMembers::load(repository.root())?;
     problems.extend(manifests::check(repository, &members));
     problems.extend(published::check(repository, &members));

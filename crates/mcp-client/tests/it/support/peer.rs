@@ -45,6 +45,7 @@ impl Peer {
     }
 
     /// Sends `size` bytes of a line, as far as the client accepts them. Returns their number.
+    #[cfg(feature = "http")]
     pub(crate) async fn flood(&mut self, size: usize) -> usize {
         let block = [b'x'; 64 * 1024];
         let mut left = size;
@@ -141,10 +142,7 @@ async fn opened(
 
 /// Connects to a modern peer without change notifications.
 pub(crate) async fn connect_modern(options: ConnectionOptions) -> (Connection, Peer) {
-    let options = ConnectionOptions {
-        era: EraChoice::Modern,
-        ..options
-    };
+    let options = options.era(EraChoice::Modern);
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let (connection, peer) = tokio::join!(Connection::from_streams(reader, writer, options), async {
@@ -192,4 +190,15 @@ pub(crate) fn call(
 pub(crate) async fn works(connection: &Connection, peer: &mut Peer) {
     let (result, ()) = tokio::join!(call(connection, within(5)), peer.serve_one());
     assert_eq!(result.unwrap().unwrap().as_str(), r#"{"fine":true}"#);
+}
+
+/// Shows that no message of an error's chain contains another one.
+#[cfg(feature = "stdio")]
+pub(crate) fn says_each_thing_once(error: &ClientError) {
+    let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let said: Vec<String> = chain.map(ToString::to_string).collect();
+    for (place, text) in said.iter().enumerate() {
+        let is_new = |other: &String| !other.contains(text.as_str());
+        assert!(said[..place].iter().all(is_new), "{said:?}");
+    }
 }

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -10,9 +10,7 @@ use tokio::{
     time::timeout,
 };
 use toolplane::Toolplane;
-use toolplane_gateway::{
-    Gateway, GatewayOptions, HttpServerOptions, HttpService, Identify, Principal, StdioOptions,
-};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, HttpService, Principal, StdioOptions};
 
 use super::{MODERN, modern, raw};
 
@@ -108,17 +106,14 @@ impl Http {
     }
 
     pub(crate) fn on(gateway: &Gateway) -> Self {
-        let identify: Identify = Arc::new(|parts| {
+        let identify = |parts: &http::request::Parts| {
             let name = parts
                 .headers
                 .get("x-principal")
                 .and_then(|name| name.to_str().ok());
             Ok(Principal::new(name.unwrap_or("anonymous")))
-        });
-        Self(gateway.http_service(HttpServerOptions {
-            identify: Some(identify),
-            ..HttpServerOptions::default()
-        }))
+        };
+        Self(gateway.http_service(HttpServerOptions::default().identify(identify)))
     }
 
     /// Calls a tool for this principal, with a client that declares elicitation.
