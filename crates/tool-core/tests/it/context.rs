@@ -5,8 +5,9 @@ use std::{
 
 use serde_json::json;
 use tool_core::{
-    Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec, InProcess, Instant, Invoke, Layer, Layers, Metadata, Outcome,
-    Reply, Target, Tool, ToolError, ToolParts, ToolState, Trust,
+    Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec,
+    InProcess, Instant, Invoke, Layer, Layers, Metadata, Outcome, Reply, Target, Tool, ToolError, ToolParts,
+    ToolState, Trust,
 };
 
 /// Clock that a test moves.
