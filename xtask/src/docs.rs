@@ -50,7 +50,7 @@ const GENERATORS: [Generator; 6] = [
     },
     Generator {
         file: "docs/src/reference/publishing.md",
-        part: "packages",
+        part: "published",
         write: package_table,
     },
 ];

@@ -55,6 +55,8 @@
 //!   query, unless the settings contain `query` or `request`: `request: {}` sends only the arguments that the URL and the
 //!   headers name. A `POST`, `PUT` or `PATCH` sends them as its body, unless the settings contain `body`;
 //!   `request: {exclude: [..]}` leaves out single arguments.
+//! - Parameters of `query` are sent in their order if `serde_json` has its feature `preserve_order` in the program, and otherwise
+//!   in the order of their names.
 //! - `response_path` is a JSONPath (RFC 9535) to the part of the response that is the result.
 //! - `${NAME}` and `${secret:name}` are values that [`Secrets`](tool_core::Secrets) supplies.
 //! - `allow_private: true` permits loopback and private networks for this tool, and

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Arguments, Backend, CallContext, Caller, Clock, Descriptor, ExecutorSpec, InProcess, Invoke, Metadata,
-    Origin, Provenance, Settings, Target, Tool, ToolBuilder, ToolState, UpstreamState,
+    Origin, Provenance, Settings, Target, Tool, ToolParts, ToolState, UpstreamState,
 };
 use tool_schema::LazySchema;
 
@@ -87,20 +87,15 @@ impl TestTool {
     pub fn build_on(self, backend: impl Backend + 'static) -> Arc<Tool> {
         let input = LazySchema::new(self.descriptor.input_schema.clone());
         let output = self.descriptor.output_schema.clone().map(LazySchema::new);
-        let mut builder = ToolBuilder::from_descriptor(self.descriptor)
-            .input(input)
-            .provenance(self.provenance)
-            .settings(self.settings);
-        if let Some(output) = output {
-            builder = builder.output(output);
-        }
-        if let Some(upstream) = &self.upstream {
-            builder = builder.upstream(upstream);
-        }
-        if let Some(state) = self.state {
-            builder = builder.state(state);
-        }
-        builder.run_on(backend)
+        let mut parts = ToolParts::new(Arc::new(self.descriptor), Arc::new(backend));
+        parts.input = Arc::new(input);
+        parts.output = output.map(|output| Arc::new(output) as _);
+        parts.provenance = self.provenance;
+        let state = self.state;
+        parts.state = state.unwrap_or_else(|| Arc::new(ToolState::new(self.upstream)));
+        // As the test gives them: a registry has fitted the settings of a tool to it.
+        parts.settings = self.settings;
+        Arc::new(Tool::new(parts))
     }
 }
 

@@ -3,7 +3,6 @@ use bytes::Bytes;
 use encoding_rs::{Encoding, UTF_8};
 use http::{HeaderMap, header::CONTENT_TYPE};
 use raw_json::RawJson;
-use serde_json::json;
 use tool_core::{ErrorKind, ToolError};
 
 /// Media type and charset of a body, from the `Content-Type` header.
@@ -82,9 +81,10 @@ pub(crate) fn decode_body(body: Bytes, media: &MediaType) -> Result<RawJson, Too
     } else {
         media.essence.as_str()
     };
-    Ok(RawJson::from(
-        json!({"mime_type": mime_type, "data": STANDARD.encode(&body)}),
-    ))
+    Ok(RawJson::from_members(&[
+        ("mime_type", RawJson::from(mime_type)),
+        ("data", RawJson::from(STANDARD.encode(&body).as_str())),
+    ]))
 }
 
 fn json(body: Bytes, media: &MediaType) -> Result<RawJson, ToolError> {

@@ -74,7 +74,7 @@ pub(crate) fn not_connected(error: &reqwest::Error) -> ToolError {
 pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     let protocol = chain(error)
         .filter_map(|error| error.downcast_ref::<hyper::Error>())
-        .any(|error| error.is_parse() || error.is_parse_status() || error.is_parse_too_large());
+        .any(hyper::Error::is_parse);
     let reason = reason_of(error).unwrap_or_else(|| "the connection was closed".to_owned());
     if protocol {
         let message = "the upstream's answer is not HTTP".to_owned();

@@ -145,7 +145,7 @@ async fn arguments_that_make_no_address_are_refused() {
 async fn queries() {
     for (query, arguments, expected) in [
         (json!({"q": "{q}"}), r#"{"q": "a b&c=d"}"#, "?q=a%20b%26c%3Dd"),
-        (json!({"q": "{q}", "n": 10, "b": true}), "{}", "?n=10&b=true"),
+        (json!({"b": true, "n": 10, "q": "{q}"}), "{}", "?b=true&n=10"),
         (json!({"q": "x-{q}-y"}), r#"{"q": "&"}"#, "?q=x-%26-y"),
         (json!({"q": "x-{q}-y", "z": "a b"}), "{}", "?z=a%20b"),
         (

@@ -31,7 +31,7 @@ fn every_problem_is_told_with_its_place() {
         &[
             "/ulr: unknown setting `ulr` [did you mean `url`?]",
             "/metod: unknown setting `metod` [did you mean `method`?]",
-            "/zzzzzzzzz: unknown setting `zzzzzzzzz` [there are method, url, ",
+            "/zzzzzzzzz: unknown setting `zzzzzzzzz` [there are ",
             ": `url` is missing",
         ],
     );

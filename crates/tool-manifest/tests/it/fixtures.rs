@@ -51,7 +51,9 @@ fn summary(loaded: &Loaded) -> String {
     }
     for tool in &loaded.configuration.tools {
         let _ = writeln!(text, "tool {} {:?} {:?}", tool.name, tool.version, tool.timeout);
-        let _ = writeln!(text, "  {} {}", tool.executor.kind, tool.executor.config);
+        // The order of a map is that of the program's `serde_json`.
+        let config = raw_json::canonical(&tool.executor.config.clone().into());
+        let _ = writeln!(text, "  {} {config}", tool.executor.kind);
         let _ = writeln!(text, "  in  {}", tool.input_schema.as_str());
         if let Some(schema) = &tool.output_schema {
             let _ = writeln!(text, "  out {}", schema.as_str());

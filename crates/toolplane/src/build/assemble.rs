@@ -1,6 +1,6 @@
 //! The parts of a toolplane, put together.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use arc_swap::ArcSwap;
 use tool_core::{Clock, Jitter, Ledger, Observers};
@@ -40,19 +40,9 @@ impl Builder {
     /// If two sources have the same name, the build lacks something that the configuration needs, or a tool has a
     /// `pii_handling` that is not supported. A tool that cannot be used is left out: see [`Toolplane::refused`].
     pub fn build(mut self) -> Result<Toolplane, BuildError> {
-        let configuration = std::mem::take(&mut self.configuration);
+        let configuration = mem::take(&mut self.configuration);
         let background = Arc::new(Background::default());
-        let list_cache = self.list_cache.without_secrets(&self.redactor);
-        let loaded_secrets = self
-            .loaded_secrets
-            .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
-        let reload = ReloadState::new(
-            self.extensions,
-            self.own_secrets,
-            loaded_secrets,
-            &self.redactor,
-            list_cache,
-        );
+        let reload = self.reload_state(&configuration);
         let (parts, live) = reload.parts(&configuration, &LiveParts::default())?;
         let registry = Registry::new(parts);
         background.start(&registry);
@@ -62,12 +52,10 @@ impl Builder {
         let webhooks = Webhooks::new(outbound, clock.clone(), background.clone());
         webhooks.reconfigure(webhooks.prepare(&configuration)?);
         let (tracer, counter) = self.telemetry.into_parts();
-        let observers = own_observers(&watch)
-            .into_iter()
-            .chain([webhooks.of_alerts()])
-            .chain(counter)
-            .chain(self.observers);
-        let observers: Observers = observers.collect();
+        let mut observers = own_observers(&watch);
+        observers.push(webhooks.of_alerts());
+        observers.extend(counter.into_iter().chain(self.observers));
+        let observers: Observers = observers.into_iter().collect();
         emit_source_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self
@@ -76,8 +64,10 @@ impl Builder {
         let approvals = self
             .approvals
             .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
-        let mut listeners = self.approval_listeners;
-        listeners.push(webhooks.of_approvals());
+        let listeners = self
+            .approval_listeners
+            .into_iter()
+            .chain([webhooks.of_approvals()]);
         let desk = ApprovalDesk::new(approvals, listeners, clock.clone());
         let reentry = Arc::new(LateToolplane::default());
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
@@ -128,6 +118,18 @@ impl Builder {
             redactor: self.redactor,
         });
         Ok(reentry.open(plane))
+    }
+
+    /// Takes the parts that outlive a configuration.
+    fn reload_state(&mut self, configuration: &Configuration) -> ReloadState {
+        let of_process = || Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())) as _;
+        ReloadState::new(
+            mem::take(&mut self.extensions),
+            self.own_secrets.take(),
+            self.loaded_secrets.take().unwrap_or_else(of_process),
+            &self.redactor,
+            mem::take(&mut self.list_cache).without_secrets(&self.redactor),
+        )
     }
 }
 

@@ -42,6 +42,10 @@ impl Background {
 
     /// Runs this work, as soon as there is a runtime.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(present) = Handle::try_current() {
+            present.spawn(work);
+            return;
+        }
         let mut waiting = self.waiting.lock();
         match self.runtime.get() {
             Some(runtime) => drop(runtime.spawn(work)),

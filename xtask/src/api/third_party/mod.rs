@@ -87,7 +87,11 @@ pub(super) fn write(
             row.library,
             row.foreign,
             row.reexports,
-            items.join(", ")
+            if items.is_empty() {
+                "-".to_owned()
+            } else {
+                items.join(", ")
+            }
         );
     }
     let text = repository
