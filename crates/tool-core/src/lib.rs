@@ -5,7 +5,6 @@
 //! # Examples
 //! ```
 //! use tool_core::{CallContext, Invoke, Outcome, Reply, ToolError};
-//! use raw_json::RawJson;
 //!
 //! /// Tool that returns its arguments.
 //! struct Echo;
@@ -29,13 +28,17 @@ mod text;
 mod tools;
 mod uri;
 
+pub use bytes;
+pub use raw_json::{self, RawJson};
+pub use serde_json;
+
 pub use self::{
     call::{
         Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallContext, CallOrigin, Caller,
         ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend, DynInvoke,
-        InProcess, InputRequest, Invoke, Layer, LayerDecision, Layers, Mode, NamedLayer, Nested, Outcome,
-        PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume, Target,
-        Task, TaskHandle, TaskMode, TaskRequest,
+        InProcess, InputRequest, Invoke, InvokeFn, Layer, LayerDecision, Layers, Mode, NamedLayer, Nested,
+        Outcome, PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume,
+        Target, TargetBackend, Task, TaskHandle, TaskMode, TaskRequest, invoke_fn,
     },
     failure::{
         Category, Dispatch, DispatchHistory, DispatchState, ErrorKind, HealthSignal, HealthSignals,
@@ -43,15 +46,15 @@ pub use self::{
     },
     observe::{
         Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CheckReport, Event, Health,
-        HealthReport, HealthStatus, Observe, Observers, Scope, TraceContext,
+        HealthReport, HealthStatus, Observe, ObserveFn, Observers, Scope, TraceContext, observe_fn,
     },
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, CallEnd,
-        Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry, LedgerState,
+        Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry, LedgerState, SystemClock,
     },
     secrets::{
-        HIDDEN, IfUnset, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, Template,
-        TemplateError, hide_credentials, hide_fields, hide_fields_in_text, hide_fields_of_question,
+        HIDDEN, IfUnset, NoSecrets, Provider, Reference, Secret, SecretError, SecretSearch, Secrets,
+        Template, TemplateError, hide_credentials, hide_fields, hide_fields_in_text, hide_fields_of_question,
         hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result, names_secret,
         sanitize_arguments,
     },
@@ -66,10 +69,10 @@ pub use self::{
     },
     text::{FormattedDuration, Jitter, format_duration, rfc3339},
     tools::{
-        CheckError, CheckJson, DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec, Feature,
-        InvalidName, LatencyClass, MAX_NAME, Metadata, Mismatch, Origin, Pattern, PiiHandling, PrepareError,
-        Problem, Provenance, RateLimitSettings, Tool, ToolParts, ToolState, Trust, UpstreamState, check_name,
-        outward_name,
+        AnyJson, CheckError, CheckJson, DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec,
+        Feature, InvalidName, LatencyClass, MAX_NAME, Metadata, Mismatch, Origin, Pattern, PiiHandling,
+        PrepareError, Problem, Provenance, RateLimitSettings, Tool, ToolBuilder, ToolParts, ToolState, Trust,
+        UpstreamState, check_name, outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -2,6 +2,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use raw_json::{JsonKind, JsonLimits, RawJson};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{ErrorKind, ToolError};
@@ -64,6 +65,25 @@ impl Arguments {
         Ok(arguments)
     }
 
+    /// Creates arguments from a value that serde serializes as an object: a struct or a map.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`] if the value is not serialized as an object, or has a key twice.
+    ///
+    /// # Examples
+    /// ```
+    /// use tool_core::{Arguments, serde_json::json};
+    ///
+    /// let arguments = Arguments::from_serialize(&json!({"city": "Oslo"}))?;
+    /// assert_eq!(arguments.raw().as_str(), r#"{"city":"Oslo"}"#);
+    /// # Ok::<(), tool_core::ToolError>(())
+    /// ```
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
+        let raw = RawJson::from_serialize(value);
+        let checked = raw.and_then(|raw| raw_json::validate(raw.as_str(), JsonLimits::STRICT).map(|()| raw));
+        Self::checked(checked)
+    }
+
     fn checked(raw: Result<RawJson, raw_json::JsonError>) -> Result<Self, ToolError> {
         let raw = raw.map_err(|error| {
             ToolError::new(
@@ -113,6 +133,16 @@ impl Arguments {
                 .to()
                 .unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
         })
+    }
+
+    /// Deserializes the arguments.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`] if they have another shape.
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
+        let invalid = |error| format!("the arguments have another shape: {error}");
+        let typed = self.raw.to();
+        typed.map_err(|error| ToolError::new(ErrorKind::InvalidArguments, invalid(error)))
     }
 
     /// Returns the SHA-256 of the canonical form (RFC 8785), computed on first use. Arguments with equal meaning have

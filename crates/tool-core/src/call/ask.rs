@@ -55,6 +55,17 @@ pub struct Question {
     pub params: Option<RawJson>,
 }
 
+impl Question {
+    /// Creates a question.
+    #[must_use]
+    pub fn new(method: impl Into<String>, params: Option<RawJson>) -> Self {
+        Self {
+            method: method.into(),
+            params,
+        }
+    }
+}
+
 /// Reason why a client did not answer a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

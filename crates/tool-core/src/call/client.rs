@@ -32,6 +32,18 @@ pub struct ClientGroup {
     pub is_principal: bool,
 }
 
+impl ClientGroup {
+    /// Creates the group of the clients that a connection is reserved for: those with the identity's key, or every client of
+    /// its principal.
+    #[must_use]
+    pub fn new(identity: ClientIdentity, is_principal: bool) -> Self {
+        Self {
+            identity,
+            is_principal,
+        }
+    }
+}
+
 /// Known capabilities and their members.
 const DECLARED: [(&str, &[&str]); 3] = [
     ("elicitation", &["form", "url"]),

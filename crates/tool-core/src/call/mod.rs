@@ -2,30 +2,27 @@
 
 mod arguments;
 mod ask;
-mod backend;
 mod caller;
 mod client;
 mod context;
-mod future;
 mod invoke;
 mod outcome;
-mod preview;
 mod progress;
 mod reentry;
-mod task;
 
 pub use self::{
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},
-    backend::{Backend, DynBackend, InProcess, Refresh},
     caller::Caller,
     client::{ClientCapabilities, ClientGroup, ClientIdentity},
     context::{CallContext, CallOrigin, CorrelationId, LayerDecision, Mode, RequestExtras, Target},
-    future::BoxFuture,
-    invoke::{DynInvoke, Invoke, Layer, Layers, NamedLayer, Nested},
-    outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
-    preview::Preview,
+    invoke::{
+        Backend, BoxFuture, DynBackend, DynInvoke, InProcess, Invoke, InvokeFn, Layer, Layers, NamedLayer,
+        Nested, Preview, Refresh, TargetBackend, invoke_fn,
+    },
+    outcome::{
+        Body, InputRequest, Outcome, PendingCall, Reply, Resume, Task, TaskHandle, TaskMode, TaskRequest,
+    },
     progress::Progress,
     reentry::Reentry,
-    task::{Task, TaskHandle, TaskMode, TaskRequest},
 };

@@ -1,8 +1,8 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use crate::{
-    AdaptedArguments, Alert, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome, SourceChange,
-    ToolError,
+    AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome,
+    Scope, SourceChange, ToolError,
 };
 
 /// Event, in most cases of one call.
@@ -161,131 +161,60 @@ pub enum Event<'a> {
     },
 }
 
-/// Scope of a limit or a breaker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scope {
-    /// Calling principal.
-    Principal,
-    /// Tool.
-    Tool,
-    /// Upstream, which may run other tools as well.
-    Upstream,
-    /// All calls.
-    Total,
-}
-
-impl Scope {
-    /// All scopes, narrowest first.
-    pub const ALL: [Self; 4] = [Self::Principal, Self::Tool, Self::Upstream, Self::Total];
-
-    /// Returns the name in settings, logs and metrics.
+impl Event<'_> {
+    /// Returns the name of the event for logs, such as `call_finished`.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
-            Self::Principal => "principal",
-            Self::Tool => "tool",
-            Self::Upstream => "upstream",
-            Self::Total => "total",
+            Self::CallStarted { .. } => "call_started",
+            Self::CallFinished { .. } => "call_finished",
+            Self::AttemptFinished { .. } => "attempt_finished",
+            Self::Switched { .. } => "switched",
+            Self::Alert { .. } => "alert",
+            Self::SourceChanged { .. } => "source_changed",
+            Self::Unresolved { .. } => "unresolved",
+            Self::Adapted { .. } => "adapted",
+            Self::Refused { .. } => "refused",
+            Self::Retried { .. } => "retried",
+            Self::Hedged { .. } => "hedged",
+            Self::HedgeWon { .. } => "hedge_won",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Queueing { .. } => "queueing",
+            Self::Queued { .. } => "queued",
+            Self::Shed { .. } => "shed",
+            Self::BreakerRejected { .. } => "breaker_rejected",
+            Self::BreakerChanged { .. } => "breaker_changed",
+            Self::Replayed { .. } => "replayed",
+            Self::CacheUsed { .. } => "cache_used",
+            Self::Degraded { .. } => "degraded",
         }
     }
-}
 
-/// State of a circuit breaker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BreakerState {
-    /// All attempts pass.
-    Closed,
-    /// One attempt passes as a probe.
-    HalfOpen,
-    /// No attempt passes.
-    Open,
-}
-
-/// Change of state of a circuit breaker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BreakerChange {
-    /// State before the change.
-    pub from: BreakerState,
-    /// State after the change.
-    pub to: BreakerState,
-    /// Reason: a lower-case fragment.
-    pub reason: String,
-    /// Time for which no attempt passes, if the breaker opened.
-    pub pause: Option<Duration>,
-}
-
-impl BreakerState {
-    /// Returns the name in logs and metrics.
+    /// Returns the call that the event belongs to; `None` if it belongs to no call.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn cx(&self) -> Option<&CallContext> {
         match self {
-            Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
-            Self::Open => "open",
+            Self::CallStarted { cx, .. }
+            | Self::CallFinished { cx, .. }
+            | Self::AttemptFinished { cx, .. }
+            | Self::Adapted { cx, .. }
+            | Self::Refused { cx, .. }
+            | Self::Retried { cx, .. }
+            | Self::Hedged { cx, .. }
+            | Self::HedgeWon { cx, .. }
+            | Self::RateLimited { cx, .. }
+            | Self::Queueing { cx, .. }
+            | Self::Queued { cx, .. }
+            | Self::Shed { cx, .. }
+            | Self::BreakerRejected { cx, .. }
+            | Self::BreakerChanged { cx, .. }
+            | Self::Replayed { cx, .. }
+            | Self::CacheUsed { cx, .. }
+            | Self::Degraded { cx, .. } => Some(cx),
+            Self::Switched { .. }
+            | Self::Alert { .. }
+            | Self::SourceChanged { .. }
+            | Self::Unresolved { .. } => None,
         }
-    }
-}
-
-/// Port that receives events: metrics, health, audit and breakers implement it.
-///
-/// It is called on the path of every call. Return at once and never block.
-pub trait Observe: Send + Sync {
-    /// Receives an event.
-    fn observe(&self, event: &Event<'_>);
-}
-
-/// Observers of a call. The call carries them, so layers can emit events without knowing who listens:
-/// `cx.observers.emit(&Event::…)`.
-#[derive(Clone, Default)]
-pub struct Observers {
-    all: Option<Arc<[Arc<dyn Observe>]>>,
-    own: Option<Arc<dyn Observe>>,
-}
-
-impl Observers {
-    /// Returns `true` if there is no observer.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.all.is_none() && self.own.is_none()
-    }
-
-    /// Sets the observer of one call, which replaces any earlier one.
-    #[must_use]
-    pub fn with_call_observer(self, own: Arc<dyn Observe>) -> Self {
-        Self {
-            own: Some(own),
-            ..self
-        }
-    }
-
-    /// Passes an event to all observers.
-    pub fn emit(&self, event: &Event<'_>) {
-        let all = self.all.iter().flat_map(|observers| observers.iter());
-        for observer in all.chain(&self.own) {
-            observer.observe(event);
-        }
-    }
-}
-
-impl Observe for Observers {
-    fn observe(&self, event: &Event<'_>) {
-        self.emit(event);
-    }
-}
-
-impl FromIterator<Arc<dyn Observe>> for Observers {
-    fn from_iter<I: IntoIterator<Item = Arc<dyn Observe>>>(observers: I) -> Self {
-        let observers: Arc<[_]> = observers.into_iter().collect();
-        Self {
-            all: (!observers.is_empty()).then_some(observers),
-            own: None,
-        }
-    }
-}
-
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n_all = self.all.as_ref().map_or(0, |observers| observers.len());
-        write!(f, "Observers({})", n_all + usize::from(self.own.is_some()))
     }
 }

@@ -86,6 +86,14 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// Creates a report of the last health checks.
+    #[must_use]
+    pub const fn new(n_failures: u32, took: Duration) -> Self {
+        Self { n_failures, took }
+    }
+}
+
+impl CheckReport {
     /// Number of consecutive failures that make the status unhealthy. A single one may be an accident.
     pub const UNHEALTHY: u32 = 3;
 

@@ -1,13 +1,18 @@
 //! Events, alerts, health and trace contexts.
 
 mod alert;
+mod breaker;
 mod event;
+mod event_constructors;
 mod health;
+mod observer;
 mod trace;
 
 pub use self::{
     alert::{Alert, AlertKind, AlertPhase, AlertSubject},
-    event::{BreakerChange, BreakerState, Event, Observe, Observers, Scope},
+    breaker::{BreakerChange, BreakerState, Scope},
+    event::Event,
     health::{CheckReport, Health, HealthReport, HealthStatus},
+    observer::{Observe, ObserveFn, Observers, observe_fn},
     trace::TraceContext,
 };

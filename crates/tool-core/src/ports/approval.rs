@@ -2,7 +2,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use raw_json::RawJson;
 
-use crate::{BoxFuture, Instant};
+use crate::{BoxFuture, Caller, Instant};
 
 /// Approval of one call: by this caller, of this tool as it is, with these arguments, under this policy, until it
 /// expires.
@@ -16,6 +16,25 @@ pub struct ApprovalRecord {
     pub expiry: Instant,
     /// State of the approval.
     pub state: ApprovalState,
+}
+
+impl ApprovalRecord {
+    /// Creates the record of an approval.
+    #[must_use]
+    pub fn new(handle: Arc<str>, call: Arc<ApprovalCall>, expiry: Instant, state: ApprovalState) -> Self {
+        Self {
+            handle,
+            call,
+            expiry,
+            state,
+        }
+    }
+
+    /// Returns the record in another state.
+    #[must_use]
+    pub fn with_state(self, state: ApprovalState) -> Self {
+        Self { state, ..self }
+    }
 }
 
 /// Call that an [`ApprovalRecord`] is bound to.
@@ -47,6 +66,34 @@ pub struct ApprovalCall {
     pub arguments_digest: [u8; 32],
     /// Digest of the policy.
     pub policy_digest: [u8; 32],
+}
+
+impl ApprovalCall {
+    /// Creates the call of a tool that needs approval, without version, risks, reason and digests.
+    #[must_use]
+    pub fn new(
+        tool: Arc<str>,
+        arguments: RawJson,
+        caller: &Caller,
+        asked_at: SystemTime,
+        expires_at: SystemTime,
+    ) -> Self {
+        Self {
+            tool,
+            version: None,
+            arguments,
+            principal: caller.principal.clone(),
+            tenant: caller.tenant.clone(),
+            risks: Vec::new(),
+            reason: String::new(),
+            by_another: false,
+            asked_at,
+            expires_at,
+            tool_digest: [0; 32],
+            arguments_digest: [0; 32],
+            policy_digest: [0; 32],
+        }
+    }
 }
 
 /// State of an [`ApprovalRecord`].

@@ -1,6 +1,6 @@
 use std::{
     ops::Add,
-    time::{Duration, SystemTime},
+    time::{self, Duration, SystemTime},
 };
 
 /// Point in time on the monotonic time line of a [`Clock`]: the time since the clock's start.
@@ -38,4 +38,42 @@ pub trait Clock: Send + Sync {
 
     /// Returns the current time of day, for records. Never used to measure or to expire.
     fn wall(&self) -> SystemTime;
+}
+
+/// Clock of the operating system.
+///
+/// With tokio, use `TokioClock` of `tool-runtime` instead: it stands still where tokio's time is paused, in tests.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock {
+    start: time::Instant,
+}
+
+impl SystemClock {
+    /// Creates a clock that starts now.
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock through which all others ask"
+    )]
+    pub fn new() -> Self {
+        Self {
+            start: time::Instant::now(),
+        }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::since_start(self.start.elapsed())
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
 }

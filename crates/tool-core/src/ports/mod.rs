@@ -6,6 +6,6 @@ mod ledger;
 
 pub use self::{
     approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
-    clock::{Clock, Instant},
+    clock::{Clock, Instant, SystemClock},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},
 };

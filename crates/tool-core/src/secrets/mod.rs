@@ -17,6 +17,6 @@ pub use self::{
     },
     sanitize::sanitize_arguments,
     search::SecretSearch,
-    secret::{Secret, SecretError, Secrets},
+    secret::{NoSecrets, Secret, SecretError, Secrets},
     template::{IfUnset, Provider, Reference, Template, TemplateError},
 };

@@ -71,6 +71,20 @@ pub trait Secrets: Send + Sync {
     fn has(&self, reference: &Reference) -> Result<bool, SecretError>;
 }
 
+/// Secrets of a program that has none: no reference has a value.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSecrets;
+
+impl Secrets for NoSecrets {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(false)
+    }
+}
+
 /// Error of a reference without a value. Names the reference, never a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{reference}` {reason}")]
@@ -79,4 +93,15 @@ pub struct SecretError {
     pub reference: String,
     /// Problem: a fragment that follows the reference.
     pub reason: String,
+}
+
+impl SecretError {
+    /// Creates the error of a reference, as written, and a fragment that follows it.
+    #[must_use]
+    pub fn new(reference: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            reference: reference.into(),
+            reason: reason.into(),
+        }
+    }
 }

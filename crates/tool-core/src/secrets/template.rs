@@ -48,6 +48,18 @@ pub struct Reference {
     pub fallback: IfUnset,
 }
 
+impl Reference {
+    /// Creates a reference whose missing value is an error.
+    #[must_use]
+    pub fn new(provider: Provider, name: impl Into<String>) -> Self {
+        Self {
+            provider,
+            name: name.into(),
+            fallback: IfUnset::None,
+        }
+    }
+}
+
 /// Provider of a reference's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {

@@ -27,6 +27,14 @@ pub struct AdaptedArguments {
     pub changes: Vec<Change>,
 }
 
+impl AdaptedArguments {
+    /// Creates the arguments that result from these changes.
+    #[must_use]
+    pub fn new(arguments: RawJson, changes: Vec<Change>) -> Self {
+        Self { arguments, changes }
+    }
+}
+
 /// One change to the arguments of a call. It contains no values, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -36,6 +44,18 @@ pub struct Change {
     pub kind: ChangeKind,
     /// Details of the change, such as `string to integer`.
     pub detail: String,
+}
+
+impl Change {
+    /// Creates a change at a JSON Pointer (RFC 6901).
+    #[must_use]
+    pub fn new(path: impl Into<String>, kind: ChangeKind, detail: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            detail: detail.into(),
+        }
+    }
 }
 
 /// Kind of a change that makes an argument match.

@@ -105,6 +105,12 @@ impl Degraded {
 }
 
 impl FailedStep {
+    /// Creates the failure of a step; `tool` is `None` if its name is not told.
+    #[must_use]
+    pub fn new(tool: Option<Arc<str>>, kind: ErrorKind) -> Self {
+        Self { tool, kind }
+    }
+
     fn record(&self) -> Value {
         match &self.tool {
             Some(tool) => json!({"tool": &**tool, "error": self.kind.as_str()}),

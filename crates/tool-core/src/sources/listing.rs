@@ -72,6 +72,24 @@ pub struct ListWarning {
     pub message: String,
 }
 
+impl ListWarning {
+    /// Creates a warning about a list or one of its entries.
+    #[must_use]
+    pub fn new(
+        feature: Option<Feature>,
+        name: Option<String>,
+        kind: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            feature,
+            name,
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
 impl fmt::Display for ListWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.feature, &self.name) {

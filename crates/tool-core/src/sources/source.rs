@@ -212,6 +212,18 @@ pub struct RejectedEntry {
     pub reason: String,
 }
 
+impl RejectedEntry {
+    /// Creates an entry that cannot be offered, for this reason.
+    #[must_use]
+    pub fn new(feature: Feature, name: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            feature,
+            name: name.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
 /// Status of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceStatus {

@@ -40,6 +40,77 @@ pub struct Descriptor {
     pub origin: Origin,
 }
 
+impl Descriptor {
+    /// Describes a tool that the program itself adds: without description, with any arguments, default settings and the
+    /// operator's trust. Assign the fields that differ.
+    ///
+    /// # Examples
+    /// ```
+    /// use tool_core::{Descriptor, ExecutorSpec, serde_json::json};
+    ///
+    /// let executor = ExecutorSpec::new("mock").with_config(json!({"result": "done"}));
+    /// let mut tool = Descriptor::new("job", executor);
+    /// tool.description = "Does the job.".to_owned();
+    /// ```
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, executor: ExecutorSpec) -> Self {
+        Self {
+            feature: Feature::Tool,
+            name: name.into(),
+            uri: None,
+            title: None,
+            description: String::new(),
+            version: None,
+            input_schema: RawJson::from_members(&[("type", RawJson::from("object"))]),
+            output_schema: None,
+            executor,
+            timeout: None,
+            metadata: Metadata::default(),
+            overrides: Overrides::default(),
+            definition: None,
+            origin: Origin::operator("the program"),
+        }
+    }
+}
+
+impl ExecutorSpec {
+    /// Names an executor without settings.
+    #[must_use]
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            config: Value::Object(serde_json::Map::new()),
+        }
+    }
+
+    /// Sets the settings.
+    #[must_use]
+    pub fn with_config(mut self, config: Value) -> Self {
+        self.config = config;
+        self
+    }
+}
+
+impl Origin {
+    /// Returns the origin of a descriptor that the operator wrote at this place.
+    #[must_use]
+    pub fn operator(place: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            trust: Trust::Operator,
+        }
+    }
+
+    /// Returns the origin of a descriptor that a server sent.
+    #[must_use]
+    pub fn upstream(place: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            trust: Trust::Upstream,
+        }
+    }
+}
+
 /// Kind of item that a descriptor describes. Calls of all kinds pass the same layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

@@ -62,6 +62,19 @@ pub struct RateLimitSettings {
     pub per_principal: Option<u32>,
 }
 
+impl RateLimitSettings {
+    /// Creates a limit of `requests` per `period`, for all principals together and with a bucket of that size.
+    #[must_use]
+    pub const fn new(requests: u32, period: Duration) -> Self {
+        Self {
+            requests,
+            period,
+            burst: None,
+            per_principal: None,
+        }
+    }
+}
+
 /// Confidentiality of a tool's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataClassification {

@@ -1,5 +1,6 @@
 //! Tools: as data, and resolved.
 
+mod builder;
 mod descriptor;
 mod executor;
 mod metadata;
@@ -10,12 +11,13 @@ mod state;
 mod tool;
 
 pub use self::{
+    builder::ToolBuilder,
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     executor::{Executor, PrepareError, Provenance},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimitSettings},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     pattern::Pattern,
-    schema::{CheckError, CheckJson, Mismatch, Problem},
+    schema::{AnyJson, CheckError, CheckJson, Mismatch, Problem},
     state::{DisabledTool, ToolState, UpstreamState},
     tool::{Tool, ToolParts},
 };

@@ -14,6 +14,12 @@ pub trait CheckJson: Send + Sync {
     /// is not usable.
     fn check(&self, value: &Value) -> Result<(), CheckError>;
 
+    /// Returns the schema as its author wrote it, for the definition of a tool: see
+    /// [`ToolBuilder::input`](crate::ToolBuilder::input). `None` if the check comes from no JSON Schema.
+    fn document(&self) -> Option<&RawJson> {
+        None
+    }
+
     /// Returns `true` if the text certainly satisfies the schema, as far as that shows without building a tree. The
     /// text has no duplicate key. `false` says nothing.
     fn surely_fits(&self, text: &RawJson) -> bool {
@@ -34,6 +40,20 @@ pub trait CheckJson: Send + Sync {
     fn fill_defaults(&self, arguments: &RawJson) -> Option<AdaptedArguments> {
         let _ = arguments;
         None
+    }
+}
+
+/// Schema that every value satisfies.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnyJson;
+
+impl CheckJson for AnyJson {
+    fn check(&self, _: &Value) -> Result<(), CheckError> {
+        Ok(())
+    }
+
+    fn surely_fits(&self, _: &RawJson) -> bool {
+        true
     }
 }
 

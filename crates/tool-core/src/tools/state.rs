@@ -39,6 +39,18 @@ pub struct DisabledTool {
     pub until: Instant,
 }
 
+impl DisabledTool {
+    /// Creates the record of a disabled tool: the reason, the time of day, and the time after which it is probed.
+    #[must_use]
+    pub fn new(reason: impl Into<String>, since: SystemTime, until: Instant) -> Self {
+        Self {
+            reason: reason.into(),
+            since,
+            until,
+        }
+    }
+}
+
 /// State that the tools of one upstream share: a server, or the host of an HTTP API. Layers store values in it, and a
 /// reload keeps it.
 #[derive(Debug)]

@@ -14,3 +14,4 @@ mod secret_search;
 mod template;
 mod tool;
 mod trace;
+mod use_alone;

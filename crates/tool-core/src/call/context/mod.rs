@@ -15,7 +15,7 @@ use self::attempt_history::AttemptHistory;
 pub use self::{correlation_id::CorrelationId, extras::RequestExtras, origin::CallOrigin, target::Target};
 use crate::{
     Arguments, Asker, Caller, ClientIdentity, Clock, DispatchHistory, DispatchState, Event, FallbackOf,
-    Instant, Observers, Tool, TraceContext,
+    Instant, Observers, SystemClock, Tool, TraceContext,
 };
 
 /// The context of one call. Layers pass it down by `&mut`; none of them owns it.
@@ -105,6 +105,20 @@ impl CallContext {
             attempts: AttemptHistory::default(),
             decisions: None,
         }
+    }
+
+    /// Creates the context of a live call of this tool by the local caller, by the system's clock.
+    ///
+    /// # Examples
+    /// See [`invoke_fn`](crate::invoke_fn).
+    #[must_use]
+    pub fn local(tool: &Arc<Tool>, arguments: Arguments) -> Self {
+        Self::new(
+            Target::Tool(tool.clone()),
+            Arc::new(arguments),
+            Arc::new(Caller::local()),
+            Arc::new(SystemClock::new()),
+        )
     }
 
     /// Returns the called tool, or the tool that represents a prompt or resource: see [`Target::tool`].

@@ -1,38 +1,25 @@
-use std::sync::Arc;
-
-use crate::{BoxFuture, CallContext, Outcome, ToolError};
-
-/// Callable: a prepared tool, or a layer around one.
+/// Settings of a layer, which wrap a callable into the layer's service. A closure from the inner callable to the service
+/// is a layer as well.
 ///
-/// # Cancellation
-/// Dropping the future cancels the call. An implementation starts no work that it cannot stop then.
-pub trait Invoke: Send + Sync {
-    /// Makes the call.
-    ///
-    /// # Errors
-    /// If there is no result: see [`ErrorKind`](crate::ErrorKind).
-    fn invoke(&self, cx: &mut CallContext) -> impl Future<Output = Result<Outcome, ToolError>> + Send;
-}
-
-/// Object-safe form of [`Invoke`], implemented for every callable.
-pub trait DynInvoke: Send + Sync {
-    /// Makes the call: see [`Invoke::invoke`].
-    fn invoke_boxed<'a>(&'a self, cx: &'a mut CallContext) -> BoxFuture<'a, Result<Outcome, ToolError>>;
-}
-
-impl<I: Invoke> DynInvoke for I {
-    fn invoke_boxed<'a>(&'a self, cx: &'a mut CallContext) -> BoxFuture<'a, Result<Outcome, ToolError>> {
-        Box::pin(self.invoke(cx))
-    }
-}
-
-impl<I: Invoke + ?Sized> Invoke for Arc<I> {
-    fn invoke(&self, cx: &mut CallContext) -> impl Future<Output = Result<Outcome, ToolError>> + Send {
-        (**self).invoke(cx)
-    }
-}
-
-/// Settings of a layer, which wrap a callable into the layer's service.
+/// # Examples
+/// ```
+/// use tool_core::{CallContext, Invoke, Layers, Outcome, ToolError, invoke_fn, serde_json::json};
+///
+/// /// Service that counts the bytes of arguments.
+/// struct CountBytes<S>(S);
+///
+/// impl<S: Invoke> Invoke for CountBytes<S> {
+///     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+///         let n_bytes = cx.arguments.raw().len();
+///         cx.explain("count bytes", || format!("{n_bytes} bytes"));
+///         self.0.invoke(cx).await
+///     }
+/// }
+///
+/// let backend = invoke_fn(|_| async { Ok::<_, ToolError>(json!("done")) });
+/// let stack = Layers::outermost(CountBytes).around(backend);
+/// # let _ = stack;
+/// ```
 pub trait Layer<S> {
     /// Service of the layer around `S`.
     type Invoke;
@@ -127,5 +114,16 @@ impl<Outer: NamedLayer, Inner: NamedLayer> NamedLayer for Nested<Outer, Inner> {
     fn push_names(names: &mut Vec<&'static str>) {
         Outer::push_names(names);
         Inner::push_names(names);
+    }
+}
+
+impl<S, F, I> Layer<S> for F
+where
+    F: FnOnce(S) -> I,
+{
+    type Invoke = I;
+
+    fn layer(self, inner: S) -> I {
+        self(inner)
     }
 }

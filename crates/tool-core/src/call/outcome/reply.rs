@@ -1,23 +1,8 @@
-use std::sync::Arc;
-
 use raw_json::RawJson;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::TaskHandle;
-
-/// Outcome of a call without an error. Only a [`Reply`] is final: nothing else is cached, shared, stored or
-/// validated.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The tool answered.
-    Reply(Reply),
-    /// The tool needs input from the caller first.
-    NeedsInput(Box<InputRequest>),
-    /// The call waits for a decision.
-    Pending(Box<PendingCall>),
-    /// The tool continues in the background, or the answer to a request about such a task.
-    Task(Box<TaskHandle>),
-}
+use crate::{ErrorKind, ToolError};
 
 /// Result of a tool: its text as received, and the members that layers add.
 #[derive(Debug, Clone)]
@@ -39,35 +24,6 @@ pub enum Body {
     Result(RawJson),
 }
 
-/// Input that a tool needs from the caller before it can answer.
-#[derive(Debug, Clone)]
-pub struct InputRequest {
-    /// Requests for input, as the upstream wrote them.
-    pub requests: RawJson,
-    /// State that the upstream expects back with the answers.
-    pub state: Option<RawJson>,
-}
-
-/// Answers to an [`InputRequest`]. The caller repeats the call with them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resume {
-    /// Answers, as the caller wrote them.
-    pub responses: RawJson,
-    /// State of the upstream from the previous round.
-    pub state: Option<RawJson>,
-}
-
-/// Call that waits for a decision.
-#[derive(Debug, Clone)]
-pub struct PendingCall {
-    /// Opaque handle that identifies the pending call.
-    pub handle: Arc<str>,
-    /// Reason for waiting.
-    pub reason: String,
-    /// Details for programs, as one object.
-    pub detail: Option<RawJson>,
-}
-
 impl Reply {
     /// Creates a reply with a plain value.
     #[must_use]
@@ -78,6 +34,17 @@ impl Reply {
             is_partial: false,
             meta: Vec::new(),
         }
+    }
+
+    /// Creates a reply with a plain value that serde serializes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] if the value cannot be serialized, for example a map whose keys are no strings.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
+        let value = RawJson::from_serialize(value).map_err(|error| {
+            ToolError::new(ErrorKind::Internal, "the result is not serializable").with_source(error)
+        })?;
+        Ok(Self::value(value))
     }
 
     /// Creates a reply with a result in MCP's shape.
@@ -142,8 +109,14 @@ impl Reply {
     }
 }
 
-impl From<Reply> for Outcome {
-    fn from(reply: Reply) -> Self {
-        Self::Reply(reply)
+impl From<RawJson> for Reply {
+    fn from(value: RawJson) -> Self {
+        Self::value(value)
+    }
+}
+
+impl From<Value> for Reply {
+    fn from(value: Value) -> Self {
+        Self::value(RawJson::from(value))
     }
 }

@@ -25,6 +25,17 @@ pub struct Task {
     pub runner: Arc<dyn DynBackend>,
 }
 
+impl Task {
+    /// Creates the task with this id, which `runner` works on.
+    #[must_use]
+    pub fn new(id: impl Into<Arc<str>>, runner: Arc<dyn DynBackend>) -> Self {
+        Self {
+            id: id.into(),
+            runner,
+        }
+    }
+}
+
 /// Request about a task, after `tasks/get`, `tasks/result`, `tasks/update` and `tasks/cancel` of MCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -48,6 +59,25 @@ pub struct TaskHandle {
     pub state: RawJson,
     /// Result, if the state contains it.
     pub result: Option<Reply>,
+}
+
+impl TaskHandle {
+    /// Creates the handle of a task in this state, without a result.
+    #[must_use]
+    pub fn new(task: Task, state: RawJson) -> Self {
+        Self {
+            task,
+            state,
+            result: None,
+        }
+    }
+
+    /// Sets the result of a finished task.
+    #[must_use]
+    pub fn with_result(mut self, result: Option<Reply>) -> Self {
+        self.result = result;
+        self
+    }
 }
 
 impl fmt::Debug for Task {

@@ -10,6 +10,15 @@ pub struct Preview {
 }
 
 impl Preview {
+    /// Creates a preview from a request for programs and its text for people.
+    #[must_use]
+    pub fn new(request: RawJson, text: impl Into<String>) -> Self {
+        Self {
+            request,
+            text: text.into(),
+        }
+    }
+
     /// Marker that replaces a secret.
     pub const HIDDEN: &'static str = "[redacted]";
 

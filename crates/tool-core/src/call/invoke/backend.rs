@@ -1,6 +1,6 @@
 use std::{future::ready, sync::Arc};
 
-use crate::{BoxFuture, CallContext, DynInvoke, Invoke, Outcome, Preview, ToolError};
+use crate::{BoxFuture, CallContext, DynInvoke, Invoke, Outcome, Preview, Target, ToolError};
 
 /// Backend of one tool: a function, an API, an MCP server.
 ///
@@ -49,6 +49,32 @@ impl<I: Invoke> Invoke for InProcess<I> {
 }
 
 impl<I: Invoke> Backend for InProcess<I> {}
+
+/// Innermost service of a stack: runs the backend of the call's target.
+///
+/// # Examples
+/// See [`invoke_fn`](crate::invoke_fn).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TargetBackend;
+
+impl TargetBackend {
+    /// Returns the backend that runs the target of a call: its tool's, or the one that created the task, even if the
+    /// tool has another one now.
+    #[must_use]
+    pub fn for_call(cx: &CallContext) -> &Arc<dyn DynBackend> {
+        match &cx.target {
+            Target::Task { task, .. } => &task.runner,
+            target => target.tool().executor(),
+        }
+    }
+}
+
+impl Invoke for TargetBackend {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let backend = Self::for_call(cx).clone();
+        backend.invoke_boxed(cx).await
+    }
+}
 
 /// Mode of [`Backend::refresh_credentials`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
