@@ -16,10 +16,7 @@ impl Ours {
             Way::HttpJson => EraChoice::Modern,
             _ => EraChoice::Legacy,
         };
-        let options = ConnectionOptions {
-            era,
-            ..ConnectionOptions::default()
-        };
+        let options = ConnectionOptions::default().era(era);
         Ok(Self(match way {
             Way::Stdio => {
                 let program = env::current_exe()?;

@@ -21,12 +21,10 @@ async fn main() -> Result<()> {
     let url = env::args().next_back().filter(|url| url.starts_with("http"));
     let url = url.ok_or("give the URL of the server as the last argument")?;
     let scenario = variable("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
-    let options = ConnectionOptions {
-        client_name: "conformance-client".to_owned(),
-        era: era()?,
-        handlers: handlers(&scenario),
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default()
+        .client("conformance-client", "1.0.0")
+        .era(era()?)
+        .handlers(handlers(&scenario));
     let connection = Connection::http(&HttpEndpoint::new(&url)?, options).await?;
     match scenario.as_str() {
         "http-standard-headers" => everything(&connection).await?,

@@ -1,4 +1,4 @@
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use mcp_wire::{RpcError, code};
 
@@ -7,15 +7,15 @@ use crate::format_duration::format_duration;
 /// Error of a request or of a server as a whole.
 ///
 /// Cheap to clone: one closed connection fails every request that waits on it.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{kind}")]
+#[derive(Debug, Clone)]
 pub struct ClientError {
     kind: ClientErrorKind,
     sent: bool,
     /// `true` if the server responded to this very request by its id, so it has examined the request.
     is_answer: bool,
-    #[source]
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    /// `true` if the message contains that of the source.
+    quotes_source: bool,
 }
 
 /// Kind of a [`ClientError`].
@@ -36,12 +36,14 @@ pub enum ClientErrorKind {
     Protocol(String),
     /// The response exceeds the size limit.
     #[error("the answer is larger than {limit} bytes")]
+    #[non_exhaustive]
     TooLarge {
         /// Maximum size of a response, in bytes.
         limit: usize,
     },
     /// The server failed to start, or did not open the connection.
     #[error("the server did not start: {reason}")]
+    #[non_exhaustive]
     StartFailed {
         /// Description of the failure.
         reason: String,
@@ -53,6 +55,7 @@ pub enum ClientErrorKind {
     Unsupported(String),
     /// The server refused the credentials.
     #[error("the server refused the credentials with HTTP status {status}")]
+    #[non_exhaustive]
     Auth {
         /// HTTP status: 401 or 403.
         status: u16,
@@ -61,6 +64,7 @@ pub enum ClientErrorKind {
     },
     /// The server responded with an HTTP status other than success.
     #[error("the server answered with HTTP status {status}")]
+    #[non_exhaustive]
     HttpStatus {
         /// HTTP status.
         status: u16,
@@ -74,6 +78,7 @@ pub enum ClientErrorKind {
     Unreachable(String),
     /// The server failed recently and is not restarted before the pause is over.
     #[error("the server is unavailable for another {}: {reason}", format_duration(*retry_in))]
+    #[non_exhaustive]
     Unavailable {
         /// Description of the failure.
         reason: String,
@@ -83,7 +88,10 @@ pub enum ClientErrorKind {
     /// The server responds, but its health check failed.
     #[error("its health check failed: {0}")]
     Unhealthy(String),
-    /// The settings are invalid.
+    /// The tool reports that it failed.
+    #[error("the tool reports an error: {0}")]
+    ToolFailed(String),
+    /// The settings or the arguments are invalid.
     #[error("{0}")]
     Invalid(String),
 }
@@ -95,6 +103,7 @@ impl ClientError {
             sent: false,
             is_answer: false,
             source: None,
+            quotes_source: false,
         }
     }
 
@@ -103,6 +112,7 @@ impl ClientError {
     }
 
     /// Error of a request on a connection that was shut down.
+    #[cfg(feature = "http")]
     pub(crate) fn shut_down() -> Self {
         Self::closed("the connection was shut down")
     }
@@ -117,7 +127,7 @@ impl ClientError {
             reason: error.to_string(),
             retry_in,
         })
-        .with_source(error)
+        .with_quoted_source(error)
     }
 
     pub(crate) fn protocol(detail: impl Into<String>) -> Self {
@@ -134,17 +144,25 @@ impl ClientError {
         self
     }
 
+    /// Sets a source whose message is part of this error's own. The chain then goes on after it.
+    pub(crate) fn with_quoted_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.quotes_source = true;
+        self.with_source(source)
+    }
+
     /// Earlier failure that caused this one, such as the reason why a server is unavailable.
     #[must_use]
     pub fn underlying(&self) -> Option<&Self> {
         self.source.as_deref()?.downcast_ref()
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn with_is_answer(mut self, is_answer: bool) -> Self {
         self.is_answer = is_answer;
         self
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn is_answer(&self) -> bool {
         self.is_answer
     }
@@ -158,6 +176,7 @@ impl ClientError {
     }
 
     /// `true` if the server may speak another transport than Streamable HTTP.
+    #[cfg(feature = "http")]
     pub(crate) fn indicates_other_transport(&self) -> bool {
         self.http_status()
             .is_some_and(|(status, _)| matches!(status, 400 | 404 | 405))
@@ -175,6 +194,15 @@ impl ClientError {
         }
         let status = self.http_status().map(|(status, _)| status);
         matches!(status, Some(400 | 404 | 405)) && !self.is_answer
+    }
+
+    /// [`source`](StdError::source) of the error, for another error that takes its place.
+    #[must_use]
+    pub fn shared_source(&self) -> Option<Arc<dyn StdError + Send + Sync>> {
+        match self.underlying() {
+            Some(quoted) if self.quotes_source => quoted.shared_source(),
+            _ => self.source.clone().filter(|_| !self.quotes_source),
+        }
     }
 
     /// Kind of the error.
@@ -196,6 +224,24 @@ impl ClientError {
         match &self.kind {
             ClientErrorKind::Rpc(error) => Some(error),
             _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl StdError for ClientError {
+    /// Cause that this error's message does not contain yet.
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        let source: &(dyn StdError + 'static) = self.source.as_deref()?;
+        if self.quotes_source {
+            source.source()
+        } else {
+            Some(source)
         }
     }
 }

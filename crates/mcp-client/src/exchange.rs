@@ -3,6 +3,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+#[cfg(feature = "http")]
 use mcp_wire::{Notification, method};
 use parking_lot::Mutex;
 use raw_json::RawJson;
@@ -28,6 +29,7 @@ impl Exchange {
         }
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn options(&self) -> &RequestOptions {
         &self.options
     }
@@ -42,6 +44,7 @@ impl Exchange {
     }
 
     /// Reverts [`mark_sent`](Self::mark_sent): the transport knows that not a byte was sent.
+    #[cfg(feature = "http")]
     pub(crate) fn mark_unsent(&self) {
         self.sent.store(false, Ordering::SeqCst);
     }
@@ -64,11 +67,13 @@ impl Exchange {
     }
 
     /// Identifies the request for its caller.
+    #[cfg(feature = "http")]
     pub(crate) fn tag(&self) -> Option<u64> {
         self.options.tag
     }
 
     /// Delivers a notification that arrived with the response. Returns it if it does not belong to this caller.
+    #[cfg(feature = "http")]
     pub(crate) fn deliver_notification(&self, note: Notification) -> Option<Notification> {
         let of_connection = matches!(
             note.method.as_str(),

@@ -3,6 +3,7 @@
 //! A [`Connection`] is one open connection: over a child process ([`Connection::spawn`]), over HTTP
 //! ([`Connection::http`], for old servers [`Connection::sse`]), over WebSocket ([`Connection::websocket`], with the
 //! feature `websocket`) or over any pair of byte streams ([`Connection::from_streams`]).
+//! [`call_tool`](Connection::call_tool) calls a tool, [`request`](Connection::request) sends any request.
 //!
 //! An [`Upstream`] is a supervised server: started when it is first needed, and restarted with backoff after a failure.
 //! Results are slices of the message that the server sent: no member is lost, no number is rounded. Both eras of the
@@ -11,24 +12,54 @@
 //!
 //! # Examples
 //!
-//! ```no_run
-//! use mcp_client::{Command, Connection, ConnectionOptions, RequestOptions};
-//! use raw_json::RawJson;
+//! A complete program:
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let command = Command::new("mcp-server-time").args(["--local-timezone", "UTC"]);
-//! let connection = Connection::spawn(&command, ConnectionOptions::default()).await?;
-//! for tool in connection.list_tools().await? {
-//!     tracing::info!(%tool);
+//! ```no_run
+//! use std::error::Error;
+//!
+//! use mcp_client::{Command, Connection, ConnectionOptions, RequestOptions, serde_json::json};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn Error>> {
+//!     let command = Command::new("mcp-server-time").args(["--local-timezone", "UTC"]);
+//!     let connection = Connection::spawn(&command, ConnectionOptions::default()).await?;
+//!     for tool in connection.list_tools().await? {
+//!         println!("{}", tool.get("name").unwrap_or_default());
+//!     }
+//!     let arguments = json!({"timezone": "Asia/Tokyo"});
+//!     let options = RequestOptions::default();
+//!     let time = connection.call_tool("get_current_time", &arguments, options).await?;
+//!     println!("{}", time.text());
+//!     connection.shutdown().await;
+//!     Ok(())
 //! }
-//! let params = RawJson::parse(r#"{"name":"get_current_time","arguments":{"timezone":"UTC"}}"#)?;
-//! let result = connection.request("tools/call", Some(params), RequestOptions::default()).await?;
-//! connection.shutdown().await;
-//! # Ok(())
-//! # }
 //! ```
 //!
-//! The examples `list_tools` and `in_process` are complete programs.
+//! Progress and questions of the server take a closure each, in both eras of the protocol:
+//!
+//! ```no_run
+//! use mcp_client::{ConnectionOptions, Handlers, RawJson, RequestOptions, mcp_wire::RpcError, serde_json::json};
+//!
+//! let call = RequestOptions::default().on_progress(|progress| println!("{progress}"));
+//! let handlers = Handlers::new().elicitation(RawJson::object(), |question| async move {
+//!     Ok::<_, RpcError>(json!({"action": "accept", "content": question.defaults()}).into())
+//! });
+//! let connection = ConnectionOptions::default().handlers(handlers);
+//! ```
+//!
+//! The examples `list_tools` and `in_process` are complete programs, too.
+//!
+//! # Features
+//!
+//! | feature | brings |
+//! |---|---|
+//! | `stdio` | [`Command`], [`Connection::spawn`]: servers that are started as child processes |
+//! | `http` | [`HttpEndpoint`], [`Connection::http`], [`Connection::sse`]: servers over HTTP |
+//! | `tls` | `https://` and HTTP/2, with the certificates that the machine trusts; implies `http` |
+//! | `websocket` | [`Connection::websocket`]; implies `tls` |
+//!
+//! All but `websocket` are on by default. [`Connection::from_streams`] is always there. With `default-features = false,
+//! features = ["stdio"]` the crate compiles no HTTP and no TLS.
 //!
 //! # Maximum cost of a server
 //!
@@ -51,30 +82,57 @@
 //! A [`ClientError`] tells whether the request may have run ([`ClientError::was_sent`]): only then is it a risk to
 //! repeat it.
 
+#![cfg_attr(
+    not(any(feature = "stdio", feature = "http")),
+    expect(dead_code, reason = "without a transport nothing is supervised or reopened")
+)]
+
 mod connection;
 mod error;
 mod exchange;
 mod format_duration;
+#[cfg(feature = "http")]
 mod http;
 mod notifications;
+#[cfg(feature = "stdio")]
+mod process;
+#[cfg(not(feature = "stdio"))]
+#[path = "process/unsupported.rs"]
 mod process;
 mod server_requests;
 mod stream;
+#[cfg(any(feature = "stdio", feature = "http"))]
 mod supervisor;
 mod unbuffered_read;
 
+#[doc(no_inline)]
+pub use mcp_wire;
+#[doc(no_inline)]
+pub use raw_json::{self, RawJson};
+#[doc(no_inline)]
+pub use serde_json;
+#[doc(no_inline)]
+pub use tokio;
+
+#[cfg(feature = "http")]
+pub use self::http::HttpEndpoint;
+#[cfg(feature = "stdio")]
+pub use self::process::{BASE_VARIABLES, Command, base_environment};
+#[cfg(any(feature = "stdio", feature = "http"))]
+pub use self::supervisor::{
+    Endpoint, HealthCheck, OnStatus, ServerState, ServerStatus, StartBudget, StartLimit, Upstream,
+    UpstreamOptions,
+};
 pub use self::{
     connection::{
         Connection, ConnectionOptions, ConnectionStats, EraChoice, ListResult, ListTruncation,
-        OnNotification, OnProgress, PageLimits, RequestHook, RequestOptions, ServerInfo,
+        OnNotification, OnProgress, PageLimits, RequestHook, RequestOptions, ServerInfo, ToolResult,
     },
     error::{ClientError, ClientErrorKind},
-    http::HttpEndpoint,
     notifications::{ChangeCounts, ConnectionEvent, EventReceiver},
-    process::{BASE_VARIABLES, Command, base_environment},
     server_requests::{Handlers, InputRequiredResult, ServerRequest},
-    supervisor::{
-        Endpoint, HealthCheck, OnStatus, ServerState, ServerStatus, StartBudget, StartLimit, Upstream,
-        UpstreamOptions,
-    },
 };
+
+#[cfg(all(doctest, feature = "stdio"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -27,6 +27,11 @@
 //! ([`Message::from_server`]), since real servers leave members out. Every message that the strict reader accepts, the
 //! lenient reader understands in the same way.
 //!
+//! # Features
+//!
+//! `strict`, on by default, is the strict reader: [`Message::from_client`] and [`split_batch`]. It needs the tables of
+//! Unicode, about 30 packages. A client reads messages of servers only, and can do without.
+//!
 //! # Memory
 //!
 //! A decoder holds one message and the bytes that the last read brought beyond it. Of a message beyond the limit it keeps
@@ -53,6 +58,17 @@ pub use self::{
     revision::{Era, Revision, UnknownRevision},
     rpc::{
         Id, MAX_BATCH, Message, Notification, ParseError, ParseErrorKind, Request, Response, RpcError, code,
-        has_method_in_head, id_in_head, integer_id, split_batch, split_server_batch,
+        has_method_in_head, id_in_head, integer_id, split_server_batch,
     },
 };
+#[doc(no_inline)]
+pub use bytes;
+#[doc(no_inline)]
+pub use raw_json::{self, RawJson};
+
+#[cfg(feature = "strict")]
+pub use self::rpc::split_batch;
+
+#[cfg(all(doctest, feature = "strict"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

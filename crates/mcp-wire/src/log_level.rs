@@ -28,7 +28,7 @@ pub struct UnknownLogLevel;
 
 impl LogLevel {
     /// All levels, the lowest first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: &'static [Self] = &[
         Self::Debug,
         Self::Info,
         Self::Notice,
@@ -60,7 +60,8 @@ impl FromStr for LogLevel {
 
     fn from_str(text: &str) -> Result<Self, UnknownLogLevel> {
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|level| level.as_str() == text)
             .ok_or(UnknownLogLevel)
     }

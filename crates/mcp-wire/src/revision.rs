@@ -28,7 +28,7 @@ pub struct UnknownRevision(String);
 
 impl Revision {
     /// Every revision, oldest first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: &'static [Self] = &[
         Self::V2024_11_05,
         Self::V2025_03_26,
         Self::V2025_06_18,
@@ -91,7 +91,10 @@ impl FromStr for Revision {
     type Err = UnknownRevision;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|revision| revision.as_str() == text);
+        let found = Self::ALL
+            .iter()
+            .copied()
+            .find(|revision| revision.as_str() == text);
         found.ok_or_else(|| UnknownRevision(text.chars().take(64).collect()))
     }
 }

@@ -67,7 +67,7 @@ fn worded(
         Fault::Protocol(what) => {
             unanswered_error(ErrorKind::Protocol, &format!("broke the protocol: {what}"))
         }
-        Fault::TooLarge { limit } => answered(
+        Fault::TooLarge { limit, .. } => answered(
             ErrorKind::ResultTooLarge,
             format!("answered with more than the {limit} bytes of `defaults.max_result_bytes`"),
         ),
@@ -101,12 +101,25 @@ fn worded(
         Fault::Rpc(rpc) => answered_rpc(server, rpc, error.underlying(), now),
         _ => answered(ErrorKind::Internal, "cannot be called".to_owned()),
     };
-    // The message says that the server backs off. The source says why.
-    let earlier = match error.kind() {
-        Fault::Unavailable { .. } => error.underlying().cloned(),
-        _ => None,
-    };
-    tool_error.with_source(earlier.unwrap_or(error))
+    match error.kind() {
+        // The message says that the server backs off. The source says why.
+        Fault::Unavailable { .. } => match error.underlying() {
+            Some(earlier) => tool_error.with_source(earlier.clone()),
+            None => tool_error,
+        },
+        // The message contains that of the error.
+        Fault::Timeout(_)
+        | Fault::Protocol(_)
+        | Fault::TooLarge { .. }
+        | Fault::Unsupported(_)
+        | Fault::Auth { .. }
+        | Fault::HttpStatus { .. }
+        | Fault::Rpc(_) => match error.shared_source() {
+            Some(cause) => tool_error.with_source(cause),
+            None => tool_error,
+        },
+        _ => tool_error.with_source(error),
+    }
 }
 
 /// Returns the error that the server reports for a call.

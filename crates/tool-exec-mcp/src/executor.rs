@@ -13,27 +13,14 @@ use crate::{KeyPlace, McpServer, calls::McpCall, settings::EXECUTOR_KIND};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use tool_core::{Executor, Template};
-/// use tool_exec_mcp::{HttpTransport, McpExecutor, McpServer, ServerSettings, ServerTarget};
-/// # use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
-/// # struct NoSecrets;
-/// # impl Secrets for NoSecrets {
-/// #     fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-/// #         Box::pin(async { Ok(None) })
-/// #     }
-/// #     fn has(&self, _: &Reference) -> Result<bool, SecretError> {
-/// #         Ok(false)
-/// #     }
-/// # }
+/// use tool_core::{Executor, NoSecrets, Template};
+/// use tool_exec_mcp::{HttpTarget, McpExecutor, McpServer, ServerSettings};
 ///
-/// let target = ServerTarget::Http {
-///     url: Template::parse("https://mcp.example.com/mcp").unwrap(),
-///     headers: [].into(),
-///     transport: HttpTransport::default(),
-/// };
+/// let target = HttpTarget::new(Template::parse("https://mcp.example.com/mcp")?);
 /// let server = McpServer::new(ServerSettings::new("example", target), Arc::new(NoSecrets));
 /// let executor = McpExecutor::new([server]);
 /// assert_eq!(executor.kind(), McpExecutor::KIND);
+/// # Ok::<(), tool_core::TemplateError>(())
 /// ```
 pub struct McpExecutor {
     servers: HashMap<String, Arc<McpServer>>,

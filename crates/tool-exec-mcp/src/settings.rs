@@ -5,56 +5,11 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
+use mcp_client::{EraChoice, HealthCheck};
 use sha2::{Digest as _, Sha256};
-use tool_core::{
-    DefinitionPolicy, IfUnset, ListLimits, Pattern, Provider, Reference, ResourceUri, Secret, SecretError,
-    Secrets, Template, outward_name,
-};
+use tool_core::{DefinitionPolicy, ListLimits, Pattern, ResourceUri, SecretError, Secrets, outward_name};
 
-/// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold
-/// paths, switches and addresses of proxies, and no credentials except in the URL of a proxy.
-///
-/// Programs read `HTTP_PROXY` and its kin in either case, and npm reads its settings in either case.
-pub const NETWORK_VARIABLES: [&str; 31] = [
-    // OpenSSL, and programs that use its names: Python, Go, Ruby, uv, rustls.
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    // Node.js: more authorities, those of the system, and the variables of proxies below.
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_USE_SYSTEM_CA",
-    "NODE_USE_ENV_PROXY",
-    // Deno.
-    "DENO_CERT",
-    "DENO_TLS_CA_STORE",
-    // Python's `requests`, curl, git, pip, uv, botocore.
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "PIP_CERT",
-    "PIP_PROXY",
-    "UV_NATIVE_TLS",
-    "UV_SYSTEM_CERTS",
-    "AWS_CA_BUNDLE",
-    // npm.
-    "npm_config_cafile",
-    "npm_config_proxy",
-    "npm_config_https_proxy",
-    "npm_config_noproxy",
-    "NPM_CONFIG_CAFILE",
-    "NPM_CONFIG_PROXY",
-    "NPM_CONFIG_HTTPS_PROXY",
-    "NPM_CONFIG_NOPROXY",
-    // Proxies.
-    "HTTP_PROXY",
-    "http_proxy",
-    "HTTPS_PROXY",
-    "https_proxy",
-    "NO_PROXY",
-    "no_proxy",
-    "ALL_PROXY",
-    "all_proxy",
-];
+use crate::ServerTarget;
 
 /// The executor kind of MCP servers.
 pub(crate) const EXECUTOR_KIND: &str = "mcp";
@@ -117,6 +72,7 @@ pub struct ServerSettings {
 
 /// Place of a call's idempotency key in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyPlace {
     /// The member of `_meta` with this key.
     Meta(String),
@@ -147,57 +103,15 @@ pub enum Isolation {
     Principal,
 }
 
-/// The way to reach a server. References in the texts are resolved when the server is started.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ServerTarget {
-    /// Program that speaks MCP on its standard input and output.
-    Stdio {
-        /// Program to start.
-        command: Template,
-        /// Arguments of the program.
-        args: Vec<Template>,
-        /// Variables of its environment, in addition to the safe base.
-        env: BTreeMap<String, Template>,
-        /// Names of variables that are copied from the gateway's environment if they are set there, such as
-        /// [`NETWORK_VARIABLES`]. A variable in `env` replaces the copy.
-        inherit: Vec<String>,
-        /// Working directory.
-        cwd: Option<Template>,
-    },
-    /// Endpoint that listens.
-    Http {
-        /// URL of the endpoint.
-        url: Template,
-        /// Headers to send with every request.
-        headers: BTreeMap<String, Template>,
-        /// Transport over HTTP.
-        transport: HttpTransport,
-    },
-}
-
-/// Transport of MCP over HTTP.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HttpTransport {
-    /// Streamable HTTP, or HTTP+SSE if the server refuses it with status 400, 404 or 405.
-    #[default]
-    Either,
-    /// Streamable HTTP.
-    Streamable,
-    /// HTTP+SSE, the transport of 2024-11-05. The URL is that of the event stream.
-    Sse,
-    /// WebSocket, which begins as HTTP. The URL is `ws://` or `wss://`. It needs the feature `websocket`.
-    WebSocket,
-}
-
 impl ServerSettings {
-    /// Settings of a server with the defaults.
+    /// Settings of a server with the defaults. Its tools are named with its name and `__` in front.
     #[must_use]
-    pub fn new(name: impl Into<String>, target: ServerTarget) -> Self {
+    pub fn new(name: impl Into<String>, target: impl Into<ServerTarget>) -> Self {
         let name = name.into();
         Self {
             prefix: format!("{name}__"),
             name,
-            target,
+            target: target.into(),
             timeout: None,
             start_timeout: Duration::from_secs(20),
             include: None,
@@ -219,6 +133,62 @@ impl ServerSettings {
             list_limits: ListLimits::default(),
             instructions: None,
         }
+    }
+
+    /// Sets the prefix of the names of tools and prompts.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Sets the time limit of one call of a tool.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the time limit for the server to start and list its tools.
+    #[must_use]
+    pub fn start_timeout(mut self, timeout: Duration) -> Self {
+        self.start_timeout = timeout;
+        self
+    }
+
+    /// Sets the only tools, prompts and resources to offer.
+    #[must_use]
+    pub fn include(mut self, patterns: impl IntoIterator<Item = Pattern>) -> Self {
+        self.include = Some(patterns.into_iter().collect());
+        self
+    }
+
+    /// Sets the tools, prompts and resources to exclude.
+    #[must_use]
+    pub fn exclude(mut self, patterns: impl IntoIterator<Item = Pattern>) -> Self {
+        self.exclude = patterns.into_iter().collect();
+        self
+    }
+
+    /// Sets the protocol era of the server.
+    #[must_use]
+    pub fn era(mut self, era: EraChoice) -> Self {
+        self.era = era;
+        self
+    }
+
+    /// Sets the rule by which calls share connections.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Sets the request that finds out whether the server is healthy.
+    #[must_use]
+    pub fn health_check(mut self, check: HealthCheck) -> Self {
+        self.health_check = check;
+        self
     }
 
     /// Returns `true` if a tool or prompt of this name is offered.
@@ -293,126 +263,13 @@ impl ServerSettings {
     /// Checks, without waiting, that every reference has a value.
     ///
     /// # Errors
-    /// The first reference without a value.
+    /// Returns the first reference without a value.
     pub fn check(&self, secrets: &dyn Secrets) -> Result<(), SecretError> {
         self.target
             .texts()
             .iter()
             .try_for_each(|text| text.check(secrets))
     }
-}
-
-impl ServerTarget {
-    /// Returns every text that may contain references.
-    fn texts(&self) -> Vec<&Template> {
-        match self {
-            Self::Stdio {
-                command,
-                args,
-                env,
-                cwd,
-                ..
-            } => [command]
-                .into_iter()
-                .chain(args)
-                .chain(env.values())
-                .chain(cwd)
-                .collect(),
-            Self::Http { url, headers, .. } => [url].into_iter().chain(headers.values()).collect(),
-        }
-    }
-
-    /// Returns every reference.
-    pub(crate) fn references(&self) -> impl Iterator<Item = &Reference> {
-        self.texts().into_iter().flat_map(Template::references)
-    }
-
-    /// Resolves every reference, and returns the endpoint.
-    pub(crate) async fn resolve(&self, secrets: &dyn Secrets) -> Result<Endpoint, ResolveError> {
-        match self {
-            Self::Stdio {
-                command,
-                args,
-                env,
-                inherit,
-                cwd,
-            } => {
-                let mut resolved = Command::new(command.resolve(secrets).await?.expose());
-                for arg in args {
-                    resolved = resolved.args([arg.resolve(secrets).await?.expose()]);
-                }
-                for name in inherit.iter().filter(|name| !env.contains_key(*name)) {
-                    if let Some(value) = inherited_variable(name, secrets).await {
-                        resolved = resolved.env(name, value.expose());
-                    }
-                }
-                for (name, value) in env {
-                    let value = value.resolve(secrets).await?;
-                    secrets.learn_written(name, value.expose());
-                    resolved = resolved.env(name, value.expose());
-                }
-                if let Some(cwd) = cwd {
-                    resolved = resolved.current_dir(cwd.resolve(secrets).await?.expose());
-                }
-                Ok(Endpoint::Stdio(resolved))
-            }
-            Self::Http {
-                url,
-                headers,
-                transport,
-            } => {
-                let is_websocket = *transport == HttpTransport::WebSocket;
-                let endpoint = resolve_http(url, headers, is_websocket, secrets).await?;
-                Ok(match transport {
-                    HttpTransport::Either => Endpoint::Http(endpoint.with_sse_fallback()),
-                    HttpTransport::Streamable => Endpoint::Http(endpoint),
-                    HttpTransport::Sse => Endpoint::Sse(endpoint),
-                    HttpTransport::WebSocket => Endpoint::WebSocket(endpoint),
-                })
-            }
-        }
-    }
-}
-
-/// Returns the value of a variable in the gateway's environment.
-async fn inherited_variable(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
-    let reference = Reference {
-        provider: Provider::Environment,
-        name: name.to_owned(),
-        fallback: IfUnset::None,
-    };
-    secrets.get(&reference).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "an environment variable is not inherited");
-        None
-    })
-}
-
-async fn resolve_http(
-    url: &Template,
-    headers: &BTreeMap<String, Template>,
-    is_websocket: bool,
-    secrets: &dyn Secrets,
-) -> Result<HttpEndpoint, ResolveError> {
-    let url = url.resolve(secrets).await?;
-    let mut endpoint = match is_websocket {
-        true => HttpEndpoint::websocket(url.expose())?,
-        false => HttpEndpoint::new(url.expose())?,
-    };
-    for (name, value) in headers {
-        let value = value.resolve(secrets).await?;
-        secrets.learn_written(name, value.expose());
-        endpoint = endpoint.header(name, value.expose())?;
-    }
-    Ok(endpoint)
-}
-
-/// Error of resolving the target in a server's settings.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum ResolveError {
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    #[error(transparent)]
-    Endpoint(#[from] mcp_client::ClientError),
 }
 
 /// Hashes text as it is written, so that the whole text is never held.
@@ -428,16 +285,14 @@ impl fmt::Write for HashWriter {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tool_core::Template;
     use tool_testkit::{file_readers, file_spelling};
 
     use super::*;
+    use crate::HttpTarget;
 
     fn settings(include: Option<&str>, exclude: Option<&str>) -> ServerSettings {
-        let target = ServerTarget::Http {
-            url: Template::parse("http://localhost").unwrap(),
-            headers: BTreeMap::new(),
-            transport: HttpTransport::default(),
-        };
+        let target = HttpTarget::new(Template::parse("http://localhost").unwrap());
         let rules = |rule: Option<&str>| rule.map(|rule| vec![Pattern::new(rule)]);
         ServerSettings {
             include: rules(include),

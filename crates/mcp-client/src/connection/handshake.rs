@@ -17,6 +17,7 @@ impl Connection {
         match (self.options().era, self.link()) {
             (EraChoice::Legacy, _) => self.initialize().await,
             (EraChoice::Modern, _) => self.discover(self.options().start_timeout).await,
+            #[cfg(feature = "http")]
             (EraChoice::Auto | EraChoice::Newest, Link::Http(_)) => self.modern_first().await,
             (EraChoice::Newest, Link::Stream(_)) => self.race_eras().await,
             (EraChoice::Auto, Link::Stream(_)) => self.legacy_first().await,
@@ -24,6 +25,7 @@ impl Connection {
     }
 
     /// Tries `server/discover` and then `initialize`, unless the error can only come from a modern server.
+    #[cfg(feature = "http")]
     async fn modern_first(&self) -> Result<ServerInfo, ClientError> {
         let limit = (self.options().start_timeout / 2).min(PROBE_TIMEOUT);
         match self.discover(limit).await {
@@ -97,21 +99,23 @@ impl Connection {
     pub(crate) async fn after_handshake(&self) -> Result<(), ClientError> {
         let server = self.server();
         let era = server.era();
+        #[cfg(feature = "http")]
         if let Link::Http(link) = self.link() {
             link.opened(server, initialize_params(self.options()));
         }
         if era == Era::Legacy {
             self.notify(method::INITIALIZED, None).await?;
         }
-        let has_handlers = !self.options().handlers.is_empty();
-        let speaks = server.has_any_list_changed()
-            || era == Era::Modern
-            || server.has_flag("resources", "subscribe")
-            || has_handlers;
-        if let Link::Http(link) = self.link()
-            && speaks
-        {
-            link.listen(era, has_handlers).await;
+        #[cfg(feature = "http")]
+        if let Link::Http(link) = self.link() {
+            let has_handlers = !self.options().handlers.is_empty();
+            let speaks = server.has_any_list_changed()
+                || era == Era::Modern
+                || server.has_flag("resources", "subscribe")
+                || has_handlers;
+            if speaks {
+                link.listen(era, has_handlers).await;
+            }
         }
         if era == Era::Modern && server.has_any_list_changed() {
             self.renew_subscription();
@@ -123,7 +127,7 @@ impl Connection {
     pub(crate) fn health_check_error(&self, error: ClientError) -> ClientError {
         let error = match error.kind() {
             ClientErrorKind::Unhealthy(_) | ClientErrorKind::Auth { .. } => error,
-            _ => ClientError::new(ClientErrorKind::Unhealthy(error.to_string())).with_source(error),
+            _ => ClientError::new(ClientErrorKind::Unhealthy(error.to_string())).with_quoted_source(error),
         };
         self.start_error(error)
     }
@@ -145,7 +149,7 @@ impl Connection {
             ClientErrorKind::Closed(reason) => reason.clone(),
             _ => error.to_string(),
         };
-        ClientError::new(ClientErrorKind::StartFailed { reason, stderr }).with_source(error)
+        ClientError::new(ClientErrorKind::StartFailed { reason, stderr }).with_quoted_source(error)
     }
 }
 

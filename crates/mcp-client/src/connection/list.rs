@@ -7,6 +7,7 @@ use crate::{ClientError, Connection, RequestOptions};
 
 /// Limits of a paginated list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PageLimits {
     /// Maximum number of pages.
     pub pages: usize,
@@ -56,12 +57,45 @@ impl Default for PageLimits {
     }
 }
 
+impl PageLimits {
+    /// Sets the maximum number of pages.
+    #[must_use]
+    pub fn pages(mut self, pages: usize) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// Sets the maximum number of entries.
+    #[must_use]
+    pub fn entries(mut self, entries: usize) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Sets the maximum size of all pages, in bytes.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Sets the timeout of one page.
+    #[must_use]
+    pub fn page_timeout(mut self, timeout: Duration) -> Self {
+        self.page_timeout = timeout;
+        self
+    }
+}
+
 impl Connection {
     /// Lists the tools of the server, each as the server wrote it, following all pages.
     ///
     /// # Errors
     /// Returns an error if a page fails or contains no list, or if the pages never end: a cursor is repeated, or
     /// [`PageLimits`] is exceeded.
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request for the current page. The entries of earlier pages are lost.
     pub async fn list_tools(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(method::TOOLS_LIST, "tools", PageLimits::default())
             .await
@@ -71,6 +105,9 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the errors of [`list_tools`](Self::list_tools).
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request for the current page. The entries of earlier pages are lost.
     pub async fn list_resources(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(method::RESOURCES_LIST, "resources", PageLimits::default())
             .await
@@ -80,6 +117,9 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the errors of [`list_tools`](Self::list_tools).
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request for the current page. The entries of earlier pages are lost.
     pub async fn list_resource_templates(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(
             method::RESOURCES_TEMPLATES_LIST,
@@ -93,6 +133,9 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the errors of [`list_tools`](Self::list_tools).
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request for the current page. The entries of earlier pages are lost.
     pub async fn list_prompts(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(method::PROMPTS_LIST, "prompts", PageLimits::default())
             .await
@@ -102,6 +145,9 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the errors of [`list_tools`](Self::list_tools).
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request for the current page. The entries of earlier pages are lost.
     pub async fn list(
         &self,
         method: &str,
@@ -124,6 +170,9 @@ impl Connection {
     ///
     /// # Errors
     /// Returns an error if a page fails or contains no list.
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request for the current page. The entries of earlier pages are lost.
     pub async fn list_partial(
         &self,
         method: &str,

@@ -3,10 +3,13 @@ mod handshake;
 mod list;
 mod methods;
 mod options;
+#[cfg(feature = "http")]
+mod over_http;
 mod request;
 mod request_options;
 mod server_info;
 mod stats;
+mod tool_result;
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +17,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use mcp_wire::{Era, with_meta};
+use mcp_wire::with_meta;
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{sync::watch, time::Instant};
@@ -26,10 +29,12 @@ pub use self::{
     request_options::{OnNotification, OnProgress, RequestHook, RequestOptions},
     server_info::ServerInfo,
     stats::ConnectionStats,
+    tool_result::ToolResult,
 };
+#[cfg(feature = "http")]
+use crate::http::HttpLink;
 use crate::{
     ChangeCounts, ClientError, EventReceiver,
-    http::HttpLink,
     notifications::{Notifier, subscription_filter},
     stream::StreamLink,
 };
@@ -46,19 +51,13 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// use mcp_client::{Connection, ConnectionOptions, HttpEndpoint, RequestOptions};
-/// use raw_json::RawJson;
+/// use mcp_client::{Connection, ConnectionOptions, HttpEndpoint, RequestOptions, serde_json::json};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let endpoint = HttpEndpoint::new("http://127.0.0.1:7301/mcp")?;
 /// let connection = Connection::http(&endpoint, ConnectionOptions::default()).await?;
-/// let params = RawJson::from_members(&[
-///     ("name", RawJson::from("echo")),
-///     ("arguments", RawJson::object()),
-/// ]);
-/// let options = RequestOptions::default();
-/// let result = connection.request("tools/call", Some(params), options).await?;
-/// println!("{result}");
+/// let result = connection.call_tool("echo", &json!({"text": "hello"}), RequestOptions::default()).await?;
+/// println!("{}", result.text());
 /// connection.shutdown().await;
 /// # Ok(())
 /// # }
@@ -77,6 +76,7 @@ struct Inner {
 
 pub(crate) enum Link {
     Stream(StreamLink),
+    #[cfg(feature = "http")]
     Http(HttpLink),
 }
 
@@ -102,6 +102,7 @@ impl Connection {
             .map(|filter| with_meta(Some(&filter), &opened.meta));
         match &self.0.link {
             Link::Stream(link) => link.set_subscription(params.as_ref()),
+            #[cfg(feature = "http")]
             Link::Http(link) => link.set_subscription(params),
         }
     }
@@ -121,7 +122,8 @@ impl Connection {
     /// Records which arguments of tools are mirrored as headers. Returns the tools that can be called.
     pub(crate) fn register_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
         match &self.0.link {
-            Link::Http(link) if self.server().era() == Era::Modern => link.register_tools(tools),
+            #[cfg(feature = "http")]
+            Link::Http(link) if self.server().era() == mcp_wire::Era::Modern => link.register_tools(tools),
             _ => tools,
         }
     }
@@ -155,6 +157,7 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         match &self.0.link {
             Link::Stream(link) => link.stats(),
+            #[cfg(feature = "http")]
             Link::Http(link) => link.stats(),
         }
     }
@@ -164,6 +167,7 @@ impl Connection {
     pub fn pending(&self) -> usize {
         match &self.0.link {
             Link::Stream(link) => link.pending(),
+            #[cfg(feature = "http")]
             Link::Http(link) => link.pending(),
         }
     }
@@ -173,6 +177,7 @@ impl Connection {
     pub fn stderr_tail(&self) -> Option<String> {
         match &self.0.link {
             Link::Stream(link) => link.stderr_tail(),
+            #[cfg(feature = "http")]
             Link::Http(_) => None,
         }
     }
@@ -182,6 +187,7 @@ impl Connection {
     pub fn is_closed(&self) -> bool {
         match &self.0.link {
             Link::Stream(link) => link.is_closed(),
+            #[cfg(feature = "http")]
             Link::Http(link) => link.is_closed(),
         }
     }
@@ -190,14 +196,19 @@ impl Connection {
     pub(crate) fn close_reason(&self) -> (ClientError, Instant) {
         match &self.0.link {
             Link::Stream(link) => link.close_reason(),
+            #[cfg(feature = "http")]
             Link::Http(_) => (ClientError::shut_down(), Instant::now()),
         }
     }
 
     /// Waits until the connection is closed, and returns the reason.
+    ///
+    /// # Cancellation
+    /// Dropping the future only stops waiting.
     pub async fn closed(&self) -> ClientError {
         match &self.0.link {
             Link::Stream(link) => link.closed().await,
+            #[cfg(feature = "http")]
             Link::Http(link) => link.closed().await,
         }
     }
@@ -206,15 +217,22 @@ impl Connection {
     pub(crate) fn closed_signal(&self) -> watch::Receiver<bool> {
         match &self.0.link {
             Link::Stream(link) => link.closed_signal(),
+            #[cfg(feature = "http")]
             Link::Http(link) => link.closed_signal(),
         }
     }
 
     /// Ends the connection gracefully: requests in progress fail, the stdin of a child process is closed, and a child
     /// that does not end is sent SIGTERM and then SIGKILL, with its process group. Returns when no process is left.
+    ///
+    /// # Cancellation
+    /// The connection is closed as soon as the future is polled. If it is dropped then, a child process goes on ending in
+    /// the background, and is killed with the last clone of the connection. Over HTTP, the session may be left to expire
+    /// at the server.
     pub async fn shutdown(&self) {
         match &self.0.link {
             Link::Stream(link) => link.shutdown().await,
+            #[cfg(feature = "http")]
             Link::Http(link) => link.shutdown().await,
         }
     }

@@ -4,6 +4,7 @@ use crate::Handlers;
 
 /// Choice of the protocol era.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EraChoice {
     /// Detects the era of the server. Over HTTP, `server/discover` is tried first, and `initialize` if the response is
     /// not that of a modern server. Over stdio the order is reversed, since some servers end when the first message
@@ -20,7 +21,21 @@ pub enum EraChoice {
 }
 
 /// Options of a connection.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use mcp_client::ConnectionOptions;
+///
+/// let options = ConnectionOptions::default()
+///     .client("my-agent", "1.0.0")
+///     .start_timeout(Duration::from_secs(60));
+/// assert_eq!(options.client_name, "my-agent");
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ConnectionOptions {
     /// Name of the client that is sent to the server.
     pub client_name: String,
@@ -55,5 +70,64 @@ impl Default for ConnectionOptions {
             write_stall: Duration::from_secs(10),
             shutdown_grace: Duration::from_secs(2),
         }
+    }
+}
+
+impl ConnectionOptions {
+    /// Sets the name and version that are sent to the server.
+    #[must_use]
+    pub fn client(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.client_name = name.into();
+        self.client_version = version.into();
+        self
+    }
+
+    /// Sets the choice of the protocol era.
+    #[must_use]
+    pub fn era(mut self, era: EraChoice) -> Self {
+        self.era = era;
+        self
+    }
+
+    /// Sets the handlers for requests of the server.
+    #[must_use]
+    pub fn handlers(mut self, handlers: Handlers) -> Self {
+        self.handlers = handlers;
+        self
+    }
+
+    /// Sets the timeout for opening the connection.
+    #[must_use]
+    pub fn start_timeout(mut self, timeout: Duration) -> Self {
+        self.start_timeout = timeout;
+        self
+    }
+
+    /// Sets the maximum size of one message of the server, in bytes.
+    #[must_use]
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.max_message = bytes;
+        self
+    }
+
+    /// Sets the maximum number of consecutive lines that are not messages.
+    #[must_use]
+    pub fn max_garbage(mut self, lines: u32) -> Self {
+        self.max_garbage = lines;
+        self
+    }
+
+    /// Sets the maximum time in which the server accepts no byte of a request.
+    #[must_use]
+    pub fn write_stall(mut self, timeout: Duration) -> Self {
+        self.write_stall = timeout;
+        self
+    }
+
+    /// Sets the time for each step of ending a child process.
+    #[must_use]
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown_grace = grace;
+        self
     }
 }

@@ -1,11 +1,12 @@
-use std::{borrow::Cow, pin::Pin};
+use std::borrow::Cow;
+#[cfg(feature = "http")]
+use std::pin::Pin;
 
-use mcp_wire::{Era, Params, code, meta_key, method};
+use mcp_wire::{Era, Params, meta_key};
 use raw_json::RawJson;
-use tokio::time::timeout_at;
 
 use super::{Connection, Established, Link};
-use crate::{ClientError, RequestOptions, exchange::Exchange, http::HttpLink, stream::PendingCall};
+use crate::{ClientError, RequestOptions, stream::PendingCall};
 
 /// Content of a request's `_meta`.
 enum RequestMeta<'a> {
@@ -18,11 +19,20 @@ enum RequestMeta<'a> {
 enum PendingRequest<'a> {
     Stream(PendingCall<'a>),
     /// Boxed, because it is much larger than the other variant.
+    #[cfg(feature = "http")]
     Http(Pin<Box<dyn Future<Output = Result<RawJson, ClientError>> + Send + 'a>>),
 }
 
 impl Connection {
     /// Sends a request and waits for its result, which is the text that the server sent.
+    ///
+    /// A result that asks for input (`input_required` of a modern server) is returned like any other.
+    /// [`request_with_input`](Self::request_with_input) provides the input and goes on, and so does
+    /// [`call_tool`](Self::call_tool).
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request: nothing waits for it any longer, and the server is notified if it may
+    /// have received it. Whether it ran is then unknown.
     ///
     /// # Errors
     /// Returns [`ClientErrorKind::Rpc`](crate::ClientErrorKind::Rpc) if the server responds with an error,
@@ -77,6 +87,7 @@ impl Connection {
         meta: Option<RequestMeta<'_>>,
         options: RequestOptions,
     ) -> Result<PendingRequest<'a>, ClientError> {
+        #[cfg(feature = "http")]
         let is_modern = meta.is_some();
         if let Some(meta) = meta {
             meta.add_to(&mut params);
@@ -88,6 +99,7 @@ impl Connection {
                 let call = link.start_call(id, method, &params, options)?;
                 Ok(PendingRequest::Stream(call))
             }
+            #[cfg(feature = "http")]
             Link::Http(link) => {
                 let call = self.request_over_http(link, method, params, is_modern, options);
                 Ok(PendingRequest::Http(Box::pin(call)))
@@ -95,44 +107,17 @@ impl Connection {
         }
     }
 
-    /// Sends a request over HTTP. Modern servers require headers that mirror arguments of a tool, as declared by the
-    /// list of tools. A server that misses one has not run the tool, so the list is read again and the call is sent
-    /// once more.
-    async fn request_over_http(
-        &self,
-        link: &HttpLink,
-        method: &str,
-        params: Params,
-        is_modern: bool,
-        options: RequestOptions,
-    ) -> Result<RawJson, ClientError> {
-        let exchange = Exchange::new(options);
-        match post(link, method, &params, &exchange).await {
-            Err(error) if is_modern && method == method::TOOLS_CALL && is_header_mismatch(&error) => {
-                // Boxed: rare, and the future of every call would have to reserve room for it.
-                let again = async {
-                    // The server has examined the headers only.
-                    exchange.mark_unsent();
-                    match timeout_at(exchange.deadline(), self.list_tools()).await {
-                        Ok(Ok(_)) => {}
-                        Ok(Err(_)) => return Err(error),
-                        Err(_) => return Err(exchange.timed_out()),
-                    }
-                    post(link, method, &params, &exchange).await
-                };
-                Box::pin(again).await
-            }
-            done => done,
-        }
-    }
-
     /// Sends a notification. Returns when it is queued, or over HTTP when the server has accepted it.
     ///
     /// # Errors
     /// Returns an error if the connection is closed or the server refuses the notification.
+    ///
+    /// # Cancellation
+    /// If the future is dropped before it is ready, the notification may have been sent or not.
     pub async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
         match &self.0.link {
             Link::Stream(link) => link.notify(method, params).await,
+            #[cfg(feature = "http")]
             Link::Http(link) => link.notify(method, params).await,
         }
     }
@@ -142,24 +127,18 @@ impl PendingRequest<'_> {
     async fn wait(&mut self) -> Result<RawJson, ClientError> {
         match self {
             Self::Stream(call) => call.wait().await,
+            #[cfg(feature = "http")]
             Self::Http(call) => call.await,
         }
     }
 }
 
-async fn post(
-    link: &HttpLink,
-    method: &str,
-    params: &Params,
-    exchange: &Exchange,
-) -> Result<RawJson, ClientError> {
-    let id = link.next_id();
-    let params = with_progress_token(id, params, exchange.options());
-    link.request(id, method, &params, exchange).await
-}
-
 /// Adds a progress token to the params if the caller wants progress.
-fn with_progress_token<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'a, Params> {
+pub(super) fn with_progress_token<'a>(
+    id: u64,
+    params: &'a Params,
+    options: &RequestOptions,
+) -> Cow<'a, Params> {
     let mut params = Cow::Borrowed(params);
     if options.on_progress.is_some() {
         let token = [(meta_key::PROGRESS_TOKEN, RawJson::from(id))];
@@ -176,11 +155,4 @@ impl RequestMeta<'_> {
             Self::Custom(members) => params.add_to_meta(members),
         }
     }
-}
-
-/// `true` if a modern server missed a header that mirrors an argument.
-fn is_header_mismatch(error: &ClientError) -> bool {
-    error
-        .as_rpc()
-        .is_some_and(|error| error.code == code::HEADER_MISMATCH)
 }

@@ -16,7 +16,20 @@ pub type OnNotification = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 pub type RequestHook = Arc<dyn Fn() + Send + Sync>;
 
 /// Options of one request.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use mcp_client::RequestOptions;
+///
+/// let options = RequestOptions::with_timeout(Duration::from_secs(5))
+///     .on_progress(|progress| println!("{progress}"));
+/// assert!(options.on_progress.is_some());
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct RequestOptions {
     /// Time to wait for the response, from the start or from the last progress.
     pub timeout: Duration,
@@ -80,6 +93,71 @@ impl RequestOptions {
             max_total: timeout,
             ..Self::default()
         }
+    }
+
+    /// Sets the time to wait for the response, from the start or from the last progress. Extends
+    /// [`max_total`](field@Self::max_total) if that is shorter.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self.max_total = self.max_total.max(timeout);
+        self
+    }
+
+    /// Sets the maximum time to wait for the response, regardless of progress.
+    #[must_use]
+    pub fn max_total(mut self, max: Duration) -> Self {
+        self.max_total = max;
+        self
+    }
+
+    /// Sets the callback for progress, see [`on_progress`](field@Self::on_progress).
+    #[must_use]
+    pub fn on_progress(mut self, callback: impl Fn(RawJson) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets the callback for other notifications, see [`on_notification`](field@Self::on_notification).
+    #[must_use]
+    pub fn on_notification(mut self, callback: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
+        self.on_notification = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets the tag of the request.
+    #[must_use]
+    pub fn tag(mut self, tag: u64) -> Self {
+        self.tag = Some(tag);
+        self
+    }
+
+    /// Sets the callback for the moment before the request is sent, see [`on_sent`](field@Self::on_sent).
+    #[must_use]
+    pub fn on_sent(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_sent = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets the callback for the arrival of the response.
+    #[must_use]
+    pub fn on_answered(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_answered = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets the client capabilities of this request, see [`capabilities`](field@Self::capabilities).
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: RawJson) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
+    /// Sets the minimum level of log messages that a modern server sends with this request.
+    #[must_use]
+    pub fn log_level(mut self, level: impl Into<Arc<str>>) -> Self {
+        self.log_level = Some(level.into());
+        self
     }
 
     /// Content of `_meta` for a modern server: that of the connection, with the overrides of this request.

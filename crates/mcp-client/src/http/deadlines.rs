@@ -194,10 +194,9 @@ mod tests {
     use crate::{ClientErrorKind, RequestOptions};
 
     fn exchange(seconds: u64) -> Exchange {
-        Exchange::new(RequestOptions {
-            max_total: Duration::from_secs(3600),
-            ..RequestOptions::with_timeout(Duration::from_secs(seconds))
-        })
+        Exchange::new(
+            RequestOptions::with_timeout(Duration::from_secs(seconds)).max_total(Duration::from_secs(3600)),
+        )
     }
 
     fn never() -> impl Future<Output = Result<(), ClientError>> {

@@ -189,7 +189,8 @@ impl Poster {
         while let Ok(1..) = reader.read_buf(decoder.buffer()).await {
             while let Some(next) = decoder.next_line() {
                 let Line::Complete(frame) = next else { continue };
-                let message = Message::from_client(frame.clone());
+                // Our own message, which both readers understand in the same way.
+                let message = Message::from_server(frame.clone());
                 if let Ok(Message::Request(Request { id, .. })) = &message
                     && let Some(id) = integer_id(id.as_raw())
                 {

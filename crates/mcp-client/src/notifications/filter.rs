@@ -13,6 +13,10 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the errors of [`request`](Self::request).
+    ///
+    /// # Cancellation
+    /// If the future is dropped, a legacy server may have received the request or not. A modern server is told as soon
+    /// as the future is polled.
     pub async fn subscribe(&self, uri: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_SUBSCRIBE, Some(uri_params(uri)), options)
@@ -27,6 +31,10 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the errors of [`request`](Self::request).
+    ///
+    /// # Cancellation
+    /// If the future is dropped, a legacy server may have received the request or not. A modern server is told as soon
+    /// as the future is polled.
     pub async fn unsubscribe(&self, uri: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_UNSUBSCRIBE, Some(uri_params(uri)), options)

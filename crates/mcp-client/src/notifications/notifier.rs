@@ -49,6 +49,7 @@ impl Notifier {
     }
 
     /// Records that every list may have changed.
+    #[cfg(feature = "http")]
     pub(crate) fn record_all_changed(&self) {
         self.changes.send_modify(ChangeCounts::count_all);
     }

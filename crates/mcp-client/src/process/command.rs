@@ -6,7 +6,7 @@ use std::{
 
 /// Environment variables that a child process inherits by default: the search path, home and locale, and nothing that
 /// could be a secret.
-pub const BASE_VARIABLES: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR"];
+pub const BASE_VARIABLES: &[&str] = &["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR"];
 
 /// Values of the [`BASE_VARIABLES`] that are set. The only place where this crate reads the environment.
 #[must_use]

@@ -37,7 +37,7 @@ pub(crate) struct Process {
     group: Arc<ProcessGroup>,
     stop: watch::Sender<Stop>,
     exit: watch::Receiver<Option<ExitStatus>>,
-    pub(crate) stderr: Arc<StderrTail>,
+    stderr: Arc<StderrTail>,
 }
 
 /// Way in which the child is to end.
@@ -133,6 +133,11 @@ impl Process {
         ))
     }
 
+    /// Tail of its stderr.
+    pub(crate) fn stderr_text(&self) -> String {
+        self.stderr.text()
+    }
+
     pub(crate) fn handle(&self) -> ProcessHandle {
         ProcessHandle {
             group: Arc::clone(&self.group),
@@ -222,7 +227,7 @@ fn start_failed(command: &Command, error: std::io::Error) -> ClientError {
         reason,
         stderr: String::new(),
     })
-    .with_source(error)
+    .with_quoted_source(error)
 }
 
 /// Waits for the leader to end by itself or on request.

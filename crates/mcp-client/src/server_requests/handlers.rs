@@ -19,6 +19,16 @@ pub struct ServerRequest {
 }
 
 impl ServerRequest {
+    /// Creates a request, for example to test a handler.
+    #[must_use]
+    pub fn new(method: impl Into<String>, params: Option<RawJson>) -> Self {
+        Self {
+            method: method.into(),
+            params,
+            tag: None,
+        }
+    }
+
     /// Default answer to an elicitation: the object of the defaults in its `requestedSchema`, empty if it has none.
     ///
     /// ```text
@@ -59,18 +69,12 @@ impl ServerRequest {
 /// # Examples
 ///
 /// ```
-/// use mcp_client::{ConnectionOptions, Handlers};
-/// use raw_json::RawJson;
+/// use mcp_client::{ConnectionOptions, Handlers, RawJson};
 ///
-/// let roots = RawJson::parse(r#"{"roots":[{"uri":"file:///home/me/project"}]}"#)?;
-/// let options = ConnectionOptions {
-///     handlers: Handlers::new().roots(RawJson::object(), move |_| {
-///         let roots = roots.clone();
-///         async move { Ok(roots) }
-///     }),
-///     ..ConnectionOptions::default()
-/// };
-/// # Ok::<(), raw_json::JsonError>(())
+/// let accept = |content| RawJson::from_members(&[("action", RawJson::from("accept")), ("content", content)]);
+/// let handlers = Handlers::new()
+///     .elicitation(RawJson::object(), move |request| async move { Ok(accept(request.defaults())) });
+/// let options = ConnectionOptions::default().handlers(handlers);
 /// ```
 #[derive(Clone, Default)]
 pub struct Handlers {

@@ -71,6 +71,10 @@ impl Connection {
     /// # Errors
     /// Returns the errors of [`request`](Self::request), and [`ClientErrorKind::Unsupported`] if an input has no
     /// handler, a handler refuses, or the rounds do not end.
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the round in progress, as with [`request`](Self::request), or drops the handler that
+    /// provides input for it. The server is not told that no further round will come.
     pub async fn request_with_input(
         &self,
         method: &str,

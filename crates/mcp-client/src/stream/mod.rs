@@ -9,13 +9,15 @@ mod shared;
 mod subscription;
 mod writer;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+#[cfg(feature = "http")]
+use std::sync::OnceLock;
 
 use mcp_wire::{Params, cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::{mpsc, oneshot, watch},
+    sync::{oneshot, watch},
     time::Instant,
 };
 
@@ -68,7 +70,8 @@ impl StreamLink {
     }
 
     /// Fails the requests reported by `failures`, to which no response will come, while the connection is open.
-    pub(crate) fn fail_requests_from(&self, mut failures: mpsc::Receiver<(u64, ClientError)>) {
+    #[cfg(feature = "http")]
+    pub(crate) fn fail_requests_from(&self, mut failures: tokio::sync::mpsc::Receiver<(u64, ClientError)>) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             loop {
@@ -153,6 +156,7 @@ impl StreamLink {
     }
 
     /// Cell in which the carrier of the stream stores the reason for its end, before it ends.
+    #[cfg(feature = "http")]
     pub(crate) fn end_of_stream(&self) -> Arc<OnceLock<ClientError>> {
         Arc::clone(&self.shared.end_of_stream)
     }
@@ -175,7 +179,7 @@ impl StreamLink {
     }
 
     pub(crate) fn stderr_tail(&self) -> Option<String> {
-        self.process.as_ref().map(|process| process.stderr.text())
+        self.process.as_ref().map(Process::stderr_text)
     }
 
     /// Ends the connection and its process gracefully. Returns when the process is gone.

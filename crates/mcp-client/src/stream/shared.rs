@@ -134,6 +134,7 @@ impl Shared {
     }
 
     /// Fails a call that still waits for its response.
+    #[cfg(feature = "http")]
     pub(super) fn fail(&self, id: u64, error: ClientError) {
         let Some(call) = self.remove(id) else { return };
         if !error.was_sent() {

@@ -3,7 +3,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    Endpoint,
     supervision::Phase,
     upstream::{Inner, Upstream},
 };
@@ -19,9 +18,12 @@ impl Upstream {
     ///
     /// Only HTTP endpoints can change their era without closing the connection, and only an era that
     /// [`ConnectionOptions::era`](crate::ConnectionOptions::era) leaves open is checked.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the detection without a result. The next one is possible after 10 seconds.
     pub async fn detect_era_change(&self, refused: &Connection) -> bool {
         let is_open = matches!(self.0.options.era, EraChoice::Auto | EraChoice::Newest);
-        if !is_open || matches!(self.0.endpoint(), Endpoint::Stdio(_) | Endpoint::WebSocket(_)) {
+        if !is_open || !self.0.endpoint().can_change_era() {
             return false;
         }
         let era = refused.server().era();

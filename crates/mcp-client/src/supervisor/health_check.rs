@@ -11,6 +11,7 @@ pub enum HealthCheck {
     #[default]
     Ping,
     /// A call of one of its tools that must not report a failure: checks that it can do its work.
+    #[non_exhaustive]
     Tool {
         /// Name of the tool at the server.
         name: String,
@@ -23,10 +24,22 @@ pub enum HealthCheck {
 const MAX_EXCERPT: usize = 200;
 
 impl HealthCheck {
+    /// Creates a check that calls a tool with these arguments, an object.
+    #[must_use]
+    pub fn tool(name: impl Into<String>, arguments: RawJson) -> Self {
+        Self::Tool {
+            name: name.into(),
+            arguments,
+        }
+    }
+
     /// Runs the check.
     ///
     /// # Errors
     /// Returns [`ClientErrorKind::Unhealthy`] if the tool reports a failure, and the errors of [`Connection::request`].
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the request of the check, as with [`Connection::request`].
     pub async fn run(&self, connection: &Connection, options: RequestOptions) -> Result<(), ClientError> {
         let Self::Tool { name, arguments } = self else {
             return connection.ping(options).await;

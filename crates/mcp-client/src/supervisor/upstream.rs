@@ -3,6 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use mcp_wire::{Era, Params};
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
+use serde::Serialize;
 use tokio::{
     sync::{Mutex as AsyncMutex, watch},
     time::Instant,
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     ChangeCounts, ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, EventReceiver,
-    RequestOptions, notifications::Notifier,
+    RequestOptions, ToolResult, notifications::Notifier,
 };
 
 /// Supervised MCP server: started when it is first needed, once for all concurrent callers, and restarted after a
@@ -31,14 +32,15 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// use mcp_client::{Command, Endpoint, RequestOptions, Upstream, UpstreamOptions};
+/// use mcp_client::{Command, RequestOptions, Upstream, UpstreamOptions, serde_json::json};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let command = Command::new("mcp-server-time");
-/// let upstream = Upstream::new(Endpoint::Stdio(command), UpstreamOptions::default());
+/// let upstream = Upstream::new(command, UpstreamOptions::default());
 /// // The first request starts the server.
-/// let tools = upstream.request("tools/list", None, RequestOptions::default()).await?;
-/// println!("{tools}: {}", upstream.status().state);
+/// let timezone = json!({"timezone": "UTC"});
+/// let time = upstream.call_tool("get_current_time", &timezone, RequestOptions::default()).await?;
+/// println!("{}, {}", time.text(), upstream.status().state);
 /// upstream.shutdown().await;
 /// # Ok(())
 /// # }
@@ -69,14 +71,14 @@ enum Lookup {
 impl Upstream {
     /// Creates a server that is not started yet.
     #[must_use]
-    pub fn new(endpoint: Endpoint, options: UpstreamOptions) -> Self {
+    pub fn new(endpoint: impl Into<Endpoint>, options: UpstreamOptions) -> Self {
         let watches_end = options.on_status.is_some();
         let budget = options.budget;
         let budget = budget.unwrap_or_else(|| StartBudget::new(options.jitter_seed));
         let mut supervision = Supervision::new(budget.clone(), options.on_status);
         supervision.era = options.era;
         Self(Arc::new(Inner {
-            endpoint: Mutex::new(endpoint),
+            endpoint: Mutex::new(endpoint.into()),
             options: options.connection,
             check: options.check,
             watches_end,
@@ -88,11 +90,14 @@ impl Upstream {
         }))
     }
 
-    /// Returns the connection to the server and starts it if needed. A caller that leaves does not abort the start.
+    /// Returns the connection to the server and starts it if needed.
     ///
     /// # Errors
     /// Returns the errors of [`Connection::spawn`] and [`Connection::http`] if the start fails, and
     /// [`ClientErrorKind::Unavailable`] immediately during the pause after a failure.
+    ///
+    /// # Cancellation
+    /// Dropping the future does not abort the start, which goes on in the background for the next caller.
     pub async fn connection(&self) -> Result<Connection, ClientError> {
         self.connect_for(true).await
     }
@@ -102,6 +107,9 @@ impl Upstream {
     ///
     /// # Errors
     /// Returns the errors of [`connection`](Self::connection).
+    ///
+    /// # Cancellation
+    /// Dropping the future does not abort the start.
     pub async fn connection_in_background(&self) -> Result<Connection, ClientError> {
         self.connect_for(false).await
     }
@@ -164,6 +172,9 @@ impl Upstream {
     ///
     /// # Errors
     /// Returns the errors of [`connection`](Self::connection) and [`Connection::request`].
+    ///
+    /// # Cancellation
+    /// Dropping the future does not abort a start, and cancels the request as with [`Connection::request`].
     pub async fn request(
         &self,
         method: &str,
@@ -171,6 +182,22 @@ impl Upstream {
         options: RequestOptions,
     ) -> Result<RawJson, ClientError> {
         self.connection().await?.request(method, params, options).await
+    }
+
+    /// Calls a tool, see [`Connection::call_tool`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`connection`](Self::connection) and [`Connection::call_tool`].
+    ///
+    /// # Cancellation
+    /// Dropping the future does not abort a start, and cancels the call as with [`Connection::call_tool`].
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: &(impl Serialize + ?Sized),
+        options: RequestOptions,
+    ) -> Result<ToolResult, ClientError> {
+        self.connection().await?.call_tool(name, arguments, options).await
     }
 
     fn lookup(&self, is_needed: bool) -> Lookup {
@@ -243,8 +270,8 @@ impl Upstream {
 
     /// Replaces the endpoint, for example to use other credentials: the next caller opens a new connection, without a
     /// pause. Requests in progress finish on the old one.
-    pub fn set_endpoint(&self, endpoint: Endpoint) {
-        *self.0.endpoint.lock() = endpoint;
+    pub fn set_endpoint(&self, endpoint: impl Into<Endpoint>) {
+        *self.0.endpoint.lock() = endpoint.into();
         let mut supervision = self.0.supervision();
         match supervision.phase() {
             Phase::Stopped => return,
@@ -270,6 +297,10 @@ impl Upstream {
     }
 
     /// Ends the server gracefully, see [`Connection::shutdown`]. It is not restarted.
+    ///
+    /// # Cancellation
+    /// No further start is possible as soon as the future is polled. If it is dropped then, the connection ends at once
+    /// unless somebody else holds it.
     pub async fn shutdown(&self) {
         let phase = self.0.supervision().enter(Phase::Stopped);
         match phase {
@@ -313,9 +344,13 @@ impl Inner {
         };
         let limit = options.start_timeout;
         let connection = match self.endpoint() {
+            #[cfg(feature = "stdio")]
             Endpoint::Stdio(command) => Connection::spawn_with(&command, options, notifier).await,
+            #[cfg(feature = "http")]
             Endpoint::Http(endpoint) => Connection::http_with(&endpoint, options, notifier).await,
+            #[cfg(feature = "http")]
             Endpoint::Sse(endpoint) => Connection::sse_with(&endpoint, options, notifier).await,
+            #[cfg(feature = "http")]
             Endpoint::WebSocket(endpoint) => Connection::websocket_with(&endpoint, options, notifier).await,
         }?;
         if let Some(check) = &self.check {

@@ -20,11 +20,9 @@ fn opened(revision: &str) -> String {
 }
 
 fn options() -> ConnectionOptions {
-    ConnectionOptions {
-        era: EraChoice::Legacy,
-        handlers: Handlers::new().roots(RawJson::object(), |_| async { Ok(raw(r#"{"roots":[]}"#)) }),
-        ..ConnectionOptions::default()
-    }
+    ConnectionOptions::default()
+        .era(EraChoice::Legacy)
+        .handlers(Handlers::new().roots(RawJson::object(), |_| async { Ok(raw(r#"{"roots":[]}"#)) }))
 }
 
 /// Connects to a peer that opens the connection in this revision and sends `next` right after.

@@ -149,10 +149,7 @@ async fn a_post_of_http_and_sse_leaves_as_a_whole() {
     })
     .await;
     let endpoint = HttpEndpoint::new(&server.url).unwrap();
-    let options = ConnectionOptions {
-        era: EraChoice::Legacy,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default().era(EraChoice::Legacy);
     let connection = timeout(PATIENCE, Connection::sse(&endpoint, options))
         .await
         .unwrap()

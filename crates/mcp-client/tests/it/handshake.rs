@@ -11,10 +11,7 @@ use crate::support::peer::{Peer, connect, pair, raw, within};
 async fn open(era: EraChoice, script: impl AsyncFnOnce(&mut Peer)) -> Result<Connection, ClientError> {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
-    let options = ConnectionOptions {
-        era,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default().era(era);
     let (connection, ()) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         script(&mut peer).await;
         // Stays until the end of the test.
@@ -176,12 +173,7 @@ async fn lists_are_followed_to_their_end() {
 
 #[tokio::test(start_paused = true)]
 async fn lists_without_end() {
-    let limits = PageLimits {
-        pages: 5,
-        entries: 20,
-        bytes: 1000,
-        ..PageLimits::default()
-    };
+    let limits = PageLimits::default().pages(5).entries(20).bytes(1000);
     let long = format!(r#"{{"tools":["{}"]}}"#, "x".repeat(1000));
     let many = format!(r#"{{"tools":[{}1]}}"#, "1,".repeat(20));
     let padded = format!(r#"{{"tools":[],"nextCursor":"N","_meta":"{}"}}"#, "x".repeat(300));
@@ -213,12 +205,7 @@ async fn lists_without_end() {
 /// A truncated list keeps the entries read before, and no further page is fetched.
 #[tokio::test(start_paused = true)]
 async fn lists_are_read_as_far_as_allowed() {
-    let limits = PageLimits {
-        pages: 3,
-        entries: 5,
-        bytes: 300,
-        ..PageLimits::default()
-    };
+    let limits = PageLimits::default().pages(3).entries(5).bytes(300);
     let long = format!(r#"{{"tools":[1,2,"{}",3],"nextCursor":"N"}}"#, "x".repeat(300));
     let padded = format!(
         r#"{{"tools":[1],"nextCursor":"N","_meta":"{}"}}"#,
@@ -308,10 +295,7 @@ async fn the_newest_era_that_a_stdio_server_speaks() {
     ] {
         let (ours, mut peer) = pair(64 * 1024);
         let (reader, writer) = tokio::io::split(ours);
-        let options = ConnectionOptions {
-            era: EraChoice::Newest,
-            ..ConnectionOptions::default()
-        };
+        let options = ConnectionOptions::default().era(EraChoice::Newest);
         let serving = tokio::spawn(async move {
             if late {
                 tokio::time::sleep(std::time::Duration::from_secs(6)).await;

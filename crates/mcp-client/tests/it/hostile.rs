@@ -164,10 +164,7 @@ async fn an_error_without_an_id_blames_nobody_when_there_are_two() {
 
 #[tokio::test(start_paused = true)]
 async fn a_line_that_is_too_long_fails_its_call_or_else_all() {
-    let options = ConnectionOptions {
-        max_message: 100_000,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default().max_message(100_000);
     let (connection, mut peer) = connect_with(options, 1 << 20).await;
     let long = "x".repeat(200_000);
     for id_first in [true, false] {
@@ -184,7 +181,7 @@ async fn a_line_that_is_too_long_fails_its_call_or_else_all() {
         let [first, second] = calls;
         let error = first.await.unwrap().unwrap_err();
         assert!(
-            matches!(error.kind(), ClientErrorKind::TooLarge { limit: 100_000 }) && error.was_sent(),
+            matches!(error.kind(), ClientErrorKind::TooLarge { limit: 100_000, .. }) && error.was_sent(),
             "{error}"
         );
         assert_eq!(second.await.unwrap().is_ok(), id_first);
@@ -195,10 +192,7 @@ async fn a_line_that_is_too_long_fails_its_call_or_else_all() {
 /// Its id is the server's own, and it is not a response.
 #[tokio::test(start_paused = true)]
 async fn what_a_server_says_unasked_at_too_great_a_length_fails_no_call() {
-    let options = ConnectionOptions {
-        max_message: 100_000,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default().max_message(100_000);
     let (connection, mut peer) = connect_with(options, 1 << 20).await;
     let long = "x".repeat(200_000);
     let called = call(&connection, within(7));
@@ -380,20 +374,19 @@ fn noting(options: &RequestOptions) -> (RequestOptions, Arc<Mutex<Vec<String>>>)
     let notes = Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
         let notes = Arc::clone(&notes);
-        Arc::new(move || notes.lock().unwrap().push(what.to_owned()))
+        move || notes.lock().unwrap().push(what.to_owned())
     };
     let progress = Arc::clone(&notes);
-    let options = RequestOptions {
-        on_sent: Some(note("sent")),
-        on_answered: Some(note("answered")),
-        on_progress: Some(Arc::new(move |params| {
+    let options = options
+        .clone()
+        .on_sent(note("sent"))
+        .on_answered(note("answered"))
+        .on_progress(move |params| {
             progress
                 .lock()
                 .unwrap()
                 .push(params.get("progress").unwrap().to_string());
-        })),
-        ..options.clone()
-    };
+        });
     (options, notes)
 }
 
@@ -432,11 +425,11 @@ async fn progress_comes_in_order_and_before_the_answer() {
 async fn progress_moves_the_deadline_up_to_the_hard_one() {
     let (connection, mut peer) = connect().await;
     let start = Instant::now();
-    let (options, _notes) = noting(&RequestOptions {
-        timeout: Duration::from_secs(10),
-        max_total: Duration::from_secs(25),
-        ..RequestOptions::default()
-    });
+    let (options, _notes) = noting(
+        &RequestOptions::default()
+            .timeout(Duration::from_secs(10))
+            .max_total(Duration::from_secs(25)),
+    );
     let pending = call(&connection, options);
     let id = peer.request("tools/call").await;
     while !pending.is_finished() {
@@ -458,10 +451,7 @@ async fn progress_moves_the_deadline_up_to_the_hard_one() {
 async fn progress_that_stops_lets_the_deadline_come() {
     let (connection, mut peer) = connect().await;
     let start = Instant::now();
-    let (options, _notes) = noting(&RequestOptions {
-        timeout: Duration::from_secs(10),
-        ..RequestOptions::default()
-    });
+    let (options, _notes) = noting(&RequestOptions::default().timeout(Duration::from_secs(10)));
     let pending = call(&connection, options);
     let id = peer.request("tools/call").await;
     tokio::time::sleep(Duration::from_secs(6)).await;
@@ -556,11 +546,9 @@ async fn ten_thousand_callers_that_leave_at_random_points_leave_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_panics_is_no_matter_of_others() {
     let (connection, mut peer) = connect().await;
-    let options = RequestOptions {
-        on_sent: Some(Arc::new(|| panic!("a hook"))),
-        on_answered: Some(Arc::new(|| panic!("a hook"))),
-        ..within(7)
-    };
+    let options = within(7)
+        .on_sent(|| panic!("a hook"))
+        .on_answered(|| panic!("a hook"));
     let (first, second) = (call(&connection, options), call(&connection, within(7)));
     let ids = [peer.request("tools/call").await, peer.request("tools/call").await];
     for (id, call) in ids.into_iter().zip([first, second]) {

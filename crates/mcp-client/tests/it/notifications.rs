@@ -58,17 +58,16 @@ async fn events_come_in_order_to_all_who_listen() {
 async fn what_comes_before_an_answer_is_handed_over_before_it() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&seen);
-    let options = ConnectionOptions {
-        era: EraChoice::Legacy,
-        handlers: Handlers::new().notifications(move |event| {
-            let mut told = told.lock().unwrap();
-            told.push(event.method);
-            let n = told.len();
-            drop(told);
-            assert_eq!(n, 1, "a fault on purpose");
-        }),
-        ..ConnectionOptions::default()
-    };
+    let options =
+        ConnectionOptions::default()
+            .era(EraChoice::Legacy)
+            .handlers(Handlers::new().notifications(move |event| {
+                let mut told = told.lock().unwrap();
+                told.push(event.method);
+                let n = told.len();
+                drop(told);
+                assert_eq!(n, 1, "a fault on purpose");
+            }));
     let (connection, mut peer) = connect_with(options, 64 * 1024).await;
     for n in 1..=2 {
         let calling = call(&connection, within(5));
@@ -162,10 +161,7 @@ async fn subscription(peer: &mut Peer) -> (u64, serde_json::Value) {
 async fn subscriptions_over_stdio() {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
-    let options = ConnectionOptions {
-        era: EraChoice::Modern,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default().era(EraChoice::Modern);
     let (connection, mut peer) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         let id = peer.request("server/discover").await;
         peer.answer(id, MODERN).await;
@@ -401,10 +397,7 @@ async fn the_era_is_remembered_over_restarts() {
     })
     .await;
     let endpoint = Endpoint::Http(HttpEndpoint::new(&server.url).unwrap());
-    let options = UpstreamOptions {
-        jitter_seed: Some(1),
-        ..UpstreamOptions::default()
-    };
+    let options = UpstreamOptions::default().jitter_seed(1);
     let upstream = Upstream::new(endpoint, options);
     let connection = upstream.connection().await.unwrap();
     connection.shutdown().await;

@@ -48,11 +48,9 @@ fn agreeing(gate: Arc<Semaphore>) -> Handlers {
 
 fn with_handlers(era: EraChoice, permits: usize) -> (ConnectionOptions, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(permits));
-    let options = ConnectionOptions {
-        era,
-        handlers: agreeing(Arc::clone(&gate)),
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default()
+        .era(era)
+        .handlers(agreeing(Arc::clone(&gate)));
     (options, gate)
 }
 
@@ -355,11 +353,9 @@ async fn a_question_in_an_answer_over_http_names_the_request_it_belongs_to() {
         told.lock().unwrap().push(request.tag);
         async { Ok(RawJson::object()) }
     });
-    let options = ConnectionOptions {
-        era: EraChoice::Legacy,
-        handlers,
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default()
+        .era(EraChoice::Legacy)
+        .handlers(handlers);
     let connection = open(&server, options).await.unwrap();
     let mut options = within(20);
     options.tag = Some(7);

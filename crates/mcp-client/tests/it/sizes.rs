@@ -37,7 +37,7 @@ async fn a_line_is_refused_when_it_is_too_long_and_not_when_it_ends() {
     assert_eq!(peer.flood(LIMIT + 1 - start.len()).await, LIMIT + 1 - start.len());
     let error = refused.await.unwrap().unwrap_err();
     assert!(
-        matches!(error.kind(), ClientErrorKind::TooLarge { limit: LIMIT }),
+        matches!(error.kind(), ClientErrorKind::TooLarge { limit: LIMIT, .. }),
         "{error}"
     );
     assert!(error.was_sent());
@@ -132,7 +132,7 @@ async fn a_body_is_left_when_it_is_too_long() {
             .await;
             let error = http::call(&connection, within(60)).await.unwrap_err();
             assert!(
-                matches!(error.kind(), ClientErrorKind::TooLarge { limit: LIMIT }),
+                matches!(error.kind(), ClientErrorKind::TooLarge { limit: LIMIT, .. }),
                 "{kind}: {error}"
             );
             let taken = timeout(PATIENCE, told.recv()).await.unwrap().unwrap();

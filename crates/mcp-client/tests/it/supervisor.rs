@@ -5,19 +5,15 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{
-    ClientErrorKind, Command, Endpoint, HealthCheck, OnStatus, RequestOptions, ServerState, Upstream,
-    UpstreamOptions,
-};
+use mcp_client::{ClientErrorKind, HealthCheck, RequestOptions, ServerState, Upstream, UpstreamOptions};
 use tokio::time::{sleep, timeout};
 
-use crate::support::peer::{raw, within};
+use crate::support::{
+    fixture,
+    peer::{raw, within},
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn fixture(mode: &str) -> Endpoint {
-    Endpoint::Stdio(Command::new(env!("CARGO_BIN_EXE_mcp-client-fixture")).args([mode]))
-}
 
 /// Records every reported state.
 #[derive(Clone, Default)]
@@ -26,12 +22,9 @@ struct Told(Arc<Mutex<Vec<ServerState>>>);
 impl Told {
     fn options(&self) -> UpstreamOptions {
         let told = self.0.clone();
-        UpstreamOptions {
-            on_status: Some(OnStatus::new(move |status| {
-                told.lock().unwrap().push(status.state);
-            })),
-            ..UpstreamOptions::default()
-        }
+        UpstreamOptions::default().on_status(move |status| {
+            told.lock().unwrap().push(status.state);
+        })
     }
 
     fn states(&self) -> Vec<ServerState> {
@@ -52,7 +45,7 @@ impl Told {
 #[tokio::test]
 async fn every_state_is_told_in_its_turn_and_an_end_without_being_asked() {
     let told = Told::default();
-    let upstream = Upstream::new(fixture("exit-mid-call"), told.options());
+    let upstream = Upstream::new(fixture::command("exit-mid-call"), told.options());
     assert!(told.states().is_empty());
     upstream.connection().await.unwrap();
     assert_eq!(told.states(), [ServerState::Starting, ServerState::Ready]);
@@ -71,7 +64,7 @@ async fn every_state_is_told_in_its_turn_and_an_end_without_being_asked() {
 #[tokio::test]
 async fn whoever_is_told_does_not_keep_the_server() {
     let told = Told::default();
-    let upstream = Upstream::new(fixture("echo"), told.options());
+    let upstream = Upstream::new(fixture::command("echo"), told.options());
     let connection = upstream.connection().await.unwrap();
     drop(upstream);
     assert!(!connection.is_closed(), "a clone of the connection keeps it");
@@ -89,14 +82,8 @@ async fn whoever_is_told_does_not_keep_the_server() {
 async fn a_server_that_is_not_well_has_not_started() {
     for (arguments, is_well) in [(r#"{"well":true}"#, true), ("{}", false)] {
         let told = Told::default();
-        let options = UpstreamOptions {
-            check: Some(HealthCheck::Tool {
-                name: "status".to_owned(),
-                arguments: raw(arguments),
-            }),
-            ..told.options()
-        };
-        let upstream = Upstream::new(fixture("unwell"), options);
+        let options = told.options().check(HealthCheck::tool("status", raw(arguments)));
+        let upstream = Upstream::new(fixture::command("unwell"), options);
         let connection = upstream.connection().await;
         assert_eq!(connection.is_ok(), is_well);
         let Err(error) = connection else {
@@ -122,16 +109,10 @@ async fn a_server_that_is_not_well_has_not_started() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_its_health_check_has_not_started() {
-    let mut options = UpstreamOptions {
-        check: Some(HealthCheck::Tool {
-            name: "status".to_owned(),
-            arguments: raw("{}"),
-        }),
-        ..UpstreamOptions::default()
-    };
+    let mut options = UpstreamOptions::default().check(HealthCheck::tool("status", raw("{}")));
     options.connection.start_timeout = Duration::from_secs(2);
     // It opens the connection, and sleeps from the first call on.
-    let upstream = Upstream::new(fixture("deaf"), options);
+    let upstream = Upstream::new(fixture::command("deaf"), options);
     let error = timeout(PATIENCE, upstream.connection())
         .await
         .unwrap()
@@ -144,11 +125,8 @@ async fn a_server_that_does_not_answer_its_health_check_has_not_started() {
 
 #[tokio::test]
 async fn a_health_check_without_a_tool_asks_whether_the_server_is_there() {
-    let options = UpstreamOptions {
-        check: Some(HealthCheck::Ping),
-        ..UpstreamOptions::default()
-    };
-    let upstream = Upstream::new(fixture("unwell"), options);
+    let options = UpstreamOptions::default().check(HealthCheck::Ping);
+    let upstream = Upstream::new(fixture::command("unwell"), options);
     let connection = upstream.connection().await.unwrap();
     let ask = |check: HealthCheck| {
         let connection = connection.clone();
@@ -159,10 +137,7 @@ async fn a_health_check_without_a_tool_asks_whether_the_server_is_there() {
         }
     };
     ask(HealthCheck::Ping).await.unwrap();
-    let by_tool = HealthCheck::Tool {
-        name: "status".to_owned(),
-        arguments: raw("{}"),
-    };
+    let by_tool = HealthCheck::tool("status", raw("{}"));
     let error = ask(by_tool).await.unwrap_err();
     assert!(matches!(error.kind(), ClientErrorKind::Unhealthy(_)), "{error:?}");
 }

@@ -1,6 +1,6 @@
 //! Questions to the client, in both eras.
 
-use mcp_client::{ClientErrorKind, ConnectionOptions, Handlers, RequestOptions};
+use mcp_client::{ClientErrorKind, Handlers, RequestOptions};
 use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
 use serde_json::json;
@@ -28,8 +28,8 @@ fn curious() -> MockServer {
 #[tokio::test]
 async fn what_the_client_gives_is_put_into_the_answer() {
     for (transport, era) in WAYS {
-        let options = ConnectionOptions {
-            handlers: Handlers::new()
+        let options = speaking(era).handlers(
+            Handlers::new()
                 .elicitation(RawJson::object(), |asked| async move {
                     let content = asked.defaults();
                     Ok(RawJson::object()
@@ -39,8 +39,7 @@ async fn what_the_client_gives_is_put_into_the_answer() {
                 .roots(RawJson::object(), |_| async {
                     Ok(raw(r#"{"roots":[{"uri":"file:///home"}]}"#))
                 }),
-            ..speaking(era)
-        };
+        );
         let server = curious();
         let client = Client::open(&server, transport, options).await.unwrap();
         assert_eq!(
@@ -87,12 +86,9 @@ async fn questions_side_by_side_are_asked_in_one_round() {
         )
         .build();
     for (transport, era) in WAYS {
-        let options = ConnectionOptions {
-            handlers: Handlers::new().roots(RawJson::object(), |_| async {
-                Ok(raw(r#"{"roots":[{"uri":"file:///home","name":"home"}]}"#))
-            }),
-            ..speaking(era)
-        };
+        let options = speaking(era).handlers(Handlers::new().roots(RawJson::object(), |_| async {
+            Ok(raw(r#"{"roots":[{"uri":"file:///home","name":"home"}]}"#))
+        }));
         let client = Client::open(&server, transport, options).await.unwrap();
         server.clear();
         assert_eq!(client.says("ask", json!({})).await, "home home");
@@ -117,10 +113,8 @@ async fn the_answer_misbehaves_and_the_question_does_not() {
                 ),
             )
             .build();
-        let options = ConnectionOptions {
-            handlers: Handlers::new().roots(RawJson::object(), |_| async { Ok(raw(r#"{"roots":[]}"#)) }),
-            ..speaking(era)
-        };
+        let options = speaking(era)
+            .handlers(Handlers::new().roots(RawJson::object(), |_| async { Ok(raw(r#"{"roots":[]}"#)) }));
         let client = Client::open(&server, transport, options).await.unwrap();
         let connection = client.connection.clone();
         let call = tokio::spawn(async move {

@@ -1,6 +1,6 @@
 //! Misbehavior over HTTP.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use mcp_client::{ClientError, ClientErrorKind, EraChoice, RequestOptions};
 use mcp_mock::{Misbehavior, MockReply, MockServer, MockTool};
@@ -45,7 +45,7 @@ async fn statuses_and_types() {
         assert!(
             matches!(
                 error.kind(),
-                ClientErrorKind::HttpStatus { status: 503, body, retry_after: Some(after) } if body == "down" && after == "7"
+                ClientErrorKind::HttpStatus { status: 503, body, retry_after: Some(after), .. } if body == "down" && after == "7"
             ),
             "{error:?}"
         );
@@ -166,10 +166,7 @@ async fn what_comes_before_an_answer_that_never_comes() {
             .await
             .unwrap();
         let (seen, mut sees) = tokio::sync::mpsc::unbounded_channel();
-        let options = RequestOptions {
-            on_progress: Some(Arc::new(move |report| seen.send(report).unwrap())),
-            ..RequestOptions::default()
-        };
+        let options = RequestOptions::default().on_progress(move |report| seen.send(report).unwrap());
         let call = Some(crate::support::raw(r#"{"name":"act"}"#));
         tokio::select! {
             answer = client.connection.request("tools/call", call, options) => panic!("{answer:?}"),

@@ -10,3 +10,4 @@ mod features;
 mod scenario;
 mod support;
 mod told;
+mod tool_results;

@@ -1,6 +1,6 @@
 //! Scenarios in files.
 
-use mcp_client::{ConnectionOptions, EraChoice, Handlers};
+use mcp_client::{EraChoice, Handlers};
 use mcp_mock::MockServer;
 use raw_json::RawJson;
 use serde_json::json;
@@ -47,12 +47,9 @@ on:
 #[tokio::test]
 async fn a_scenario_says_all_that_the_library_can() {
     for (transport, era) in WAYS {
-        let options = ConnectionOptions {
-            handlers: Handlers::new().elicitation(RawJson::object(), |_| async {
-                Ok(raw(r#"{"action":"decline"}"#))
-            }),
-            ..speaking(era)
-        };
+        let options = speaking(era).handlers(Handlers::new().elicitation(RawJson::object(), |_| async {
+            Ok(raw(r#"{"action":"decline"}"#))
+        }));
         let server = MockServer::from_yaml(SCENARIO).unwrap();
         let client = Client::open(&server, transport, options).await.unwrap();
         assert_eq!(client.connection.server().name().unwrap(), "weather");

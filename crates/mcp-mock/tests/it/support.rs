@@ -38,10 +38,7 @@ pub(crate) const WAYS: [(Transport, EraChoice); 5] = [
 ];
 
 pub(crate) fn speaking(era: EraChoice) -> ConnectionOptions {
-    ConnectionOptions {
-        era,
-        ..ConnectionOptions::default()
-    }
+    ConnectionOptions::default().era(era)
 }
 
 impl Client {

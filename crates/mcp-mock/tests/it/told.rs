@@ -18,15 +18,12 @@ async fn progress_comes_before_the_answer() {
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let seeing = Arc::clone(&seen);
-        let options = RequestOptions {
-            on_progress: Some(Arc::new(move |report| {
-                seeing
-                    .lock()
-                    .unwrap()
-                    .push(report.get("progress").unwrap().to_string());
-            })),
-            ..RequestOptions::default()
-        };
+        let options = RequestOptions::default().on_progress(move |report| {
+            seeing
+                .lock()
+                .unwrap()
+                .push(report.get("progress").unwrap().to_string());
+        });
         let call = raw(r#"{"name":"work"}"#);
         soon(client.connection.request("tools/call", Some(call), options))
             .await

@@ -69,7 +69,7 @@ impl StateSeal {
         let params = request.params.as_ref().unwrap_or(&none);
         // Without the members that differ from round to round, and without `_meta`, whose differences do not matter.
         let asked = params
-            .without_members(&param_key::PER_ROUND)
+            .without_members(param_key::PER_ROUND)
             .expect("parameters are an object");
         let principal = cx.principal().as_str();
         let lengths = [principal.len(), request.method.len()].map(|length| (length as u64).to_be_bytes());

@@ -32,7 +32,7 @@ pub const TRACE_STATE: &str = "tracestate";
 pub const BAGGAGE: &str = "baggage";
 
 /// Keys that are valid for one hop only: between a client and the server that it talks to.
-pub const PER_HOP: [&str; 9] = [
+pub const PER_HOP: &[&str] = &[
     BAGGAGE,
     PROGRESS_TOKEN,
     PROTOCOL_VERSION,
@@ -45,7 +45,8 @@ pub const PER_HOP: [&str; 9] = [
 ];
 
 /// All keys of this module.
-pub(crate) const ALL: [&str; 11] = [
+#[cfg(feature = "strict")]
+pub(crate) const ALL: &[&str] = &[
     BAGGAGE,
     PROGRESS_TOKEN,
     PROTOCOL_VERSION,

@@ -9,17 +9,18 @@ use super::{ParseError, ParseErrorKind};
 pub const MAX_BATCH: usize = 64;
 
 /// Splits a batch of a client into the texts of its messages, for [`Message::from_client`](crate::Message::from_client) to
-/// read. Only revision 2025-03-26 lets both sides send batches.
+/// read. Only revision 2025-03-26 lets both sides send batches. Needs the feature `strict`.
 ///
 /// # Errors
 /// Fails if the bytes are not an array of 1 to [`MAX_BATCH`] values, or contain anything that the strict reader refuses at
 /// any depth, such as a duplicate key.
+#[cfg(feature = "strict")]
 pub fn split_batch(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
     split(bytes.into(), JsonLimits::STRICT)
 }
 
-/// Splits a batch of a server as [`split_batch`] does with a client's, for
-/// [`Message::from_server`](crate::Message::from_server) to read.
+/// Splits a batch of a server into the texts of its messages, for [`Message::from_server`](crate::Message::from_server)
+/// to read.
 ///
 /// # Errors
 /// Fails if the bytes are not an array of 1 to [`MAX_BATCH`] values, or are nested too deep.

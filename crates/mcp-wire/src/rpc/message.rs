@@ -50,8 +50,11 @@ impl Message {
     /// and their `_meta` (`Name`, `arguments` with a long s, `name` with a NUL). `jsonrpc` is required, and an id must be an
     /// integer or a string of at most 1 KiB.
     ///
+    /// Needs the feature `strict`.
+    ///
     /// # Errors
     /// Fails if the bytes are not a message. The error has the id to respond to, if there is one.
+    #[cfg(feature = "strict")]
     pub fn from_client(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
         let bytes = bytes.into();
         match IndexedJson::parse(bytes.clone(), JsonLimits::STRICT) {
@@ -61,7 +64,9 @@ impl Message {
     }
 
     /// Reads a message of a server leniently, where real servers deviate from the specification without harm: `jsonrpc` may
-    /// be missing, and the id of a response may have any form or be missing.
+    /// be missing, and the id of a response may have any form or be missing. Look-alikes of the keys of the message itself
+    /// are refused here, too; without the feature `strict`, that is each unknown key with a character outside of printable
+    /// ASCII.
     ///
     /// # Errors
     /// Fails if the bytes are not a message. The error has the id of the call that they answer, if there is one.
@@ -74,6 +79,7 @@ impl Message {
 }
 
 /// Finds the id in a text that exceeds a limit but is still JSON.
+#[cfg(feature = "strict")]
 fn id_of(bytes: Bytes) -> Option<RawJson> {
     let text = RawJson::parse_within(
         bytes,
@@ -168,6 +174,7 @@ fn read(text: &IndexedJson, strict: bool) -> Result<Message, ParseError> {
                 return Err(fault(ParseErrorKind::Params));
             }
             let params = params.map(|params| params.to_raw());
+            #[cfg(feature = "strict")]
             if strict && let Some(key) = params.as_ref().and_then(look_alike::in_params) {
                 return Err(fault(ParseErrorKind::LookAlikeKey(key)));
             }

@@ -8,8 +8,10 @@ mod message;
 mod parse_error;
 mod rpc_error;
 
+#[cfg(feature = "strict")]
+pub use self::batch::split_batch;
 pub use self::{
-    batch::{MAX_BATCH, split_batch, split_server_batch},
+    batch::{MAX_BATCH, split_server_batch},
     head::{has_method_in_head, id_in_head},
     id::{Id, integer_id},
     message::{Message, Notification, Request, Response},

@@ -3,6 +3,7 @@ use raw_json::{JsonKind, RawJson};
 /// Error of a JSON-RPC response, with its data as written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("error {code}: {message}")]
+#[non_exhaustive]
 pub struct RpcError {
     /// Kind of the error, see [`code`](mod@code).
     pub code: i64,

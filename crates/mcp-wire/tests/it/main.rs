@@ -2,13 +2,19 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod framing;
+mod lenient;
 mod log_level;
+#[cfg(feature = "strict")]
 mod look_alikes;
+#[cfg(feature = "strict")]
 mod message;
 mod meta;
 mod mirrored;
+#[cfg(feature = "strict")]
 mod params;
+#[cfg(feature = "strict")]
 mod properties;
+#[cfg(feature = "strict")]
 mod write;
 
 use proptest::test_runner::{Config, RngSeed};

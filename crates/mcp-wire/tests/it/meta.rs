@@ -35,7 +35,7 @@ fn a_token_is_a_string_or_a_number() {
 #[test]
 fn revisions_stand_in_order_and_negotiate() {
     assert!(Revision::ALL.is_sorted());
-    for revision in Revision::ALL {
+    for &revision in Revision::ALL {
         assert_eq!(revision.as_str().parse(), Ok(revision));
     }
     assert_eq!(Revision::LATEST.era(), Era::Modern);

@@ -264,7 +264,7 @@ impl McpCall {
 /// Returns the unknown members of the caller's request, without those that are set here.
 fn extra_params(cx: &CallContext) -> Option<RawJson> {
     let extra = cx.extras.extra_params.as_ref()?;
-    let extra = extra.without_members(&param_key::OF_CALLS).ok()?;
+    let extra = extra.without_members(param_key::OF_CALLS).ok()?;
     extra.members().next().is_some().then_some(extra)
 }
 
@@ -290,7 +290,8 @@ fn add_meta(params: &mut Params, cx: &CallContext) {
     // Keys of different clients may be equal, and to the server all of them are one client: see
     // `CallContext::upstream_idempotency_key`.
     let left_out: Vec<&str> = meta_key::PER_HOP
-        .into_iter()
+        .iter()
+        .copied()
         .chain([Claim::META_KEY])
         .chain(unread.into_iter().flatten())
         .collect();

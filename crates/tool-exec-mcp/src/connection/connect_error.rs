@@ -5,7 +5,7 @@ use tool_core::{CallContext, ErrorKind, ToolError};
 
 use crate::{
     errors::{request_error, tool_error},
-    settings::ResolveError,
+    target::ResolveError,
 };
 
 /// Error of opening a connection.

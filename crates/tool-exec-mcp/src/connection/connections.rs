@@ -167,24 +167,21 @@ impl Connections {
         let known = self
             .shared_upstream()
             .and_then(|upstream| upstream.status().server);
-        let connection = ConnectionOptions {
-            client_name: "toolplane".to_owned(),
-            era: self.settings.era,
-            start_timeout: self.settings.start_timeout,
-            max_message: self.settings.max_message,
-            ..ConnectionOptions::default()
-        };
-        UpstreamOptions {
-            connection,
-            check: self
-                .settings
-                .check_at_start
-                .then(|| self.settings.health_check.clone()),
-            era: known.map(|server| server.era()),
-            budget: Some(self.start_budget.clone()),
-            starts: self.start_limit.get().cloned(),
-            ..UpstreamOptions::default()
-        }
+        let connection = ConnectionOptions::default()
+            .client("toolplane", env!("CARGO_PKG_VERSION"))
+            .era(self.settings.era)
+            .start_timeout(self.settings.start_timeout)
+            .max_message(self.settings.max_message);
+        let mut options = UpstreamOptions::default()
+            .connection(connection)
+            .budget(self.start_budget.clone());
+        options.check = self
+            .settings
+            .check_at_start
+            .then(|| self.settings.health_check.clone());
+        options.era = known.map(|server| server.era());
+        options.starts = self.start_limit.get().cloned();
+        options
     }
 
     /// Has the roots of a client requested again, and the server notified.

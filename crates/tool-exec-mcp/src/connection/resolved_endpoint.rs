@@ -8,7 +8,7 @@ use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 use tool_core::{BoxFuture, Reference, Refresh, Secret, SecretError, Secrets};
 
-use crate::{ServerTarget, settings::ResolveError};
+use crate::{ServerTarget, target::ResolveError};
 
 /// Endpoint of a server, with the values that its references had when they were last resolved.
 #[derive(Default)]

@@ -46,12 +46,10 @@ async fn read_one(
     if !connection.server().has_capability(capability) {
         return Ok(ListResult::default());
     }
-    let limits = mcp_client::PageLimits {
-        pages: limits.pages,
-        entries: limits.entries(feature),
-        bytes: limits.bytes,
-        ..mcp_client::PageLimits::default()
-    };
+    let limits = mcp_client::PageLimits::default()
+        .pages(limits.pages)
+        .entries(limits.entries(feature))
+        .bytes(limits.bytes);
     let listing = connection.list_partial(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),

@@ -31,29 +31,14 @@ use crate::{
 /// ```
 /// use std::sync::Arc;
 ///
-/// use tool_core::Template;
-/// use tool_exec_mcp::{McpServer, ServerSettings, ServerTarget};
-/// # use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
-/// # struct NoSecrets;
-/// # impl Secrets for NoSecrets {
-/// #     fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-/// #         Box::pin(async { Ok(None) })
-/// #     }
-/// #     fn has(&self, _: &Reference) -> Result<bool, SecretError> {
-/// #         Ok(false)
-/// #     }
-/// # }
+/// use tool_core::{NoSecrets, Template};
+/// use tool_exec_mcp::{McpServer, ServerSettings, StdioTarget};
 ///
-/// let target = ServerTarget::Stdio {
-///     command: Template::parse("github-mcp-server").unwrap(),
-///     args: vec![Template::parse("stdio").unwrap()],
-///     env: [].into(),
-///     inherit: Vec::new(),
-///     cwd: None,
-/// };
+/// let target = StdioTarget::new(Template::parse("github-mcp-server")?).args([Template::parse("stdio")?]);
 /// let server = McpServer::new(ServerSettings::new("github", target), Arc::new(NoSecrets));
 /// assert!(server.status().is_none(), "it is not started yet");
 /// assert_eq!(server.source().name(), "github");
+/// # Ok::<(), tool_core::TemplateError>(())
 /// ```
 pub struct McpServer {
     pub(super) settings: Arc<ServerSettings>,
@@ -152,6 +137,10 @@ impl McpServer {
 
     /// Shuts the server down in order: closed input, SIGTERM, SIGKILL, the whole process tree reaped. It is not started
     /// again.
+    ///
+    /// # Cancellation
+    /// The server is not started again as soon as the future is polled. If it is dropped then, its programs are killed
+    /// once no call uses them. Lists are still stored in the background.
     pub async fn shutdown(&self) {
         tokio::join!(self.connections.shutdown(), self.finish_caching());
     }

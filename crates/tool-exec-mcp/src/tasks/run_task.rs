@@ -63,10 +63,8 @@ async fn create_and_follow(
 ) -> Result<RawJson, ToolError> {
     let era = connection.connection.server().era();
     // The tool has answered when its task is done, not before.
-    let mut making = RequestOptions {
-        on_answered: None,
-        ..request_options(cx)
-    };
+    let mut making = request_options(cx);
+    making.on_answered = None;
     match era {
         Era::Legacy => {
             making.on_progress = None;
@@ -173,12 +171,8 @@ impl TaskRunner<'_> {
 
     /// Makes a request about the task. It is not a dispatch of the tool.
     async fn request(&self, method: &str, params: RawJson) -> Result<RawJson, ToolError> {
-        let mut options = RequestOptions {
-            on_sent: None,
-            on_answered: None,
-            on_progress: None,
-            ..request_options(self.cx)
-        };
+        let mut options = request_options(self.cx);
+        (options.on_sent, options.on_answered, options.on_progress) = (None, None, None);
         if self.era == Era::Modern {
             declare_extension(&mut options);
         }
@@ -244,17 +238,14 @@ impl TaskRunner<'_> {
                 AskError::Impossible(_) => missing,
                 _ => ErrorKind::Unavailable,
             };
-            missing_answer(kind, &error.to_string()).with_source(error)
+            missing_answer(kind, &error.to_string())
         })
     }
 
     /// Fetches the result of a legacy task, or the error of the call. Returns when the task is over.
     async fn fetch_result(mut self, state: &TaskState) -> Result<RawJson, ToolError> {
-        let options = RequestOptions {
-            on_sent: None,
-            on_progress: None,
-            ..request_options(self.cx)
-        };
+        let mut options = request_options(self.cx);
+        (options.on_sent, options.on_progress) = (None, None);
         let params = protocol::params(&self.id);
         let fetch = self
             .connection
@@ -306,9 +297,7 @@ impl TaskRunner<'_> {
         };
         let words = cut(&rpc.message);
         let message = format!("the server `{}` no longer knows the task: {words}", self.server);
-        self.cx
-            .unanswered(ErrorKind::UpstreamError, message)
-            .with_source(error)
+        self.cx.unanswered(ErrorKind::UpstreamError, message)
     }
 
     fn error(&self, kind: ErrorKind, what: &str) -> ToolError {

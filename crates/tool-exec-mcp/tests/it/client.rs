@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tool_core::{Ask, AskError, Asker, BoxFuture, ClientKey, Question};
 use tool_exec_mcp::{McpServer, ServerSettings};
 
-use crate::fixture::{Call, Fixture, LIMIT, StoppedClock, text};
+use crate::fixture::{Call, Fixture, LIMIT, StoppedClock, program};
 
 /// Answers each question with its own name, one per permit.
 pub(crate) struct Client {
@@ -171,8 +171,8 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
 /// Returns the server that asks its client.
 pub(crate) fn asker(fixture: &Fixture, mode: &str) -> ServerSettings {
     let mut settings = fixture.settings(mode);
-    if let tool_exec_mcp::ServerTarget::Stdio { command, .. } = &mut settings.target {
-        *command = text(env!("CARGO_BIN_EXE_tool-exec-mcp-asker"));
+    if let tool_exec_mcp::ServerTarget::Stdio(target) = &mut settings.target {
+        target.command = program("tool-exec-mcp-asker");
     }
     settings
 }

@@ -15,7 +15,7 @@ use tool_core::{
     Progress, Reference, Refresh, Reply, Secret, SecretError, Secrets, Settings, Target, Template, Tool,
     ToolError,
 };
-use tool_exec_mcp::{EraChoice, McpExecutor, McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{EraChoice, McpExecutor, McpServer, ServerSettings, StdioTarget};
 use tool_testkit::TestTool;
 
 /// Time after which a test counts as hung.
@@ -84,13 +84,8 @@ impl Fixture {
     }
 
     pub(crate) fn settings(&self, mode: &str) -> ServerSettings {
-        let target = ServerTarget::Stdio {
-            command: text(env!("CARGO_BIN_EXE_tool-exec-mcp-fixture")),
-            args: vec![text(self.folder.path().to_str().unwrap()), text(mode)],
-            env: [].into(),
-            inherit: Vec::new(),
-            cwd: None,
-        };
+        let target = StdioTarget::new(program("tool-exec-mcp-fixture"))
+            .args([text(self.folder.path().to_str().unwrap()), text(mode)]);
         ServerSettings::new("box", target)
     }
 
@@ -200,6 +195,18 @@ impl Clock for StoppedClock {
     fn wall(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH
     }
+}
+
+/// Path of a program in `tests/it/bin`, an example of this package, which cargo builds with the tests.
+pub(crate) fn program(name: &str) -> Template {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.ancestors().nth(2).expect("a test is in `deps`");
+    let path = profile
+        .join("examples")
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let hint = format!("build it: cargo build -p tool-exec-mcp --example {name}");
+    assert!(path.exists(), "`{}` is missing; {hint}", path.display());
+    text(path.to_str().unwrap())
 }
 
 /// Secrets without any value.

@@ -16,7 +16,7 @@ use tokio::{
     sync::Mutex,
 };
 use tool_core::{BoxFuture, ErrorKind, Reference, Refresh, Secret, SecretError, Secrets, Template};
-use tool_exec_mcp::{EraChoice, HttpTransport, McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{EraChoice, HttpTarget, HttpTransport, McpServer, ServerSettings};
 
 use crate::fixture::{Call, NoSecrets, load};
 
@@ -101,11 +101,8 @@ pub(crate) fn result(id: &Value, result: &str) -> String {
 }
 
 async fn server(response: &'static str) -> Arc<McpServer> {
-    let target = ServerTarget::Http {
-        url: Template::parse(&format!("http://{}/mcp", listen(response).await)).unwrap(),
-        headers: [].into(),
-        transport: HttpTransport::Streamable,
-    };
+    let target = HttpTarget::new(Template::parse(&format!("http://{}/mcp", listen(response).await)).unwrap())
+        .transport(HttpTransport::Streamable);
     let mut settings = ServerSettings::new("box", target);
     settings.era = EraChoice::Legacy;
     McpServer::new(settings, Arc::new(NoSecrets))
@@ -273,11 +270,8 @@ async fn servers_of_the_old_transport_are_reached_unless_it_is_ruled_out() {
         (HttpTransport::Sse, true),
         (HttpTransport::Streamable, false),
     ] {
-        let target = ServerTarget::Http {
-            url: Template::parse(&format!("http://{}/sse", listen_old().await)).unwrap(),
-            headers: [].into(),
-            transport,
-        };
+        let target = HttpTarget::new(Template::parse(&format!("http://{}/sse", listen_old().await)).unwrap())
+            .transport(transport);
         let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
         let catalogue = load(&server).await;
         assert_eq!(catalogue.tools.len(), usize::from(reached), "{transport:?}");
@@ -339,11 +333,7 @@ async fn guarded(keys: &'static [&'static str]) -> (Arc<McpServer>, Arc<Kept>) {
             tokio::spawn(guard(BufReader::new(stream)));
         }
     });
-    let target = ServerTarget::Http {
-        url: Template::parse(&url).unwrap(),
-        headers: [].into(),
-        transport: HttpTransport::Streamable,
-    };
+    let target = HttpTarget::new(Template::parse(&url).unwrap()).transport(HttpTransport::Streamable);
     let mut settings = ServerSettings::new("box", target);
     settings.era = EraChoice::Legacy;
     let n_renewals = AtomicUsize::new(0);
@@ -477,11 +467,8 @@ async fn a_change_of_the_servers_era_is_detected() {
                 });
             }
         });
-        let target = ServerTarget::Http {
-            url: Template::parse(&format!("http://{address}/mcp")).unwrap(),
-            headers: [].into(),
-            transport: HttpTransport::Streamable,
-        };
+        let target = HttpTarget::new(Template::parse(&format!("http://{address}/mcp")).unwrap())
+            .transport(HttpTransport::Streamable);
         let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
         let is_modern = || {
             let status = server.status().unwrap();

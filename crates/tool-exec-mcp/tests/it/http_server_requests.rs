@@ -13,7 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Barrier, oneshot},
 };
-use tool_exec_mcp::{EraChoice, HttpTransport, Isolation, McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{EraChoice, HttpTarget, HttpTransport, Isolation, McpServer, ServerSettings};
 
 use crate::{
     client::Client,
@@ -98,11 +98,8 @@ async fn event(stream: &mut TcpStream, message: impl Display) {
 }
 
 async fn server(isolation: Isolation) -> Arc<McpServer> {
-    let target = ServerTarget::Http {
-        url: text(&format!("http://{}/mcp", listen().await)),
-        headers: [].into(),
-        transport: HttpTransport::Streamable,
-    };
+    let target =
+        HttpTarget::new(text(&format!("http://{}/mcp", listen().await))).transport(HttpTransport::Streamable);
     let mut settings = ServerSettings::new("box", target);
     settings.era = EraChoice::Legacy;
     settings.isolation = isolation;

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tool_core::{ErrorKind, Feature, SourceState, Template};
-use tool_exec_mcp::{HttpTransport, McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{HttpTarget, HttpTransport, McpServer, ServerSettings, ServerTarget, StdioTarget};
 
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
 
@@ -160,18 +160,10 @@ async fn a_server_that_fails_says_why() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_started_says_why() {
-    let stdio = |command: &str| ServerTarget::Stdio {
-        command: Template::parse(command).unwrap(),
-        args: Vec::new(),
-        env: [].into(),
-        inherit: Vec::new(),
-        cwd: None,
-    };
-    let http = |url: &str| ServerTarget::Http {
-        url: Template::parse(url).unwrap(),
-        headers: [].into(),
-        transport: HttpTransport::Streamable,
-    };
+    let text = |text: &str| Template::parse(text).unwrap();
+    let stdio = |command: &str| ServerTarget::from(StdioTarget::new(text(command)));
+    let http =
+        |url: &str| ServerTarget::from(HttpTarget::new(text(url)).transport(HttpTransport::Streamable));
     let cases = [
         (stdio("/there/is/no/such/program"), "/there/is/no/such/program"),
         (stdio("${env:UNSET_COMMAND}"), "UNSET_COMMAND"),
@@ -198,13 +190,7 @@ async fn a_server_that_cannot_be_started_says_why() {
 
 #[tokio::test]
 async fn internal_details_are_in_the_source_only() {
-    let target = ServerTarget::Stdio {
-        command: Template::parse("/there/is/no/such/program").unwrap(),
-        args: Vec::new(),
-        env: [].into(),
-        inherit: Vec::new(),
-        cwd: None,
-    };
+    let target = StdioTarget::new(Template::parse("/there/is/no/such/program").unwrap());
     let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
     let error = Call::new(&server, "echo", json!({})).make().await.unwrap_err();
     assert_eq!(error.message(), "the server `box` did not start");

@@ -11,7 +11,7 @@ use tokio::time::{self, sleep, timeout};
 use tool_core::{
     BoxFuture, Reference, Secret, SecretError, Secrets, SourceChange, SourceState, Template, Update,
 };
-use tool_exec_mcp::{HealthCheck, McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{HealthCheck, McpServer, ServerSettings, StdioTarget};
 
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
 
@@ -194,13 +194,8 @@ async fn literal_environment_values_can_be_learned_as_secrets() {
         ("npm_config_proxy", "http://ada:${env:PART}@proxy"),
         ("API_TOKEN", "${env:PART}"),
     ];
-    let target = ServerTarget::Stdio {
-        command: text("/nonexistent/command"),
-        args: Vec::new(),
-        env: env.map(|(name, value)| (name.to_owned(), text(value))).into(),
-        inherit: Vec::new(),
-        cwd: None,
-    };
+    let mut target = StdioTarget::new(text("/nonexistent/command"));
+    target.env = env.map(|(name, value)| (name.to_owned(), text(value))).into();
     let secrets = Arc::new(Written::default());
     let server = McpServer::new(ServerSettings::new("box", target), secrets.clone());
     load(&server).await;
@@ -219,13 +214,7 @@ async fn literal_environment_values_can_be_learned_as_secrets() {
 
 #[tokio::test]
 async fn a_missing_reference_fails_the_start() {
-    let target = ServerTarget::Stdio {
-        command: Template::parse("${env:UNSET_COMMAND}").unwrap(),
-        args: Vec::new(),
-        env: [].into(),
-        inherit: Vec::new(),
-        cwd: None,
-    };
+    let target = StdioTarget::new(Template::parse("${env:UNSET_COMMAND}").unwrap());
     let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
     let told = Told::new(&server);
     load(&server).await;
@@ -240,10 +229,7 @@ async fn a_server_that_fails_its_health_check_at_the_start_has_failed() {
     let fixture = Fixture::new(&[tool("echo"), tool("is-error")]);
     let mut settings = fixture.settings("");
     settings.check_at_start = true;
-    settings.health_check = HealthCheck::Tool {
-        name: "is-error".to_owned(),
-        arguments: raw_json::RawJson::object(),
-    };
+    settings.health_check = HealthCheck::tool("is-error", raw_json::RawJson::object());
     let server = McpServer::new(settings.clone(), Arc::new(NoSecrets));
     assert!(load(&server).await.tools.is_empty());
     let status = server.source().status();
@@ -259,10 +245,7 @@ async fn a_server_that_fails_its_health_check_at_the_start_has_failed() {
     assert_eq!(error.kind(), tool_core::ErrorKind::Unavailable);
     server.shutdown().await;
 
-    settings.health_check = HealthCheck::Tool {
-        name: "echo".to_owned(),
-        arguments: raw_json::RawJson::object(),
-    };
+    settings.health_check = HealthCheck::tool("echo", raw_json::RawJson::object());
     let server = McpServer::new(settings, Arc::new(NoSecrets));
     assert_eq!(load(&server).await.tools.len(), 2);
     let source = server.source();

@@ -366,7 +366,7 @@ fn server_target(
     transport: &ServerTransport,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerTarget {
-    use tool_exec_mcp::{HttpTransport, NETWORK_VARIABLES, ServerTarget};
+    use tool_exec_mcp::{HttpTarget, HttpTransport, NETWORK_VARIABLES, StdioTarget};
 
     match transport.clone() {
         ServerTransport::Stdio {
@@ -375,29 +375,28 @@ fn server_target(
             env,
             inherit_env,
             cwd,
-        } => ServerTarget::Stdio {
-            command,
-            args,
-            env,
-            inherit: inherit_env
+        } => {
+            let mut target = StdioTarget::new(command).args(args);
+            target.inherit = inherit_env
                 .or_else(|| defaults.inherit_env.clone())
-                .unwrap_or_else(|| NETWORK_VARIABLES.map(str::to_owned).to_vec()),
-            cwd,
-        },
+                .unwrap_or_else(|| NETWORK_VARIABLES.iter().copied().map(str::to_owned).collect());
+            (target.env, target.cwd) = (env, cwd);
+            target.into()
+        }
         ServerTransport::Http {
             url,
             headers,
             transport,
-        } => ServerTarget::Http {
-            url,
-            headers,
-            transport: match transport {
+        } => {
+            let mut target = HttpTarget::new(url).transport(match transport {
                 tool_manifest::HttpTransportSpec::Either => HttpTransport::Either,
                 tool_manifest::HttpTransportSpec::Streamable => HttpTransport::Streamable,
                 tool_manifest::HttpTransportSpec::Sse => HttpTransport::Sse,
                 tool_manifest::HttpTransportSpec::WebSocket => HttpTransport::WebSocket,
-            },
-        },
+            });
+            target.headers = headers;
+            target.into()
+        }
     }
 }
 
@@ -458,10 +457,7 @@ fn set_health(settings: &mut tool_exec_mcp::ServerSettings, spec: &tool_manifest
     settings.check_interval = spec.interval;
     settings.check_at_start = spec.at_start;
     if let Some(tool) = spec.tool.clone() {
-        settings.health_check = tool_exec_mcp::HealthCheck::Tool {
-            name: tool.name,
-            arguments: tool.arguments,
-        };
+        settings.health_check = tool_exec_mcp::HealthCheck::tool(tool.name, tool.arguments);
     }
 }
 
@@ -509,7 +505,7 @@ mod tests {
             let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
             let configuration = crate::manifest::load(&options).expect("usable").configuration;
             match server_settings(&configuration.servers[0], &configuration).target {
-                tool_exec_mcp::ServerTarget::Stdio { inherit, .. } => inherit,
+                tool_exec_mcp::ServerTarget::Stdio(target) => target.inherit,
                 other => panic!("{other:?}"),
             }
         };

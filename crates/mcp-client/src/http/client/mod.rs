@@ -2,9 +2,18 @@
 
 mod byte_stream;
 mod http1;
+#[cfg(feature = "tls")]
+mod http2;
+#[cfg(not(feature = "tls"))]
+#[path = "http2/unsupported.rs"]
+mod http2;
 mod pool;
 mod response;
+#[cfg(feature = "tls")]
 pub(super) mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls/unsupported.rs"]
+mod tls;
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +24,10 @@ use url::Url;
 
 #[cfg(feature = "websocket")]
 pub(crate) use self::pool::innermost;
-use self::pool::{CONNECT_TIMEOUT, Pool};
+use self::{
+    pool::{CONNECT_TIMEOUT, Pool},
+    tls::TlsSettings,
+};
 pub(crate) use self::{
     pool::{Headers, TransportError},
     response::{HttpResponse, is_permanent_refusal},
@@ -42,8 +54,8 @@ impl HttpClient {
             ClientError::new(ClientErrorKind::Invalid("invalid server URL".to_owned())).with_source(error)
         })?;
         let is_secure = url.scheme() == "https";
-        let tls = is_secure.then(tls::configuration).transpose()?;
-        Pool::new(tcp_connector(), tls, uri, headers).map(Self)
+        let tls = is_secure.then(|| TlsSettings::for_server(&uri)).transpose()?;
+        Ok(Self(Pool::new(tcp_connector(), tls, uri, headers)))
     }
 
     pub(crate) async fn post(&self, headers: Headers, body: Bytes) -> Result<HttpResponse, TransportError> {

@@ -74,11 +74,7 @@ impl HttpResponse {
             return chunk.map_err(|fault| ClientError::from(fault).with_sent(true));
         }
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
-                ClientError::closed(innermost(&error))
-                    .with_sent(true)
-                    .with_source(error)
-            })?;
+            let frame = frame.map_err(|error| ClientError::closed(innermost(&error)).with_sent(true))?;
             // Other frames are trailers, which are ignored.
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
@@ -133,7 +129,7 @@ impl From<Http1Error> for ClientError {
     fn from(fault: Http1Error) -> Self {
         match fault {
             Http1Error::Malformed(_) => Self::protocol(fault.to_string()),
-            Http1Error::Io(error) => Self::closed(error.to_string()).with_source(error),
+            Http1Error::Io(error) => Self::closed(error.to_string()).with_quoted_source(error),
             Http1Error::Ended(_) => Self::closed(fault.to_string()),
         }
     }

@@ -183,7 +183,7 @@ fn fault_error(fault: Fault, limit: usize) -> ClientError {
         Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             ClientError::closed("the server closed the connection")
         }
-        Fault::Io(error) => ClientError::closed(error.to_string()).with_source(error),
+        Fault::Io(error) => ClientError::closed(error.to_string()).with_quoted_source(error),
         Fault::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
             ClientError::closed("the server closed the connection")
         }

@@ -312,7 +312,12 @@ async fn odd_answers() {
                     (Auth(expected), ClientErrorKind::Auth { status, .. }) => {
                         assert_eq!(status, expected, "{name}");
                     }
-                    (TooLarge, ClientErrorKind::TooLarge { limit: 16_777_216 }) => {}
+                    (
+                        TooLarge,
+                        ClientErrorKind::TooLarge {
+                            limit: 16_777_216, ..
+                        },
+                    ) => {}
                     (Closed, ClientErrorKind::Closed(_)) => {}
                     _ => panic!("{name}: {error:?}"),
                 }
@@ -413,14 +418,11 @@ async fn progress_comes_in_order_and_before_the_answer() {
     .await;
     let steps = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&steps);
-    let options = RequestOptions {
-        on_progress: Some(Arc::new(move |params| {
-            sink.lock()
-                .unwrap()
-                .push(params.get("progress").unwrap().to_string());
-        })),
-        ..within(20)
-    };
+    let options = within(20).on_progress(move |params| {
+        sink.lock()
+            .unwrap()
+            .push(params.get("progress").unwrap().to_string());
+    });
     call(&connection, options).await.unwrap();
     assert_eq!(
         *steps.lock().unwrap(),
@@ -448,12 +450,9 @@ async fn a_session_that_the_server_forgot_is_opened_again_once() {
         .await;
         let sent = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&sent);
-        let options = RequestOptions {
-            on_sent: Some(Arc::new(move || {
-                counter.fetch_add(1, Ordering::SeqCst);
-            })),
-            ..within(20)
-        };
+        let options = within(20).on_sent(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        });
         assert_eq!(
             call(&connection, options).await.unwrap().as_str(),
             r#"{"fine":1e2}"#
@@ -507,10 +506,7 @@ async fn a_server_that_cannot_be_reached() {
         "{error:?}"
     );
     // A server that accepts the connection and stays silent.
-    let options = ConnectionOptions {
-        start_timeout: Duration::from_millis(200),
-        ..ConnectionOptions::default()
-    };
+    let options = ConnectionOptions::default().start_timeout(Duration::from_millis(200));
     let error = connect(&server, options).await.unwrap_err();
     assert!(
         matches!(error.kind(), ClientErrorKind::StartFailed { .. }),
@@ -526,6 +522,7 @@ async fn a_refused_opening_says_what_is_wanted() {
     let ClientErrorKind::Auth {
         status: 401,
         challenge,
+        ..
     } = error.kind()
     else {
         panic!("{error:?}")
@@ -565,15 +562,9 @@ async fn a_modern_server_is_sent_what_it_needs() {
     })
     .await;
     for era in [EraChoice::Modern, EraChoice::Auto] {
-        let connection = connect(
-            &server,
-            ConnectionOptions {
-                era,
-                ..ConnectionOptions::default()
-            },
-        )
-        .await
-        .unwrap();
+        let connection = connect(&server, ConnectionOptions::default().era(era))
+            .await
+            .unwrap();
         call(&connection, within(20)).await.unwrap();
         let seen = server.seen().pop().unwrap();
         for (name, value) in [

@@ -104,10 +104,7 @@ async fn tell(events: &Mutex<Option<OwnedWriteHalf>>, event: &str) {
 }
 
 fn options() -> ConnectionOptions {
-    ConnectionOptions {
-        max_message: 4096,
-        ..ConnectionOptions::default()
-    }
+    ConnectionOptions::default().max_message(4096)
 }
 
 #[tokio::test]
@@ -142,7 +139,8 @@ async fn a_server_of_the_old_transport() {
                     kind,
                     ClientErrorKind::Auth {
                         status: 401,
-                        challenge: Some(_)
+                        challenge: Some(_),
+                        ..
                     }
                 )
             }),
@@ -151,7 +149,7 @@ async fn a_server_of_the_old_transport() {
                 |kind| matches!(kind, ClientErrorKind::HttpStatus { status: 503, retry_after: Some(after), .. } if after == "7"),
             ),
             ("large", |kind| {
-                matches!(kind, ClientErrorKind::TooLarge { limit: 4096 })
+                matches!(kind, ClientErrorKind::TooLarge { limit: 4096, .. })
             }),
         ] {
             let error = call(name).await.unwrap_err();
@@ -207,10 +205,7 @@ async fn places_that_are_not_posted_to() {
         assert!(error.to_string().contains(expected), "{place}: {error}");
     }
     let endpoint = HttpEndpoint::new(&server("/messages?session=1").await).unwrap();
-    let modern = ConnectionOptions {
-        era: EraChoice::Modern,
-        ..options()
-    };
+    let modern = options().era(EraChoice::Modern);
     let error = Connection::sse(&endpoint, modern).await.unwrap_err();
     assert!(matches!(error.kind(), ClientErrorKind::Invalid(_)), "{error}");
 }

@@ -202,11 +202,7 @@ fn endpoint(url: &str) -> HttpEndpoint {
 }
 
 fn options(era: EraChoice) -> ConnectionOptions {
-    ConnectionOptions {
-        era,
-        max_message: LIMIT,
-        ..ConnectionOptions::default()
-    }
+    ConnectionOptions::default().era(era).max_message(LIMIT)
 }
 
 async fn open(url: &str, era: EraChoice) -> Result<Connection, ClientError> {
@@ -216,10 +212,7 @@ async fn open(url: &str, era: EraChoice) -> Result<Connection, ClientError> {
 }
 
 fn upstream(server: &Server, era: EraChoice) -> Upstream {
-    let options = UpstreamOptions {
-        connection: options(era),
-        ..UpstreamOptions::default()
-    };
+    let options = UpstreamOptions::default().connection(options(era));
     Upstream::new(Endpoint::WebSocket(endpoint(&server.url)), options)
 }
 
@@ -299,7 +292,7 @@ async fn servers_that_misbehave() {
         assert!(
             matches!(
                 error.kind(),
-                ClientErrorKind::Closed(_) | ClientErrorKind::TooLarge { limit: LIMIT }
+                ClientErrorKind::Closed(_) | ClientErrorKind::TooLarge { limit: LIMIT, .. }
             ),
             "{name}: {error:?}"
         );
@@ -348,14 +341,15 @@ async fn handshakes_that_fail() {
     let cases: [(&str, Judge); 8] = [
         (
             "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer realm=x\r\ncontent-length: 0\r\n\r\n",
-            |kind| matches!(kind, ClientErrorKind::Auth { status: 401, challenge: Some(challenge) } if challenge == "Bearer realm=x"),
+            |kind| matches!(kind, ClientErrorKind::Auth { status: 401, challenge: Some(challenge), .. } if challenge == "Bearer realm=x"),
         ),
         ("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", |kind| {
             matches!(
                 kind,
                 ClientErrorKind::Auth {
                     status: 403,
-                    challenge: None
+                    challenge: None,
+                    ..
                 }
             )
         }),

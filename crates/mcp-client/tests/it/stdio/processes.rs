@@ -13,26 +13,22 @@ use mcp_client::{
 use raw_json::RawJson;
 use tokio::time::{Instant, timeout};
 
-use crate::support::peer::{raw, within};
+use crate::support::{
+    fixture,
+    peer::{raw, within},
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn fixture(mode: &str) -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mcp-client-fixture")).args([mode])
-}
 
 /// Fixture that writes into a file.
 fn noting(mode: &str) -> (Command, tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("notes");
-    (fixture(mode).args([&file]), directory, file)
+    (fixture::command(mode).args([&file]), directory, file)
 }
 
 fn options() -> ConnectionOptions {
-    ConnectionOptions {
-        shutdown_grace: Duration::from_millis(300),
-        ..ConnectionOptions::default()
-    }
+    ConnectionOptions::default().shutdown_grace(Duration::from_millis(300))
 }
 
 async fn spawn(command: &Command) -> Connection {
@@ -44,10 +40,7 @@ async fn spawn(command: &Command) -> Connection {
 
 async fn call(connection: &Connection) -> Result<RawJson, ClientError> {
     let params = raw(r#"{"name":"echo","n":1e2}"#);
-    let options = RequestOptions {
-        timeout: Duration::from_secs(20),
-        ..RequestOptions::default()
-    };
+    let options = RequestOptions::default().timeout(Duration::from_secs(20));
     timeout(PATIENCE, connection.request("tools/call", Some(params), options))
         .await
         .unwrap()
@@ -82,7 +75,7 @@ async fn is_gone(pid: u32) {
 
 #[tokio::test]
 async fn a_server_is_listed_and_called() {
-    let connection = spawn(&fixture("echo")).await;
+    let connection = spawn(&fixture::command("echo")).await;
     let server = connection.server();
     assert_eq!(
         (server.name().as_deref(), server.version().as_deref()),
@@ -109,7 +102,7 @@ async fn a_server_is_listed_and_called() {
 
 #[tokio::test]
 async fn a_child_sees_the_base_environment_and_what_it_is_given() {
-    let command = fixture("environment").env("GRANTED", "1");
+    let command = fixture::command("environment").env("GRANTED", "1");
     let connection = spawn(&command).await;
     let names = call(&connection).await.unwrap().string().unwrap();
     assert!(names.contains("GRANTED"));
@@ -136,11 +129,11 @@ async fn a_program_that_is_not_there() {
 
 #[tokio::test]
 async fn a_program_that_ends_at_once_says_why() {
-    let error = timeout(PATIENCE, Connection::spawn(&fixture("exit"), options()))
+    let error = timeout(PATIENCE, Connection::spawn(&fixture::command("exit"), options()))
         .await
         .unwrap()
         .unwrap_err();
-    let ClientErrorKind::StartFailed { reason, stderr } = error.kind() else {
+    let ClientErrorKind::StartFailed { reason, stderr, .. } = error.kind() else {
         panic!("{error}")
     };
     assert!(reason.contains("exit status: 3"), "{reason}");
@@ -149,11 +142,8 @@ async fn a_program_that_ends_at_once_says_why() {
 
 #[tokio::test]
 async fn a_server_that_never_opens_the_connection() {
-    let options = ConnectionOptions {
-        start_timeout: Duration::from_millis(300),
-        ..options()
-    };
-    let error = timeout(PATIENCE, Connection::spawn(&fixture("silent"), options))
+    let options = options().start_timeout(Duration::from_millis(300));
+    let error = timeout(PATIENCE, Connection::spawn(&fixture::command("silent"), options))
         .await
         .unwrap()
         .unwrap_err();
@@ -165,7 +155,7 @@ async fn a_server_that_never_opens_the_connection() {
 
 #[tokio::test]
 async fn a_server_that_ends_in_the_middle_of_a_call() {
-    let connection = spawn(&fixture("exit-mid-call")).await;
+    let connection = spawn(&fixture::command("exit-mid-call")).await;
     let error = call(&connection).await.unwrap_err();
     assert!(error.was_sent());
     assert_eq!(
@@ -272,7 +262,7 @@ fn a_runtime_that_ends_takes_its_children_along() {
 #[tokio::test]
 async fn a_program_that_drops_its_connection_and_ends_leaves_nothing() {
     let (_, _directory, file) = noting("stubborn");
-    let mut parent = tokio::process::Command::new(env!("CARGO_BIN_EXE_mcp-client-fixture"));
+    let mut parent = tokio::process::Command::new(fixture::path());
     let status = timeout(PATIENCE, parent.arg("parent").arg(&file).status())
         .await
         .unwrap()
@@ -283,11 +273,8 @@ async fn a_program_that_drops_its_connection_and_ends_leaves_nothing() {
 
 #[tokio::test]
 async fn a_server_that_stops_reading_is_killed() {
-    let options = ConnectionOptions {
-        write_stall: Duration::from_millis(300),
-        ..options()
-    };
-    let connection = timeout(PATIENCE, Connection::spawn(&fixture("deaf"), options))
+    let options = options().write_stall(Duration::from_millis(300));
+    let connection = timeout(PATIENCE, Connection::spawn(&fixture::command("deaf"), options))
         .await
         .unwrap()
         .unwrap();
@@ -310,7 +297,7 @@ async fn a_server_that_stops_reading_is_killed() {
 
 #[tokio::test]
 async fn a_flood_on_stderr_holds_nothing_up() {
-    let connection = spawn(&fixture("stderr-flood")).await;
+    let connection = spawn(&fixture::command("stderr-flood")).await;
     call(&connection).await.unwrap();
     assert!(connection.stderr_tail().unwrap().len() <= 8 * 1024);
 }
@@ -324,11 +311,17 @@ pub(crate) fn resident_peak() -> usize {
 
 #[tokio::test]
 async fn a_line_of_100_megabytes_fails_its_call_only() {
-    let connection = spawn(&fixture("huge")).await;
+    let connection = spawn(&fixture::command("huge")).await;
     let before = resident_peak();
     let error = call(&connection).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ClientErrorKind::TooLarge { limit: 16_777_216 }),
+        matches!(
+            error.kind(),
+            ClientErrorKind::TooLarge {
+                limit: 16_777_216,
+                ..
+            }
+        ),
         "{error}"
     );
     assert!(error.was_sent());
@@ -391,10 +384,7 @@ async fn a_server_that_ends_at_once_in_a_loop_is_left_in_peace() {
 
 #[tokio::test]
 async fn a_server_that_ended_is_started_again_when_it_is_needed() {
-    let upstream = Upstream::new(
-        Endpoint::Stdio(fixture("exit-mid-call")),
-        UpstreamOptions::default(),
-    );
+    let upstream = Upstream::new(fixture::command("exit-mid-call"), UpstreamOptions::default());
     let mut changes = upstream.changes();
     let error = upstream
         .request("tools/call", None, within(20))
@@ -458,7 +448,7 @@ async fn a_server_that_is_shut_down_while_it_starts() {
 
 #[tokio::test]
 async fn a_caller_that_leaves_does_not_stop_the_start() {
-    let upstream = Upstream::new(Endpoint::Stdio(fixture("echo")), UpstreamOptions::default());
+    let upstream = Upstream::new(fixture::command("echo"), UpstreamOptions::default());
     let impatient = timeout(Duration::ZERO, upstream.connection()).await;
     assert!(impatient.is_err());
     timeout(PATIENCE, upstream.connection()).await.unwrap().unwrap();

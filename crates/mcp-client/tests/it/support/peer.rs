@@ -1,9 +1,8 @@
 //! Other end of an in-memory connection, played by a test.
 
-use std::{
-    sync::{Arc, atomic::AtomicUsize},
-    time::Duration,
-};
+#[cfg(feature = "stdio")]
+use std::sync::{Arc, atomic::AtomicUsize};
+use std::time::Duration;
 
 use mcp_client::{ClientError, Connection, ConnectionOptions, EraChoice, RequestOptions};
 use raw_json::RawJson;
@@ -13,6 +12,7 @@ use tokio::{
     task::JoinHandle,
 };
 
+#[cfg(feature = "stdio")]
 use crate::stdio::writing::Counted;
 
 /// Server whose every message is written by the test.
@@ -109,6 +109,7 @@ pub(crate) async fn connect_with(options: ConnectionOptions, buffer: usize) -> (
 }
 
 /// Connects with a counter of writes.
+#[cfg(feature = "stdio")]
 pub(crate) async fn connect_counted() -> (Connection, Peer, Arc<AtomicUsize>) {
     let (ours, peer) = pair(64 * 1024);
     let (reader, inner) = tokio::io::split(ours);
@@ -141,10 +142,7 @@ async fn opened(
 
 /// Connects to a modern peer without change notifications.
 pub(crate) async fn connect_modern(options: ConnectionOptions) -> (Connection, Peer) {
-    let options = ConnectionOptions {
-        era: EraChoice::Modern,
-        ..options
-    };
+    let options = options.era(EraChoice::Modern);
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let (connection, peer) = tokio::join!(Connection::from_streams(reader, writer, options), async {

@@ -21,6 +21,9 @@ use crate::ServerSettings;
 /// Lists are raw: as the server wrote them. Filters, names and limits of the configuration are applied whenever a list
 /// is loaded, as they are to a list that was just read. Implementations log failures and do not return them: lists that
 /// cannot be stored or loaded are read from their servers again.
+///
+/// # Cancellation
+/// The futures may be dropped at any time. Each entry must then be as it was, or as it was to become.
 pub trait ListCache: fmt::Debug + Send + Sync {
     /// Loads the lists of many servers at once, in the order of the keys; `None` for each key without lists.
     fn load<'a>(&'a self, keys: &'a [ListCacheKey]) -> BoxFuture<'a, Vec<Option<CachedLists>>>;

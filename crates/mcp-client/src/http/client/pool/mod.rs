@@ -17,25 +17,21 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
-use hyper::client::conn::http2;
-use hyper_util::{
-    client::legacy::connect::HttpConnector,
-    rt::{TokioExecutor, TokioIo},
-};
+use hyper_util::client::legacy::connect::HttpConnector;
 use parking_lot::Mutex;
-use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     runtime::{self, Handle},
     task::AbortHandle,
     time::{sleep, timeout},
 };
-use tokio_rustls::TlsConnector;
 use tower_service::Service as _;
 
 use super::{
     byte_stream::{CheckedSocket, ExchangeProgress, RequestBody},
     http1::{Connection, ExchangeError},
+    http2::{Http2Error, Http2Sender},
     response::HttpResponse,
+    tls::TlsSettings,
 };
 use crate::{ClientError, ClientErrorKind};
 
@@ -66,12 +62,6 @@ pub(crate) struct Pool {
     sweeper: Mutex<Option<AbortHandle>>,
 }
 
-/// TLS settings of one server.
-struct TlsSettings {
-    connector: TlsConnector,
-    name: ServerName<'static>,
-}
-
 /// Idle HTTP/1.1 connection.
 struct IdleConnection {
     connection: Box<Connection>,
@@ -82,7 +72,7 @@ struct IdleConnection {
 /// HTTP/2 connection.
 struct Http2Connection {
     runtime: runtime::Id,
-    sender: http2::SendRequest<RequestBody>,
+    sender: Http2Sender,
     /// Set by the sweeper, and reset by each use.
     is_stale: bool,
 }
@@ -90,7 +80,7 @@ struct Http2Connection {
 /// Connection that can send a request.
 enum Checkout {
     Http1(Box<Connection>),
-    Http2(http2::SendRequest<RequestBody>),
+    Http2(Http2Sender),
 }
 
 /// Error of a request without a complete answer.
@@ -104,11 +94,10 @@ impl Pool {
     /// Creates an empty pool. Uses TLS if `tls` is set.
     pub(super) fn new(
         connector: HttpConnector,
-        tls: Option<ClientConfig>,
+        tls: Option<TlsSettings>,
         server: Uri,
         mut headers: HeaderMap,
-    ) -> Result<Arc<Self>, ClientError> {
-        let tls = tls.map(|tls| TlsSettings::new(tls, &server)).transpose()?;
+    ) -> Arc<Self> {
         let has_own_host = headers.contains_key(header::HOST);
         if let Some(authority) = server.authority()
             && !has_own_host
@@ -117,7 +106,7 @@ impl Pool {
             headers.insert(header::HOST, host);
         }
         let path = server.path_and_query().cloned();
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             connector,
             tls,
             target: path.unwrap_or_else(|| PathAndQuery::from_static("/")).into(),
@@ -127,7 +116,7 @@ impl Pool {
             idle: Mutex::default(),
             shared: Mutex::default(),
             sweeper: Mutex::default(),
-        }))
+        })
     }
 
     /// Sends a request.
@@ -163,20 +152,16 @@ impl Pool {
                 Checkout::Http2(mut sender) => {
                     let request = self.request(&method, &headers, false);
                     let request = request.map(|()| RequestBody::new(body.clone(), Arc::default()));
-                    match Box::pin(sender.try_send_request(request)).await {
+                    match Box::pin(sender.send(request)).await {
                         Ok(answer) => return Ok(HttpResponse::from_http2(answer)),
                         // The server has closed the connection meanwhile.
-                        Err(error) if error.message().is_some() && !is_new => {
+                        Err(Http2Error { unsent: true, .. }) if !is_new => {
                             *self.shared.lock() = None;
                         }
-                        Err(error) => {
-                            let unsent = error.message().is_some();
-                            let error = error.into_error();
+                        Err(Http2Error { error, unsent }) => {
                             return Err(TransportError {
                                 unsent,
-                                error: ClientError::closed(innermost(&error))
-                                    .with_sent(!unsent)
-                                    .with_source(error),
+                                error: ClientError::closed(innermost(&error)).with_sent(!unsent),
                             });
                         }
                     }
@@ -214,26 +199,20 @@ impl Pool {
                 .map(|made| Checkout::Http1(Box::new(made)))
                 .map_err(unreachable_server);
         };
-        let opening = timeout(CONNECT_TIMEOUT, tls.connector.connect(tls.name.clone(), socket));
+        let opening = timeout(CONNECT_TIMEOUT, tls.connect(socket));
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "timeout of the TLS handshake");
-        let stream = opening
+        let (stream, is_http2) = opening
             .await
             .map_err(late)
             .flatten()
             .map_err(unreachable_server)?;
-        if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+        if !is_http2 {
             let connection = Connection::new(stream, progress).await;
             return connection
                 .map(|made| Checkout::Http1(Box::new(made)))
                 .map_err(unreachable_server);
         }
-        let started = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-        let (sender, connection) = started.map_err(unreachable_server)?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "HTTP/2 connection failed");
-            }
-        });
+        let sender = Http2Sender::start(stream).await.map_err(unreachable_server)?;
         *self.shared.lock() = Some(Http2Connection {
             runtime: Handle::current().id(),
             sender: sender.clone(),
@@ -300,25 +279,6 @@ impl Pool {
     }
 }
 
-impl TlsSettings {
-    fn new(mut configuration: ClientConfig, server: &Uri) -> Result<Self, ClientError> {
-        configuration.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let host = server.host().unwrap_or_default();
-        // Only a URL encloses an IPv6 address in brackets.
-        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(name).map_err(|error| {
-            let kind = ClientErrorKind::Invalid(
-                "the host of the server URL is not a valid TLS server name".to_owned(),
-            );
-            ClientError::new(kind).with_source(error)
-        })?;
-        Ok(Self {
-            connector: Arc::new(configuration).into(),
-            name,
-        })
-    }
-}
-
 /// Sweeps until the pool is dropped.
 async fn sweep(pool: Weak<Pool>) {
     loop {
@@ -331,11 +291,11 @@ async fn sweep(pool: Weak<Pool>) {
 }
 
 /// Error of a request without a connection.
-fn unreachable_server(error: impl StdError + Send + Sync + 'static) -> TransportError {
+fn unreachable_server(error: impl StdError + 'static) -> TransportError {
     let kind = ClientErrorKind::Unreachable(innermost(&error));
     TransportError {
         unsent: true,
-        error: ClientError::new(kind).with_sent(false).with_source(error),
+        error: ClientError::new(kind).with_sent(false),
     }
 }
 
@@ -348,5 +308,5 @@ pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
     cause.to_string()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tls"))]
 mod tests;

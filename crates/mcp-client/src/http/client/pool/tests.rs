@@ -9,8 +9,9 @@ use std::{
 use http::{Response, Version};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, server::conn, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::{RootCertStore, ServerConfig, crypto::aws_lc_rs, pki_types::PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, crypto::aws_lc_rs, pki_types::PrivateKeyDer};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
@@ -117,10 +118,12 @@ impl Server {
         });
         let scheme = if tls.is_some() { "https" } else { "http" };
         let server = format!("{scheme}://{host}:{}/mcp?a=b", self.address.port());
+        let server: Uri = server.parse().unwrap();
+        let tls = tls.map(|tls| TlsSettings::new(tls, &server).unwrap());
         let mut headers = HeaderMap::new();
         headers.insert("x-own", HeaderValue::from_static("of all requests"));
         headers.insert("x-all", HeaderValue::from_static("of all requests"));
-        Pool::new(tcp_connector(), tls, server.parse().unwrap(), headers).unwrap()
+        Pool::new(tcp_connector(), tls, server, headers)
     }
 }
 

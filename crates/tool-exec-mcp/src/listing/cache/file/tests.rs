@@ -8,18 +8,12 @@ use tempfile::TempDir;
 use tool_core::{Feature, Template};
 
 use super::*;
-use crate::{ServerSettings, ServerTarget};
+use crate::{HttpTarget, ServerSettings, ServerTarget, StdioTarget};
 
 fn key_of(server: &str, command: &str) -> ListCacheKey {
     ListCacheKey::new(&ServerSettings::new(
         server,
-        ServerTarget::Stdio {
-            command: Template::parse(command).expect("a template"),
-            args: Vec::new(),
-            env: [].into(),
-            cwd: None,
-            inherit: Vec::new(),
-        },
+        StdioTarget::new(Template::parse(command).expect("a template")),
     ))
 }
 
@@ -129,17 +123,18 @@ fn lists_come_back_byte_for_byte_from_files_of_this_user_alone() {
 #[test]
 fn another_configuration_has_another_file() {
     let text = |text: &str| Template::parse(text).expect("a template");
-    let http = |url: &str, header: &str, transport| ServerTarget::Http {
-        url: text(url),
-        headers: [("Authorization".to_owned(), text(header))].into(),
-        transport,
+    let http = |url: &str, header: &str, transport| {
+        let target = HttpTarget::new(text(url)).header("Authorization", text(header));
+        ServerTarget::from(target.transport(transport))
     };
-    let stdio = |args: &[&str], env: &str, cwd: Option<&str>| ServerTarget::Stdio {
-        command: text("run"),
-        args: args.iter().map(|arg| text(arg)).collect(),
-        env: [("KEY".to_owned(), text(env))].into(),
-        cwd: cwd.map(text),
-        inherit: Vec::new(),
+    let stdio = |args: &[&str], env: &str, cwd: Option<&str>| {
+        let target = StdioTarget::new(text("run"))
+            .args(args.iter().map(|arg| text(arg)))
+            .env("KEY", text(env));
+        ServerTarget::from(match cwd {
+            Some(cwd) => target.cwd(text(cwd)),
+            None => target,
+        })
     };
     let mut settings: Vec<_> = [
         http("http://one/", "${env:A}", crate::HttpTransport::Either),
