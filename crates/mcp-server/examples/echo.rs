@@ -53,10 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         address => {
             let listener = TcpListener::bind(address.unwrap_or("127.0.0.1:7080")).await?;
-            let options = HttpServerOptions {
-                path: Some("/mcp".to_owned()),
-                ..HttpServerOptions::default()
-            };
+            let options = HttpServerOptions::default().path("/mcp");
             let service = HttpService::new(Echo, options);
             let shutdown = async {
                 let _ = ctrl_c().await;

@@ -57,22 +57,29 @@
 //! | is a web page of another origin | nothing: [`HttpServerOptions::allowed`] is checked first |
 
 mod client;
-mod http;
 mod limits;
 mod notifications;
 mod protocol;
 mod request;
 mod service;
 mod stdio;
+mod streamable_http;
+mod tools;
 
 pub use self::{
     client::{ClientHandle, ClientRequestError, Peer, Principal, ProgressReporter},
-    http::{
-        AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, RequestBody, RequestRefusal,
-        ResponseBody, ServeOptions, SharedAllowList, serve_http,
-    },
     notifications::Notifier,
     request::{InputRequired, RequestContext, StateSeal},
     service::{Answer, HeaderParams, ServerIdentity, Service, unknown_method},
     stdio::{StdioOptions, serve_stdio},
+    streamable_http::{
+        AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, RequestBody, RequestRefusal,
+        ResponseBody, ServeOptions, SharedAllowList, serve_http,
+    },
+    tools::{AddToolError, ArgumentsError, ToolCall, ToolDefinition, ToolOutput, Tools},
 };
+pub use bytes;
+pub use http;
+pub use mcp_wire;
+pub use raw_json::{self, RawJson};
+pub use serde_json;

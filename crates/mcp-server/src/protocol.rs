@@ -196,7 +196,7 @@ impl SubscriptionChange {
         };
         Some(Self {
             client: cx.client.clone()?,
-            uri: cx.uri()?.string()?,
+            uri: cx.uri()?.into_owned(),
             is_subscribe,
         })
     }

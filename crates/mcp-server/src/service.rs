@@ -27,7 +27,7 @@ use crate::{Peer, RequestContext};
 ///         RawJson::parse(r#"{"tools":{}}"#).expect("valid JSON")
 ///     }
 ///     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
-///         match (request.method.as_str(), cx.name().and_then(RawJson::text).as_deref()) {
+///         match (request.method.as_str(), cx.name().as_deref()) {
 ///             (method::TOOLS_CALL, Some("now")) => {
 ///                 let result = r#"{"content":[{"type":"text","text":"12:00"}]}"#;
 ///                 Ok(RawJson::parse(result).expect("valid JSON").into())
@@ -116,6 +116,7 @@ pub trait Service: Send + Sync + 'static {
 
 /// Arguments of a tool that clients mirror in headers, as far as the service knows them.
 #[derive(Default)]
+#[non_exhaustive]
 pub enum HeaderParams<'a> {
     /// No argument is mirrored, or there is no such tool.
     #[default]
@@ -147,7 +148,19 @@ impl fmt::Debug for HeaderParams<'_> {
 }
 
 /// Name and version of a server, as clients see them.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::ServerIdentity;
+///
+/// let identity = ServerIdentity::new("weather", "1.2.0")
+///     .title("Weather")
+///     .instructions("Ask for one city at a time.");
+/// assert_eq!(identity.name, "weather");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerIdentity {
     /// Name for programs.
     pub name: String,
@@ -169,11 +182,47 @@ impl ServerIdentity {
             ..Self::default()
         }
     }
+
+    /// Sets the name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the advice for models on how to use the offer.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
 }
 
 /// Result of a request: a JSON object, as text.
 ///
 /// Modern clients require a `resultType` in it. It is added if it is missing; everything else is written unchanged.
+///
+/// # Which constructor
+///
+/// | result | constructor |
+/// |---|---|
+/// | of a tool or a list that the service wrote itself: it never has a `resultType` | [`Answer::untyped`] |
+/// | of unknown origin, such as one that is relayed | `Answer::from(result)`, which looks for the `resultType` |
+/// | complete to the last byte, with a `resultType` where the client's revision has it | [`Answer::verbatim`] |
+/// | questions to a modern client | [`InputRequired::answer`](crate::InputRequired::answer) |
+///
+/// `Answer::from` is right for every valid result; it costs one search through the members.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::Answer;
+/// use raw_json::RawJson;
+///
+/// let result = RawJson::parse(r#"{"content": [{"type": "text", "text": "12:00"}]}"#)?;
+/// let answer = Answer::untyped(result);
+/// # Ok::<(), raw_json::JsonError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub(crate) result: RawJson,

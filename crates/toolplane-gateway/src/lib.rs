@@ -45,10 +45,10 @@ mod abort_on_drop;
 mod client;
 mod eras;
 mod gateway;
-mod http;
 mod lists;
 mod notifications;
 mod operator;
+mod pages;
 mod render;
 mod requests;
 mod tasks;
@@ -61,6 +61,6 @@ pub use mcp_server::{
 pub use self::{
     client::CallerResolver,
     gateway::{Gateway, GatewayOptions},
-    http::serve_metrics,
     operator::{OperatorClient, OperatorClientError},
+    pages::serve_metrics,
 };

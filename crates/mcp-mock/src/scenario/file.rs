@@ -110,12 +110,13 @@ pub(super) struct TemplateFile {
 impl From<File> for MockServerBuilder {
     fn from(file: File) -> Self {
         let usual = ServerIdentity::new("mock", env!("CARGO_PKG_VERSION"));
-        let mut builder = MockServer::builder().info(ServerIdentity {
-            name: file.name.unwrap_or(usual.name),
-            title: file.title,
-            version: file.version.unwrap_or(usual.version),
-            instructions: file.instructions,
-        });
+        let mut info = ServerIdentity::new(
+            file.name.unwrap_or(usual.name),
+            file.version.unwrap_or(usual.version),
+        );
+        info.title = file.title;
+        info.instructions = file.instructions;
+        let mut builder = MockServer::builder().info(info);
         if let Some(era) = file.era {
             builder = builder.era(match era {
                 EraFile::Legacy => Era::Legacy,

@@ -30,18 +30,14 @@ pub(crate) fn answer(
         (method::RESOURCES_LIST, _) => list("resources", FeatureKind::Resource),
         (method::RESOURCES_TEMPLATES_LIST, _) => list("resourceTemplates", FeatureKind::Template),
         (method::TOOLS_CALL | method::PROMPTS_GET, Some(_)) => said(arguments().as_str()),
-        (method::RESOURCES_READ, Some(_)) => said(&text(cx.uri())),
-        (method::TOOLS_CALL, None) => Err(unknown("tool", &text(cx.name()))),
-        (method::PROMPTS_GET, None) => Err(unknown("prompt", &text(cx.name()))),
-        (method::RESOURCES_READ, None) => Err(unknown("resource", &text(cx.uri()))),
+        (method::RESOURCES_READ, Some(_)) => said(&cx.uri().unwrap_or_default()),
+        (method::TOOLS_CALL, None) => Err(unknown("tool", &cx.name().unwrap_or_default())),
+        (method::PROMPTS_GET, None) => Err(unknown("prompt", &cx.name().unwrap_or_default())),
+        (method::RESOURCES_READ, None) => Err(unknown("resource", &cx.uri().unwrap_or_default())),
         (method::COMPLETION_COMPLETE, _) => Ok(completion(state, request)),
         (method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE, _) => Ok(RawJson::object().into()),
         (other, _) => Err(unknown_method(other)),
     }
-}
-
-fn text(value: Option<&RawJson>) -> String {
-    value.and_then(RawJson::string).unwrap_or_default()
 }
 
 fn unknown(what: &str, name: &str) -> RpcError {

@@ -154,7 +154,7 @@ impl ScriptRun<'_> {
     }
 
     fn filled(&self, text: &str, answers: &RawJson) -> String {
-        let arguments = match (&self.plan.entry, self.cx.uri().and_then(RawJson::string)) {
+        let arguments = match (&self.plan.entry, self.cx.uri()) {
             (Some(entry), Some(uri)) => result_shapes::parts(&entry.key, &uri),
             _ => self.cx.arguments().cloned().unwrap_or(RawJson::object()),
         };

@@ -39,11 +39,9 @@ where
 {
     let plans = Arc::new(PendingPlans::default());
     let service = MockService::new(Arc::clone(&state), Arc::clone(&plans));
-    let options = StdioOptions {
-        max_message: MAX_MESSAGE,
-        notifier: state.notices.clone(),
-        ..StdioOptions::default()
-    };
+    let options = StdioOptions::default()
+        .max_message(MAX_MESSAGE)
+        .notifier(state.notices.clone());
     let (ours, theirs) = duplex(BUFFER);
     let ((from_inner, to_inner), (inner_reader, inner_writer)) = (split(ours), split(theirs));
     let (refuse, refused) = mpsc::unbounded_channel();

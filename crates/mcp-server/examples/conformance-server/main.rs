@@ -105,11 +105,9 @@ impl Service for Fixture {
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7081".to_owned());
     let notifier = Notifier::default();
-    let options = HttpServerOptions {
-        path: Some("/mcp".to_owned()),
-        notifier: notifier.clone(),
-        ..HttpServerOptions::default()
-    };
+    let options = HttpServerOptions::default()
+        .path("/mcp")
+        .notifier(notifier.clone());
     let fixture = Fixture {
         notifier: notifier.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
@@ -119,10 +117,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         mirrored: Some(Arc::new(MirroredParams::from_schema(&tools::mirrored().into()))),
     };
     if address == "--stdio" {
-        let options = StdioOptions {
-            notifier,
-            ..StdioOptions::default()
-        };
+        let options = StdioOptions::default().notifier(notifier);
         return Ok(serve_stdio(fixture, stdin(), stdout(), options, pending()).await?);
     }
     let listener = TcpListener::bind(address).await?;

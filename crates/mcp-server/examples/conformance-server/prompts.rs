@@ -25,7 +25,7 @@ pub(crate) fn list(n_changes: usize) -> Value {
 }
 
 pub(crate) async fn get(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
-    let name = cx.name().and_then(RawJson::string).unwrap_or_default();
+    let name = cx.name().unwrap_or_default();
     let messages = match &*name {
         "test_simple_prompt" => json!([said("This is a simple prompt for testing.")]),
         "test_prompt_with_arguments" => {

@@ -2,7 +2,6 @@
 
 use mcp_server::{Answer, RequestContext};
 use mcp_wire::{Era, RpcError, code};
-use raw_json::RawJson;
 use serde_json::{Value, json};
 
 use crate::content::{self, IMAGE, invalid};
@@ -26,7 +25,7 @@ pub(crate) fn templates() -> Value {
 }
 
 pub(crate) fn read(cx: &RequestContext) -> Result<Answer, RpcError> {
-    let uri = cx.uri().and_then(RawJson::string);
+    let uri = cx.uri();
     let uri = uri.ok_or_else(|| invalid("`uri` must be a string"))?;
     let contents = match &*uri {
         "test://static-text" => {

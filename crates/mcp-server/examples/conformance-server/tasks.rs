@@ -183,10 +183,10 @@ impl Tasks {
     /// Answers a request about a task.
     pub(crate) fn answer(&self, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         cx.check_extension(extension::TASKS)?;
-        let id = cx.task_id().and_then(RawJson::string).unwrap_or_default();
+        let id = cx.task_id().unwrap_or_default();
         let mut table = self.0.lock();
         let task = table
-            .get_mut(&id)
+            .get_mut(&*id)
             .ok_or_else(|| invalid(format!("there is no task `{id}`")))?;
         match &*request.method {
             method::TASKS_GET => return Ok(RawJson::from(task.state(&id)).into()),

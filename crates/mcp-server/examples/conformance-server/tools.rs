@@ -104,7 +104,7 @@ pub(crate) async fn call(
     request: &Request,
     cx: &RequestContext,
 ) -> Result<Answer, RpcError> {
-    let name = cx.name().and_then(RawJson::string).unwrap_or_default();
+    let name = cx.name().unwrap_or_default();
     match &*name {
         "test_simple_text" => Ok(text("This is a simple text response for testing.")),
         "test_image_content" => Ok(blocks(&json!([image()]))),

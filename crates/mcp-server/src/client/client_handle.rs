@@ -73,6 +73,9 @@ impl ClientHandle {
     /// Sends a request to a legacy client while its own request runs: see
     /// [`RequestContext::ask`](crate::RequestContext::ask).
     ///
+    /// # Cancellation
+    /// When the future is dropped, the client is notified that the request is cancelled.
+    ///
     /// # Errors
     /// Fails if the client cannot be asked, does not answer, or answers with an error.
     pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, ClientRequestError> {

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use http::HeaderName;
 use mcp_wire::{Era, LogLevel, Revision, RpcError, meta_key};
@@ -23,11 +23,30 @@ pub struct RequestContext {
     pub(crate) progress: ProgressReporter,
     /// `true` if the headers of the HTTP request name a trace.
     pub(crate) is_traced: bool,
-    /// Head of the HTTP request. Boxed, since it is large and the context is moved often.
-    pub(crate) http: Option<Box<http::request::Parts>>,
+    /// Head of the HTTP request. Shared, since it is large and the context is moved often.
+    pub(crate) http: Option<Arc<http::request::Parts>>,
+    /// `true` if this is a copy, whose end is not that of the request.
+    pub(crate) is_copy: bool,
 }
 
 impl RequestContext {
+    /// Returns a copy for code that cannot borrow the context. Its channel to the client is closed with that of the original.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            revision: self.revision,
+            params: self.params.clone(),
+            client: self.client.clone(),
+            session: self.session.clone(),
+            connection: self.connection,
+            connection_name: self.connection_name.clone(),
+            principal: self.principal.clone(),
+            progress: self.progress.clone(),
+            is_traced: self.is_traced,
+            http: self.http.clone(),
+            is_copy: true,
+        }
+    }
+
     /// Returns the revision of the request.
     #[must_use]
     pub fn revision(&self) -> Revision {
@@ -91,19 +110,19 @@ impl RequestContext {
         self.meta().filter(|_| self.params.has_custom_meta)
     }
 
-    /// Returns the `name` in the parameters of the request: that of a tool or prompt.
+    /// Returns the `name` in the parameters of the request, that of a tool or prompt, if it is a string.
     ///
     /// The protocol's own checks read the parameters once and keep the members here, so that a service need not search them
     /// again.
     #[must_use]
-    pub fn name(&self) -> Option<&RawJson> {
-        self.params.name.as_ref()
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        self.params.name.as_ref()?.text()
     }
 
-    /// Returns the `uri` in the parameters of the request: that of a resource.
+    /// Returns the `uri` in the parameters of the request, that of a resource, if it is a string.
     #[must_use]
-    pub fn uri(&self) -> Option<&RawJson> {
-        self.params.rare().uri.as_ref()
+    pub fn uri(&self) -> Option<Cow<'_, str>> {
+        self.params.rare().uri.as_ref()?.text()
     }
 
     /// Returns the `arguments` in the parameters of the request, of any JSON type.
@@ -118,10 +137,10 @@ impl RequestContext {
         self.params.rare().task.as_ref()
     }
 
-    /// Returns the `taskId` in the parameters of the request: that of the task that the request is about.
+    /// Returns the `taskId` in the parameters of the request, that of the task that the request is about, if it is a string.
     #[must_use]
-    pub fn task_id(&self) -> Option<&RawJson> {
-        self.params.rare().task_id.as_ref()
+    pub fn task_id(&self) -> Option<Cow<'_, str>> {
+        self.params.rare().task_id.as_ref()?.text()
     }
 
     /// Returns the capabilities that the client declared: with this request in the modern era, when it opened the connection
@@ -307,7 +326,7 @@ impl RequestContext {
 impl Drop for RequestContext {
     fn drop(&mut self) {
         // Also if the request is cancelled: no event may follow.
-        if let Some(sender) = &self.progress.0 {
+        if let Some(sender) = self.progress.0.as_ref().filter(|_| !self.is_copy) {
             sender.close();
         }
     }

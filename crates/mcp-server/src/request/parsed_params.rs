@@ -3,7 +3,7 @@ use raw_json::{JsonKind, RawJson};
 
 /// Members of a message's parameters that the protocol itself reads, found in one pass. Their keys are those of
 /// [`param_key`] and [`meta_key`].
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ParsedParams {
     /// `_meta`, if it is an object.
     pub(crate) meta: Option<RawJson>,
@@ -24,7 +24,7 @@ pub(crate) struct ParsedParams {
 }
 
 /// Members of the parameters that few requests have.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Rare {
     /// `uri` of the resource.
     pub(crate) uri: Option<RawJson>,

@@ -366,6 +366,7 @@ impl<S: Service> Connection<S> {
             progress: ProgressReporter::default(),
             is_traced: false,
             http: None,
+            is_copy: false,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{Service, protocol::Core};
 
 /// Maximum number of responses and notifications that wait to be written.
 const QUEUE: usize = 256;
+
 /// Serves one client that writes one message per line, until its input ends or `shutdown` completes. Requests in flight are
 /// answered before the connection ends.
 ///
@@ -39,6 +40,10 @@ const QUEUE: usize = 256;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Cancellation
+/// When the future is dropped, the connection ends and the requests in flight are cancelled. Responses that wait to be
+/// written are lost; `shutdown` lets them finish.
 ///
 /// # Errors
 /// Fails if the input cannot be read or the output cannot be written. Requests in flight are cancelled then.

@@ -1,9 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderValue, StatusCode};
-use mcp_server::{
-    AllowList, AllowedHosts, HttpServerOptions, Principal, RequestRefusal, ServeOptions, SharedAllowList,
-};
+use http::HeaderValue;
+use mcp_server::{AllowList, HttpServerOptions, Principal, RequestRefusal, ServeOptions, SharedAllowList};
 
 use crate::{
     http_sessions::INITIALIZE,
@@ -13,19 +11,17 @@ use crate::{
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
 fn allowed(hosts: &[&str], origins: &[&str]) -> AllowList {
-    let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-    AllowList {
-        hosts: AllowedHosts::Loopback(owned(hosts)),
-        origins: owned(origins),
-    }
+    let allowed = hosts
+        .iter()
+        .fold(AllowList::default(), |list, host| list.host(*host));
+    origins.iter().fold(allowed, |list, origin| list.origin(*origin))
 }
 
 #[tokio::test]
 async fn only_known_names_are_answered_to() {
-    let served = Served::start(HttpServerOptions {
-        allowed: allowed(&["tools.example.com", "only.example.com:8443"], &[]).into(),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(
+        HttpServerOptions::default().allowed(allowed(&["tools.example.com", "only.example.com:8443"], &[])),
+    )
     .await;
     for (host, status) in [
         ("localhost", 200),
@@ -61,12 +57,69 @@ async fn only_known_names_are_answered_to() {
 }
 
 #[tokio::test]
-async fn only_known_pages_may_call() {
-    let served = Served::start(HttpServerOptions {
-        allowed: allowed(&[], &["https://app.example.com/"]).into(),
-        ..HttpServerOptions::default()
-    })
+async fn a_refusal_names_the_setting_that_admits() {
+    let evil = |name, value| Head::post().with(name, value);
+    let own = HttpServerOptions::default().setting_names("server.hosts", "server.origins");
+    for (options, host_setting, origin_setting) in [
+        (
+            HttpServerOptions::default(),
+            "HttpServerOptions::allow_host",
+            "HttpServerOptions::allow_origin",
+        ),
+        (own, "server.hosts", "server.origins"),
+    ] {
+        let served = Served::start(options).await;
+        let answer = served.once(&evil("Host", "tools.example.com"), PING).await;
+        let expected = format!("this host name is not served here; admit it with `{host_setting}`");
+        assert_eq!(answer.status, 403);
+        assert!(answer.body.contains(&expected), "{}", answer.body);
+        let answer = served
+            .once(&evil("Origin", "https://chat.example.com"), PING)
+            .await;
+        let expected = format!("listed; admit it with `{origin_setting}`");
+        assert_eq!(answer.status, 403);
+        assert!(answer.body.contains(&expected), "{}", answer.body);
+    }
+    // It is the setting that admits.
+    let options = HttpServerOptions::default()
+        .allow_host("tools.example.com")
+        .allow_origin("https://chat.example.com");
+    let served = Served::start(options).await;
+    let admitted = evil("Host", "tools.example.com").with("Origin", "https://chat.example.com");
+    assert_eq!(served.once(&admitted, PING).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_refusal_has_a_challenge_if_it_is_about_credentials() {
+    let served = Served::start(HttpServerOptions::default().identify(|parts| {
+        match parts.headers.get("authorization").map(HeaderValue::as_bytes) {
+            Some(_) => Err(RequestRefusal::forbidden("this account is closed")),
+            None => Err(RequestRefusal::unauthorized()),
+        }
+    }))
     .await;
+    let answer = served.once(&Head::post(), PING).await;
+    assert_eq!(
+        (answer.status, answer.header("www-authenticate")),
+        (401, Some("Bearer"))
+    );
+    assert!(
+        answer.body.contains("the request has no valid credentials"),
+        "{}",
+        answer.body
+    );
+    let answer = served
+        .once(&Head::post().with("Authorization", "Bearer a"), PING)
+        .await;
+    assert_eq!((answer.status, answer.header("www-authenticate")), (403, None));
+    assert!(answer.body.contains("this account is closed"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn only_known_pages_may_call() {
+    let served =
+        Served::start(HttpServerOptions::default().allowed(allowed(&[], &["https://app.example.com/"])))
+            .await;
     for (host, origin, status) in [
         ("localhost", "http://localhost", 200),
         ("localhost:7080", "http://localhost:7080", 200),
@@ -111,15 +164,7 @@ async fn only_known_pages_may_call() {
 /// Tests that a name which a page has bound to this machine is not the server's own, even behind a proxy that checks names.
 #[tokio::test]
 async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
-    let served = Served::start(HttpServerOptions {
-        allowed: AllowList {
-            hosts: AllowedHosts::Any,
-            origins: Vec::new(),
-        }
-        .into(),
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().allowed(AllowList::any_host())).await;
     for (host, origin, status) in [
         ("evil.example.com", "http://evil.example.com", 403),
         ("evil.example.com:7080", "http://evil.example.com:7080", 403),
@@ -133,12 +178,12 @@ async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
 #[tokio::test]
 async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
     let shared = SharedAllowList::new(allowed(&["before.example.com"], &["https://before.example.com"]));
-    let served = Served::start(HttpServerOptions {
-        allowed: shared.clone(),
-        own_host: Some("192.0.2.1".to_owned()),
-        requires_session: true,
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(
+        HttpServerOptions::default()
+            .allowed(shared.clone())
+            .own_host("192.0.2.1")
+            .requires_session(true),
+    )
     .await;
     let head = Head::post().with("Host", "before.example.com");
     let opened = served.once(&head, INITIALIZE).await;
@@ -236,11 +281,7 @@ async fn types_are_checked() {
 
 #[tokio::test]
 async fn paths_and_methods_are_checked() {
-    let served = Served::start(HttpServerOptions {
-        path: Some("/mcp".to_owned()),
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().path("/mcp")).await;
     let mut head = Head::post();
     for (path, status) in [
         ("/mcp", 200),
@@ -261,11 +302,7 @@ async fn paths_and_methods_are_checked() {
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
-    let served = Served::start(HttpServerOptions {
-        max_body: 100,
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().max_body(100)).await;
     let long = format!("{PING}{}", " ".repeat(100));
     assert_eq!(served.once(&Head::post(), &long).await.status, 413);
     assert_eq!(
@@ -295,11 +332,7 @@ async fn a_body_beyond_the_limit_is_refused() {
 /// Tests clients that read only after they have sent everything: if the connection were closed, they would lose their response.
 #[tokio::test]
 async fn a_client_that_is_still_sending_hears_why_it_is_refused() {
-    let served = Served::start(HttpServerOptions {
-        max_body: 100,
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().max_body(100)).await;
     // More than the buffers of a socket hold.
     let long = " ".repeat(32 << 20);
     for (name, value, status) in [
@@ -431,10 +464,7 @@ async fn a_head_that_begins_during_work_has_no_more_time_than_another() {
 async fn connections_beyond_the_limit_wait() {
     let served = Served::start_with(
         HttpServerOptions::default(),
-        ServeOptions {
-            max_connections: 1,
-            ..ServeOptions::default()
-        },
+        ServeOptions::default().max_connections(1),
     )
     .await;
     let mut first = served.connect().await;
@@ -451,19 +481,12 @@ async fn connections_beyond_the_limit_wait() {
 
 #[tokio::test]
 async fn a_hook_tells_who_is_asking() {
-    let served = Served::start(HttpServerOptions {
-        identify: Some(Arc::new(|parts| {
-            match parts.headers.get("authorization").map(HeaderValue::as_bytes) {
-                Some(b"Bearer a") => Ok(Principal::new("alice")),
-                _ => Err(RequestRefusal {
-                    status: StatusCode::UNAUTHORIZED,
-                    authenticate: Some(HeaderValue::from_static("Bearer")),
-                    message: "who are you?".to_owned(),
-                }),
-            }
-        })),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(HttpServerOptions::default().identify(|parts| {
+        match parts.headers.get("authorization").map(HeaderValue::as_bytes) {
+            Some(b"Bearer a") => Ok(Principal::new("alice")),
+            _ => Err(RequestRefusal::unauthorized().message("who are you?")),
+        }
+    }))
     .await;
     let who = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;
     let answer = served
@@ -501,10 +524,7 @@ async fn stopping_lets_requests_finish_and_refuses_new_connections() {
 async fn stopping_cuts_off_what_takes_too_long() {
     let mut served = Served::start_with(
         HttpServerOptions::default(),
-        ServeOptions {
-            drain: Duration::from_secs(5),
-            ..ServeOptions::default()
-        },
+        ServeOptions::default().drain(Duration::from_secs(5)),
     )
     .await;
     let mut waiting = served.connect().await;

@@ -1,8 +1,5 @@
 //! CORS: requests that pages of other origins may send, and responses that they may read.
 
-use std::sync::Arc;
-
-use http::StatusCode;
 use mcp_server::{AllowList, HttpServerOptions, Principal, RequestRefusal};
 
 use crate::{
@@ -14,16 +11,14 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const APP: &str = "http://app.example.com:3000";
 
 fn options() -> HttpServerOptions {
-    HttpServerOptions {
-        path: Some("/mcp".to_owned()),
-        sse_path: Some("/sse".to_owned()),
-        allowed: AllowList {
-            origins: vec![format!("{APP}/"), "https://two.example.com:443".to_owned()],
-            ..AllowList::default()
-        }
-        .into(),
-        ..HttpServerOptions::default()
-    }
+    HttpServerOptions::default()
+        .path("/mcp")
+        .sse_path("/sse")
+        .allowed(
+            AllowList::default()
+                .origin(format!("{APP}/"))
+                .origin("https://two.example.com:443"),
+        )
 }
 
 fn preflight<'a>(origin: &str, headers: &str) -> Head<'a> {
@@ -209,17 +204,12 @@ async fn every_answer_to_a_listed_origin_can_be_read_and_none_to_another() {
 
 #[tokio::test]
 async fn a_refused_page_reads_why_and_its_preflight_needs_no_credentials() {
-    let served = Served::start(HttpServerOptions {
-        identify: Some(Arc::new(|parts| match parts.headers.get("authorization") {
+    let served = Served::start(
+        options().identify(|parts| match parts.headers.get("authorization") {
             Some(_) => Ok(Principal::new("ann")),
-            None => Err(RequestRefusal {
-                status: StatusCode::UNAUTHORIZED,
-                authenticate: Some(http::HeaderValue::from_static("Bearer")),
-                message: "who are you?".to_owned(),
-            }),
-        })),
-        ..options()
-    })
+            None => Err(RequestRefusal::unauthorized().message("who are you?")),
+        }),
+    )
     .await;
     assert_eq!(
         served.once(&preflight(APP, "authorization"), "").await.status,

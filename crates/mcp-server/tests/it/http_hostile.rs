@@ -119,15 +119,10 @@ async fn odd_answers_and_notifications_do_no_harm() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_its_answer_is_left() {
-    let options = HttpServerOptions {
-        max_body: 32 << 20,
-        ..HttpServerOptions::default()
-    };
-    let serve = ServeOptions {
-        max_connections: 1,
-        idle_timeout: Duration::from_secs(36_000),
-        ..ServeOptions::default()
-    };
+    let options = HttpServerOptions::default().max_body(32 << 20);
+    let serve = ServeOptions::default()
+        .max_connections(1)
+        .idle_timeout(Duration::from_secs(36_000));
     let served = Served::start_with(options, serve).await;
     // More than the system buffers for the socket.
     let text = "x".repeat(24 << 20);

@@ -1,7 +1,5 @@
 //! Notifications to legacy sessions: on one stream, and kept while the client is away.
 
-use std::sync::Arc;
-
 use http::HeaderValue;
 use mcp_server::{HttpServerOptions, Notifier, Principal};
 
@@ -152,16 +150,16 @@ fn as_user(user: &str) -> Head<'static> {
 
 #[tokio::test]
 async fn streams_leave_room_for_calls() {
-    let (served, _) = start(HttpServerOptions {
-        max_streams: 3,
-        max_streams_each: 2,
-        sse_path: Some("/sse".to_owned()),
-        identify: Some(Arc::new(|parts| {
-            let user = parts.headers.get("x-user").map(HeaderValue::to_str);
-            Ok(Principal::new(user.unwrap().unwrap()))
-        })),
-        ..HttpServerOptions::default()
-    })
+    let (served, _) = start(
+        HttpServerOptions::default()
+            .max_streams(3)
+            .max_streams_each(2)
+            .sse_path("/sse")
+            .identify(|parts| {
+                let user = parts.headers.get("x-user").map(HeaderValue::to_str);
+                Ok(Principal::new(user.unwrap().unwrap()))
+            }),
+    )
     .await;
     let sessions = [
         open(&served, as_user("alice")).await,

@@ -1,7 +1,5 @@
 //! Clients that resume a stream.
 
-use std::sync::Arc;
-
 use mcp_server::{HttpServerOptions, Principal};
 
 use crate::support::{Connection, EVERYTHING, Head, Served};
@@ -113,13 +111,10 @@ async fn a_lost_stream_is_resumed_with_its_question() {
 
 #[tokio::test]
 async fn a_stream_belongs_to_its_session() {
-    let served = Served::start(HttpServerOptions {
-        identify: Some(Arc::new(|parts| {
-            let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
-            Ok(Principal::new(user.unwrap_or("alice")))
-        })),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(HttpServerOptions::default().identify(|parts| {
+        let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
+        Ok(Principal::new(user.unwrap_or("alice")))
+    }))
     .await;
     served.log.offer(EVERYTHING);
     let session = open(&served, Head::post(), "2025-11-25", "error").await;

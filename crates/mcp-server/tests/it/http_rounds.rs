@@ -1,7 +1,5 @@
 //! Modern requests in several rounds, with a state that is bound to its client, its request and its lifetime.
 
-use std::sync::Arc;
-
 use mcp_server::{HttpServerOptions, Principal};
 
 use crate::support::{Head, META, STATE_LIFETIME, Served};
@@ -61,13 +59,10 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_is_good_for_one_client_one_request_and_some_time() {
-    let served = Served::start(HttpServerOptions {
-        identify: Some(Arc::new(|parts| {
-            let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
-            Ok(Principal::new(user.unwrap_or("alice")))
-        })),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(HttpServerOptions::default().identify(|parts| {
+        let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
+        Ok(Principal::new(user.unwrap_or("alice")))
+    }))
     .await;
     let state = state(&served, &head("p")).await;
     let mut changed = state.replace("a.state", "b.state");

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 use mcp_server::{HttpServerOptions, Notifier, Principal, RequestRefusal};
@@ -77,19 +77,12 @@ async fn an_ended_or_unknown_session_is_not_found() {
 
 #[tokio::test]
 async fn another_principal_cannot_use_a_session() {
-    let served = Served::start(HttpServerOptions {
-        identify: Some(Arc::new(|parts| {
-            match parts.headers.get("x-user").map(HeaderValue::to_str) {
-                Some(Ok(user)) => Ok(Principal::new(user)),
-                _ => Err(RequestRefusal {
-                    status: StatusCode::UNAUTHORIZED,
-                    authenticate: None,
-                    message: "no user".to_owned(),
-                }),
-            }
-        })),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(HttpServerOptions::default().identify(|parts| {
+        match parts.headers.get("x-user").map(HeaderValue::to_str) {
+            Some(Ok(user)) => Ok(Principal::new(user)),
+            _ => Err(RequestRefusal::new(StatusCode::UNAUTHORIZED, "no user")),
+        }
+    }))
     .await;
     let session = open(&served, &Head::post().with("X-User", "alice")).await;
     assert_eq!(
@@ -127,11 +120,7 @@ async fn a_request_of_two_sessions_is_of_none() {
 
 #[tokio::test]
 async fn sessions_can_be_required() {
-    let served = Served::start(HttpServerOptions {
-        requires_session: true,
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().requires_session(true)).await;
     assert_eq!(served.once(&Head::post(), WHO).await.status, 400);
     let session = open(&served, &Head::post()).await;
     assert_eq!(served.once(&within(&session), WHO).await.status, 200);
@@ -139,11 +128,7 @@ async fn sessions_can_be_required() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_expires() {
-    let served = Served::start(HttpServerOptions {
-        session_idle: Duration::from_secs(60),
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().session_idle(Duration::from_secs(60))).await;
     let session = open(&served, &Head::post()).await;
     for _ in 0..3 {
         tokio::time::advance(Duration::from_secs(50)).await;
@@ -156,11 +141,11 @@ async fn an_idle_session_expires() {
 #[tokio::test(start_paused = true)]
 async fn a_session_is_ended_though_nobody_comes() {
     let notices = Notifier::default();
-    let served = Served::start(HttpServerOptions {
-        session_idle: Duration::from_secs(60),
-        notifier: notices.clone(),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(
+        HttpServerOptions::default()
+            .session_idle(Duration::from_secs(60))
+            .notifier(notices.clone()),
+    )
     .await;
     served.log.offer(EVERYTHING);
     let ended = || served.log.ended.lock().unwrap().len();
@@ -202,11 +187,7 @@ async fn a_session_is_ended_though_nobody_comes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_idle_session_makes_room() {
-    let served = Served::start(HttpServerOptions {
-        max_sessions: 2,
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().max_sessions(2)).await;
     let mut opened = Vec::new();
     for _ in 0..2 {
         opened.push(open(&served, &Head::post()).await);
@@ -229,14 +210,10 @@ async fn the_longest_idle_session_makes_room() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_takes_the_places_of_those_who_have_fewer_sessions() {
-    let served = Served::start(HttpServerOptions {
-        max_sessions: 4,
-        identify: Some(Arc::new(|parts| {
-            let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
-            Ok(Principal::new(user.unwrap_or("alice")))
-        })),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(HttpServerOptions::default().max_sessions(4).identify(|parts| {
+        let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
+        Ok(Principal::new(user.unwrap_or("alice")))
+    }))
     .await;
     let open = async |user: &'static str| {
         tokio::time::advance(Duration::from_millis(10)).await;
@@ -336,11 +313,7 @@ async fn ending_a_session_cancels_what_is_in_flight() {
 #[tokio::test]
 async fn a_session_is_told_of_changes_on_its_stream() {
     let notices = Notifier::default();
-    let mut served = Served::start(HttpServerOptions {
-        notifier: notices.clone(),
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let mut served = Served::start(HttpServerOptions::default().notifier(notices.clone())).await;
     let session = open(&served, &Head::post()).await;
     let mut stream = served.connect().await;
     stream.send(&within(&session).method("GET"), "").await;

@@ -1,6 +1,6 @@
 //! Clients of 2024-11-05, over HTTP+SSE.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use mcp_server::{HttpServerOptions, Notifier, Principal};
 
@@ -8,17 +8,17 @@ use crate::support::{Connection, EVERYTHING, Head, META, Served};
 
 async fn start() -> (Served, Notifier) {
     let notices = Notifier::default();
-    let served = Served::start(HttpServerOptions {
-        path: Some("/mcp".to_owned()),
-        sse_path: Some("/sse".to_owned()),
-        max_sessions: 2,
-        notifier: notices.clone(),
-        identify: Some(Arc::new(|parts| {
-            let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
-            Ok(Principal::new(user.unwrap_or("alice")))
-        })),
-        ..HttpServerOptions::default()
-    })
+    let served = Served::start(
+        HttpServerOptions::default()
+            .path("/mcp")
+            .sse_path("/sse")
+            .max_sessions(2)
+            .notifier(notices.clone())
+            .identify(|parts| {
+                let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
+                Ok(Principal::new(user.unwrap_or("alice")))
+            }),
+    )
     .await;
     served.log.offer(EVERYTHING);
     (served, notices)
@@ -205,10 +205,6 @@ async fn calls_end_with_their_stream() {
 
 #[tokio::test]
 async fn they_are_not_served_unless_asked_for() {
-    let served = Served::start(HttpServerOptions {
-        path: Some("/mcp".to_owned()),
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().path("/mcp")).await;
     assert_eq!(served.once(&at("/sse").method("GET"), "").await.status, 404);
 }

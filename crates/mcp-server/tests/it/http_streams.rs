@@ -82,11 +82,7 @@ async fn events_come_as_they_happen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_stream_gives_signs_of_life() {
-    let served = Served::start(HttpServerOptions {
-        keep_alive: Duration::from_secs(15),
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().keep_alive(Duration::from_secs(15))).await;
     let mut connection = served.connect().await;
     connection.send(&Head::post(), SLOW).await;
     connection.head().await;
@@ -119,11 +115,7 @@ async fn a_lost_connection_cancels_a_modern_request() {
 
 #[tokio::test]
 async fn a_lost_connection_does_not_cancel_a_legacy_request() {
-    let served = Served::start(HttpServerOptions {
-        max_detached: 1,
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().max_detached(1)).await;
     let mut first = served.connect().await;
     first.send(&Head::post(), WAIT).await;
     served.log.running(1).await;

@@ -23,11 +23,7 @@ fn head() -> Head<'static> {
 
 async fn start() -> (Served, Notifier) {
     let notices = Notifier::default();
-    let served = Served::start(HttpServerOptions {
-        notifier: notices.clone(),
-        ..HttpServerOptions::default()
-    })
-    .await;
+    let served = Served::start(HttpServerOptions::default().notifier(notices.clone())).await;
     served.log.offer(EVERYTHING);
     (served, notices)
 }

@@ -17,3 +17,4 @@ mod http_subscriptions;
 mod stdio;
 mod stdio_talk;
 mod support;
+mod tools;

@@ -319,10 +319,7 @@ async fn the_end_of_the_input_lets_requests_finish() {
 
 #[tokio::test(start_paused = true)]
 async fn what_takes_longer_than_the_drain_time_is_dropped() {
-    let mut client = Client::start(StdioOptions {
-        drain: Duration::from_secs(5),
-        ..StdioOptions::default()
-    });
+    let mut client = Client::start(StdioOptions::default().drain(Duration::from_secs(5)));
     client
         .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
         .await;
@@ -354,10 +351,7 @@ async fn a_client_that_goes_away_cancels_what_it_asked_for() {
 
 #[tokio::test]
 async fn a_line_beyond_the_limit_is_refused_by_its_id() {
-    let mut client = Client::start(StdioOptions {
-        max_message: 1000,
-        ..StdioOptions::default()
-    });
+    let mut client = Client::start(StdioOptions::default().max_message(1000));
     let long = format!(
         r#"{{"jsonrpc":"2.0","id":9,"method":"ping","params":{{"a":"{}"}}}}"#,
         "x".repeat(5000)
@@ -377,10 +371,7 @@ async fn a_line_beyond_the_limit_is_refused_by_its_id() {
 
 #[tokio::test]
 async fn only_so_many_requests_are_worked_on() {
-    let mut client = Client::start(StdioOptions {
-        max_in_flight: 3,
-        ..StdioOptions::default()
-    });
+    let mut client = Client::start(StdioOptions::default().max_in_flight(3));
     for id in 0..10 {
         client
             .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test/wait"}}"#))
@@ -397,10 +388,7 @@ async fn only_so_many_requests_are_worked_on() {
 
 #[tokio::test]
 async fn who_waits_for_a_turn_can_be_cancelled() {
-    let mut client = Client::start(StdioOptions {
-        max_in_flight: 1,
-        ..StdioOptions::default()
-    });
+    let mut client = Client::start(StdioOptions::default().max_in_flight(1));
     for id in 0..3 {
         client
             .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test/wait"}}"#))
@@ -496,10 +484,7 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
 #[tokio::test]
 async fn notices_reach_who_has_opened_the_connection() {
     let notices = Notifier::default();
-    let mut client = Client::start(StdioOptions {
-        notifier: notices.clone(),
-        ..StdioOptions::default()
-    });
+    let mut client = Client::start(StdioOptions::default().notifier(notices.clone()));
     client.ask(&initialize("2025-11-25")).await;
     notices.send("notifications/tools/list_changed", None);
     // Even if it sends the notification repeatedly.

@@ -64,10 +64,7 @@ async fn a_cancelled_call_takes_its_question_with_it() {
 #[tokio::test]
 async fn a_modern_client_subscribes() {
     let notices = Notifier::default();
-    let mut client = Client::start(StdioOptions {
-        notifier: notices.clone(),
-        ..StdioOptions::default()
-    });
+    let mut client = Client::start(StdioOptions::default().notifier(notices.clone()));
     client.log.offer(EVERYTHING);
     let listen = |id: u8, filter: &str| {
         format!(
@@ -119,10 +116,7 @@ async fn of_each_resource_the_latest_is_told_however_many_change_at_once() {
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     for lines in [&[INITIALIZE, watch][..], &[&listen]] {
         let notices = Notifier::default();
-        let mut client = Client::start(StdioOptions {
-            notifier: notices.clone(),
-            ..StdioOptions::default()
-        });
+        let mut client = Client::start(StdioOptions::default().notifier(notices.clone()));
         client.log.offer(EVERYTHING);
         for line in lines {
             client.ask(line).await;

@@ -124,11 +124,9 @@ pub(crate) fn raw(text: &str) -> RawJson {
 
 impl Service for Scripted {
     fn info(&self) -> ServerIdentity {
-        ServerIdentity {
-            title: Some("A test".to_owned()),
-            instructions: Some("Ask.".to_owned()),
-            ..ServerIdentity::new("scripted", "1.2.3")
-        }
+        ServerIdentity::new("scripted", "1.2.3")
+            .title("A test")
+            .instructions("Ask.")
     }
 
     fn capabilities(&self, _: Revision) -> RawJson {
@@ -203,12 +201,10 @@ impl Service for Scripted {
                 }
             }
             method::PROMPTS_GET => self.rounds(&request, cx),
-            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
-                match cx.uri().and_then(RawJson::string) {
-                    Some(uri) if uri.starts_with("test:") => Ok(RawJson::object().into()),
-                    _ => Err(RpcError::new(code::RESOURCE_NOT_FOUND, "no such resource")),
-                }
-            }
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => match cx.uri() {
+                Some(uri) if uri.starts_with("test:") => Ok(RawJson::object().into()),
+                _ => Err(RpcError::new(code::RESOURCE_NOT_FOUND, "no such resource")),
+            },
             "test/pause" => {
                 let _running = Running::new(&self.0);
                 if cx.log_level() == Some(LogLevel::Info) {
@@ -324,10 +320,7 @@ impl Served {
     }
 
     pub(crate) async fn connect(&self) -> Connection {
-        Connection {
-            stream: TcpStream::connect(self.address).await.unwrap(),
-            buffer: Vec::new(),
-        }
+        Connection::open(self.address).await
     }
 
     /// Sends one request on a connection of its own.
@@ -429,6 +422,13 @@ pub(crate) struct Connection {
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> Self {
+        Self {
+            stream: TcpStream::connect(address).await.unwrap(),
+            buffer: Vec::new(),
+        }
+    }
+
     pub(crate) async fn send(&mut self, head: &Head<'_>, body: &str) {
         let text = head.text(body.len()) + body;
         self.write(text.as_bytes()).await;

@@ -19,7 +19,7 @@ use toolplane::{Toolplane, observe::Gauge};
 
 pub use self::options::GatewayOptions;
 pub(crate) use self::state::GatewayState;
-use crate::http::{MetricsPage, Routes};
+use crate::pages::{MetricsPage, Routes};
 
 /// An MCP server that offers the tools, prompts and resources of a [`Toolplane`]. Clones share one gateway.
 ///

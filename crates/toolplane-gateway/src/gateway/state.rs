@@ -13,9 +13,9 @@ use crate::{
         ANONYMOUS, ANSWER_TIMEOUT, ClientIdentities, client_key, declared_capabilities, resolve_caller,
     },
     eras::ParkedCalls,
-    http::add_gauges,
     lists::ListPages,
     notifications::{Notifiers, ResourceSubscriptions, Router},
+    pages::add_gauges,
     requests::MirroredParamsCache,
     tasks::TaskStore,
 };

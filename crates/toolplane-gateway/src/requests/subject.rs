@@ -74,13 +74,12 @@ impl Subject {
 /// Returns the `uri` of a request.
 pub(crate) fn resource_uri(cx: &RequestContext) -> Result<String, RpcError> {
     cx.uri()
-        .and_then(RawJson::string)
+        .map(Cow::into_owned)
         .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`uri` must be a string"))
 }
 
 fn name(cx: &RequestContext) -> Result<Cow<'_, str>, RpcError> {
     cx.name()
-        .and_then(RawJson::text)
         .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`name` must be a string"))
 }
 

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use mcp_server::{Answer, RequestContext};
 use mcp_wire::{Era, RpcError, code, meta, meta_key, with_meta};
@@ -33,7 +33,7 @@ pub(super) struct ClientTask<'a> {
 impl<'a> ClientTask<'a> {
     /// Returns the task whose `taskId` a request has, if it belongs to the client.
     pub(super) fn from_request(gateway: &'a GatewayState, cx: &'a RequestContext) -> Result<Self, RpcError> {
-        let id = cx.task_id().and_then(RawJson::string);
+        let id = cx.task_id().map(Cow::into_owned);
         let id = id.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`taskId` must be a string"))?;
         let record = gateway.tasks.get(&id, &Owner::from_request(cx));
         Ok(Self {

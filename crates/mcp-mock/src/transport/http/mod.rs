@@ -90,12 +90,10 @@ pub(crate) async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let options = HttpServerOptions {
-        path: Some("/mcp".to_owned()),
-        max_body: MAX_REQUEST,
-        notifier: state.notices.clone(),
-        ..HttpServerOptions::default()
-    };
+    let options = HttpServerOptions::default()
+        .path("/mcp")
+        .max_body(MAX_REQUEST)
+        .notifier(state.notices.clone());
     let service = MockService::new(Arc::clone(&state), Arc::default());
     let endpoint = Endpoint(Arc::new(Inner {
         state,

@@ -217,10 +217,7 @@ async fn serve_stdio(
     serve: &Serve,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), CliError> {
-    let options = StdioOptions {
-        drain: serve.drain,
-        ..StdioOptions::default()
-    };
+    let options = StdioOptions::default().drain(serve.drain);
     let (reader, writer) = (pipes::stdin(), pipes::stdout());
     let served = gateway.serve_stdio(reader, writer, options, stopped).await;
     served.map_err(|error| CliError::failed("the connection over stdin and stdout broke").with_source(&error))
@@ -233,28 +230,25 @@ async fn serve_http(
     serve: &Serve,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), CliError> {
-    let connections = ServeOptions {
-        drain: serve.drain,
-        ..ServeOptions::default()
-    };
+    let connections = ServeOptions::default().drain(serve.drain);
     let served = gateway.serve_http(listener, options, connections, stopped).await;
     served.map_err(|error| CliError::failed("serving over HTTP failed").with_source(&error))
 }
 
 fn http_options(spec: &GatewaySpec) -> HttpServerOptions {
-    HttpServerOptions {
-        allowed: allowed(spec).into(),
-        sse_path: spec.sse_path.clone(),
-        ..HttpServerOptions::default()
-    }
+    let mut options = HttpServerOptions::default()
+        .allowed(allowed(spec))
+        .setting_names("gateway.allowed_hosts", "gateway.allowed_origins");
+    options.sse_path.clone_from(&spec.sse_path);
+    options
 }
 
 /// Returns the hosts and origins that may connect over HTTP.
 fn allowed(spec: &GatewaySpec) -> AllowList {
-    AllowList {
-        hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
-        origins: spec.allowed_origins.clone(),
-    }
+    let mut allowed = AllowList::default();
+    allowed.hosts = AllowedHosts::Loopback(spec.allowed_hosts.clone());
+    allowed.origins.clone_from(&spec.allowed_origins);
+    allowed
 }
 
 /// Binds a loopback address. Others are refused: there is no authentication yet.

@@ -71,10 +71,7 @@ async fn an_idle_session_releases_its_connections() {
     let plane = plane_in_front_of_gateway().await;
     let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
     let idle = Duration::from_secs(60);
-    let service = gateway.http_service(HttpServerOptions {
-        session_idle: idle,
-        ..HttpServerOptions::default()
-    });
+    let service = gateway.http_service(HttpServerOptions::default().session_idle(idle));
     let (session, _) = post(&service, "", INITIALIZE).await;
     let (_, said) = post(&service, &session, CALL).await;
     assert!(said.contains(r#""structuredContent":{"a":1}"#), "{said}");

@@ -108,17 +108,14 @@ impl Http {
     }
 
     pub(crate) fn on(gateway: &Gateway) -> Self {
-        let identify: Identify = Arc::new(|parts| {
+        let identify = |parts: &http::request::Parts| {
             let name = parts
                 .headers
                 .get("x-principal")
                 .and_then(|name| name.to_str().ok());
             Ok(Principal::new(name.unwrap_or("anonymous")))
-        });
-        Self(gateway.http_service(HttpServerOptions {
-            identify: Some(identify),
-            ..HttpServerOptions::default()
-        }))
+        };
+        Self(gateway.http_service(HttpServerOptions::default().identify(identify)))
     }
 
     /// Calls a tool for this principal, with a client that declares elicitation.

@@ -8,16 +8,16 @@ use tokio::time::timeout;
 
 use crate::{
     Service, StdioOptions,
-    http::{
+    request::ParsedParams,
+    streamable_http::{
         endpoint::{Admitted, Endpoint, HttpResponse, read_body},
         response,
     },
-    request::ParsedParams,
 };
 
 impl<S: Service> Endpoint<S> {
     /// Returns `true` if a request is one of HTTP+SSE.
-    pub(in crate::http) fn is_sse_path(&self, parts: &Parts) -> bool {
+    pub(in crate::streamable_http) fn is_sse_path(&self, parts: &Parts) -> bool {
         self.options
             .sse_path
             .as_deref()
@@ -25,7 +25,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Answers a request of HTTP+SSE.
-    pub(in crate::http) async fn respond_sse<B: Body<Data = Bytes>>(
+    pub(in crate::streamable_http) async fn respond_sse<B: Body<Data = Bytes>>(
         &self,
         admitted: Admitted,
         body: B,

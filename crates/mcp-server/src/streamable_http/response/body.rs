@@ -18,9 +18,9 @@ use tokio::{
 
 use super::exchange_stream::ExchangeStream;
 use crate::{
-    http::sse::SseStream,
     limits::StreamPermit,
     notifications::{SessionQueueReader, Subscription},
+    streamable_http::sse::SseStream,
 };
 
 /// Body of a response: one message, or a stream of events.
@@ -72,7 +72,7 @@ impl ResponseBody {
     }
 
     /// Returns the whole body of a response that is not a stream.
-    pub(in crate::http) fn into_bytes(self) -> Bytes {
+    pub(in crate::streamable_http) fn into_bytes(self) -> Bytes {
         match self.0 {
             Kind::Whole(bytes) => bytes,
             Kind::Stream(_) => Bytes::new(),

@@ -88,8 +88,8 @@ impl<S: Service> Endpoint<S> {
     ) -> impl Future<Output = HttpResponse> + use<S, B> {
         let (parts, body) = request.into_parts();
         let cors = Cors::from_headers(&parts.headers, &self.options.allowed.load());
-        // Boxed here, the head takes little room in the futures that it passes through.
-        let routed = self.route(Box::new(parts), body, cors.clone());
+        // Shared, the head takes little room in the futures that it passes through.
+        let routed = self.route(Arc::new(parts), body, cors.clone());
         async move {
             let mut response = routed.await;
             cors.apply(&mut response);
@@ -99,7 +99,7 @@ impl<S: Service> Endpoint<S> {
 
     async fn route<B: Body<Data = Bytes>>(
         self: Arc<Self>,
-        parts: Box<Parts>,
+        parts: Arc<Parts>,
         body: B,
         cors: Cors,
     ) -> HttpResponse {

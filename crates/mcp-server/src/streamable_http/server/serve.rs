@@ -16,36 +16,10 @@ use tokio::{
 };
 
 use super::{
+    options::ServeOptions,
     self_wake::SelfWake,
     watchdog::{ClientTimeouts, RequestBody, TICK, Watchdog, WatchedBody, WatchedIo},
 };
-
-/// Options of a server of connections.
-#[derive(Debug, Clone)]
-pub struct ServeOptions {
-    /// Maximum number of connections at a time: 1,024. More wait to be accepted.
-    pub max_connections: usize,
-    /// Maximum time for a client to send the head of a request: 10 s. Measured in whole seconds.
-    pub header_timeout: Duration,
-    /// Maximum time that a connection may be idle between two requests: 2 min. Measured in whole seconds.
-    pub idle_timeout: Duration,
-    /// Maximum time for which a client may accept no byte: 60 s. Measured in whole seconds.
-    pub write_timeout: Duration,
-    /// Time that connections have to finish after the server is shut down: 30 s.
-    pub drain: Duration,
-}
-
-impl Default for ServeOptions {
-    fn default() -> Self {
-        Self {
-            max_connections: 1024,
-            header_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(120),
-            write_timeout: Duration::from_secs(60),
-            drain: Duration::from_secs(30),
-        }
-    }
-}
 
 /// Serves HTTP/1.1 on a listener until `shutdown` completes. Requests in flight are answered before the server ends.
 ///
@@ -75,6 +49,9 @@ impl Default for ServeOptions {
 /// serve_http(listener, ServeOptions::default(), |_| service.clone(), std::future::pending()).await
 /// # }
 /// ```
+///
+/// # Cancellation
+/// When the future is dropped, the listener is closed and all connections are cut off, with the requests in flight.
 ///
 /// # Errors
 /// Never fails at present: a connection that cannot be accepted is retried, since file handles become free when other

@@ -15,15 +15,15 @@ use super::{
 };
 use crate::{
     client::Outgoing,
-    http::{
+    limits::{NoStreamPermit, StreamPermit},
+    notifications::{SessionQueueReader, Subscription},
+    protocol::Reply,
+    streamable_http::{
         RequestRefusal,
         endpoint::{BodyError, Exchange},
         head::Accepts,
         sse::SseStream,
     },
-    limits::{NoStreamPermit, StreamPermit},
-    notifications::{SessionQueueReader, Subscription},
-    protocol::Reply,
 };
 
 /// Responds with one message as JSON.
@@ -36,12 +36,12 @@ fn json(status: StatusCode, message: Vec<u8>) -> Response<ResponseBody> {
 }
 
 /// Responds without a body.
-pub(in crate::http) fn empty(status: StatusCode) -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn empty(status: StatusCode) -> Response<ResponseBody> {
     whole(status, Vec::new())
 }
 
 /// Responds with an error; `id` is that of the request, if it is known.
-pub(in crate::http) fn error(
+pub(in crate::streamable_http) fn error(
     status: StatusCode,
     id: Option<&RawJson>,
     error: &RpcError,
@@ -50,12 +50,12 @@ pub(in crate::http) fn error(
 }
 
 /// Refuses a request before its message is read.
-pub(in crate::http) fn refuse(status: StatusCode, message: &str) -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn refuse(status: StatusCode, message: &str) -> Response<ResponseBody> {
     error(status, None, &RpcError::new(code::INVALID_REQUEST, message))
 }
 
 /// Refuses a request whose principal cannot be identified.
-pub(in crate::http) fn refusal(refusal: RequestRefusal) -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn refusal(refusal: RequestRefusal) -> Response<ResponseBody> {
     let mut response = refuse(refusal.status, &refusal.message);
     if let Some(authenticate) = refusal.authenticate {
         response.headers_mut().insert(WWW_AUTHENTICATE, authenticate);
@@ -63,7 +63,7 @@ pub(in crate::http) fn refusal(refusal: RequestRefusal) -> Response<ResponseBody
     response
 }
 
-pub(in crate::http) fn method_not_allowed() -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn method_not_allowed() -> Response<ResponseBody> {
     let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed here");
     let allowed = HeaderValue::from_static("POST, GET, DELETE");
     response.headers_mut().insert(ALLOW, allowed);
@@ -71,7 +71,7 @@ pub(in crate::http) fn method_not_allowed() -> Response<ResponseBody> {
 }
 
 /// Responds with a reply that no event precedes.
-pub(in crate::http) fn finish(reply: Reply, era: Era, accepts: Accepts) -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn finish(reply: Reply, era: Era, accepts: Accepts) -> Response<ResponseBody> {
     let status = match (era, reply.error) {
         (Era::Modern, Some(code::METHOD_NOT_FOUND)) => StatusCode::NOT_FOUND,
         (
@@ -89,7 +89,10 @@ pub(in crate::http) fn finish(reply: Reply, era: Era, accepts: Accepts) -> Respo
 }
 
 /// Responds with a message as JSON, or as the only event of a stream to a client that accepts nothing else.
-pub(in crate::http) fn whole_or_event(message: Vec<u8>, accepts: Accepts) -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn whole_or_event(
+    message: Vec<u8>,
+    accepts: Accepts,
+) -> Response<ResponseBody> {
     if accepts.json {
         json(StatusCode::OK, message)
     } else {
@@ -98,7 +101,7 @@ pub(in crate::http) fn whole_or_event(message: Vec<u8>, accepts: Accepts) -> Res
 }
 
 /// Explains why a body could not be read.
-pub(in crate::http) fn body_error(error: BodyError, limit: usize) -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn body_error(error: BodyError, limit: usize) -> Response<ResponseBody> {
     match error {
         BodyError::TooLarge => {
             let message = format!("the body is larger than {limit} bytes");
@@ -110,7 +113,7 @@ pub(in crate::http) fn body_error(error: BodyError, limit: usize) -> Response<Re
 }
 
 /// Streams an exchange, whose first event is `first`.
-pub(in crate::http) fn events(
+pub(in crate::streamable_http) fn events(
     first: Outgoing,
     exchange: Exchange,
     keep_alive: Duration,
@@ -126,7 +129,7 @@ pub(in crate::http) fn events(
 }
 
 /// Streams the events that a client resumes.
-pub(in crate::http) fn resumed(
+pub(in crate::streamable_http) fn resumed(
     events: mpsc::Receiver<Bytes>,
     permit: StreamPermit,
     keep_alive: Duration,
@@ -135,7 +138,7 @@ pub(in crate::http) fn resumed(
 }
 
 /// Refuses to resume a stream of which events are lost.
-pub(in crate::http) fn not_resumable() -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn not_resumable() -> Response<ResponseBody> {
     let message = "`Last-Event-ID` names no event of this session, or its stream is no longer kept: later events are \
                    lost; open a stream without the header for notifications, and repeat an unanswered request only if \
                    it may run twice";
@@ -143,7 +146,7 @@ pub(in crate::http) fn not_resumable() -> Response<ResponseBody> {
 }
 
 /// Refuses a stream for which there is no permit.
-pub(in crate::http) fn no_stream_permit(
+pub(in crate::streamable_http) fn no_stream_permit(
     reason: NoStreamPermit,
     id: Option<&RawJson>,
 ) -> Response<ResponseBody> {
@@ -161,7 +164,7 @@ pub(in crate::http) fn no_stream_permit(
 }
 
 /// Streams the notifications of a session, whose queue has a permit of its own.
-pub(in crate::http) fn session_queue(
+pub(in crate::streamable_http) fn session_queue(
     reader: SessionQueueReader,
     keep_alive: Duration,
 ) -> Response<ResponseBody> {
@@ -169,7 +172,7 @@ pub(in crate::http) fn session_queue(
 }
 
 /// Streams a subscription.
-pub(in crate::http) fn subscription(
+pub(in crate::streamable_http) fn subscription(
     subscription: Subscription,
     permit: StreamPermit,
     keep_alive: Duration,
@@ -178,7 +181,7 @@ pub(in crate::http) fn subscription(
 }
 
 /// Streams all messages to a client of HTTP+SSE.
-pub(in crate::http) fn sse_client(
+pub(in crate::streamable_http) fn sse_client(
     client: SseStream,
     permit: StreamPermit,
     keep_alive: Duration,
@@ -187,7 +190,7 @@ pub(in crate::http) fn sse_client(
 }
 
 /// Responds to a cancelled request with a stream without events.
-pub(in crate::http) fn no_events() -> Response<ResponseBody> {
+pub(in crate::streamable_http) fn no_events() -> Response<ResponseBody> {
     event_stream(Vec::new())
 }
 

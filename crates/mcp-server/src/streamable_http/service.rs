@@ -2,6 +2,7 @@ use std::{
     convert::Infallible,
     fmt,
     future::Future,
+    io,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -11,10 +12,12 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Response, request::Parts};
 use hyper::body::Body;
+use tokio::net::TcpListener;
 
 use super::{
-    HttpServerOptions, ResponseBody,
+    HttpServerOptions, ResponseBody, ServeOptions,
     endpoint::{Endpoint, HttpResponse},
+    serve_http,
 };
 use crate::{Principal, Service};
 
@@ -61,7 +64,29 @@ impl<S: Service> HttpService<S> {
         self.0.end_streams();
     }
 
+    /// Serves HTTP/1.1 on a listener with the default [`ServeOptions`] until `shutdown` completes. Then the streams on which
+    /// clients listen are ended, and requests in flight are answered.
+    ///
+    /// This is [`serve_http`] with [`end_streams`](Self::end_streams) at the right time.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the listener is closed and all connections are cut off, with the requests in flight.
+    ///
+    /// # Errors
+    /// As [`serve_http`].
+    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        let stop = async {
+            shutdown.await;
+            self.end_streams();
+        };
+        serve_http(listener, ServeOptions::default(), |_| self.clone(), stop).await
+    }
+
     /// Answers one HTTP request. Failures are responses, too.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, a modern request is cancelled. A legacy request goes on without its connection, since in
+    /// that era only a notification cancels: see [`HttpServerOptions::max_detached`].
     pub fn respond<B>(
         &self,
         request: http::Request<B>,

@@ -20,14 +20,14 @@ use tokio::{
 
 use crate::{
     Principal, Service, StdioOptions,
-    http::session::random_id,
     protocol::Core,
     stdio::{SessionInfo, serve_connection},
+    streamable_http::session::random_id,
 };
 
 /// Clients of HTTP+SSE, each with an open stream.
 #[derive(Debug)]
-pub(in crate::http) struct SseClients {
+pub(in crate::streamable_http) struct SseClients {
     by_id: Mutex<HashMap<Arc<str>, Arc<SseClient>>>,
     max: usize,
     /// Closed when the connections are to end. It never has permits.
@@ -36,7 +36,7 @@ pub(in crate::http) struct SseClients {
 
 /// Input of one client.
 #[derive(Debug)]
-pub(in crate::http) struct SseClient {
+pub(in crate::streamable_http) struct SseClient {
     principal: Principal,
     session: Arc<SessionInfo>,
     /// Channel of whole lines, so that a POST that breaks off leaves no part of one.
@@ -45,7 +45,7 @@ pub(in crate::http) struct SseClient {
 
 /// Stream of one client, whose connection ends with it.
 #[derive(Debug)]
-pub(in crate::http) struct SseStream {
+pub(in crate::streamable_http) struct SseStream {
     id: Arc<str>,
     clients: Arc<SseClients>,
     /// First event, until it is sent.
@@ -68,7 +68,7 @@ const PIPE: usize = 64 * 1024;
 const LINES: usize = 8;
 
 impl SseClients {
-    pub(in crate::http) fn new(max: usize) -> Self {
+    pub(in crate::streamable_http) fn new(max: usize) -> Self {
         Self {
             by_id: Mutex::default(),
             max,
@@ -77,7 +77,7 @@ impl SseClients {
     }
 
     /// Opens a connection. Returns `None` if there is no room for it, or the server stops.
-    pub(in crate::http) fn open<S: Service>(
+    pub(in crate::streamable_http) fn open<S: Service>(
         self: &Arc<Self>,
         core: Arc<Core<S>>,
         options: StdioOptions,
@@ -124,25 +124,25 @@ impl SseClients {
     }
 
     /// Returns the client with this id, if it belongs to this principal.
-    pub(in crate::http) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseClient>> {
+    pub(in crate::streamable_http) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseClient>> {
         let client = self.by_id.lock().get(id).cloned();
         client.filter(|client| client.principal == *principal)
     }
 
     /// Ends all connections once their requests are answered, and opens no more.
-    pub(in crate::http) fn end(&self) {
+    pub(in crate::streamable_http) fn end(&self) {
         self.ending.close();
     }
 }
 
 impl SseClient {
     /// Returns `true` if the client may send batches.
-    pub(in crate::http) fn accepts_batches(&self) -> bool {
+    pub(in crate::streamable_http) fn accepts_batches(&self) -> bool {
         self.session.accepts_batches()
     }
 
     /// Hands a message to the connection. Returns `false` if the connection has ended.
-    pub(in crate::http) async fn send(&self, message: &[u8]) -> bool {
+    pub(in crate::streamable_http) async fn send(&self, message: &[u8]) -> bool {
         let line = mcp_wire::into_line(message.to_vec());
         self.input.send(line).await.is_ok()
     }
@@ -166,7 +166,7 @@ impl AsyncRead for LineReader {
 
 impl SseStream {
     /// Returns the next event, or `None` once the connection has ended.
-    pub(in crate::http) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    pub(in crate::streamable_http) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }

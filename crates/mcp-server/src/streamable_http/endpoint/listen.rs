@@ -8,9 +8,9 @@ use mcp_wire::{Era, RpcError, code, header};
 use super::{Endpoint, HttpResponse, admission::Admitted, post::Opened};
 use crate::{
     Peer, Principal, Service,
-    http::{head::KnownHeaders, response, session::Session},
     notifications::SessionQueue,
     protocol,
+    streamable_http::{head::KnownHeaders, response, session::Session},
 };
 
 impl<S: Service> Endpoint<S> {

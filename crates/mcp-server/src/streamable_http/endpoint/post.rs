@@ -20,9 +20,9 @@ use super::{
 use crate::{
     HeaderParams, ProgressReporter, Service,
     client::EventSender,
-    http::{head::Accepts, response},
     protocol,
     request::ParsedParams,
+    streamable_http::{head::Accepts, response},
 };
 
 /// Request that is ready to be answered: its revision, session and headers are checked.

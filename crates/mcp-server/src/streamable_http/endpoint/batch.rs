@@ -8,7 +8,7 @@ use mcp_wire::{Message, Request, RpcError, code, method};
 use super::{Endpoint, HttpResponse, admission::Admitted, exchange::Step, post::Started};
 use crate::{
     Service,
-    http::{head::Accepts, response},
+    streamable_http::{head::Accepts, response},
 };
 
 impl<S: Service> Endpoint<S> {

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 /// Reason why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum BodyError {
+pub(in crate::streamable_http) enum BodyError {
     TooLarge,
     TooSlow,
     /// The connection broke; nobody will read the response.
@@ -15,7 +15,11 @@ pub(in crate::http) enum BodyError {
 }
 
 /// Reads a whole body of at most `limit` bytes, within `time`.
-pub(in crate::http) async fn read_body<B>(body: B, limit: usize, time: Duration) -> Result<Bytes, BodyError>
+pub(in crate::streamable_http) async fn read_body<B>(
+    body: B,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, BodyError>
 where
     B: Body<Data = Bytes>,
 {

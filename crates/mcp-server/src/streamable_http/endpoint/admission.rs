@@ -8,22 +8,21 @@ use raw_json::RawJson;
 
 use super::{Endpoint, HttpResponse};
 use crate::{
-    HeaderParams, Peer, Principal, ProgressReporter, RequestContext, Service,
-    http::{
+    HeaderParams, Peer, Principal, ProgressReporter, RequestContext, Service, protocol,
+    request::ParsedParams,
+    streamable_http::{
         head::{self, FoundHeader, KnownHeaders, RequestFormat},
         response,
         session::Session,
     },
-    protocol,
-    request::ParsedParams,
 };
 
 /// Request whose head has passed all checks.
 #[derive(Clone)]
-pub(in crate::http) struct Admitted {
-    pub(in crate::http) parts: Box<Parts>,
-    pub(in crate::http) principal: Principal,
-    pub(in crate::http) format: RequestFormat,
+pub(in crate::streamable_http) struct Admitted {
+    pub(in crate::streamable_http) parts: Arc<Parts>,
+    pub(in crate::streamable_http) principal: Principal,
+    pub(in crate::streamable_http) format: RequestFormat,
 }
 
 /// Revision and session under which a message is served.
@@ -50,6 +49,7 @@ impl Admitted {
             progress: ProgressReporter::default(),
             is_traced: self.format.is_traced,
             http: Some(self.parts),
+            is_copy: false,
         }
     }
 
@@ -75,7 +75,7 @@ impl Admission {
 
 impl<S: Service> Endpoint<S> {
     /// Makes all checks that need only the head, and identifies the principal.
-    pub(super) fn admit(&self, parts: Box<Parts>) -> Result<Admitted, Box<HttpResponse>> {
+    pub(super) fn admit(&self, parts: Arc<Parts>) -> Result<Admitted, Box<HttpResponse>> {
         let known = KnownHeaders::from_map(&parts.headers);
         self.check_names(&parts, &known)?;
         self.check_path(&parts)?;
@@ -89,7 +89,10 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Makes the same checks as for MCP, except that of the path, for a request to another route.
-    pub(in crate::http) fn admit_elsewhere(&self, parts: &Parts) -> Result<Principal, Box<HttpResponse>> {
+    pub(in crate::streamable_http) fn admit_elsewhere(
+        &self,
+        parts: &Parts,
+    ) -> Result<Principal, Box<HttpResponse>> {
         self.check_names(parts, &KnownHeaders::from_map(&parts.headers))?;
         self.identify(parts)
     }
@@ -114,12 +117,16 @@ impl<S: Service> Endpoint<S> {
         let allowed = self.options.allowed.load();
         let own_host = self.options.own_host.as_deref();
         if !head::is_host_allowed(known, &parts.uri, &allowed.hosts, own_host) {
-            return refuse("this host name is not served here");
+            let setting = self.options.host_setting;
+            return refuse(&format!(
+                "this host name is not served here; admit it with `{setting}`"
+            ));
         }
         if !head::is_origin_allowed(known, &parts.uri, &allowed, own_host) {
-            return refuse(
-                "this origin is not allowed: it is neither the server's own nor among those that it lists",
-            );
+            let setting = self.options.origin_setting;
+            return refuse(&format!(
+                "this origin is not allowed: it is neither the server's own nor listed; admit it with `{setting}`"
+            ));
         }
         Ok(())
     }

@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 use super::detached::DetachedCalls;
 use crate::{
     client::Outgoing,
-    http::session::{ResumableStream, Session},
     protocol::Reply,
     request::InFlightRequest,
+    streamable_http::session::{ResumableStream, Session},
 };
 
 /// Request that the service answers, until its response is there or nobody wants it any more.
-pub(in crate::http) struct Exchange {
+pub(in crate::streamable_http) struct Exchange {
     call: Option<ServiceCall>,
     events: Option<mpsc::Receiver<Outgoing>>,
     /// The end, while events are sent before it.
@@ -71,7 +71,7 @@ impl Future for ServiceCall {
 
 /// Step of an exchange: any number of events, then the end.
 #[derive(Debug)]
-pub(in crate::http) enum Step {
+pub(in crate::streamable_http) enum Step {
     /// Event before the response.
     Event(Outgoing),
     /// Response; `None` if the client has cancelled the request.
@@ -95,12 +95,12 @@ impl Exchange {
     }
 
     /// Opens a stream that the client can resume, if it has a session.
-    pub(in crate::http) fn open_stream(&self) -> Option<Arc<ResumableStream>> {
+    pub(in crate::streamable_http) fn open_stream(&self) -> Option<Arc<ResumableStream>> {
         self.session.as_ref().map(|session| session.streams.open())
     }
 
     /// Goes on without a connection, and adds the events to the stream until the client resumes it.
-    pub(in crate::http) fn park(mut self, stream: &Arc<ResumableStream>) {
+    pub(in crate::streamable_http) fn park(mut self, stream: &Arc<ResumableStream>) {
         let detached = self.detached.clone();
         let parked = Arc::clone(stream);
         let is_parked = detached.is_some_and(|detached| {
@@ -124,7 +124,7 @@ impl Exchange {
     }
 
     /// Returns the next step. There is none after the end.
-    pub(in crate::http) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    pub(in crate::streamable_http) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if let Some(call) = &mut self.call
             && let Poll::Ready(reply) = Pin::new(call).poll(cx)
         {
@@ -140,7 +140,7 @@ impl Exchange {
         self.ended.take().map_or(Poll::Pending, Poll::Ready)
     }
 
-    pub(in crate::http) async fn step(&mut self) -> Step {
+    pub(in crate::streamable_http) async fn step(&mut self) -> Step {
         std::future::poll_fn(|cx| self.poll_step(cx)).await
     }
 }

@@ -3,6 +3,7 @@
 mod endpoint;
 mod head;
 mod options;
+mod refusal;
 mod response;
 mod server;
 mod service;
@@ -11,7 +12,8 @@ mod sse;
 
 pub use self::{
     head::{AllowList, AllowedHosts, SharedAllowList},
-    options::{HttpServerOptions, Identify, RequestRefusal},
+    options::HttpServerOptions,
+    refusal::{Identify, RequestRefusal},
     response::ResponseBody,
     server::{RequestBody, ServeOptions, serve_http},
     service::HttpService,

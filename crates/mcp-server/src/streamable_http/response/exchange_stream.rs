@@ -8,7 +8,7 @@ use mcp_wire::sse_event;
 
 use crate::{
     client::Outgoing,
-    http::{
+    streamable_http::{
         endpoint::{Exchange, Step},
         session::ResumableStream,
     },
