@@ -3,6 +3,7 @@ use std::{borrow::Cow, fmt};
 use mcp_wire::Request;
 use raw_json::{JsonKind, RawJson};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::ArgumentsError;
 use crate::RequestContext;
@@ -33,7 +34,7 @@ use crate::RequestContext;
 /// let tools = Tools::new(ServerIdentity::new("images", "1.0.0")).tool(definition, async |call: ToolCall| {
 ///     let Resize { image, width } = call.arguments()?;
 ///     for done in 1..=10 {
-///         call.context().progress().report(&json!({"progress": done, "total": 10}).into());
+///         call.report_progress(done, 10);
 ///         // .. a tenth of the work; the future is dropped here if the client cancels ..
 ///     }
 ///     ToolOutput::json(&json!({"image": image, "width": width}))
@@ -67,6 +68,19 @@ impl ToolCall {
             .map_err(|error| ArgumentsError::locate(&arguments, &error))
     }
 
+    /// Reads one argument. An argument that is absent is read like `null`, so it may be an [`Option`].
+    ///
+    /// # Errors
+    /// Fails if the argument is missing or does not fit the type.
+    pub fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentsError> {
+        match self.raw_arguments().get(name) {
+            Some(argument) => argument
+                .to()
+                .map_err(|error| ArgumentsError::locate_in(name, &argument, &error)),
+            None => serde_json::from_value(Value::Null).map_err(|_| ArgumentsError::missing(name)),
+        }
+    }
+
     /// Returns the arguments in the client's bytes: an empty object if there are none. No key is in them twice, at any depth.
     #[must_use]
     pub fn raw_arguments(&self) -> RawJson {
@@ -74,6 +88,17 @@ impl ToolCall {
         // Some clients write `null` instead of leaving the member out.
         let arguments = arguments.filter(|arguments| arguments.kind() != JsonKind::Null);
         arguments.unwrap_or(RawJson::object())
+    }
+
+    /// Reports progress to the client if it asked for it: `done` of `total`, both numbers. A report that does not move
+    /// forward is dropped.
+    pub fn report_progress(&self, done: impl Into<Value>, total: impl Into<Value>) {
+        let progress = self.cx.progress();
+        if progress.is_wanted() {
+            progress.report(&RawJson::from(
+                json!({"progress": done.into(), "total": total.into()}),
+            ));
+        }
     }
 
     /// Returns the context of the request: the principal, progress, log messages, and questions to the client.

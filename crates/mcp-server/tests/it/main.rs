@@ -14,6 +14,7 @@ mod http_sessions;
 mod http_sse;
 mod http_streams;
 mod http_subscriptions;
+mod listener;
 mod stdio;
 mod stdio_talk;
 mod support;

@@ -1,4 +1,4 @@
-//! `mcp_client` with rmcp: `mcp_client SERVER [ARGUMENTS]`.
+//! `mcp_client` with rmcp: `mcp_client SERVER`.
 
 use std::{env, error::Error};
 
@@ -38,23 +38,16 @@ impl ClientHandler for Desk {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut words = env::args_os().skip(1);
-    let mut command = Command::new(words.next().ok_or("usage: mcp_client SERVER [ARGUMENTS]")?);
-    command.args(words);
+    let command = Command::new(env::args().nth(1).ok_or("usage: mcp_client SERVER")?);
     let client = Desk.serve(TokioChildProcess::new(command)?).await?;
     for tool in client.list_all_tools().await? {
         println!("{}", tool.name);
     }
-    for (name, arguments) in [
-        ("add", object!({"a": 2, "b": 40})),
-        ("count", object!({"to": 3})),
-        ("book", object!({"flight": "DY 620"})),
-    ] {
-        let request = CallToolRequestParams::new(name).with_arguments(arguments);
-        let result = client.call_tool(request).await?;
-        let text = result.content.iter().filter_map(|block| block.as_text());
-        println!("{name}: {}", text.map(|block| &*block.text).collect::<String>());
-    }
+    let flight = object!({"flight": "DY 620"});
+    let request = CallToolRequestParams::new("book").with_arguments(flight);
+    let result = client.call_tool(request).await?;
+    let texts = result.content.iter().filter_map(|block| block.as_text());
+    println!("{}", texts.map(|block| &*block.text).collect::<String>());
     client.cancel().await?;
     Ok(())
 }

@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     let listener = TcpListener::bind(address).await?;
-    println!("http://{}/mcp", listener.local_addr()?);
+    eprintln!("http://{}/mcp", listener.local_addr()?);
     let sessions = LocalSessionManager::default().into();
     let service = StreamableHttpService::new(|| Ok(Desk), sessions, Default::default());
     axum::serve(listener, Router::new().nest_service("/mcp", service)).await?;
