@@ -37,6 +37,10 @@ pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
             .env_remove("CI");
         command
     };
+    if !has_nextest(repository) {
+        // The command below builds no examples, and some tests start one as a server. nextest builds them.
+        run(cargo(repository.root()).args(["build", "--quiet", "--workspace", "--examples"]))?;
+    }
     let tested = run(&mut prepared(test_command(repository, options)));
     let documented = tested.and_then(|()| {
         say("test: examples in the documentation ...");

@@ -1,29 +1,109 @@
-//! Checks that each feature of the facade compiles alone, and so do its tests.
+//! Checks that each feature of the facade and of the crates below it compiles alone, and so do its tests.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::support::console::say;
 use crate::support::members::{Package, WorkspaceMembers};
-use crate::support::process::{cargo, run};
+use crate::support::process::{cargo, output, run};
 use crate::support::repository::Repository;
 
 /// Crate whose features users choose.
 const FACADE: &str = "toolplane";
 
-/// Checks the facade without features and with each feature alone. Every other step builds it with all features.
+/// Crates with features that are taken alone, each with the sets of features to build. The empty set is the crate without
+/// features.
+const PARTS: [(&str, &[&str]); 2] = [("mcp-wire", &[""]), ("mcp-client", &["", "stdio", "http", "tls"])];
+
+/// Builds that promise to be small: a crate, its features, and packages that the build never contains.
+const LEAN: [(&str, &str, &[&str]); 3] = [
+    (
+        "mcp-wire",
+        "",
+        &["icu_normalizer", "icu_properties", "unicode-security"],
+    ),
+    (
+        "mcp-client",
+        "stdio",
+        &[
+            "aws-lc-sys",
+            "http",
+            "hyper",
+            "icu_normalizer",
+            "rustls",
+            "rustls-native-certs",
+            "url",
+            "webpki-root-certs",
+        ],
+    ),
+    ("mcp-client", "http", &["aws-lc-sys", "h2", "rustls"]),
+];
+
+/// Checks the crates below the facade and the facade without features and with each feature alone. Every other step
+/// builds them with all features.
 pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
+    for (name, sets) in PARTS {
+        for features in sets {
+            check_part(repository, name, features)?;
+        }
+    }
+    for (name, features, absent) in LEAN {
+        let mut tree = with_features(repository, "tree", name, features);
+        let tree = output(tree.args(["--edges", "normal", "--prefix", "none"]))?;
+        if let Some(package) = first_of(&tree, absent) {
+            bail!("`{name}` with the features `{features}` alone pulls `{package}`");
+        }
+    }
+    facade(repository)
+}
+
+/// Checks a crate with these features alone, and runs its tests.
+fn check_part(repository: &Repository, name: &str, features: &str) -> Result<()> {
+    say(format_args!("features: `{name}` with {}", shown(features)));
+    // The library by itself: development dependencies may enable features that it lacks.
+    run(with_features(repository, "clippy", name, features).args(["--quiet", "--", "--deny", "warnings"]))?;
+    let mut clippy = with_features(repository, "clippy", name, features);
+    run(clippy.args(["--quiet", "--all-targets", "--", "--deny", "warnings"]))?;
+    // Tests start servers that are examples.
+    run(with_features(repository, "build", name, features).args(["--quiet", "--examples"]))?;
+    run(with_features(repository, "test", name, features).args(["--quiet", "--lib", "--tests"]))
+}
+
+/// Returns a command of cargo about one crate with these features alone.
+fn with_features(repository: &Repository, verb: &str, name: &str, features: &str) -> Command {
+    let mut command = cargo(repository.root());
+    command.args([
+        verb,
+        "--package",
+        name,
+        "--no-default-features",
+        "--features",
+        features,
+    ]);
+    command
+}
+
+fn shown(features: &str) -> &str {
+    if features.is_empty() { "none" } else { features }
+}
+
+/// Returns the first of these packages in the lines of `cargo tree --prefix none`.
+fn first_of<'a>(tree: &'a str, packages: &[&str]) -> Option<&'a str> {
+    let mut names = tree.lines().filter_map(|line| line.split_whitespace().next());
+    names.find(|name| packages.contains(name))
+}
+
+/// Checks the facade without features and with each feature alone.
+fn facade(repository: &Repository) -> Result<()> {
     let members = WorkspaceMembers::load(repository.root())?;
     let facade = members
         .get(FACADE)
         .with_context(|| format!("there is no member `{FACADE}`"))?;
     let others = other_members(&members);
     for feature in std::iter::once("").chain(single(facade)) {
-        say(format_args!(
-            "features: `{FACADE}` with {}",
-            if feature.is_empty() { "none" } else { feature }
-        ));
+        say(format_args!("features: `{FACADE}` with {}", shown(feature)));
         // The library by itself: other packages in the same build may enable features that it lacks.
         run(cargo(repository.root())
             .args(["check", "--quiet", "--lib", "--package", FACADE])

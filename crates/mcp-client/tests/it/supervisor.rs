@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::{
     fixture,
-    peer::{raw, within},
+    peer::{raw, says_each_thing_once, within},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,12 +98,14 @@ async fn a_server_that_is_not_well_has_not_started() {
             error.to_string(),
             "the server did not start: its health check failed: `status` says: the database is away"
         );
+        says_each_thing_once(&error);
         assert_eq!(told.states(), [ServerState::Starting, ServerState::Backoff]);
         let again = upstream.connection().await.unwrap_err();
         assert!(
             matches!(again.kind(), ClientErrorKind::Unavailable { .. }),
             "it rests: {again}"
         );
+        says_each_thing_once(&again);
     }
 }
 

@@ -25,9 +25,10 @@ fn server() -> MockServer {
 }
 
 async fn call(client: &Client, tool: &str) -> ToolResult {
+    let arguments = json!({});
     let called = client
         .connection
-        .call_tool(tool, &json!({}), RequestOptions::default());
+        .call_tool(tool, &arguments, RequestOptions::default());
     soon(called).await.unwrap()
 }
 

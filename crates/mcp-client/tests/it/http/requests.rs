@@ -840,3 +840,14 @@ fn endpoints_that_are_none() {
     let endpoint = endpoint.header("x-key", "hidden").unwrap();
     assert!(!format!("{endpoint:?}").contains("hidden"));
 }
+
+#[cfg(not(feature = "tls"))]
+#[tokio::test]
+async fn a_build_without_tls_says_what_it_lacks() {
+    let endpoint = HttpEndpoint::new("https://127.0.0.1:9/mcp").unwrap();
+    let error = Connection::http(&endpoint, ConnectionOptions::default())
+        .await
+        .unwrap_err();
+    assert!(matches!(error.kind(), ClientErrorKind::Invalid(_)), "{error:?}");
+    assert!(error.to_string().contains("feature `tls`"), "{error}");
+}

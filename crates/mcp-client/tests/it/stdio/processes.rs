@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::{
     fixture,
-    peer::{raw, within},
+    peer::{raw, says_each_thing_once, within},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -124,6 +124,7 @@ async fn a_program_that_is_not_there() {
         panic!("{error}")
     };
     assert!(reason.contains("/no/such/program"), "{reason}");
+    says_each_thing_once(&error);
     assert!(!error.was_sent());
 }
 

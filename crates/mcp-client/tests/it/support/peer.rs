@@ -191,3 +191,13 @@ pub(crate) async fn works(connection: &Connection, peer: &mut Peer) {
     let (result, ()) = tokio::join!(call(connection, within(5)), peer.serve_one());
     assert_eq!(result.unwrap().unwrap().as_str(), r#"{"fine":true}"#);
 }
+
+/// Shows that no message of an error's chain contains another one.
+pub(crate) fn says_each_thing_once(error: &ClientError) {
+    let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let said: Vec<String> = chain.map(ToString::to_string).collect();
+    for (place, text) in said.iter().enumerate() {
+        let is_new = |other: &String| !other.contains(text.as_str());
+        assert!(said[..place].iter().all(is_new), "{said:?}");
+    }
+}
