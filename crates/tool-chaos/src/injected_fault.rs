@@ -24,7 +24,7 @@ pub enum InjectedFault {
 
 impl InjectedFault {
     /// All faults.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: &'static [Self] = &[
         Self::Timeout,
         Self::Hang,
         Self::Network,
@@ -36,7 +36,7 @@ impl InjectedFault {
     ];
 
     /// Faults of a rule that names none: the common ones, after which the outcome is known.
-    pub const USUAL: [Self; 5] = [
+    pub const USUAL: &'static [Self] = &[
         Self::Timeout,
         Self::Network,
         Self::Auth,

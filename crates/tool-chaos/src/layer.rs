@@ -25,7 +25,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 ///
 /// # Order
 /// Innermost, instead of the backend: every other layer sees an injected fault as it would see a real one. Requests about tasks
-/// pass unchanged.
+/// pass unchanged. It needs no other layer, except that only a time limit ends an attempt with
+/// [`InjectedFault::Hang`].
 ///
 /// # Examples
 /// ```

@@ -25,3 +25,7 @@ pub use self::{
     layer::{Chaos, ChaosLayer},
     plan::{ChaosPlan, ChaosRule, InjectedLatency, Injection},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

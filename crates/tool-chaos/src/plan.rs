@@ -31,6 +31,7 @@ pub struct ChaosRule {
 
 /// Delays of attempts, before anything is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct InjectedLatency {
     /// Share of attempts that are delayed, from 0 to 1.
     pub rate: f64,
@@ -38,8 +39,17 @@ pub struct InjectedLatency {
     pub max: Duration,
 }
 
+impl InjectedLatency {
+    /// Delays this share of attempts, by up to this time.
+    #[must_use]
+    pub const fn new(rate: f64, max: Duration) -> Self {
+        Self { rate, max }
+    }
+}
+
 /// Delay and fault of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Injection {
     /// Delay before the attempt.
     pub delay: Duration,
@@ -56,6 +66,36 @@ impl Default for ChaosRule {
             faults: InjectedFault::USUAL.to_vec(),
             latency: None,
         }
+    }
+}
+
+impl ChaosRule {
+    /// Sets the patterns of the tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = Pattern>) -> Self {
+        self.tools = tools.into_iter().collect();
+        self
+    }
+
+    /// Sets the share of attempts that fail, from 0 to 1.
+    #[must_use]
+    pub fn with_failure_rate(mut self, failure_rate: f64) -> Self {
+        self.failure_rate = failure_rate;
+        self
+    }
+
+    /// Sets the faults, equally likely.
+    #[must_use]
+    pub fn with_faults(mut self, faults: impl IntoIterator<Item = InjectedFault>) -> Self {
+        self.faults = faults.into_iter().collect();
+        self
+    }
+
+    /// Sets the delays of attempts.
+    #[must_use]
+    pub fn with_latency(mut self, latency: InjectedLatency) -> Self {
+        self.latency = Some(latency);
+        self
     }
 }
 

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// HTTP tool, ready to be called.
-pub(crate) struct HttpTool {
+pub(crate) struct HttpBackend {
     pub plan: Arc<Plan>,
     pub clients: Arc<Clients>,
     /// Counters of the requests to its upstream.
@@ -59,7 +59,7 @@ const MAX_REDIRECTS: usize = 3;
 /// thread, so that a deadline can still end the call.
 const MAX_INLINE_SEARCH: usize = 256 << 10;
 
-impl Invoke for HttpTool {
+impl Invoke for HttpBackend {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let own = self.plan.timeout;
         let limit = cx.remaining().map_or(own, |remaining| remaining.min(own));
@@ -85,7 +85,7 @@ impl Invoke for HttpTool {
     }
 }
 
-impl Backend for HttpTool {
+impl Backend for HttpBackend {
     async fn refresh_credentials(&self, refresh: Refresh) -> bool {
         let _guard = self.refreshing.lock().await;
         let refused = *self.refused();
@@ -119,7 +119,7 @@ impl Backend for HttpTool {
     }
 }
 
-impl HttpTool {
+impl HttpBackend {
     async fn exchange(&self, cx: &CallContext) -> Result<Reply, Failure> {
         let plan = &*self.plan;
         let values = self.values().await?;
@@ -227,7 +227,6 @@ impl HttpTool {
         for reference in &self.plan.references {
             let value = reference.resolve(&*self.secrets).await.map_err(|error| {
                 ToolError::new(ErrorKind::Auth, format!("a configured value is missing: {error}"))
-                    .with_source(error)
                     .with_no_retry()
             })?;
             values.insert(reference.clone(), value);

@@ -1,14 +1,17 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use raw_json::RawJson;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
-use tool_core::{Descriptor, DynBackend, Executor, PrepareError, Secrets, Settings, Trust, format_duration};
+use tool_core::{
+    Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets, Settings, Trust, UpstreamState,
+    format_duration,
+};
 
 use crate::{
     HttpExecutorOptions, Traffic,
-    call::HttpTool,
+    call::HttpBackend,
     client::Clients,
     compile::{Plan, settings_schema},
     redaction::MaskCache,
@@ -60,16 +63,27 @@ use crate::{
 /// use tool_core::Secrets;
 /// use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 ///
-/// fn executor(secrets: Arc<dyn Secrets>) -> HttpExecutor {
-///     HttpExecutor::new(HttpExecutorOptions::default(), secrets)
+/// /// An executor whose tools use secrets, and may reach one network besides the public ones.
+/// fn executor(secrets: Arc<dyn Secrets>) -> Result<HttpExecutor, tool_exec_http::NetworkError> {
+///     let options = HttpExecutorOptions::default().with_allow_private_networks(["10.1.0.0/16".parse()?]);
+///     Ok(HttpExecutor::new(options, secrets))
 /// }
 /// ```
 ///
-/// `examples/http_tool.rs` calls a complete tool.
+/// [`HttpExecutor::default`] has no secrets and reaches public addresses only.
 pub struct HttpExecutor {
     options: HttpExecutorOptions,
     secrets: Arc<dyn Secrets>,
     clients: Arc<Clients>,
+    /// States of the upstreams of tools that no registry resolves.
+    upstreams: Mutex<HashMap<Arc<str>, Arc<UpstreamState>>>,
+}
+
+/// Executor with the default options and without secrets: `${secret:…}` and `${NAME}` have no value.
+impl Default for HttpExecutor {
+    fn default() -> Self {
+        Self::new(HttpExecutorOptions::default(), Arc::new(NoSecrets))
+    }
 }
 
 impl HttpExecutor {
@@ -81,6 +95,7 @@ impl HttpExecutor {
             clients: clients(&options, traffic),
             options,
             secrets,
+            upstreams: Mutex::default(),
         }
     }
 
@@ -91,6 +106,15 @@ impl HttpExecutor {
             clients: clients(&self.options, traffic),
             ..self
         }
+    }
+
+    /// Returns the state that tools of this upstream share.
+    pub(crate) fn upstream_state(&self, name: Arc<str>) -> Arc<UpstreamState> {
+        let mut upstreams = self.upstreams.lock();
+        let known = upstreams.entry(Arc::clone(&name));
+        known
+            .or_insert_with(|| Arc::new(UpstreamState::new(name)))
+            .clone()
     }
 
     /// Returns the counters of connections and requests of its tools.
@@ -112,7 +136,7 @@ impl Executor for HttpExecutor {
 
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         let plan = Plan::compile(descriptor, &self.options, &*self.secrets).map_err(|problems| problems.0)?;
-        Ok(Arc::new(HttpTool {
+        Ok(Arc::new(HttpBackend {
             plan: Arc::new(plan),
             traffic: self.traffic().for_upstream(self.upstream(descriptor)),
             clients: self.clients.clone(),

@@ -9,14 +9,12 @@ use crate::{Network, Resolve, SystemResolver};
 /// ```
 /// use tool_exec_http::HttpExecutorOptions;
 ///
-/// let options = HttpExecutorOptions {
-///     allow_private_networks: vec!["127.0.0.1".parse()?, "*.corp.example".parse()?],
-///     ..HttpExecutorOptions::default()
-/// };
+/// let options = HttpExecutorOptions::default().with_allow_private_networks(vec!["127.0.0.1".parse()?, "*.corp.example".parse()?]);
 /// # let _ = options;
 /// # Ok::<(), tool_exec_http::NetworkError>(())
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct HttpExecutorOptions {
     /// Networks and hosts that any tool may reach although they are not public. None by default.
     pub allow_private_networks: Vec<Network>,
@@ -42,6 +40,53 @@ impl Default for HttpExecutorOptions {
             max_request_bytes: 4 << 20,
             resolver: Arc::new(SystemResolver),
         }
+    }
+}
+
+impl HttpExecutorOptions {
+    /// Sets the networks and hosts that any tool may reach although they are not public.
+    #[must_use]
+    pub fn with_allow_private_networks(
+        mut self,
+        allow_private_networks: impl IntoIterator<Item = Network>,
+    ) -> Self {
+        self.allow_private_networks = allow_private_networks.into_iter().collect();
+        self
+    }
+
+    /// Sets the default timeout of one exchange.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the default timeout of connecting.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// Sets the default maximum size of a response, in bytes.
+    #[must_use]
+    pub fn with_max_response_bytes(mut self, max_response_bytes: usize) -> Self {
+        self.max_response_bytes = max_response_bytes;
+        self
+    }
+
+    /// Sets the default maximum size of a request body, in bytes.
+    #[must_use]
+    pub fn with_max_request_bytes(mut self, max_request_bytes: usize) -> Self {
+        self.max_request_bytes = max_request_bytes;
+        self
+    }
+
+    /// Sets the resolver of host names.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
+        self.resolver = resolver;
+        self
     }
 }
 

@@ -29,3 +29,7 @@ pub use self::{
     executor::{MockExecutor, Sleep},
     settings::{MockError, MockSettings},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

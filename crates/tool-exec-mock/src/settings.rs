@@ -9,6 +9,7 @@ use tool_core::{ErrorKind, PrepareError};
 /// Settings of a mock tool. Exactly one of `result`, `result_file`, `template` and `error` defines its answer.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct MockSettings {
     /// Result of every call: any JSON value.
     #[serde(default, deserialize_with = "present")]
@@ -28,12 +29,24 @@ pub struct MockSettings {
 /// Error of a mock tool.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct MockError {
     /// Error kind, such as `rate_limited`.
     pub kind: String,
     /// Message of the error.
     #[serde(default)]
     pub message: Option<String>,
+}
+
+impl MockError {
+    /// Creates an error of this kind, such as `rate_limited`, without a message.
+    #[must_use]
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            message: None,
+        }
+    }
 }
 
 /// Validated answer of a mock tool.

@@ -9,20 +9,29 @@
 //! - [`BreakerLog`], [`SourceLog`] and [`SwitchLog`] log changes of circuit breakers, of servers, and of tools that an
 //!   operator switches off.
 //!
-//! # Examples
+//! The two layers need no settings and no other layer. Metrics of calls need [`WatchLayer`]; metrics of attempts, health and
+//! alerts need [`WatchAttemptLayer`].
 //!
+//! # Examples
 //! ```
 //! use std::sync::Arc;
 //!
-//! use tool_core::{Invoke, Layers, Observe, Observers};
+//! use tool_core::{
+//!     Arguments, CallContext, Invoke, Layers, Observe, Observers, RawJson, TargetBackend, Tool, ToolError, invoke_fn,
+//! };
 //! use tool_observe::{Metrics, WatchAttemptLayer, WatchLayer};
 //!
-//! /// Reports the calls of an executor to `metrics`.
-//! fn watched<S: Invoke>(executor: S, metrics: Arc<Metrics>) -> impl Invoke {
-//!     let observers: Observers = [metrics as Arc<dyn Observe>].into_iter().collect();
-//!     Layers::outermost(WatchLayer::new(observers.clone()))
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), ToolError> {
+//!     let metrics = Arc::new(Metrics::new());
+//!     let observers: Observers = [metrics.clone() as Arc<dyn Observe>].into_iter().collect();
+//!     let stack = Layers::outermost(WatchLayer::new(observers.clone()))
 //!         .then(WatchAttemptLayer::new(observers))
-//!         .around(executor)
+//!         .around(TargetBackend);
+//!     let tool = Tool::builder("hello").run(invoke_fn(|_| async { Ok::<_, ToolError>(RawJson::from("hello")) }));
+//!     stack.invoke(&mut CallContext::local(&tool, Arguments::none())).await?;
+//!     assert!(metrics.render().contains(r#"tool="hello""#));
+//!     Ok(())
 //! }
 //! ```
 //!
@@ -43,6 +52,8 @@ mod watch;
 
 #[cfg(feature = "otel")]
 pub use self::otel::{OtelMetrics, trace_id_of_call};
+#[cfg(feature = "otel")]
+pub use opentelemetry;
 pub use tool_core::sanitize_arguments;
 
 pub use self::{
@@ -58,3 +69,7 @@ pub use self::{
     spans::{AttributeValue, EndedSpan, Sampler, SpanEvent, SpanKind, SpanProcessor, Tracer},
     watch::{Watch, WatchAttempt, WatchAttemptLayer, WatchLayer},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,19 +12,53 @@
 //! - [`RedactionLayer`] hides secrets in what a tool returns.
 //! - [`PartialResultsLayer`] marks or refuses incomplete results.
 //!
-//! Each layer works alone around anything that implements [`tool_core::Invoke`].
+//! Each layer works alone around anything that implements [`tool_core::Invoke`], except for [`BreakerPeekLayer`], which needs a
+//! [`BreakerLayer`] in the same stack.
+//!
+//! # Settings
+//! Layers are created for a stack, and most of them take their numbers from the called tool: a layer does nothing for a tool
+//! whose `Settings` do not contain its setting. The documentation of each layer begins with the one that it needs, and
+//! [`ToolBuilder::setting`](tool_core::ToolBuilder::setting) sets it.
+//!
+//! # Time
+//! Layers remember times between calls, so all calls of a stack must use one clock: `SystemClock`, of which all instances agree,
+//! or clones of one `tool_runtime::TokioClock`.
 //!
 //! # Examples
+//! A closure behind a rate limit, a breaker, retries and time limits:
 //! ```
-//! use tool_core::{Layers, Pattern};
-//! use tool_policy::{AdmissionLayer, Rules, ValidationLayer};
+//! use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 //!
-//! # fn stack<S>(executor: S) {
-//! let rules = Rules { blocklist: vec![Pattern::new("files__delete_*")], ..Rules::default() };
-//! let stack = Layers::outermost(AdmissionLayer::new(rules))
-//!     .then(ValidationLayer)
-//!     .around(executor);
-//! # }
+//! use tool_core::{
+//!     Arguments, CallContext, ErrorKind, Invoke, Layers, RawJson, TargetBackend, Tool, ToolError, invoke_fn,
+//! };
+//! use tool_policy::{BreakerLayer, Breakers, RateLimitLayer, RateLimits};
+//! use tool_runtime::{DeadlineLayer, RetryLayer, RetrySettings, TimeoutLayer};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), ToolError> {
+//!     let n_calls = AtomicU32::new(0);
+//!     let tool = Tool::builder("flaky")
+//!         .idempotent(true)
+//!         .setting(RetrySettings::default())
+//!         .setting(RateLimits::per_second(10))
+//!         .setting(Breakers::default())
+//!         .run(invoke_fn(move |_| match n_calls.fetch_add(1, Relaxed) {
+//!             0 => std::future::ready(Err(ToolError::new(ErrorKind::Unavailable, "busy"))),
+//!             _ => std::future::ready(Ok(RawJson::from("done"))),
+//!         }));
+//!     let stack = Layers::outermost(DeadlineLayer)
+//!         .then(RetryLayer::default())
+//!         .then(RateLimitLayer::new())
+//!         .then(BreakerLayer::default())
+//!         .then(TimeoutLayer)
+//!         .around(TargetBackend);
+//!     let mut cx = CallContext::local(&tool, Arguments::none());
+//!     cx.record_decisions();
+//!     println!("{}", stack.invoke(&mut cx).await?.into_reply()?.text());
+//!     println!("{:#?}", cx.decisions());
+//!     Ok(())
+//! }
 //! ```
 
 mod admission;
@@ -61,3 +95,7 @@ pub use self::{
     redaction::{Redaction, RedactionLayer, RedactionMode, Redactor},
     validation::{ArgumentSettings, ResultValidation, ResultValidationLayer, Validation, ValidationLayer},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -178,6 +178,12 @@ impl Registry {
     }
 
     /// Loads sources as [`Registry::load_within`] does, and returns the snapshot that this client sees after that.
+    ///
+    /// # Cancellation
+    /// As for [`Registry::load_within`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub async fn load_within_for(&self, client: &ClientIdentity, wait: Duration) -> Arc<Snapshot> {
         self.load_within(wait).await;
         self.refresh_for(client).await;
@@ -185,6 +191,9 @@ impl Registry {
     }
 
     /// Loads every source as [`Registry::load`] does, and returns the snapshot that this client sees after that.
+    ///
+    /// # Cancellation
+    /// As for [`Registry::load`].
     pub async fn load_for(&self, client: &ClientIdentity) -> Arc<Snapshot> {
         self.load().await;
         self.refresh_for(client).await;

@@ -5,16 +5,53 @@
 //! something that it may hold is requested. If it fails, its tools are missing with the reason, and all others are available.
 //!
 //! # Examples
+//! An executor, a source with two tools, and a call of one of them:
 //! ```
-//! use tool_registry::{FixedSource, Registry, RegistryParts};
-//! # use std::sync::Arc;
+//! use std::sync::Arc;
 //!
-//! let registry = Registry::new(RegistryParts {
-//!     sources: vec![Arc::new(FixedSource::new("configuration", Vec::new()))],
-//!     ..RegistryParts::default()
-//! });
-//! assert!(registry.get("search").is_none());
-//! assert!(registry.snapshot().tools().is_empty());
+//! use tool_core::{
+//!     Arguments, CallContext, Descriptor, DynBackend, Executor, ExecutorSpec, Invoke, PrepareError, RawJson,
+//!     TargetBackend, ToolError, invoke_fn, serde_json::json,
+//! };
+//! use tool_registry::{FixedSource, Registry, RegistryParts};
+//!
+//! /// Executor of kind `echo`: its tools return their arguments.
+//! struct Echo;
+//!
+//! impl Executor for Echo {
+//!     fn kind(&self) -> &str {
+//!         "echo"
+//!     }
+//!
+//!     fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
+//!         let echo = |arguments: Arc<Arguments>| async move { Ok::<_, ToolError>(arguments.raw().clone()) };
+//!         Ok(Arc::new(invoke_fn(echo)))
+//!     }
+//!
+//!     fn config_schema(&self) -> RawJson {
+//!         RawJson::object()
+//!     }
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), ToolError> {
+//!     let tool = |name: &str, kind: &str| Arc::new(Descriptor::new(name, ExecutorSpec::new(kind)));
+//!     let tools = vec![tool("repeat", "echo"), tool("send", "fax")];
+//!     let parts = RegistryParts::default()
+//!         .with_sources([Arc::new(FixedSource::new("program", tools)) as _])
+//!         .with_executors([Arc::new(Echo) as _]);
+//!     let registry = Registry::new(parts);
+//!
+//!     let repeat = registry.find("repeat").await.expect("its executor is there");
+//!     let mut cx = CallContext::local(&repeat, Arguments::from_serialize(&json!({"a": 1}))?);
+//!     let reply = TargetBackend.invoke(&mut cx).await?.into_reply()?;
+//!     assert_eq!(reply.text(), r#"{"a":1}"#);
+//!
+//!     // A tool that cannot be used is left out, with the reason.
+//!     assert!(registry.find("send").await.is_none());
+//!     assert_eq!(registry.snapshot().refused()[0].name, "send");
+//!     Ok(())
+//! }
 //! ```
 
 mod client_snapshots;
@@ -27,8 +64,14 @@ mod registry;
 mod resolve;
 mod snapshot;
 
+pub use tokio::sync::watch;
+
 pub use self::{
     fixed_source::FixedSource,
     registry::{Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -42,6 +42,7 @@ pub(crate) struct FeatureList {
 
 /// A tool, prompt or resource that is not offered, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusedFeature {
     /// Feature of the entry.
     pub feature: Feature,

@@ -6,16 +6,26 @@ use crate::timeout::within;
 
 /// Ends a call at its deadline, which covers queueing, every attempt and every fallback.
 ///
+/// Acts on every call, with the `call_timeout` of the tool's `Settings`: 60 s by default.
+///
 /// The deadline is the earlier of the caller's deadline and the tool's call timeout. It is set once, as an absolute point in time
 /// in [`CallContext::deadline`], so that all inner layers see the remaining time.
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layer;
+/// use std::{future::pending, time::Duration};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, Outcome, TargetBackend, Tool, ToolError, invoke_fn};
 /// use tool_runtime::DeadlineLayer;
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = DeadlineLayer.layer(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let hangs = Tool::builder("hangs")
+///     .timeouts(Duration::from_millis(10), Duration::from_millis(30000))
+///     .read_only(true) // or it ends as unknown: the tool may have run
+///     .run(invoke_fn(|_| pending::<Result<Outcome, ToolError>>()));
+/// let stack = DeadlineLayer.layer(TargetBackend);
+/// let error = stack.invoke(&mut CallContext::local(&hangs, Arguments::none())).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Timeout);
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, Default)]

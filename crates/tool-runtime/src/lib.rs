@@ -9,19 +9,48 @@
 //! - [`ConcurrencyLimitLayer`] limits the attempts that run at once, with a fair semaphore.
 //! - [`TimeoutLayer`] ends one attempt.
 //!
-//! Each layer works alone around anything that implements [`tool_core::Invoke`]. [`TokioClock`] is the clock of their calls.
+//! Each layer works alone around anything that implements [`tool_core::Invoke`].
+//!
+//! # Settings
+//! Layers are created for a stack, and most of them take their numbers from the called tool: a layer does nothing for a tool
+//! whose `Settings` do not contain its setting. The documentation of each layer begins with the one that it needs, and
+//! [`ToolBuilder::setting`](tool_core::ToolBuilder::setting) sets it.
+//!
+//! # Time
+//! All layers wait by tokio's timers, so they need a runtime with `enable_time`. They remember times between calls, so all calls
+//! of a stack must use one clock: `SystemClock`, of which all instances agree, or clones of one [`TokioClock`], which stands
+//! still while a test has paused tokio's time.
+//!
+//! # Attempts
+//! Layers and backends share the [dispatch mark](tool_core::Dispatch) of each attempt. A backend marks that its request is sent and
+//! that it is answered; closures of [`invoke_fn`](tool_core::invoke_fn) are marked by it. Nothing that was sent is attempted again
+//! unless the tool is declared to be repeatable.
 //!
 //! # Examples
 //! ```
-//! use tool_core::Layers;
-//! use tool_runtime::{DeadlineLayer, RetryLayer, TimeoutLayer};
+//! use std::{future::ready, time::Duration};
 //!
-//! # fn stack<S>(executor: S) {
-//! let stack = Layers::outermost(DeadlineLayer)
-//!     .then(RetryLayer::default())
-//!     .then(TimeoutLayer)
-//!     .around(executor);
-//! # }
+//! use tool_core::{
+//!     Arguments, CallContext, ErrorKind, Invoke, Layers, RawJson, TargetBackend, Tool, ToolError, invoke_fn,
+//! };
+//! use tool_runtime::{DeadlineLayer, RetryLayer, RetrySettings, TimeoutLayer};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() {
+//!     let busy = || ToolError::new(ErrorKind::Unavailable, "busy");
+//!     let tool = Tool::builder("busy")
+//!         .idempotent(true)
+//!         .timeouts(Duration::from_secs(5), Duration::from_secs(1))
+//!         .setting(RetrySettings::default().with_max_attempts(2))
+//!         .run(invoke_fn(move |_| ready(Err::<RawJson, _>(busy()))));
+//!     let stack = Layers::outermost(DeadlineLayer)
+//!         .then(RetryLayer::default())
+//!         .then(TimeoutLayer)
+//!         .around(TargetBackend);
+//!     let mut cx = CallContext::local(&tool, Arguments::none());
+//!     let error = stack.invoke(&mut cx).await.unwrap_err();
+//!     assert_eq!((error.message(), cx.attempt), ("busy", 2));
+//! }
 //! ```
 
 mod cache;
@@ -50,3 +79,7 @@ pub use self::{
     retry::{Backoff, Retry, RetryBudget, RetryLayer, RetrySettings},
     timeout::{Timeout, TimeoutLayer},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -102,7 +102,7 @@ fn layers(
         // for both; outside of the guards of single attempts, since a hedge is one, with a permit of its own.
         .then(layers.hedge)
         // Breaker peek: fails fast while the breaker is open. Before the queues.
-        .then(BreakerPeekLayer)
+        .then(BreakerPeekLayer::for_breaker(&layers.breaker))
         // Rate limit: limits attempts by time. Inside of retries, since the backend counts attempts; before the concurrency
         // limit, so that a rejected attempt takes no place in a queue.
         .then(layers.rate_limit)

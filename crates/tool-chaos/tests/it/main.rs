@@ -1,4 +1,12 @@
-//! Chaos: injected faults, and their reproducibility.
+//! Chaos: injected faults, and their reproducibility. The layer is alone around a scripted executor in all of these tests.
+//!
+//! | promise | test |
+//! |---|---|
+//! | each fault looks like the real one, with its dispatch mark | `each_fault_looks_like_the_real_one`, `what_may_run_twice_is_told_as_what_happened` |
+//! | half of a reply is lost | `half_of_an_answer_is_lost` |
+//! | nothing is sent during a delay | `calls_are_delayed_before_they_are_sent` |
+//! | the same seed gives the same faults | `the_same_seed_gives_the_same_faults_for_ever`, `threads_change_nothing` |
+//! | without a plan it does nothing | `it_can_be_stopped_and_does_nothing_without_a_plan` |
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -123,10 +131,7 @@ async fn half_of_an_answer_is_lost() {
 fn stormy(seed: u64) -> ChaosPlan {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 0.2;
-    rule.latency = Some(InjectedLatency {
-        rate: 0.3,
-        max: Duration::from_secs(5),
-    });
+    rule.latency = Some(InjectedLatency::new(0.3, Duration::from_secs(5)));
     ChaosPlan::new(seed, [rule])
 }
 
@@ -225,10 +230,7 @@ async fn the_first_rule_that_fits_counts() {
 #[tokio::test(start_paused = true)]
 async fn calls_are_delayed_before_they_are_sent() {
     let mut rule = ChaosRule::default();
-    rule.latency = Some(InjectedLatency {
-        rate: 1.0,
-        max: Duration::from_secs(5),
-    });
+    rule.latency = Some(InjectedLatency::new(1.0, Duration::from_secs(5)));
     let plan = ChaosPlan::new(3, [rule]);
     let (script, tool) = (
         ScriptedExecutor::new([]),

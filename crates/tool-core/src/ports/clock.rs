@@ -1,5 +1,6 @@
 use std::{
     ops::Add,
+    sync::LazyLock,
     time::{self, Duration, SystemTime},
 };
 
@@ -40,7 +41,8 @@ pub trait Clock: Send + Sync {
     fn wall(&self) -> SystemTime;
 }
 
-/// Clock of the operating system.
+/// Clock of the operating system. All of them count from one start, so that layers which remember times, such as breakers and
+/// caches, may see one in each call.
 ///
 /// With tokio, use `TokioClock` of `tool-runtime` instead: it stands still where tokio's time is paused, in tests.
 #[derive(Debug, Clone, Copy)]
@@ -48,17 +50,18 @@ pub struct SystemClock {
     start: time::Instant,
 }
 
+/// Start of all clocks of the system.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the clock through which all others ask"
+)]
+static START: LazyLock<time::Instant> = LazyLock::new(time::Instant::now);
+
 impl SystemClock {
-    /// Creates a clock that starts now.
+    /// Creates a clock that counts from the first use of any clock of the system.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock through which all others ask"
-    )]
     pub fn new() -> Self {
-        Self {
-            start: time::Instant::now(),
-        }
+        Self { start: *START }
     }
 }
 

@@ -81,9 +81,10 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the setting of one layer, replacing the one of the same type. It is fitted to the tool when the tool is built:
-    /// see [`Setting::settled`].
+    /// Sets the setting of one layer, replacing the one of the same type, as the operator's own for this very tool. It is
+    /// fitted to the tool when the tool is built: see [`Setting::settled`].
     pub fn setting(mut self, setting: impl Setting) -> Self {
+        self.descriptor.overrides.set(setting.clone());
         self.settings.set(setting);
         self
     }

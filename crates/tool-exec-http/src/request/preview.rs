@@ -12,7 +12,7 @@ use tool_core::{
 
 use super::Request;
 use crate::{
-    call::{HttpTool, not_allowed},
+    call::{HttpBackend, not_allowed},
     client::AGENT,
     compile::is_allowed_url,
 };
@@ -22,7 +22,7 @@ const MIN_LENGTH: usize = 4;
 /// Authentication schemes (RFC 9110, section 11.1) that are shown before the hidden credentials.
 const SCHEMES: [&str; 4] = ["basic", "bearer", "digest", "token"];
 
-impl HttpTool {
+impl HttpBackend {
     /// Builds the request of a call as it would be sent, without secrets.
     ///
     /// The request is built with markers instead of secrets. If that fails, for example since a secret is part of the host, it

@@ -106,7 +106,6 @@ fn json(body: Bytes, media: &MediaType) -> Result<RawJson, ToolError> {
             ErrorKind::Protocol,
             format!("the upstream's answer is not usable JSON: {error}"),
         )
-        .with_source(error)
     })
 }
 

@@ -68,7 +68,6 @@ pub(crate) fn not_connected(error: &reqwest::Error) -> ToolError {
         ErrorKind::Unavailable,
         format!("the upstream cannot be reached: {reason}"),
     )
-    .with_source(Cause(reason))
 }
 
 /// Failure of an exchange that was interrupted after the connection was established.
@@ -86,7 +85,7 @@ pub(crate) fn broken(error: &reqwest::Error) -> Failure {
         return Failure::Unanswered(ErrorKind::Unavailable, message, Some(Cause(reason)));
     }
     let message = format!("the exchange with the upstream failed: {reason}");
-    Failure::Unanswered(ErrorKind::Unavailable, message, Some(Cause(reason)))
+    Failure::Unanswered(ErrorKind::Unavailable, message, None)
 }
 
 /// Returns the reason of the operating system or the protocol, without addresses.

@@ -201,10 +201,7 @@ async fn a_dropped_call_tells_whether_it_was_sent() {
         assert_eq!(dispatch.state(), DispatchState::Sent, "{method}");
     }
     // The client is still connecting, so no byte was sent.
-    let options = HttpExecutorOptions {
-        resolver: Arc::new(Never),
-        ..HttpExecutorOptions::default()
-    };
+    let options = HttpExecutorOptions::default().with_resolver(Arc::new(Never));
     let executor = HttpExecutor::new(options, Values::new(&[]));
     for (method, scheme) in [("GET", "http"), ("POST", "http"), ("POST", "https")] {
         let config = json!({"url": format!("{scheme}://a.example/"), "method": method, "timeout_ms": 200});

@@ -1,6 +1,7 @@
 //! HTTP tools against a server on loopback.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alone;
 mod dispatch;
 mod idempotency;
 mod limits;

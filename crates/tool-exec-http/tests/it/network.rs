@@ -37,11 +37,9 @@ impl Resolve for Names {
 }
 
 fn tool(url: &str, allowed: &[&str], private: bool, names: Vec<&'static [&'static str]>) -> Prepared {
-    let options = HttpExecutorOptions {
-        allow_private_networks: allowed.iter().map(|text| text.parse().unwrap()).collect(),
-        resolver: Arc::new(Names(names, AtomicUsize::new(0))),
-        ..HttpExecutorOptions::default()
-    };
+    let options = HttpExecutorOptions::default()
+        .with_allow_private_networks(allowed.iter().map(|text| text.parse().unwrap()).collect())
+        .with_resolver(Arc::new(Names(names, AtomicUsize::new(0))));
     let executor = HttpExecutor::new(options, Values::new(&[]));
     let config = json!({"url": url, "allow_private": private});
     prepare_by(&executor, descriptor(config)).unwrap_or_else(|problems| panic!("{problems:?}"))
@@ -124,10 +122,8 @@ async fn literal_addresses_are_checked_in_every_spelling() {
 #[tokio::test]
 async fn tools_with_other_reach_share_no_connection() {
     let server = Server::json("1").await;
-    let options = HttpExecutorOptions {
-        resolver: Arc::new(Names(vec![&["127.0.0.1"]], AtomicUsize::new(0))),
-        ..HttpExecutorOptions::default()
-    };
+    let options = HttpExecutorOptions::default()
+        .with_resolver(Arc::new(Names(vec![&["127.0.0.1"]], AtomicUsize::new(0))));
     let executor = HttpExecutor::new(options, Values::new(&[]));
     let url = format!("http://api.example:{}/", server.address.port());
     let prepare = |private: bool| {

@@ -161,10 +161,8 @@ impl Prepared {
 
 /// Returns an executor whose tools may reach loopback.
 pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
-    let options = HttpExecutorOptions {
-        allow_private_networks: vec!["127.0.0.1".parse().unwrap()],
-        ..HttpExecutorOptions::default()
-    };
+    let options =
+        HttpExecutorOptions::default().with_allow_private_networks(vec!["127.0.0.1".parse().unwrap()]);
     HttpExecutor::new(options, secrets)
 }
 

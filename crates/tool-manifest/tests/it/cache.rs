@@ -37,10 +37,7 @@ tools:
     let configuration = load(&options(text)).expect("usable").configuration;
     let defaults = &configuration.defaults;
     let plain = CacheSettings::default();
-    let of_defaults = CacheSettings {
-        ttl: Some(30 * SECOND),
-        ..plain
-    };
+    let of_defaults = plain.with_ttl(30 * SECOND);
     assert_eq!(
         (
             defaults.overrides.get::<CacheSettings>().copied(),
@@ -50,14 +47,13 @@ tools:
     );
     let of_server = configuration.servers[0].overrides.get::<CacheSettings>().copied();
     assert!(of_server.is_some_and(|cache| cache.disabled));
-    let of_search = CacheSettings {
-        disabled: false,
-        ttl: Some(Duration::ZERO),
-        stale_while_revalidate: 60 * SECOND,
-        stale_if_error: 3600 * SECOND,
-        max_bytes: 64 << 10,
-        scope: CacheScope::Shared,
-    };
+    let of_search = CacheSettings::default()
+        .with_disabled(false)
+        .with_ttl(Duration::ZERO)
+        .with_stale_while_revalidate(60 * SECOND)
+        .with_stale_if_error(3600 * SECOND)
+        .with_max_bytes(64 << 10)
+        .with_scope(CacheScope::Shared);
     let of_tools: Vec<_> = configuration
         .tools
         .iter()

@@ -34,7 +34,7 @@ fn a_time_or_a_percentile() {
             let text = search(&format!("    {declared}: true\n    hedge: {hedge}"));
             let configuration = load(&options(&text)).expect("usable").configuration;
             let found = configuration.tools[0].overrides.get::<HedgeSettings>().copied();
-            assert_eq!(found, Some(HedgeSettings { after, max }), "{hedge}");
+            assert_eq!(found, Some(HedgeSettings::new(after).with_max(max)), "{hedge}");
         }
     }
     let configuration = load(&options(&search(""))).expect("usable").configuration;

@@ -26,8 +26,11 @@ tools:
 ";
     let configuration = load(&options(text)).expect("usable").configuration;
     let settings = |rule, field: Option<&str>| {
-        let field = field.map(Into::into);
-        Some(PartialSettings { rule, field })
+        let settings = PartialSettings::default().with_rule(rule);
+        Some(match field {
+            Some(field) => settings.with_field(field),
+            None => settings,
+        })
     };
     let fail = settings(PartialRule::Fail, None);
     assert_eq!(

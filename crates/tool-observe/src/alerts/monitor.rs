@@ -164,6 +164,34 @@ impl AlertMonitor {
 }
 
 impl AlertSettings {
+    /// Sets the success rate below which an alert fires, from 0 to 1.
+    #[must_use]
+    pub fn with_success_rate(mut self, success_rate: f64) -> Self {
+        self.success_rate = success_rate;
+        self
+    }
+
+    /// Sets the mean latency above which an alert fires.
+    #[must_use]
+    pub fn with_mean_latency(mut self, mean_latency: Duration) -> Self {
+        self.mean_latency = mean_latency;
+        self
+    }
+
+    /// Sets the minimum number of attempts for either alert.
+    #[must_use]
+    pub fn with_min_calls(mut self, min_calls: u64) -> Self {
+        self.min_calls = min_calls;
+        self
+    }
+
+    /// Sets the time during which a resolved alert does not fire again.
+    #[must_use]
+    pub fn with_cooldown(mut self, cooldown: Duration) -> Self {
+        self.cooldown = cooldown;
+        self
+    }
+
     fn compare(&self, kind: AlertKind, report: &HealthReport, window: Duration) -> Comparison {
         match kind {
             AlertKind::SuccessRate => self.compare_success_rate(report, window),

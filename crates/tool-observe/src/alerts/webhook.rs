@@ -48,11 +48,30 @@ pub trait WebhookTransport: Send + Sync {
 /// Error of one attempt to deliver a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct WebhookError {
     /// Reason, as a lower-case fragment without the URL, which may be a secret.
     pub message: String,
     /// `true` if another attempt may succeed.
     pub is_transient: bool,
+}
+
+impl WebhookError {
+    /// Creates an error after which no other attempt succeeds.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            is_transient: false,
+        }
+    }
+
+    /// Sets if another attempt may succeed.
+    #[must_use]
+    pub fn with_transient(mut self, is_transient: bool) -> Self {
+        self.is_transient = is_transient;
+        self
+    }
 }
 
 /// Message for a webhook. All attempts to send it carry the same id and timestamp.
@@ -104,6 +123,9 @@ impl WebhookMessage {
 ///
 /// Run the future as long as messages are sent. It ends when the webhook is dropped and all waiting messages are delivered
 /// or given up. A message that fails with a transient error is sent again, up to three times, with increasing backoff.
+///
+/// # Cancellation
+/// Dropping the future drops the waiting messages, and the webhook then drops all further ones.
 ///
 /// # Examples
 ///

@@ -2,11 +2,9 @@
 //!
 //! Arguments are logged at level `debug` only, sanitised. Results and secrets are never logged.
 
-use std::{borrow::Cow, error::Error, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
-use tool_core::{
-    CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields, sanitize_arguments,
-};
+use tool_core::{CallContext, Outcome, ToolError, hide_credentials, hide_fields, sanitize_arguments};
 use tool_scan::escape_line;
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
@@ -129,11 +127,7 @@ fn failed_attempt(cx: &CallContext, error: &ToolError, elapsed: Duration) {
 /// Returns an error's text on one line, without values that a caller sent and without credentials. It may contain text of
 /// an upstream.
 pub(crate) fn loggable(error: &ToolError) -> Cow<'_, str> {
-    let text = match error.source().and_then(|source| source.downcast_ref()) {
-        Some(CheckError::Mismatch(mismatch)) => Cow::Owned(mismatch.masked()),
-        _ => hide_credentials(error.log_message().unwrap_or(error.message())),
-    };
-    match text {
+    match hide_credentials(error.log_message().unwrap_or(error.message())) {
         Cow::Borrowed(text) => escape_line(text),
         Cow::Owned(text) => Cow::Owned(escape_line(&text).into_owned()),
     }

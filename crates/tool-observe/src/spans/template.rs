@@ -8,6 +8,7 @@ use crate::{EndedSpan, SpanKind, conventions, logs::call_log};
 
 /// Value of a span attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AttributeValue<'a> {
     /// Borrowed text.
     Text(&'a str),

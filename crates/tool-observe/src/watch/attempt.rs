@@ -7,6 +7,8 @@ use crate::{SpanKind, Tracer, logs::call_log};
 /// Reports each attempt and its result to observers. Starts an attempt with a dispatch state of its own if no outer layer
 /// did.
 ///
+/// Acts on every attempt, with the observers that it was created with. Only [`WatchLayer`](crate::WatchLayer) reports whole calls.
+///
 /// # Order
 /// Inside all layers that repeat an attempt, outside those that limit a single one.
 ///

@@ -1,10 +1,16 @@
-use tool_core::{CallContext, Event, Invoke, Layer, NamedLayer, Observers, Outcome, ToolError};
+use tool_core::{
+    CallContext, CorrelationId, Event, Invoke, Layer, NamedLayer, Observers, Outcome, ToolError,
+};
 use tracing::Instrument;
+use uuid::Uuid;
 
 use super::guard::WatchGuard;
 use crate::{SpanKind, Tracer, logs::call_log};
 
 /// Watches whole calls: opens the call's span, logs its start and end and reports both to observers.
+///
+/// Acts on every call. It gives its observers to the call, so that all inner layers report their events to them, and a call
+/// without a correlation id gets a random one. Only [`WatchAttemptLayer`](crate::WatchAttemptLayer) reports attempts.
 ///
 /// # Order
 /// Outermost, so that it sees everything that happens to a call.
@@ -73,6 +79,10 @@ impl<S: Invoke> Invoke for Watch<S> {
         let silent = WatchLayer::default();
         let WatchLayer { observers, tracer } = if cx.is_dry_run() { &silent } else { &self.settings };
         cx.observers = observers.clone();
+        if cx.correlation_id == CorrelationId(0) {
+            // Whoever made the context gave it none, and all records of the call are found by it.
+            cx.correlation_id = CorrelationId(Uuid::new_v4().as_u128());
+        }
         observers.emit(&Event::CallStarted { cx });
         let correlation_id = cx.correlation_id;
         cx.explain(WatchLayer::NAME, || format!("correlation id {correlation_id}"));

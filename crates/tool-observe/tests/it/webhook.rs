@@ -53,10 +53,7 @@ impl Receiver {
 }
 
 fn failure(is_transient: bool) -> WebhookError {
-    WebhookError {
-        message: "it answered 500".to_owned(),
-        is_transient,
-    }
+    WebhookError::new("it answered 500").with_transient(is_transient)
 }
 
 fn alert(tool: &str) -> Alert {

@@ -4,7 +4,10 @@ use tool_core::{Body, CallContext, Invoke, Layer, NamedLayer, Outcome, Target, T
 
 use super::SharedRules;
 
-/// Refuses calls that the [`Rules`](crate::Rules) do not admit. From completions of URI templates it removes the values that
+/// Refuses calls that the rules do not admit.
+///
+/// Acts on every call, by the [`Rules`](crate::Rules) that it was created with and the permissions that the tool's metadata
+/// require. From completions of URI templates it removes the values that
 /// lead to a resource which the rules do not admit.
 ///
 /// # Order
@@ -12,12 +15,18 @@ use super::SharedRules;
 ///
 /// # Examples
 /// ```
-/// use tool_core::{Layer, Pattern};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, Pattern, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
 /// use tool_policy::{AdmissionLayer, Rules};
 ///
-/// # fn stack<S>(executor: S) {
-/// let rules = Rules { blocklist: vec![Pattern::new("files__delete_*")], ..Rules::default() };
-/// let admission = AdmissionLayer::new(rules).layer(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let delete = Tool::builder("files__delete_all").run(invoke_fn(|_| async { Ok::<_, ToolError>(json!("done")) }));
+/// let rules = Rules::default().with_blocklist([Pattern::new("files__delete_*")]);
+/// let stack = AdmissionLayer::new(rules).layer(TargetBackend);
+/// let refused = stack.invoke(&mut CallContext::local(&delete, Arguments::none())).await;
+/// assert_eq!(refused.unwrap_err().kind(), ErrorKind::Denied);
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]

@@ -6,8 +6,9 @@ use std::{
 };
 
 use crate::ApprovalRule;
-use tool_core::{Caller, ErrorKind, Feature, Pattern, ResourceUri, Target, Tool, ToolError};
+use tool_core::{Caller, Feature, Pattern, ResourceUri, Target, Tool};
 
+use super::Denial;
 use crate::QuotaLimits;
 
 /// The operator's rules about who may see and call tools, prompts and resources.
@@ -17,6 +18,7 @@ use crate::QuotaLimits;
 /// manifest offers under another name, is still that tool. The allow-list matches only the name that agents see, since
 /// another tool may have one of the other names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rules {
     /// Policy for tool use: whether tools may be called at all, and whether a model must call one.
     pub tool_choice: ToolChoice,
@@ -36,11 +38,27 @@ pub struct Rules {
 
 /// A tool that an operator disabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DisabledByOperator {
     /// The operator's reason. Callers see it.
     pub reason: Option<String>,
     /// Time at which the tool was disabled.
     pub since: SystemTime,
+}
+
+impl DisabledByOperator {
+    /// Creates the record of a tool that was disabled at this time, without a reason.
+    #[must_use]
+    pub const fn new(since: SystemTime) -> Self {
+        Self { reason: None, since }
+    }
+
+    /// Sets the reason, which callers see.
+    #[must_use]
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
 }
 
 impl fmt::Display for DisabledByOperator {
@@ -56,6 +74,7 @@ impl fmt::Display for DisabledByOperator {
 
 /// Policy for tool use: a model may, must or must not call tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum ToolChoice {
     /// The model may call tools.
     #[default]
@@ -69,6 +88,7 @@ pub enum ToolChoice {
 
 /// Rules about approvals: calls that need one in addition to those of tools whose own settings require it, and how it is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ApprovalRules {
     /// Tools, prompts and resources that need approval, whatever their own settings say.
     pub required: Vec<Pattern>,
@@ -88,79 +108,72 @@ impl Default for ApprovalRules {
     }
 }
 
-/// Reason for which a caller may not call a tool.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Denial {
-    /// No tool may be called.
-    #[error("the policy forbids calling tools: its `tool_choice` is `none`")]
-    NoTools,
-    /// The tool is on the blocklist.
-    #[error("`{tool}` is blocked by the policy rule `{rule}`")]
-    Blocked {
-        /// The tool.
-        tool: String,
-        /// The rule that matches it.
-        rule: String,
-    },
-    /// There is an allow-list, and the tool is not on it.
-    #[error("`{tool}` is not on the policy's allow-list")]
-    NotAllowed {
-        /// The tool.
-        tool: String,
-    },
-    /// The URI of the resource is encoded so many times that the matching rules are unknown.
-    #[error("`{resource}` is percent-encoded too many times, so the policy cannot tell which rules match it")]
-    Unclear {
-        /// The resource.
-        resource: String,
-    },
-    /// An operator disabled the tool.
-    #[error("`{tool}` is switched off: {disabled}")]
-    Disabled {
-        /// The tool.
-        tool: String,
-        /// Reason and time.
-        disabled: DisabledByOperator,
-    },
-    /// The tool requires a permission that the caller does not have.
-    #[error("`{principal}` lacks the permission `{permission}` that `{tool}` requires")]
-    Lacks {
-        /// The tool.
-        tool: String,
-        /// The caller.
-        principal: String,
-        /// The first permission that is missing.
-        permission: String,
-    },
-}
-
-impl Denial {
-    /// Returns a fixed word for traces and metrics. It holds no data of the caller or the tool.
+impl ApprovalRules {
+    /// Sets the tools, prompts and resources that need approval.
     #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NoTools => "tool_choice",
-            Self::Blocked { .. } => "blocklist",
-            Self::NotAllowed { .. } => "allowlist",
-            Self::Unclear { .. } => "unclear_uri",
-            Self::Disabled { .. } => "switched_off",
-            Self::Lacks { .. } => "permission",
-        }
+    pub fn with_required(mut self, required: impl IntoIterator<Item = Pattern>) -> Self {
+        self.required = required.into_iter().collect();
+        self
     }
-}
 
-impl From<Denial> for ToolError {
-    /// Converts a disabled tool to [`ErrorKind::Unavailable`], and every other denial to [`ErrorKind::Denied`].
-    fn from(denial: Denial) -> Self {
-        match denial {
-            Denial::Disabled { .. } => Self::new(ErrorKind::Unavailable, denial.to_string()).with_no_retry(),
-            _ => Self::new(ErrorKind::Denied, denial.to_string()),
-        }
+    /// Sets if somebody other than the caller must decide.
+    #[must_use]
+    pub fn with_separate_approver(mut self, separate_approver: bool) -> Self {
+        self.separate_approver = separate_approver;
+        self
+    }
+
+    /// Sets the time for which a requested approval can be given and used.
+    #[must_use]
+    pub fn with_expires_after(mut self, expires_after: Duration) -> Self {
+        self.expires_after = expires_after;
+        self
     }
 }
 
 impl Rules {
+    /// Sets the policy for tool use.
+    #[must_use]
+    pub fn with_tool_choice(mut self, tool_choice: ToolChoice) -> Self {
+        self.tool_choice = tool_choice;
+        self
+    }
+
+    /// Sets the tools that nobody may call.
+    #[must_use]
+    pub fn with_blocklist(mut self, blocklist: impl IntoIterator<Item = Pattern>) -> Self {
+        self.blocklist = blocklist.into_iter().collect();
+        self
+    }
+
+    /// Sets the only tools that may be called.
+    #[must_use]
+    pub fn with_allowlist(mut self, allowlist: impl IntoIterator<Item = Pattern>) -> Self {
+        self.allowlist = Some(allowlist.into_iter().collect());
+        self
+    }
+
+    /// Sets the permissions that tools require in addition to their own.
+    #[must_use]
+    pub fn with_required_permissions(mut self, required_permissions: Vec<(Pattern, Vec<String>)>) -> Self {
+        self.required_permissions = required_permissions;
+        self
+    }
+
+    /// Sets the quota of a turn and of a conversation.
+    #[must_use]
+    pub fn with_limits(mut self, limits: QuotaLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the rules about calls that somebody must approve.
+    #[must_use]
+    pub fn with_approval(mut self, approval: ApprovalRules) -> Self {
+        self.approval = approval;
+        self
+    }
+
     /// Decides whether a caller may see and call a tool, or see a resource or template.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ impl ApprovalLayer {
         }
         let handle = request.handle.clone();
         let stored = self.desk.approvals().ask(request, cx.clock.now()).await;
-        let approval = stored.map_err(Unapproved::not_stored)?;
+        let approval = stored.map_err(|error| Unapproved::not_stored(&error))?;
         if approval.handle == handle {
             self.desk.notify(&approval);
         }
@@ -85,7 +85,7 @@ impl ApprovalLayer {
     ) -> Result<ApprovalRecord, Unapproved> {
         let found = self.desk.approvals().get(handle).await;
         let approval = found
-            .map_err(Unapproved::not_stored)?
+            .map_err(|error| Unapproved::not_stored(&error))?
             .ok_or_else(|| Unapproved::unknown(handle))?;
         check_binding(&approval.call, call, handle)?;
         if approval.expiry <= cx.clock.now() {
@@ -229,7 +229,7 @@ impl ApprovalLayer {
     ) -> Result<bool, Unapproved> {
         let new = ApprovalRecord { state, ..approval };
         let replaced = self.desk.approvals().replace(from, new).await;
-        replaced.map_err(Unapproved::not_stored)
+        replaced.map_err(|error| Unapproved::not_stored(&error))
     }
 
     /// Ends the use of an approval, as the result of its call requires.

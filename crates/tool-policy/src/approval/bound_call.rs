@@ -55,14 +55,14 @@ impl Unapproved {
     }
 
     /// Refuses a call whose approval cannot be stored.
-    pub(crate) fn not_stored(error: ApprovalsError) -> Self {
+    pub(crate) fn not_stored(error: &ApprovalsError) -> Self {
         let kind = match error {
             ApprovalsError::Full { .. } => ErrorKind::Overloaded,
             _ => ErrorKind::Unavailable,
         };
         let message = format!("the call needs approval, but {error}");
         Self {
-            error: ToolError::new(kind, message).with_source(error),
+            error: ToolError::new(kind, message),
             reason: "not_kept",
         }
     }

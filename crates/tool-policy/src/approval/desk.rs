@@ -70,6 +70,9 @@ impl ApprovalDesk {
 
     /// Returns the requested approvals that have not expired, the oldest first, with their decisions.
     ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
+    ///
     /// # Errors
     /// If the store fails.
     pub async fn list(&self) -> Result<Vec<ApprovalRecord>, ApprovalsError> {
@@ -80,6 +83,9 @@ impl ApprovalDesk {
     }
 
     /// Returns the approval of this handle.
+    ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
     ///
     /// # Errors
     /// [`DecideError::Unknown`] if there is none, or [`DecideError::Store`].
@@ -94,6 +100,10 @@ impl ApprovalDesk {
     }
 
     /// Records a decision on behalf of `by`. A decision is final.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the store may have the decision or not: [`ApprovalDesk::get`] tells. Listeners are not notified
+    /// then.
     ///
     /// # Errors
     /// If the approval is unknown or decided already, if `by` must not decide, or if the store fails.

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::SharedRules;
 
-/// Holds calls until somebody approves them, where the [`Rules`](crate::Rules) or a tool's settings require it.
+/// Holds calls until somebody approves them.
+///
+/// Does nothing for a tool until the [`Rules`](crate::Rules) that it was created with name the tool, or its `Settings` contain
+/// [`ApprovalRule::Required`](crate::ApprovalRule). The desk and all calls must use the same clock.
 ///
 /// # Who decides
 /// The user at the client of the call decides, if that client can show a form and [`ApprovalRules`](crate::ApprovalRules) do not
@@ -36,8 +39,8 @@ use crate::SharedRules;
 /// use tool_policy::{ApprovalDesk, ApprovalLayer, ApprovalRules, MemoryApprovals, Rules};
 ///
 /// # fn stack<S>(clock: Arc<dyn Clock>, executor: S) {
-/// let approval = ApprovalRules { required: vec![Pattern::new("pay_*")], ..ApprovalRules::default() };
-/// let rules = Rules { approval, ..Rules::default() };
+/// let approval = ApprovalRules::default().with_required(vec![Pattern::new("pay_*")]);
+/// let rules = Rules::default().with_approval(approval);
 /// let desk = ApprovalDesk::new(Arc::new(MemoryApprovals::default()), [], clock);
 /// let stack = ApprovalLayer::new(rules, desk.clone()).layer(executor);
 /// # }

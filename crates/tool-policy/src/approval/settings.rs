@@ -7,6 +7,7 @@ use crate::ApprovalLayer;
 
 /// The operator's approval rule for the calls of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ApprovalRule {
     /// Each call requires an approval.
     Required,

@@ -51,6 +51,7 @@ pub enum CircuitOutcome {
 
 /// Error of a circuit that lets no call pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CircuitOpen {
     /// Time until a call may pass. `None` while a probe runs.
     pub retry_after: Option<Duration>,

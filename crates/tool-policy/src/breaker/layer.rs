@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use super::{BreakerScope, Breakers, permits::upstream_settings};
+use super::{
+    BreakerScope,
+    permits::{enabled, upstream_settings},
+};
 use tool_core::{
     CallContext, DispatchState, HealthSignal, HealthSignals, Invoke, Jitter, Layer, NamedLayer, Outcome,
     ToolError,
@@ -11,9 +14,10 @@ use super::{
     permits::{Outcomes, Permits},
 };
 
-/// Blocks a tool after failures, as its [`BreakerSettings`](crate::BreakerSettings) say, and all tools of an upstream to
-/// which no connection can be made. [`Circuit`](crate::Circuit) describes the states (Nygard, "Release It!"). The circuit of an
-/// upstream uses [`Settings::upstream_breaker`](tool_core::Settings).
+/// Blocks a tool after failures, and all tools of an upstream to which no connection can be made. [`Circuit`](crate::Circuit)
+/// describes the states (Nygard, "Release It!").
+///
+/// Does nothing for a tool until its `Settings` contain [`Breakers`](crate::Breakers). All calls must use the same clock.
 ///
 /// # What counts
 /// The [`HealthSignal`] of each attempt. For the tool, every kind of failure counts for which
@@ -28,14 +32,20 @@ use super::{
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layers;
-/// use tool_policy::{BreakerLayer, BreakerPeekLayer, RateLimitLayer};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::Value};
+/// use tool_policy::{BreakerLayer, BreakerSettings, Breakers};
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = Layers::outermost(BreakerPeekLayer)
-///     .then(RateLimitLayer::new())
-///     .then(BreakerLayer::default())
-///     .around(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let down = Tool::builder("down")
+///     .setting(Breakers::from(BreakerSettings::default().with_max_failures(1)))
+///     .run(invoke_fn(|_| async { Err::<Value, _>(ToolError::new(ErrorKind::Unavailable, "out of order")) }));
+/// let stack = BreakerLayer::default().layer(TargetBackend);
+/// let call = || CallContext::local(&down, Arguments::none());
+/// assert_eq!(stack.invoke(&mut call()).await.unwrap_err().message(), "out of order");
+/// let blocked = stack.invoke(&mut call()).await.unwrap_err();
+/// assert!(blocked.message().contains("is blocked by its circuit breaker"));
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -77,7 +87,7 @@ impl<S> Layer<S> for BreakerLayer {
 
 impl<S: Invoke> Invoke for Breaker<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let permits = match cx.tool().settings().get::<Breakers>().copied() {
+        let permits = match enabled(cx) {
             Some(settings) => Some(Permits::acquire(cx, settings)?),
             None => None,
         };

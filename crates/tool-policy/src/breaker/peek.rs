@@ -1,18 +1,48 @@
 use tool_core::{CallContext, Invoke, Layer, NamedLayer, Outcome, Scope, ToolError};
 
-use super::{Breakers, permits::Circuits};
+use super::{
+    BreakerLayer,
+    permits::{Circuits, enabled},
+};
 
 /// Refuses calls at once while a circuit is open, before they enter a queue. It takes no permit and counts nothing.
 ///
+/// Does nothing alone: a [`BreakerLayer`] in the same stack opens the circuits, so it is created for one. Like that layer, it does
+/// nothing for a tool until its `Settings` contain [`Breakers`](crate::Breakers).
+///
 /// # Order
-/// Outside the queues; [`BreakerLayer`](super::BreakerLayer) stands inside them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BreakerPeekLayer;
+/// Outside the queues; [`BreakerLayer`] stands inside them.
+///
+/// # Examples
+/// ```
+/// use tool_core::{Invoke, Layers};
+/// use tool_policy::{BreakerLayer, BreakerPeekLayer, RateLimitLayer};
+///
+/// fn stack<S: Invoke>(executor: S) -> impl Invoke {
+///     let breaker = BreakerLayer::default();
+///     Layers::outermost(BreakerPeekLayer::for_breaker(&breaker))
+///         .then(RateLimitLayer::new())
+///         .then(breaker)
+///         .around(executor)
+/// }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct BreakerPeekLayer {
+    _of_breaker: (),
+}
 
 /// Service of [`BreakerPeekLayer`].
 #[derive(Debug, Clone)]
 pub struct BreakerPeek<S> {
     inner: S,
+}
+
+impl BreakerPeekLayer {
+    /// Creates a layer that peeks at the circuits which this breaker opens.
+    #[must_use]
+    pub const fn for_breaker(_breaker: &BreakerLayer) -> Self {
+        Self { _of_breaker: () }
+    }
 }
 
 impl NamedLayer for BreakerPeekLayer {
@@ -29,7 +59,7 @@ impl<S> Layer<S> for BreakerPeekLayer {
 
 impl<S: Invoke> Invoke for BreakerPeek<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.tool().settings().get::<Breakers>().is_some() {
+        if enabled(cx).is_some() {
             let circuits = Circuits::for_call(cx);
             let now = cx.clock.now();
             circuits

@@ -18,6 +18,12 @@ pub(super) struct Circuits {
     pub(super) upstream: Option<Arc<Circuit>>,
 }
 
+/// Returns the settings of the tool's breakers, unless it has none or they are disabled.
+pub(super) fn enabled(cx: &CallContext) -> Option<Breakers> {
+    let settings = cx.tool().settings().get::<Breakers>().copied();
+    settings.filter(|settings| !settings.tool.disabled)
+}
+
 /// Returns the settings of the upstream's circuit.
 pub(super) fn upstream_settings(cx: &CallContext) -> BreakerSettings {
     let settings = cx.tool().settings().get::<Breakers>();

@@ -12,6 +12,7 @@ use super::BreakerLayer;
 
 /// Settings of one circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BreakerSettings {
     /// `true` if the breaker is disabled.
     pub disabled: bool,
@@ -56,14 +57,81 @@ impl Default for BreakerSettings {
     }
 }
 
+impl BreakerSettings {
+    /// Enables or disables the breaker.
+    #[must_use]
+    pub fn with_disabled(mut self, disabled: bool) -> Self {
+        self.disabled = disabled;
+        self
+    }
+
+    /// Sets the scope of failures after a connection was made.
+    #[must_use]
+    pub fn with_per(mut self, per: BreakerScope) -> Self {
+        self.per = per;
+        self
+    }
+
+    /// Sets the number of consecutive failures that opens the breaker.
+    #[must_use]
+    pub fn with_max_failures(mut self, max_failures: u32) -> Self {
+        self.max_failures = max_failures;
+        self
+    }
+
+    /// Sets the share of failed calls that opens the breaker, in percent.
+    #[must_use]
+    pub fn with_failure_percent(mut self, failure_percent: u8) -> Self {
+        self.failure_percent = failure_percent;
+        self
+    }
+
+    /// Sets the minimum number of calls for the share to count.
+    #[must_use]
+    pub fn with_min_calls(mut self, min_calls: u32) -> Self {
+        self.min_calls = min_calls;
+        self
+    }
+
+    /// Sets the length of the window in which calls count.
+    #[must_use]
+    pub fn with_window(mut self, window: Duration) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Sets the time for which the breaker stays open at first.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Sets the maximum time for which the breaker stays open.
+    #[must_use]
+    pub fn with_max_pause(mut self, max_pause: Duration) -> Self {
+        self.max_pause = max_pause;
+        self
+    }
+}
+
 /// Settings of the two breakers that an attempt passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Breakers {
     /// Breaker of the tool.
     pub tool: BreakerSettings,
     /// Breaker of the upstream: the settings of the server or the defaults, or the settings of a tool with
     /// [`BreakerScope::Upstream`]. Each upstream has one breaker: a tool sets how its own failures count for it.
     pub upstream: BreakerSettings,
+}
+
+impl Breakers {
+    /// Creates the settings of both breakers. `From<BreakerSettings>` uses the same for both.
+    #[must_use]
+    pub const fn new(tool: BreakerSettings, upstream: BreakerSettings) -> Self {
+        Self { tool, upstream }
+    }
 }
 
 impl From<BreakerSettings> for Breakers {

@@ -8,6 +8,10 @@ use tool_core::{
 
 /// Refreshes credentials that an upstream refused, and attempts once more with the new ones.
 ///
+/// Acts on calls that fail as [`ErrorKind::Auth`]. The backend of the tool supplies the new credentials:
+/// [`Backend::refresh_credentials`](tool_core::Backend::refresh_credentials). [`CredentialSettings`](super::CredentialSettings)
+/// in the `Settings` of the tool change for how long it is disabled.
+///
 /// It disables the tool if the new credentials are refused as well. If there are no new ones, it disables the tool after three
 /// refusals in a row, since an upstream may be wrong once.
 ///
@@ -76,6 +80,9 @@ impl<S: Invoke> Invoke for CredentialRefresh<S> {
         let disabled = cx.tool().state().disabled();
         if let Some(disabled) = &disabled {
             check_disabled(cx, disabled).await?;
+        }
+        if cx.attempt == 0 {
+            cx.next_attempt();
         }
         let mut result = self.inner.invoke(cx).await;
         if cx.is_dry_run() {

@@ -9,6 +9,7 @@ use crate::CredentialRefreshLayer;
 
 /// Settings of tools whose credentials are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CredentialSettings {
     /// Time for which a tool is disabled after its credentials are rejected. Zero: the tool is not disabled.
     pub disabled_for: Duration,
@@ -19,6 +20,14 @@ impl Default for CredentialSettings {
         Self {
             disabled_for: Duration::from_secs(5 * 60),
         }
+    }
+}
+
+impl CredentialSettings {
+    /// Sets the time for which a tool is disabled; with zero, it is not disabled.
+    #[must_use]
+    pub const fn new(disabled_for: Duration) -> Self {
+        Self { disabled_for }
     }
 }
 

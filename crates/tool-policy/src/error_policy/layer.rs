@@ -11,7 +11,9 @@ use tool_core::{
 
 use super::masking::{mask, text_for_caller};
 
-/// Rewords errors for callers, as the [`ErrorPolicySettings`] say, and raises alerts for the kinds that they name.
+/// Rewords errors for callers, and raises alerts for some kinds of them.
+///
+/// Acts on every call, by the [`ErrorPolicySettings`] that it was created with. They are no settings of a tool.
 ///
 /// The message for a caller is short. It holds nothing that looks like a secret, no credentials in a URL, no internal address
 /// and no path of this machine. The original error is its source: surfaces for operators show the source, surfaces for models

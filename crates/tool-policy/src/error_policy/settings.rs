@@ -14,6 +14,7 @@ pub struct ErrorPolicySettings([Option<ErrorRule>; ErrorKind::ALL.len()]);
 
 /// The operator's rule for one kind of error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ErrorRule {
     /// Message for a model, instead of the error's own.
     pub message: Option<Arc<str>>,
@@ -21,6 +22,29 @@ pub struct ErrorRule {
     pub advice: Option<Arc<str>>,
     /// `true` if operators are alerted.
     pub alert: Option<bool>,
+}
+
+impl ErrorRule {
+    /// Sets the message for a model.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<Arc<str>>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// Sets the advice for a model.
+    #[must_use]
+    pub fn with_advice(mut self, advice: impl Into<Arc<str>>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// Sets if operators are alerted.
+    #[must_use]
+    pub fn with_alert(mut self, alert: bool) -> Self {
+        self.alert = Some(alert);
+        self
+    }
 }
 
 impl ErrorPolicySettings {

@@ -3,7 +3,10 @@ use raw_json::{JsonKind, RawJson};
 use serde_json::json;
 use tool_core::{Body, CallContext, ErrorKind, Invoke, Layer, NamedLayer, Outcome, Reply, ToolError};
 
-/// Marks or refuses results that their tool declares to be incomplete, as the [`PartialSettings`] say.
+/// Marks or refuses results that their tool declares to be incomplete.
+///
+/// Marks a result that its executor knows to be incomplete. Does nothing else for a tool until its `Settings` contain
+/// [`PartialSettings`].
 ///
 /// # How a tool declares an incomplete result
 /// An executor may know it, as from status 206 of HTTP. A server may say it in its result, in `_meta` under

@@ -9,6 +9,7 @@ use crate::PartialResultsLayer;
 
 /// Settings of results that the tool itself marks as incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct PartialSettings {
     /// Rule for such results.
     pub rule: PartialRule,
@@ -20,6 +21,7 @@ pub struct PartialSettings {
 
 /// Rule for results that are incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum PartialRule {
     /// They are accepted and marked.
     #[default]
@@ -31,6 +33,20 @@ pub enum PartialRule {
 impl PartialSettings {
     /// Key of `_meta` under which a server, and a reply, marks a result as incomplete.
     pub const META_KEY: &'static str = "dev.toolplane/partial";
+
+    /// Sets the rule for incomplete results.
+    #[must_use]
+    pub fn with_rule(mut self, rule: PartialRule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// Sets the position of the tool's mark, as a JSON Pointer.
+    #[must_use]
+    pub fn with_field(mut self, field: impl Into<Arc<str>>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
 }
 
 impl Setting for PartialSettings {}

@@ -34,6 +34,8 @@ pub struct MicroDollars(pub u64);
 
 /// Refuses calls of tools that exceed the [`QuotaLimits`] of their turn or conversation.
 ///
+/// Does nothing until the [`Rules`](crate::Rules) that it was created with have limits.
+///
 /// # Turns and conversations
 /// The protocol knows neither, so the caller names them in `_meta`, under [`QuotaLayer::TURN`] and
 /// [`QuotaLayer::CONVERSATION`], by any values: different values are different turns or conversations. Without a
@@ -45,6 +47,9 @@ pub struct MicroDollars(pub u64);
 /// count if it fails before an attempt began (refused, blocked by a breaker, or timed out in a queue). A call that waits for
 /// approval or for input of the caller counts only once it is made. If a fallback answers before an attempt began, the
 /// fallback counts instead. However many calls arrive at once, no more run than the limit allows.
+///
+/// An attempt has begun when its request was sent. Where calls share their work, as in a cache, the beginning of an attempt that
+/// then fails is known only if a layer marks it ([`CallContext::begin_attempt`]), as `WatchAttemptLayer` of `tool-observe` does.
 ///
 /// # Memory
 /// A conversation without calls for a day is forgotten; then it begins anew. There is room for 16,384 conversations, and for
@@ -58,9 +63,8 @@ pub struct MicroDollars(pub u64);
 /// use tool_policy::{QuotaLayer, QuotaLimits, Rules};
 ///
 /// # fn stack<S>(executor: S) {
-/// let mut limits = QuotaLimits::default();
-/// limits.calls_per_turn = Some(20);
-/// let quota = QuotaLayer::new(Rules { limits, ..Rules::default() }).layer(executor);
+/// let limits = QuotaLimits::default().with_calls_per_turn(20);
+/// let quota = QuotaLayer::new(Rules::default().with_limits(limits)).layer(executor);
 /// # }
 /// ```
 #[derive(Debug, Clone)]
@@ -98,6 +102,41 @@ impl fmt::Display for MicroDollars {
 }
 
 impl QuotaLimits {
+    /// Sets the maximum number of calls in one turn.
+    #[must_use]
+    pub fn with_calls_per_turn(mut self, calls_per_turn: u32) -> Self {
+        self.calls_per_turn = Some(calls_per_turn);
+        self
+    }
+
+    /// Sets the maximum number of calls in one conversation.
+    #[must_use]
+    pub fn with_calls_per_conversation(mut self, calls_per_conversation: u32) -> Self {
+        self.calls_per_conversation = Some(calls_per_conversation);
+        self
+    }
+
+    /// Sets the maximum number of identical calls in one conversation.
+    #[must_use]
+    pub fn with_identical_calls(mut self, identical_calls: u32) -> Self {
+        self.identical_calls = Some(identical_calls);
+        self
+    }
+
+    /// Sets the maximum cost of one turn.
+    #[must_use]
+    pub fn with_cost_per_turn(mut self, cost_per_turn: MicroDollars) -> Self {
+        self.cost_per_turn = Some(cost_per_turn);
+        self
+    }
+
+    /// Sets the maximum cost of one conversation.
+    #[must_use]
+    pub fn with_cost_per_conversation(mut self, cost_per_conversation: MicroDollars) -> Self {
+        self.cost_per_conversation = Some(cost_per_conversation);
+        self
+    }
+
     /// Returns `true` if nothing is limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -240,7 +279,7 @@ fn counted_call(cx: &CallContext) -> CountedCall {
 /// Returns `true` if a call was made, however it ended.
 fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
     // Shared work counts as its first caller's.
-    let is_begun = cx.attempt > 0 && cx.n_begun() > 0;
+    let is_begun = cx.n_begun() > 0;
     let error = match result {
         Ok(Outcome::NeedsInput(_) | Outcome::Pending(_)) => return false,
         // A fallback that answered instead counts as a call of its own.

@@ -8,8 +8,10 @@ use tool_core::{
 
 use super::limiter::{LimitScope, LimiterCell};
 
-/// Refuses attempts that exceed the rate limits in the tool's [`RateLimits`](crate::RateLimits), with the time until the next one is
-/// allowed (GCRA, the generic cell rate algorithm, ITU-T I.371).
+/// Refuses attempts that exceed a rate limit, with the time until the next one is allowed (GCRA, the generic cell rate algorithm,
+/// ITU-T I.371).
+///
+/// Does nothing for a tool until its `Settings` contain [`RateLimits`](crate::RateLimits). All calls must use the same clock.
 ///
 /// An attempt counts in up to four limits: of its principal, of the tool, of the tool's upstream and of all tools. The layer
 /// checks them in this order, the narrowest first, so that a principal with too many attempts takes nothing from the others. An
@@ -20,11 +22,22 @@ use super::limiter::{LimitScope, LimiterCell};
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layer;
-/// use tool_policy::RateLimitLayer;
+/// use std::time::Duration;
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, RateLimitSettings, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_policy::{RateLimitLayer, RateLimits};
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = RateLimitLayer::new().layer(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let once = RateLimitSettings::new(1, Duration::from_secs(3600));
+/// let search = Tool::builder("search")
+///     .setting(RateLimits::for_tool(once))
+///     .run(invoke_fn(|_| async { Ok::<_, ToolError>(json!("found")) }));
+/// let stack = RateLimitLayer::new().layer(TargetBackend);
+/// stack.invoke(&mut CallContext::local(&search, Arguments::none())).await?;
+/// let second = stack.invoke(&mut CallContext::local(&search, Arguments::none())).await;
+/// assert_eq!(second.unwrap_err().kind(), ErrorKind::RateLimited);
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Default)]

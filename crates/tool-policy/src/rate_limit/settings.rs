@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{Descriptor, Overrides, RateLimitSettings, Scopes, Setting, SettingLevel, Trust};
@@ -7,9 +9,28 @@ use crate::RateLimitLayer;
 
 /// Rate limits of calls, one for each scope.
 ///
-/// The limit of one tool is declared in its [metadata](tool_core::Metadata::rate_limit), which operators are shown.
+/// The limit of one tool is declared in its [metadata](tool_core::Metadata::rate_limit), which operators are shown. It counts
+/// once the settings of the tool contain this type, if only its default. A limit of the upstream counts for tools that have
+/// one: see [`ToolBuilder::upstream`](tool_core::ToolBuilder::upstream).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits(pub Scopes<RateLimitSettings>);
+
+impl RateLimits {
+    /// Limits the calls of each tool with these settings, for all callers together.
+    #[must_use]
+    pub fn for_tool(limit: RateLimitSettings) -> Self {
+        Self(Scopes {
+            tool: Some(limit),
+            ..Scopes::default()
+        })
+    }
+
+    /// Limits the calls of each tool with these settings to this number in a second.
+    #[must_use]
+    pub fn per_second(requests: u32) -> Self {
+        Self::for_tool(RateLimitSettings::new(requests, Duration::from_secs(1)))
+    }
+}
 
 impl Setting for RateLimits {
     fn merged(&self, wider: Option<&Self>, _: SettingLevel) -> Self {

@@ -17,8 +17,8 @@ use super::Redactor;
 
 /// Hides secrets in what a tool returns: in its result, its questions, its progress reports and log messages, and its error.
 ///
-/// The tool's [`RedactionMode`] says how much is hidden. In results and in the data of errors, the layer also hides the fields
-/// that the tool's settings name. The message of an error, which operators read as well, never holds anything that looks like a
+/// Acts on every call, and hides the secrets that its [`Redactor`] knows. [`RedactionMode`] in the `Settings` of the tool changes
+/// how much is hidden, and [`RedactedFields`] names fields that are hidden in results and in the data of errors. The message of an error, which operators read as well, never holds anything that looks like a
 /// credential.
 ///
 /// # Order

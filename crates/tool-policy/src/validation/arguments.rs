@@ -10,13 +10,25 @@ use super::{ArgumentSettings, masked};
 /// Refuses calls whose arguments do not satisfy the tool's input schema, or coerces them first where the operator allows it.
 /// The reply or the error tells the caller of every change.
 ///
+/// Acts on every call, by the schema of the tool: see [`ToolBuilder::input`](tool_core::ToolBuilder::input). A tool without one
+/// accepts anything. [`ArgumentSettings`] in the `Settings` of the tool permit coercion.
+///
 /// # Examples
 /// ```
-/// use tool_core::Layer;
-/// use tool_policy::{ResultValidationLayer, ValidationLayer};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, RawJson, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_policy::ValidationLayer;
+/// use tool_schema::LazySchema;
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = ValidationLayer.layer(ResultValidationLayer.layer(executor));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let weather = Tool::builder("weather")
+///     .input(LazySchema::new(RawJson::from(json!({"type": "object", "required": ["city"]}))))
+///     .run(invoke_fn(|_| async { Ok::<_, ToolError>(json!("clear")) }));
+/// let stack = ValidationLayer.layer(TargetBackend);
+/// let refused = stack.invoke(&mut CallContext::local(&weather, Arguments::none())).await;
+/// assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArguments);
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, Default)]

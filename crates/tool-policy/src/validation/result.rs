@@ -5,6 +5,9 @@ use super::masked;
 
 /// Refuses results that are too large, or that do not satisfy the tool's output schema if it declares one. A reply in which the
 /// tool itself reports a failure passes: it carries no result.
+///
+/// Does nothing for a tool without an output schema ([`ToolBuilder::output`](tool_core::ToolBuilder::output)) and without
+/// `max_result_bytes` in its `Settings`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ResultValidationLayer;
 
@@ -82,7 +85,7 @@ fn check_schema(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
     };
     let value: Value = structured
         .to()
-        .map_err(|error| invalid(format!("the tool's result cannot be read: {error}")).with_source(error))?;
+        .map_err(|error| invalid(format!("the tool's result cannot be read: {error}")))?;
     match output.check(&value) {
         Ok(()) => {
             cx.explain(ResultValidationLayer::NAME, || {
@@ -94,11 +97,11 @@ fn check_schema(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
             cx.explain(ResultValidationLayer::NAME, || {
                 format!("refused: {}", masked(&error))
             });
+            // The error itself has the tool's values, which nobody redacts in the source of an error.
             Err(invalid(format!(
                 "the tool's result does not fit its output schema: {}",
                 masked(&error)
-            ))
-            .with_source(error))
+            )))
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::ValidationLayer;
 /// [`ArgumentHandling`] is a type that the compiled schemas share: see
 /// [`CheckJson::adapt`](tool_core::CheckJson::adapt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ArgumentSettings {
     /// Handling of arguments that do not match; [`ArgumentHandling::Strict`] if absent.
     pub handling: Option<ArgumentHandling>,
@@ -18,6 +19,20 @@ pub struct ArgumentSettings {
 }
 
 impl ArgumentSettings {
+    /// Sets the handling of arguments that do not match.
+    #[must_use]
+    pub fn with_handling(mut self, handling: ArgumentHandling) -> Self {
+        self.handling = Some(handling);
+        self
+    }
+
+    /// Sets if absent arguments get the default of the schema.
+    #[must_use]
+    pub fn with_fill_defaults(mut self, fill_defaults: bool) -> Self {
+        self.fill_defaults = Some(fill_defaults);
+        self
+    }
+
     /// Returns the handling of arguments that do not match.
     #[must_use]
     pub fn handling(&self) -> ArgumentHandling {

@@ -49,15 +49,9 @@ impl ApprovalListener for News {
 }
 
 fn rules(change: impl FnOnce(&mut ApprovalRules)) -> Rules {
-    let mut approval = ApprovalRules {
-        required: vec![Pattern::new("pay*")],
-        ..ApprovalRules::default()
-    };
+    let mut approval = ApprovalRules::default().with_required(vec![Pattern::new("pay*")]);
     change(&mut approval);
-    Rules {
-        approval,
-        ..Rules::default()
-    }
+    Rules::default().with_approval(approval)
 }
 
 impl Bench {

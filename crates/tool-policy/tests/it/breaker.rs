@@ -1,6 +1,10 @@
 //! Circuit breaker: the state machine alone, and the layers around a scripted executor on a paused clock.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    thread,
+    time::Duration,
+};
 
 use serde_json::json;
 use tokio::{
@@ -17,16 +21,16 @@ use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
-const SETTINGS: BreakerSettings = BreakerSettings {
-    per: BreakerScope::Tool,
-    disabled: false,
-    max_failures: 5,
-    failure_percent: 50,
-    min_calls: 10,
-    window: Duration::from_secs(30),
-    pause: SECOND,
-    max_pause: Duration::from_secs(60),
-};
+static SETTINGS: LazyLock<BreakerSettings> = LazyLock::new(|| {
+    BreakerSettings::default()
+        .with_per(BreakerScope::Tool)
+        .with_max_failures(5)
+        .with_failure_percent(50)
+        .with_min_calls(10)
+        .with_window(Duration::from_secs(30))
+        .with_pause(SECOND)
+        .with_max_pause(Duration::from_secs(60))
+});
 
 fn at(seconds: f64) -> Instant {
     Instant::since_start(Duration::from_secs_f64(seconds))
@@ -169,7 +173,7 @@ fn threads_find_one_probe_among_them() {
 
 fn guarded(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
-    set(&mut tool, |breakers| breakers.tool = SETTINGS);
+    set(&mut tool, |breakers| breakers.tool = *SETTINGS);
     tool
 }
 
@@ -190,8 +194,9 @@ fn error(kind: ErrorKind) -> ToolError {
 }
 
 fn stack<S: Invoke + 'static>(inner: S) -> impl Invoke + 'static {
-    Layers::outermost(BreakerPeekLayer)
-        .then(BreakerLayer::with_jitter(Jitter::seeded(1)))
+    let breaker = BreakerLayer::with_jitter(Jitter::seeded(1));
+    Layers::outermost(BreakerPeekLayer::for_breaker(&breaker))
+        .then(breaker)
         .around(inner)
 }
 
@@ -463,11 +468,7 @@ async fn tools_with_different_windows_share_the_counts_of_their_upstream() {
         ScriptedExecutor::new([ScriptStep::Echo]),
         ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
     );
-    let settings = |seconds| BreakerSettings {
-        max_failures: 100,
-        window: seconds * SECOND,
-        ..SETTINGS
-    };
+    let settings = |seconds| SETTINGS.with_max_failures(100).with_window(seconds * SECOND);
     let [first, second] = siblings(settings(30), settings(60), [&well, &ill]);
     let clock = TokioClock::new();
     for n_calls in (2..=10).step_by(2) {
@@ -494,11 +495,8 @@ async fn what_a_tool_sets_for_itself_closes_off_no_other() {
         ScriptedExecutor::new([ScriptStep::Echo]),
         ScriptedExecutor::new([ScriptStep::FailSent(error(ErrorKind::Unavailable))]),
     );
-    let once = BreakerSettings {
-        max_failures: 1,
-        ..SETTINGS
-    };
-    let [first, second] = siblings(once, SETTINGS, [&ill, &well]);
+    let once = SETTINGS.with_max_failures(1);
+    let [first, second] = siblings(once, *SETTINGS, [&ill, &well]);
     let clock = TokioClock::new();
     for _ in 0..3 {
         let _ = stack(ill.clone()).invoke(&mut context(&first, clock)).await;

@@ -218,9 +218,7 @@ async fn an_operator_keeps_tools_on_or_switches_them_on() {
     bench.call().await.expect_err("refused once more");
     assert_eq!(bench.counts().0, 4);
     let mut tool = TestTool::new("t");
-    tool.settings.set(CredentialSettings {
-        disabled_for: Duration::ZERO,
-    });
+    tool.settings.set(CredentialSettings::new(Duration::ZERO));
     bench.tool = tool.build_on(bench.locked.clone());
     for _ in 0..3 {
         bench.call().await.expect_err("refused");

@@ -124,11 +124,9 @@ fn the_error_as_it_was_is_the_cause() {
 
 #[test]
 fn an_operator_has_other_words() {
-    let rule = ErrorRule {
-        message: Some("the shop is closed".into()),
-        advice: Some("ask for Ada".into()),
-        alert: None,
-    };
+    let rule = ErrorRule::default()
+        .with_message("the shop is closed")
+        .with_advice("ask for Ada");
     let policy = Arc::new(ErrorPolicySettings::default().with(ErrorKind::Unavailable, rule));
     let surface = ErrorPolicyLayer::new(policy);
     let told = surface.for_caller(ToolError::new(ErrorKind::Unavailable, "down"));
@@ -157,10 +155,7 @@ impl Observe for Alerts {
 
 #[tokio::test(start_paused = true)]
 async fn operators_are_told_of_what_should_not_happen_and_not_of_each() {
-    let rule = ErrorRule {
-        alert: Some(true),
-        ..ErrorRule::default()
-    };
+    let rule = ErrorRule::default().with_alert(true);
     let policy = Arc::new(ErrorPolicySettings::default().with(ErrorKind::Timeout, rule));
     let surface = ErrorPolicyLayer::new(policy);
     for (kind, expected) in [

@@ -1,8 +1,10 @@
 //! Each policy layer alone, around a scripted executor.
 
+mod alone;
 mod approval;
 mod argument_size;
 mod breaker;
+mod chains;
 mod credential_refresh;
 mod error_policy;
 mod partial_results;
@@ -59,14 +61,8 @@ fn patterns(names: &[&str]) -> Vec<Pattern> {
 
 #[tokio::test]
 async fn rules_admit_and_refuse() {
-    let block = |names| Rules {
-        blocklist: patterns(names),
-        ..Rules::default()
-    };
-    let allow = |names| Rules {
-        allowlist: Some(patterns(names)),
-        ..Rules::default()
-    };
+    let block = |names| Rules::default().with_blocklist(patterns(names));
+    let allow = |names| Rules::default().with_allowlist(patterns(names));
     /// Rules, a tool, its required permissions, the caller's permissions, and the denial.
     type Case = (
         Rules,
@@ -137,33 +133,22 @@ fn a_rule_is_about_the_tool_by_each_of_its_names() {
     let tool = tool.build(ScriptedExecutor::new([]));
     let target = Target::Tool(tool.clone());
     for name in ["wipe", "files__cleanup", "files__delete_*"] {
-        let rules = Rules {
-            blocklist: patterns(&[name]),
-            ..Rules::default()
-        };
+        let rules = Rules::default().with_blocklist(patterns(&[name]));
         let refused = rules.admit_call(&target, &Caller::local()).unwrap_err();
         assert_eq!(
             refused.to_string(),
             format!("`wipe` is blocked by the policy rule `{name}`")
         );
-        let rules = Rules {
-            required_permissions: vec![(Pattern::new(name), vec!["p".to_owned()])],
-            approval: ApprovalRules {
-                required: patterns(&[name]),
-                ..ApprovalRules::default()
-            },
-            ..Rules::default()
-        };
+        let rules = Rules::default()
+            .with_required_permissions(vec![(Pattern::new(name), vec!["p".to_owned()])])
+            .with_approval(ApprovalRules::default().with_required(patterns(&[name])));
         let lacks = rules.admit(&tool, &Caller::local()).unwrap_err();
         assert_eq!(lacks.code(), "permission", "{name}: {lacks}");
         assert!(rules.approval_reason(&target).is_some(), "{name}");
     }
     // An allow-list that names another name may mean another tool.
     for (name, is_allowed) in [("wipe", true), ("files__cleanup", false), ("files__*", false)] {
-        let rules = Rules {
-            allowlist: Some(patterns(&[name])),
-            ..Rules::default()
-        };
+        let rules = Rules::default().with_allowlist(patterns(&[name]));
         assert_eq!(rules.admit(&tool, &Caller::local()).is_ok(), is_allowed, "{name}");
     }
 }
@@ -261,22 +246,13 @@ fn may_read(rules: &Rules, template: &str, uri: &str) -> bool {
 #[test]
 fn a_resource_is_known_by_its_own_name_however_it_is_written() {
     let template = "file:///{+path}";
-    let blocked = Rules {
-        blocklist: patterns(&["files__file:///secret/*"]),
-        ..Rules::default()
-    };
-    let allowed = Rules {
-        allowlist: Some(patterns(&["files__file:///open/*"])),
-        ..Rules::default()
-    };
-    let whole = Rules {
-        blocklist: patterns(&["files__file:*"]),
-        ..Rules::default()
-    };
-    let guarded = Rules {
-        required_permissions: vec![(Pattern::new("files__file:///secret/*"), vec!["read".to_owned()])],
-        ..Rules::default()
-    };
+    let blocked = Rules::default().with_blocklist(patterns(&["files__file:///secret/*"]));
+    let allowed = Rules::default().with_allowlist(patterns(&["files__file:///open/*"]));
+    let whole = Rules::default().with_blocklist(patterns(&["files__file:*"]));
+    let guarded = Rules::default().with_required_permissions(vec![(
+        Pattern::new("files__file:///secret/*"),
+        vec!["read".to_owned()],
+    )]);
     for (uri, past_blocklist, past_allowlist) in [
         ("file:///open/a", true, true),
         ("file:///other/a", true, false),

@@ -21,8 +21,11 @@ async fn run(settings: Option<PartialSettings>, reply: Reply) -> Result<Outcome,
 }
 
 fn rule(rule: PartialRule, field: Option<&str>) -> Option<PartialSettings> {
-    let field = field.map(Into::into);
-    Some(PartialSettings { rule, field })
+    let settings = PartialSettings::default().with_rule(rule);
+    Some(match field {
+        Some(field) => settings.with_field(field),
+        None => settings,
+    })
 }
 
 /// Returns `true` if the reply is marked as partial, and its mark.

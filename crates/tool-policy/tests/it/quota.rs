@@ -337,10 +337,7 @@ impl Invoke for Waits {
     }
 }
 
-const HEDGED: HedgeSettings = HedgeSettings {
-    after: HedgeAfter::Time(Duration::from_secs(1)),
-    max: 1,
-};
+const HEDGED: HedgeSettings = HedgeSettings::new(HedgeAfter::Time(Duration::from_secs(1)));
 
 #[tokio::test]
 async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {

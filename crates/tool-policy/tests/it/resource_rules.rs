@@ -30,17 +30,11 @@ fn rule(pattern: &str) -> Vec<Pattern> {
 }
 
 fn blocked(pattern: &str) -> Rules {
-    Rules {
-        blocklist: rule(pattern),
-        ..Rules::default()
-    }
+    Rules::default().with_blocklist(rule(pattern))
 }
 
 fn allowed(pattern: &str) -> Rules {
-    Rules {
-        allowlist: Some(rule(pattern)),
-        ..Rules::default()
-    }
+    Rules::default().with_allowlist(rule(pattern))
 }
 
 fn may_read(rules: &Rules, uri: &str) -> bool {
@@ -50,23 +44,15 @@ fn may_read(rules: &Rules, uri: &str) -> bool {
 /// Asserts that every kind of rule with this pattern refuses the URI.
 fn assert_refused(pattern: &str, uri: &str) {
     assert!(!may_read(&blocked(pattern), uri), "blocklist: {uri:?}");
-    let guarded = Rules {
-        required_permissions: vec![(Pattern::new(pattern), vec!["read".to_owned()])],
-        ..Rules::default()
-    };
+    let guarded =
+        Rules::default().with_required_permissions(vec![(Pattern::new(pattern), vec!["read".to_owned()])]);
     assert!(!may_read(&guarded, uri), "permission: {uri:?}");
     assert!(
         !guarded.needs_no_permission(&of_template(uri)),
         "is_open: {uri:?}"
     );
-    let approval = ApprovalRules {
-        required: rule(pattern),
-        ..ApprovalRules::default()
-    };
-    let asking = Rules {
-        approval,
-        ..Rules::default()
-    };
+    let approval = ApprovalRules::default().with_required(rule(pattern));
+    let asking = Rules::default().with_approval(approval);
     assert!(
         asking.approval_reason(&of_template(uri)).is_some(),
         "approval: {uri:?}"
@@ -253,10 +239,10 @@ fn completed(rules: &Rules, template: &str, values: &[&str]) -> Value {
 
 #[test]
 fn a_completion_names_nothing_that_may_not_be_read() {
-    let guarded = Rules {
-        required_permissions: vec![(Pattern::new("files__file:///secret/*"), vec!["read".to_owned()])],
-        ..Rules::default()
-    };
+    let guarded = Rules::default().with_required_permissions(vec![(
+        Pattern::new("files__file:///secret/*"),
+        vec!["read".to_owned()],
+    )]);
     for rules in [blocked("files__file:///secret/*"), guarded] {
         let values = [
             "secret/key",

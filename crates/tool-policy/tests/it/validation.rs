@@ -14,10 +14,8 @@ fn tool(handling: ArgumentHandling) -> TestTool {
         "properties": {"query": {"type": "string", "maxLength": 5}, "limit": {"type": "integer", "maximum": 10}},
         "required": ["query"],
     }));
-    tool.settings.set(ArgumentSettings {
-        handling: Some(handling),
-        fill_defaults: None,
-    });
+    tool.settings
+        .set(ArgumentSettings::default().with_handling(handling));
     tool
 }
 
@@ -118,10 +116,9 @@ fn tool_with_defaults(handling: ArgumentHandling, fill_defaults: Option<bool>) -
         "required": ["query", "limit"],
         "maxProperties": 3,
     }));
-    tool.settings.set(ArgumentSettings {
-        handling: Some(handling),
-        fill_defaults,
-    });
+    let mut settings = ArgumentSettings::default().with_handling(handling);
+    settings.fill_defaults = fill_defaults;
+    tool.settings.set(settings);
     tool
 }
 
@@ -205,10 +202,8 @@ async fn arguments_that_fit_are_never_refused_for_their_defaults() {
         "properties": {"query": {}, "limit": {}, "page": {"default": 1}},
         "maxProperties": 3,
     }));
-    tool.settings.set(ArgumentSettings {
-        handling: None,
-        fill_defaults: Some(true),
-    });
+    tool.settings
+        .set(ArgumentSettings::default().with_fill_defaults(true));
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let mut cx = context(tool, &script, arguments.clone());
     cx.record_decisions();

@@ -19,16 +19,15 @@ use crate::breaker::{
     BreakerLayer, BreakerPeekLayer, BreakerScope, BreakerSettings, Breakers, Circuit, CircuitOpen,
 };
 
-pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
-    per: BreakerScope::Upstream,
-    disabled: false,
-    max_failures: 5,
-    failure_percent: 50,
-    min_calls: 10,
-    window: Duration::from_secs(30),
-    pause: Duration::from_secs(1),
-    max_pause: Duration::from_secs(60),
-};
+pub(crate) const SETTINGS: BreakerSettings = BreakerSettings::default()
+    .with_per(BreakerScope::Upstream)
+    .with_disabled(false)
+    .with_max_failures(5)
+    .with_failure_percent(50)
+    .with_min_calls(10)
+    .with_window(Duration::from_secs(30))
+    .with_pause(Duration::from_secs(1))
+    .with_max_pause(Duration::from_secs(60));
 
 /// Tools with breakers, and the history of their calls. Several tools share an upstream.
 pub(crate) struct World {
@@ -79,13 +78,10 @@ impl World {
         let upstream = (n_tools > 1).then(|| Arc::new(UpstreamState::new("files")));
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
-            tool.settings.set(Breakers {
-                tool: SETTINGS,
-                upstream: BreakerSettings {
-                    per: BreakerScope::Upstream,
-                    ..BreakerSettings::default()
-                },
-            });
+            tool.settings.set(Breakers::new(
+                SETTINGS,
+                BreakerSettings::default().with_per(BreakerScope::Upstream),
+            ));
             tool.upstream = upstream.clone();
             tool.build(ScriptedExecutor::new([]))
         });
@@ -111,8 +107,9 @@ impl World {
         let tool = self.tools[number % self.tools.len()].clone();
         let mut cx = call(tool, json!({}), self.clock.clone());
         let seen = self.seen.clone();
-        let stack = Layers::outermost(BreakerPeekLayer)
-            .then(BreakerLayer::with_jitter(Jitter::seeded(1)))
+        let breaker = BreakerLayer::with_jitter(Jitter::seeded(1));
+        let stack = Layers::outermost(BreakerPeekLayer::for_breaker(&breaker))
+            .then(breaker)
             .around(Runner { seen, fate });
         async move { stack.invoke(&mut cx).await.is_ok() }
     }

@@ -62,6 +62,9 @@ impl InitialLoads {
 impl Registry {
     /// Makes every source offer the lists that were kept from an earlier run, unless it has read its lists in this run. Starts
     /// no server.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the lists that were offered until then are in the snapshot, and the next call recalls the rest.
     pub async fn recall(&self) {
         loop {
             let parts = self.0.parts.load_full();
@@ -94,6 +97,10 @@ impl Registry {
 
     /// Loads every source that is not loaded yet, concurrently, and returns the snapshot after that. A source that fails is
     /// left out: see [`Registry::status`].
+    ///
+    /// # Cancellation
+    /// Dropping the future stops waiting for the sources. A source that others load as well is loaded for them, and
+    /// [`Registry::follow`] puts its lists into a later snapshot.
     pub async fn load(&self) -> Arc<Snapshot> {
         self.recall().await;
         self.load_matching(|_| true).await;
@@ -105,6 +112,9 @@ impl Registry {
     ///
     /// The wait for a source counts from its first load, so that a source that hangs delays only the first list. Loads
     /// continue in the background: see [`Registry::changes`] and [`Registry::unlisted_sources`].
+    ///
+    /// # Cancellation
+    /// Dropping the future stops waiting. The loads continue.
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -24,6 +24,9 @@ impl Registry {
 
     /// Returns the tool of this name. Sources that may hold it and are not loaded yet are loaded first. The tool may come from
     /// a list that was kept from an earlier run: see [`Registry::confirm`].
+    ///
+    /// # Cancellation
+    /// Dropping the future stops waiting for the sources. A source that others load as well is loaded for them.
     pub async fn find(&self, name: &str) -> Option<Arc<Tool>> {
         match self.get(name) {
             Some(tool) => Some(tool),
@@ -35,18 +38,27 @@ impl Registry {
     }
 
     /// Returns the prompt of this name, see [`Registry::find`].
+    ///
+    /// # Cancellation
+    /// As for [`Registry::find`].
     pub async fn find_prompt(&self, name: &str) -> Option<Arc<Tool>> {
         let look = |snapshot: &Snapshot| snapshot.find(Feature::Prompt, name).cloned();
         self.find_in(None, Feature::Prompt, name, look).await
     }
 
     /// Returns the resource of this URI, see [`Snapshot::resource`] and [`Registry::find`].
+    ///
+    /// # Cancellation
+    /// As for [`Registry::find`].
     pub async fn find_resource(&self, uri: &str) -> Option<Target> {
         self.find_in(None, Feature::Resource, uri, |snapshot| snapshot.resource(uri))
             .await
     }
 
     /// Returns the resource template with exactly this text, see [`Registry::find`].
+    ///
+    /// # Cancellation
+    /// As for [`Registry::find`].
     pub async fn find_template(&self, uri_template: &str) -> Option<Arc<Tool>> {
         let look = |snapshot: &Snapshot| snapshot.find(Feature::ResourceTemplate, uri_template).cloned();
         self.find_in(None, Feature::ResourceTemplate, uri_template, look)
@@ -55,6 +67,9 @@ impl Registry {
 
     /// Returns the result of `look` on the snapshot of a client, or on the shared snapshot without a client. Sources that may
     /// hold this name or URI and are not loaded yet are loaded first.
+    ///
+    /// # Cancellation
+    /// As for [`Registry::find`].
     pub async fn find_in<T>(
         &self,
         client: Option<&ClientIdentity>,
@@ -80,6 +95,9 @@ impl Registry {
 
     /// Loads the source of a tool, prompt or resource that is known only from a list of an earlier run. Returns `true` if it
     /// was such a one, and must be looked up again. If the source cannot be loaded, its kept lists stay.
+    ///
+    /// # Cancellation
+    /// As for [`Registry::find`]. The kept lists stay.
     pub async fn confirm(&self, tool: &Tool) -> bool {
         let snapshot = self.snapshot();
         let source = snapshot.unconfirmed_source(tool).map(str::to_owned);

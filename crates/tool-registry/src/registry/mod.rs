@@ -1,5 +1,6 @@
 mod loading;
 mod lookup;
+mod parts;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,6 +20,7 @@ use tool_core::{
 };
 
 use self::loading::InitialLoads;
+pub use self::parts::RegistryParts;
 use crate::{Snapshot, client_snapshots::ClientSnapshots, follow, log::log_changes, namespaces::Namespaces};
 
 /// All tools of all sources. Clones share one registry.
@@ -39,19 +41,6 @@ use crate::{Snapshot, client_snapshots::ClientSnapshots, follow, log::log_change
 /// ```
 #[derive(Clone)]
 pub struct Registry(pub(crate) Arc<Shared>);
-
-/// Parts that a [`Registry`] is made from.
-#[derive(Default)]
-pub struct RegistryParts {
-    /// Sources of tools, in order of precedence: of two tools with the same name, the one of the earlier source is offered.
-    pub sources: Vec<Arc<dyn Source>>,
-    /// Executors that run the tools.
-    pub executors: Vec<Arc<dyn Executor>>,
-    /// Settings of tools without their own and without those of an upstream.
-    pub defaults: Settings,
-    /// Settings of the tools of an upstream, instead of the defaults, by the upstream's name.
-    pub upstreams: HashMap<String, Settings>,
-}
 
 pub(crate) struct Shared {
     pub(crate) parts: ArcSwap<Parts>,

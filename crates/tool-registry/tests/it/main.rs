@@ -112,11 +112,9 @@ fn descriptor(name: &str) -> Arc<Descriptor> {
 
 fn parts(sources: Vec<Arc<dyn Source>>) -> RegistryParts {
     let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(ScriptedExecutor::new([]))];
-    RegistryParts {
-        sources,
-        executors,
-        ..RegistryParts::default()
-    }
+    RegistryParts::default()
+        .with_sources(sources)
+        .with_executors(executors)
 }
 
 fn registry(sources: Vec<Arc<dyn Source>>) -> Registry {

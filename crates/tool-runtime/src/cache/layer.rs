@@ -16,8 +16,10 @@ use super::{
 };
 use crate::{degraded::mark_degraded, timeout::within};
 
-/// Caches the replies of tools (RFC 9111), and runs identical concurrent calls once (single flight), as the tool's
-/// [`CacheSettings`] say. Stale replies follow RFC 5861: stale-while-revalidate and stale-if-error.
+/// Caches the replies of tools (RFC 9111), and runs identical concurrent calls once (single flight). Stale replies follow RFC 5861:
+/// stale-while-revalidate and stale-if-error.
+///
+/// Does nothing for a tool until its `Settings` contain [`CacheSettings`]. Needs a tokio runtime, on which it runs shared work.
 ///
 /// # Which calls are identical
 /// Calls of one tenant and principal to one tool of one version, with one executor and its settings and credentials, and with
@@ -47,13 +49,26 @@ use crate::{degraded::mark_degraded, timeout::within};
 ///
 /// # Examples
 /// ```
-/// use tool_core::{Invoke, Layers};
-/// use tool_runtime::{CacheLayer, RetryLayer};
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+/// use tool_core::{Arguments, CallContext, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_runtime::{CacheLayer, CacheSettings};
 ///
-/// # fn stack<S: Invoke + 'static>(executor: S) {
-/// let cache = CacheLayer::new(64 << 20);
-/// let stack = Layers::outermost(cache.clone()).then(RetryLayer::default()).around(executor);
-/// assert_eq!(cache.n_running(), 0);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let n_calls = AtomicU32::new(0);
+/// let count = Tool::builder("count")
+///     .setting(CacheSettings::default())
+///     .run(invoke_fn(move |_| {
+///         let n = n_calls.fetch_add(1, Relaxed) + 1;
+///         async move { Ok::<_, ToolError>(json!(n)) }
+///     }));
+/// let stack = CacheLayer::new(64 << 20).layer(TargetBackend);
+/// for _ in 0..3 {
+///     let outcome = stack.invoke(&mut CallContext::local(&count, Arguments::none())).await?;
+///     assert_eq!(outcome.into_reply()?.json::<u32>()?, 1);
+/// }
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
@@ -124,8 +139,7 @@ impl CacheLayer {
         cx: &CallContext,
         max_age: Duration,
     ) -> Result<(Reply, Duration), &'static str> {
-        let settings = cx.tool().settings().get::<CacheSettings>();
-        let settings = settings.ok_or("the tool has no cache")?;
+        let settings = enabled(cx).ok_or("the tool has no cache")?;
         if let Some(reason) = bypass_reason(cx) {
             return Err(reason);
         }
@@ -179,7 +193,7 @@ impl<S: Invoke + 'static> Invoke for Cache<S> {
 
 impl<S: Invoke + 'static> Cache<S> {
     fn plan(&self, cx: &mut CallContext) -> CachePlan {
-        let Some(settings) = cx.tool().settings().get::<CacheSettings>().copied() else {
+        let Some(settings) = enabled(cx) else {
             return CachePlan::Bypass;
         };
         let CacheLayer { shared } = &self.settings;
@@ -350,6 +364,12 @@ impl CachePlan {
     fn fetch(key: CacheKey, settings: CacheSettings, stale: Option<Arc<CachedReply>>) -> Self {
         Self::Fetch(Box::new(Fetch { key, settings, stale }))
     }
+}
+
+/// Returns the settings of the tool's cache, unless it has none or its cache is disabled.
+fn enabled(cx: &CallContext) -> Option<CacheSettings> {
+    let settings = cx.tool().settings().get::<CacheSettings>().copied();
+    settings.filter(|settings| !settings.disabled)
 }
 
 fn emit_use(cx: &CallContext, outcome: CacheOutcome) {

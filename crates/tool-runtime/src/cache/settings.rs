@@ -14,6 +14,7 @@ use crate::CacheLayer;
 /// cache. Settings of a server or the defaults apply only to tools that their operator declares `read_only` and
 /// `idempotent`; a server's claims about its own tools do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheSettings {
     /// `true` if the cache is disabled.
     pub disabled: bool,
@@ -49,6 +50,48 @@ pub struct CacheCapacity(pub usize);
 const REALTIME: &str = "realtime-data";
 
 impl CacheSettings {
+    /// Enables or disables the cache.
+    #[must_use]
+    pub fn with_disabled(mut self, disabled: bool) -> Self {
+        self.disabled = disabled;
+        self
+    }
+
+    /// Sets the time for which a result is fresh.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets the time for which a stale result is returned while a new one is fetched.
+    #[must_use]
+    pub fn with_stale_while_revalidate(mut self, stale_while_revalidate: Duration) -> Self {
+        self.stale_while_revalidate = stale_while_revalidate;
+        self
+    }
+
+    /// Sets the time for which a stale result is returned if no new one can be fetched.
+    #[must_use]
+    pub fn with_stale_if_error(mut self, stale_if_error: Duration) -> Self {
+        self.stale_if_error = stale_if_error;
+        self
+    }
+
+    /// Sets the maximum size of a cached result, in bytes.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Sets the callers that share results.
+    #[must_use]
+    pub fn with_scope(mut self, scope: CacheScope) -> Self {
+        self.scope = scope;
+        self
+    }
+
     /// Returns the time for which a result is fresh: the configured TTL, or else 5 minutes if the tool is slow, 30
     /// seconds if `realtime-data` is among its capabilities, and 1 minute otherwise.
     #[must_use]

@@ -11,17 +11,19 @@ use tool_core::{
 use super::fair_semaphore::{Acquire, FairSemaphore, SemaphorePermit};
 use crate::timeout::within;
 
-/// Limits the attempts that run at once, by the tool's [`ConcurrencyLimits`](crate::ConcurrencyLimits). Further attempts wait in bounded queues, in
-/// order of arrival. An attempt that finds a queue full is refused at once as [`Overloaded`](ErrorKind::Overloaded), with a
-/// hint when to retry.
+/// Limits the attempts that run at once. Further attempts wait in bounded queues, in order of arrival. An attempt that finds a
+/// queue full is refused at once as [`Overloaded`](ErrorKind::Overloaded), with a hint when to retry.
+///
+/// Does nothing for a tool until its `Settings` contain [`ConcurrencyLimits`](crate::ConcurrencyLimits).
 ///
 /// An attempt takes up to four permits: its principal's, the tool's, that of the tool's upstream and that of all tools, in this
 /// order, the narrowest first. An attempt that waits for a hanging tool thus holds no permit that other tools need, and a
 /// principal that waits for its own permits holds none of a tool.
 ///
 /// # How long an attempt waits
-/// As long as the limit allows, or by default a quarter of the call's remaining time, so that it still has time to run. Then it
-/// is refused as overloaded, or as timed out if its deadline comes first. Nothing was sent in either case.
+/// As long as the limit allows, or by default a quarter of the call's remaining time, so that it still has time to run. For a
+/// call without a deadline, that is a quarter of the tool's call timeout. Then it is refused as overloaded, or as timed out if
+/// its deadline comes first. Nothing was sent in either case.
 ///
 /// An attempt is refused at once if its expected wait is longer than that, by the time for which permits were held lately. Under
 /// sustained load, calls are thus answered or refused, and do not spend their time in a queue.
@@ -34,11 +36,21 @@ use crate::timeout::within;
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layer;
-/// use tool_runtime::ConcurrencyLimitLayer;
+/// use tool_core::{Arguments, CallContext, ConcurrencySettings, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_runtime::{ConcurrencyLimitLayer, ConcurrencyLimits};
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = ConcurrencyLimitLayer::new().layer(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let search = Tool::builder("search")
+///     .setting(ConcurrencyLimits::for_tool(ConcurrencySettings::new(8)))
+///     .run(invoke_fn(|_| async { Ok::<_, ToolError>(json!("found")) }));
+/// let stack = ConcurrencyLimitLayer::new().layer(TargetBackend);
+/// let mut cx = CallContext::local(&search, Arguments::none());
+/// cx.record_decisions();
+/// stack.invoke(&mut cx).await?;
+/// assert_eq!(cx.decisions()[0].decision, "a permit at once");
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Default)]
@@ -130,7 +142,7 @@ impl ConcurrencyLimitLayer {
                     Acquire::Queued(mut waiter) => {
                         let limit = WaitLimit::for_call(cx, &limit, permits.waited);
                         if let Some(expected) = waiter.expected_wait()
-                            && limit.wait.is_some_and(|wait| expected > wait)
+                            && expected > limit.wait
                         {
                             drop(waiter);
                             cx.observers.emit(&Event::Shed { cx, scope });
@@ -186,8 +198,7 @@ impl Shared {
 /// Maximum wait of an attempt for a permit.
 #[derive(Debug, Clone, Copy)]
 struct WaitLimit {
-    /// `None` if it may wait forever.
-    wait: Option<Duration>,
+    wait: Duration,
     /// `true` if the wait ends at the call's deadline.
     is_deadline: bool,
 }
@@ -195,24 +206,17 @@ struct WaitLimit {
 impl WaitLimit {
     fn for_call(cx: &CallContext, limit: &ConcurrencySettings, waited: Duration) -> Self {
         let left = cx.remaining();
-        let quarter = left.map(|left| ((left + waited) / 4).saturating_sub(waited));
-        match (limit.wait.or(quarter), left) {
-            (Some(wait), Some(left)) => Self {
-                wait: Some(wait.min(left)),
-                is_deadline: left <= wait,
-            },
-            (wait, _) => Self {
-                wait,
-                is_deadline: false,
-            },
+        // A call without a deadline has the time that its tool's settings give it.
+        let total = left.map_or(cx.tool().settings().call_timeout, |left| left + waited);
+        let wait = limit.wait.unwrap_or((total / 4).saturating_sub(waited));
+        Self {
+            wait: left.map_or(wait, |left| wait.min(left)),
+            is_deadline: left.is_some_and(|left| left <= wait),
         }
     }
 
     async fn wait_for(self, permit: impl Future<Output = SemaphorePermit>) -> Option<SemaphorePermit> {
-        match self.wait {
-            Some(wait) => within(wait, None, pin!(permit)).await,
-            None => Some(permit.await),
-        }
+        within(self.wait, None, pin!(permit)).await
     }
 
     /// Error of an attempt whose expected wait exceeds the limit.
@@ -221,14 +225,14 @@ impl WaitLimit {
             "too many calls of {} at once: the expected wait is about {}, and the call may wait for {}",
             owner(scope, cx),
             format_duration(expected),
-            format_duration(self.wait.unwrap_or_default())
+            format_duration(self.wait)
         );
         ToolError::new(ErrorKind::Overloaded, message)
     }
 
     /// Error of an attempt that has waited for the whole limit.
     fn expired(self, scope: Scope, cx: &CallContext, semaphore: &FairSemaphore) -> ToolError {
-        let waited = format_duration(self.wait.unwrap_or_default());
+        let waited = format_duration(self.wait);
         let message = format!(
             "no permit for another call of {} within {waited}",
             owner(scope, cx)

@@ -7,9 +7,22 @@ use crate::ConcurrencyLimitLayer;
 
 /// Limits of concurrent attempts, one for each scope.
 ///
-/// The limit of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown.
+/// The limit of one tool is declared in its [metadata](tool_core::Metadata::concurrency), which operators are shown. It counts
+/// once the settings of the tool contain this type, if only its default. A limit of the upstream counts for tools that have
+/// one: see [`ToolBuilder::upstream`](tool_core::ToolBuilder::upstream).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConcurrencyLimits(pub Scopes<ConcurrencySettings>);
+
+impl ConcurrencyLimits {
+    /// Limits the attempts of each tool with these settings that run at once, for all callers together.
+    #[must_use]
+    pub fn for_tool(limit: ConcurrencySettings) -> Self {
+        Self(Scopes {
+            tool: Some(limit),
+            ..Scopes::default()
+        })
+    }
+}
 
 impl Setting for ConcurrencyLimits {
     fn merged(&self, wider: Option<&Self>, _: tool_core::SettingLevel) -> Self {

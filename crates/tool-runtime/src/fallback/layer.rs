@@ -12,6 +12,9 @@ use crate::{FailureStep, FallbackLadder};
 /// Answers in place of a tool that failed. The tool's fallback ladder lists the steps, see [`FailureStep`]. The layer takes them
 /// in order, and the first step with a reply counts. If none has one, the call ends with the first error.
 ///
+/// Does nothing for a tool until its `Settings` contain a [`FallbackLadder`]. Stale replies come from the [`CacheLayer`] that it is
+/// created with, which must be in the same stack. Fallback tools need [`FallbackLayer::with_reentry`].
+///
 /// # When
 /// After failures of a kind that [degrades](ErrorKind::degrades), and never if a tool that must not run twice may have run
 /// ([`CallContext::may_have_run`]). A reply in which the tool itself reports a failure is a reply. A call with an idempotency key
@@ -26,8 +29,8 @@ use crate::{FailureStep, FallbackLadder};
 /// never cached as that tool's.
 ///
 /// # Time
-/// One deadline covers all steps. A tool before another tool has half of the remaining time; one before a stale or default reply
-/// has nine tenths.
+/// One deadline covers all steps: that of the call or, without one, the tool's call timeout. A tool before another tool has half
+/// of the remaining time; one before a stale or default reply has nine tenths.
 ///
 /// # Reporting
 /// A reply of a step says so in its `_meta`, under [`Degraded::META_KEY`](tool_core::Degraded::META_KEY). So do a warning in the
@@ -137,8 +140,15 @@ impl<S: Invoke> Invoke for Fallback<S> {
             });
             return self.inner.invoke(cx).await;
         }
+        let deadline = cx.deadline;
+        if deadline.is_none() {
+            // One deadline covers all steps, also where no outer layer has set it.
+            cx.tighten_deadline(cx.tool().settings().call_timeout);
+        }
         // Boxed, so that calls without a ladder do not carry the size of its future.
-        Box::pin(self.call_with_ladder(cx, &ladder)).await
+        let result = Box::pin(self.call_with_ladder(cx, &ladder)).await;
+        cx.deadline = deadline;
+        result
     }
 }
 

@@ -134,9 +134,18 @@ impl FallbackRun<'_> {
         if let Some(left) = left {
             own.tighten_deadline(left);
         }
+        let ask = cx.origin.ask.clone();
         let mut call = FallbackCall { cx, own: Some(own) };
         let own = call.own.as_mut()?;
-        let result = reentry.call(own).await;
+        // The stack of the fallback has a limit of its own, which is not for this layer to rely on.
+        let ended = {
+            let called = pin!(reentry.call(own));
+            within(left.unwrap_or(Duration::MAX), ask.as_ref(), called).await
+        };
+        let result = ended.unwrap_or_else(|| {
+            let limit = format_duration(left.unwrap_or_default());
+            Err(own.unanswered(ErrorKind::Timeout, format!("no answer within {limit}")))
+        });
         let result = FallbackResult::from_outcome(own, result, call.cx.tool());
         drop(call);
         Some(result)

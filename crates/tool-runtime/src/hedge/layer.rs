@@ -19,9 +19,11 @@ use crate::{
     retry::{budget_of, is_repeated, mark_repeated},
 };
 
-/// Sends a second, hedged attempt if the first is slow, as the tool's [`HedgeSettings`] say. The first reply counts, and the other
-/// attempts are cancelled. Few slow attempts then cause few slow calls, for a little more load (Dean and Barroso, "The Tail at
-/// Scale", 2013).
+/// Sends a second, hedged attempt if the first is slow. The first reply counts, and the other attempts are cancelled. Few slow
+/// attempts then cause few slow calls, for a little more load (Dean and Barroso, "The Tail at Scale", 2013).
+///
+/// Does nothing for a tool until its `Settings` contain [`HedgeSettings`]. A delay by percentile needs a source of attempt
+/// durations, such as `HealthTracker` of `tool-observe`: see [`HedgeLayer::new`].
 ///
 /// # Which calls
 /// Calls of tools that may run twice by their operator's declaration ([`CallContext::may_run_twice`]), whatever the settings say.
@@ -171,6 +173,8 @@ impl<S: Invoke> Hedge<S> {
         cx: &mut CallContext,
         settings: HedgeSettings,
     ) -> Result<Outcome, ToolError> {
+        // Only a layer outside of this one has started an attempt: if that is the retry layer, it has recorded the call.
+        let is_recorded = cx.attempt > 0 && cx.tool().settings().get::<RetrySettings>().is_some();
         if cx.attempt == 0 {
             cx.next_attempt();
         }
@@ -180,8 +184,7 @@ impl<S: Invoke> Hedge<S> {
             budget: budget_of(cx),
             asker: cx.origin.ask.clone(),
         };
-        if cx.tool().settings().get::<RetrySettings>().is_none() {
-            // Otherwise the retry layer has recorded the call.
+        if !is_recorded {
             plan.budget.deposit(cx.clock.now());
         }
         // Forked before the first attempt borrows the context.

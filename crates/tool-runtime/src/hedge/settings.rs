@@ -15,6 +15,7 @@ use crate::HedgeLayer;
 /// Only tools that may run twice for one call, according to their operator, are hedged: see
 /// [`CallContext::may_run_twice`](tool_core::CallContext::may_run_twice).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HedgeSettings {
     /// Delay before each further attempt.
     pub after: HedgeAfter,
@@ -39,6 +40,7 @@ pub enum HedgeAfter {
 
 /// Percentiles that [`HealthReport`](tool_core::HealthReport) has and that cause few attempts to be hedged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HedgePercent {
     /// One attempt in twenty takes longer.
     P95,
@@ -51,6 +53,19 @@ impl HedgeSettings {
     pub const AT_FIRST: Duration = Duration::from_secs(1);
     /// Largest possible [`HedgeSettings::max`]: more hedges add load without a benefit.
     pub const MOST: u32 = 3;
+
+    /// Creates the settings of one hedge, after this delay.
+    #[must_use]
+    pub const fn new(after: HedgeAfter) -> Self {
+        Self { after, max: 1 }
+    }
+
+    /// Sets the maximum number of attempts in addition to the first.
+    #[must_use]
+    pub fn with_max(mut self, max: u32) -> Self {
+        self.max = max;
+        self
+    }
 }
 
 impl Setting for HedgeSettings {

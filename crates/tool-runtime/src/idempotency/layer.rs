@@ -1,14 +1,23 @@
-use crate::IdempotencySettings;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    hash::{BuildHasher, Hasher, RandomState},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
+use crate::{IdempotencySettings, timeout::within};
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, CallEnd, Claim, ClaimResult, CorrelationId, ErrorKind, Event, Invoke, Layer, Ledger,
-    LedgerEntry, LedgerState, NamedLayer, Outcome, Target, ToolError,
+    BoxFuture, CallContext, CallEnd, Claim, ClaimResult, CorrelationId, ErrorKind, Event, Invoke, Layer,
+    Ledger, LedgerEntry, LedgerState, NamedLayer, Outcome, Target, ToolError,
 };
 
 /// Runs a tool once for all calls with one idempotency key (IETF draft, `Idempotency-Key` header), and records the calls whose
 /// outcome is unknown. The records are in a [`Ledger`].
+///
+/// Acts on every call of a tool. A tool's [`IdempotencySettings`] change for how long outcomes are remembered. The layer repeats
+/// nothing itself.
 ///
 /// # Calls with a key
 /// The first call with a key is made. A call with the same key, tool and arguments that arrives while the first one runs waits for
@@ -89,6 +98,7 @@ impl<S: Invoke> Invoke for Idempotency<S> {
         if cx.fallback_of.is_some() {
             return self.inner.invoke(cx).await;
         }
+        ensure_correlation_id(cx);
         if cx.extras.idempotency_key.is_some() {
             check_key(cx)?;
             if let Some(entry) = claim(&**ledger, cx).await? {
@@ -132,7 +142,7 @@ async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<L
                 cx.explain(IdempotencyLayer::NAME, || {
                     "waits for a running call with the same key".to_owned()
                 });
-                end.await;
+                wait_for_end(cx, end).await?;
             }
             ClaimResult::Ended(entry) => return Ok(Some(entry)),
             ClaimResult::Conflict => {
@@ -145,6 +155,24 @@ async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<L
                 return Err(ToolError::new(ErrorKind::InvalidArguments, message));
             }
         }
+    }
+}
+
+/// Waits for the end of the call with the same key, within this call's deadline.
+async fn wait_for_end(cx: &CallContext, end: BoxFuture<'static, ()>) -> Result<(), ToolError> {
+    let left = cx.remaining().unwrap_or(Duration::MAX);
+    let ended = within(left, cx.origin.ask.as_ref(), pin!(end)).await;
+    ended.ok_or_else(|| {
+        let message = "a call with the same idempotency key still runs at the call's deadline";
+        cx.unanswered(ErrorKind::Timeout, message).ignored_by_health()
+    })
+}
+
+/// Gives a call an id if whoever made its context gave none. Entries of a ledger are found by it.
+fn ensure_correlation_id(cx: &mut CallContext) {
+    if cx.correlation_id == CorrelationId(0) {
+        let random = || u128::from(RandomState::new().build_hasher().finish());
+        cx.correlation_id = CorrelationId(random() << 64 | random());
     }
 }
 

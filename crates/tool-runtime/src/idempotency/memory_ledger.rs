@@ -16,6 +16,8 @@ use tool_core::{
     LedgerState, Reply, ToolError,
 };
 
+use super::LedgerLimits;
+
 /// A [`Ledger`] in memory. It ends with the process, and holds at most its [`LedgerLimits`].
 ///
 /// # Eviction
@@ -27,24 +29,6 @@ pub struct MemoryLedger {
     limits: LedgerLimits,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-}
-
-/// Limits of a [`MemoryLedger`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LedgerLimits {
-    /// Maximum number of calls. Default: 10,000.
-    pub max_entries: usize,
-    /// Maximum size of all entries with their replies, in bytes. Default: 64 MiB.
-    pub max_bytes: usize,
-}
-
-impl Default for LedgerLimits {
-    fn default() -> Self {
-        Self {
-            max_entries: 10_000,
-            max_bytes: 64 << 20,
-        }
-    }
 }
 
 #[derive(Default)]

@@ -12,6 +12,7 @@ use crate::IdempotencyLayer;
 /// Several layers need to know if the backend receives the key:
 /// [`Settings::passes_key`](tool_core::Settings::passes_key).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IdempotencySettings {
     /// Time for which outcomes are remembered.
     pub ttl: Duration,
@@ -22,6 +23,14 @@ impl Default for IdempotencySettings {
         Self {
             ttl: Duration::from_secs(24 * 60 * 60),
         }
+    }
+}
+
+impl IdempotencySettings {
+    /// Sets the time for which outcomes are remembered.
+    #[must_use]
+    pub const fn new(ttl: Duration) -> Self {
+        Self { ttl }
     }
 }
 
@@ -49,11 +58,28 @@ impl Setting for IdempotencyKeyPlace {
 /// Limits of the ledger of calls with a key, where they are set. Set in the defaults only, and read when the program
 /// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct LedgerCapacity {
     /// Maximum number of calls.
     pub max_entries: Option<usize>,
     /// Maximum memory, replies included, in bytes.
     pub max_bytes: Option<usize>,
+}
+
+impl LedgerCapacity {
+    /// Sets the maximum number of calls.
+    #[must_use]
+    pub fn with_max_entries(mut self, max_entries: usize) -> Self {
+        self.max_entries = Some(max_entries);
+        self
+    }
+
+    /// Sets the maximum memory, in bytes.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = Some(max_bytes);
+        self
+    }
 }
 
 impl Setting for LedgerCapacity {

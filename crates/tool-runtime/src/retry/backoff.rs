@@ -5,6 +5,7 @@ use tool_core::{Category, ErrorKind, Jitter, ToolError};
 
 /// Growth of the pauses between attempts (backoff).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Backoff {
     /// No further attempt.
     Never,

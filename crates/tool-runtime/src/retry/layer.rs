@@ -4,19 +4,22 @@ use crate::RetrySettings;
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, NamedLayer, Outcome, ToolError, Trust,
-    format_duration,
+    Asker, CallContext, ErrorKind, Event, Instant, Invoke, Jitter, Layer, NamedLayer, Outcome, ToolError,
+    Trust, format_duration,
 };
 
 use super::{Backoff, RetryBudget};
 
-/// Re-attempts failed calls, where the tool's [`RetrySettings`] allow it and it is safe.
+/// Re-attempts failed calls, where it is safe.
+///
+/// Does nothing for a tool until its `Settings` contain [`RetrySettings`].
 ///
 /// # When a call is attempted again
 /// All of this must hold: the failure is of a transient kind ([`Backoff::for_kind`]); the tool cannot have run, or the operator
 /// declared that it may run twice, or the backend receives the call's idempotency key ([`CallContext::may_be_sent_again`]); the
-/// caller was asked no question; the pause ends before the deadline; and the upstream's [`RetryBudget`] has a retry left. A
-/// reply is never attempted again, even if the tool reports a failure in it.
+/// caller was asked no question; the pause ends before the deadline, or within the tool's call timeout if the call has no deadline;
+/// and the upstream's [`RetryBudget`] has a retry left. A reply is never attempted again, even if the tool reports a failure in
+/// it.
 ///
 /// # Unknown outcomes
 /// If it is unknown whether the tool ran, only a reply to a later attempt settles it. A later attempt that was not sent or was
@@ -31,11 +34,26 @@ use super::{Backoff, RetryBudget};
 ///
 /// # Examples
 /// ```
-/// use tool_core::Layers;
-/// use tool_runtime::{RetryLayer, TimeoutLayer};
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+/// use tool_core::{Arguments, CallContext, ErrorKind, Invoke, Layer, TargetBackend, Tool, ToolError};
+/// use tool_core::{invoke_fn, serde_json::json};
+/// use tool_runtime::{RetryLayer, RetrySettings};
 ///
-/// # fn stack<S>(executor: S) {
-/// let stack = Layers::outermost(RetryLayer::default()).then(TimeoutLayer).around(executor);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ToolError> {
+/// let n_calls = AtomicU32::new(0);
+/// let flaky = Tool::builder("flaky")
+///     .idempotent(true) // or it may not be called again after it may have run
+///     .setting(RetrySettings::default())
+///     .run(invoke_fn(move |_| {
+///         let is_up = n_calls.fetch_add(1, Relaxed) > 0;
+///         async move { is_up.then(|| json!("done")).ok_or(ToolError::new(ErrorKind::Unavailable, "busy")) }
+///     }));
+/// let stack = RetryLayer::default().layer(TargetBackend);
+/// let mut cx = CallContext::local(&flaky, Arguments::none());
+/// assert_eq!(stack.invoke(&mut cx).await?.into_reply()?.text(), "done");
+/// assert_eq!(cx.attempt, 2);
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -100,6 +118,7 @@ impl<S: Invoke> Invoke for Retry<S> {
         if let Some((_, budget)) = &plan {
             budget.deposit(cx.clock.now());
         }
+        let start = cx.clock.now();
         let mut n_attempts = 0;
         let mut unknown = None;
         loop {
@@ -110,7 +129,8 @@ impl<S: Invoke> Invoke for Retry<S> {
                 return result;
             };
             n_attempts += 1;
-            match decide(cx, error, n_attempts, settings, budget, &self.jitter) {
+            let left = time_left(cx, start);
+            match decide(cx, error, n_attempts, left, settings, budget, &self.jitter) {
                 Ok(pause) => {
                     cx.explain(RetryLayer::NAME, || {
                         format!("again in {}, after `{}`", format_duration(pause), error.kind())
@@ -142,11 +162,20 @@ fn final_error(error: ToolError, unknown: Option<ToolError>) -> ToolError {
     }
 }
 
+/// Returns the time left for further attempts of a call that began at `start`: until its deadline or, without one, until the
+/// tool's call timeout.
+fn time_left(cx: &CallContext, start: Instant) -> Duration {
+    let elapsed = cx.clock.now().since(start);
+    let limit = cx.tool().settings().call_timeout;
+    cx.remaining().unwrap_or(limit.saturating_sub(elapsed))
+}
+
 /// Decides whether a failed call is attempted again, and after which pause.
 fn decide(
     cx: &CallContext,
     error: &ToolError,
     n_attempts: u32,
+    left: Duration,
     settings: &RetrySettings,
     budget: &RetryBudget,
     jitter: &Jitter,
@@ -178,7 +207,7 @@ fn decide(
     let pause = backoff
         .pause(n_attempts, error, settings, jitter)
         .ok_or(Stop::NotTransient)?;
-    if cx.remaining().is_some_and(|left| pause >= left) {
+    if pause >= left {
         return Err(Stop::AfterDeadline(pause));
     }
     if !budget.withdraw(cx.clock.now(), pause) {

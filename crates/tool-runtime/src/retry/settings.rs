@@ -11,6 +11,7 @@ use crate::RetryLayer;
 
 /// Settings of retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetrySettings {
     /// Maximum number of attempts of a call. With 1 there is no retry.
     pub max_attempts: u32,
@@ -27,6 +28,29 @@ impl Default for RetrySettings {
             initial_delay: Duration::from_millis(200),
             max_delay: Duration::from_secs(20),
         }
+    }
+}
+
+impl RetrySettings {
+    /// Sets the maximum number of attempts, the first included.
+    #[must_use]
+    pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
+        self.max_attempts = max_attempts;
+        self
+    }
+
+    /// Sets the maximum pause before the second attempt.
+    #[must_use]
+    pub fn with_initial_delay(mut self, initial_delay: Duration) -> Self {
+        self.initial_delay = initial_delay;
+        self
+    }
+
+    /// Sets the upper bound of all pauses.
+    #[must_use]
+    pub fn with_max_delay(mut self, max_delay: Duration) -> Self {
+        self.max_delay = max_delay;
+        self
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{future::pending, pin::Pin, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use raw_json::RawJson;
@@ -17,12 +17,20 @@ pub(crate) fn within<F: Future>(
     ask: Option<&Asker>,
     future: Pin<&mut F>,
 ) -> impl Future<Output = Option<F::Output>> {
-    within_progress(limit, ask, None, future)
+    within_limits(
+        Limits {
+            attempt: limit,
+            call: None,
+        },
+        ask,
+        None,
+        future,
+    )
 }
 
-/// Runs a future like [`within`], and restarts the time limit with each report of progress.
-pub(super) async fn within_progress<F: Future>(
-    limit: Duration,
+/// Runs a future like [`within`], and restarts the limit of the attempt with each report of progress.
+pub(super) async fn within_limits<F: Future>(
+    limits: Limits,
     ask: Option<&Asker>,
     watch: Option<&ProgressWatch>,
     future: Pin<&mut F>,
@@ -30,8 +38,17 @@ pub(super) async fn within_progress<F: Future>(
     tokio::select! {
         biased;
         output = future => Some(output),
-        () = async { time_out(limit, ask, watch).await } => None,
+        () = async { time_out(limits, ask, watch).await } => None,
     }
+}
+
+/// Time limits of an attempt.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Limit that progress restarts.
+    pub(super) attempt: Duration,
+    /// Time left for the call, which nothing extends; `None` if the call has no deadline.
+    pub(super) call: Option<Duration>,
 }
 
 /// Interval at which an open question is polled.
@@ -77,16 +94,25 @@ fn asked_for(ask: Option<&Asker>) -> Duration {
     ask.map_or(Duration::ZERO, Asker::waited)
 }
 
-/// Waits until the limit has passed since the start or the last report, not counting the time of questions.
-async fn time_out(limit: Duration, ask: Option<&Asker>, watch: Option<&ProgressWatch>) {
+/// Waits until a limit has passed since the start, or that of the attempt since the last report. The time of questions does not
+/// count.
+async fn time_out(limits: Limits, ask: Option<&Asker>, watch: Option<&ProgressWatch>) {
+    let call = limits.call.unwrap_or(Duration::MAX);
     if ask.is_none() && watch.is_none() {
-        return sleep(limit).await;
+        return sleep(limits.attempt.min(call)).await;
     }
     let begun = (Instant::now(), asked_for(ask));
+    let end_of = |(start, asked_before): (Instant, Duration), limit| {
+        let asked = asked_for(ask).saturating_sub(asked_before);
+        start.checked_add(asked.saturating_add(limit))
+    };
     loop {
-        let (start, asked_before) = watch.and_then(ProgressWatch::last).unwrap_or(begun);
-        let end = start + limit + asked_for(ask).saturating_sub(asked_before);
+        let last = watch.and_then(ProgressWatch::last).unwrap_or(begun);
+        let ends = [end_of(last, limits.attempt), end_of(begun, call)];
         let now = Instant::now();
+        let Some(end) = ends.into_iter().flatten().min() else {
+            return pending().await;
+        };
         if end <= now {
             return;
         }

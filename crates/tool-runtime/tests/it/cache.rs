@@ -118,10 +118,8 @@ fn how_long_depends_on_what_is_known_of_the_tool() {
             capabilities,
             ..Metadata::default()
         };
-        let settings = CacheSettings {
-            ttl,
-            ..CacheSettings::default()
-        };
+        let mut settings = CacheSettings::default();
+        settings.ttl = ttl;
         assert_eq!(
             settings.ttl_of(&metadata),
             Duration::from_secs(expected),
@@ -202,10 +200,7 @@ async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
         ScriptStep::Value(json!("newer")),
     ]);
     let share = CacheLayer::new(ROOM);
-    let calls = Calls::new(tool(CacheSettings {
-        stale_while_revalidate: MINUTE,
-        ..CacheSettings::default()
-    }));
+    let calls = Calls::new(tool(CacheSettings::default().with_stale_while_revalidate(MINUTE)));
     let stack = layer(&share, &script);
     told(stack.invoke(&mut calls.next()).await);
     advance(MINUTE).await;
@@ -227,10 +222,7 @@ async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
 }
 
 fn kept_for_bad_times() -> TestTool {
-    tool(CacheSettings {
-        stale_if_error: 10 * MINUTE,
-        ..CacheSettings::default()
-    })
+    tool(CacheSettings::default().with_stale_if_error(10 * MINUTE))
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,10 +320,7 @@ async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room()
     let share = CacheLayer::new(20_000);
     let stack = layer(&share, &script);
     let clock = Arc::new(TokioClock::new());
-    let small = tool(CacheSettings {
-        max_bytes: 1000,
-        ..CacheSettings::default()
-    });
+    let small = tool(CacheSettings::default().with_max_bytes(1000));
     let small = small.build(ScriptedExecutor::new([]));
     for _ in 0..2 {
         told(

@@ -197,10 +197,7 @@ async fn ten_thousand_random_ends_leave_nothing_behind() {
     let upto = |n: u64| u64::try_from(random.up_to(Duration::from_nanos(n)).as_nanos()).unwrap_or(0);
     let share = CacheLayer::new(ROOM);
     let script = ScriptedExecutor::new([ScriptStep::After(Duration::from_micros(200), json!(1))]);
-    let tool = tool(CacheSettings {
-        ttl: Some(Duration::from_micros(300)),
-        ..CacheSettings::default()
-    });
+    let tool = tool(CacheSettings::default().with_ttl(Duration::from_micros(300)));
     let (tool, clock) = (tool.build(ScriptedExecutor::new([])), Arc::new(TokioClock::new()));
     for _ in 0..100 {
         let calls: Vec<_> = (0..100)

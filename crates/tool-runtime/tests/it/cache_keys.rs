@@ -68,10 +68,7 @@ fn context(of: &Call, scope: CacheScope, clock: &Arc<TokioClock>) -> CallContext
     tool.descriptor.description = of.description.to_owned();
     tool.descriptor.executor.kind = of.kind.to_owned();
     tool.descriptor.executor.config = of.config.clone();
-    tool.settings.set(CacheSettings {
-        scope,
-        ..CacheSettings::default()
-    });
+    tool.settings.set(CacheSettings::default().with_scope(scope));
     let tool: Arc<Tool> = tool.build(ScriptedExecutor::new([]));
     let mut caller = Caller::new(of.principal);
     caller.tenant = of.tenant.into();

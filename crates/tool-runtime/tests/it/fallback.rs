@@ -258,10 +258,8 @@ async fn a_kept_answer_is_given_up_to_its_age() {
     let stack = FallbackLayer::new(share.clone()).layer(share.layer(script.clone()));
     let mut tool = tool(&[FailureStep::Stale(3600 * SECOND)]);
     // Kept for the ladder alone.
-    tool.settings.set(CacheSettings {
-        ttl: Some(Duration::ZERO),
-        ..CacheSettings::default()
-    });
+    tool.settings
+        .set(CacheSettings::default().with_ttl(Duration::ZERO));
     let clock = Arc::new(TokioClock::new());
     let tool = tool.build(script.clone());
     let next = |caller: &str| {

@@ -109,10 +109,7 @@ fn idempotent() -> Metadata {
 
 fn hedged() -> TestTool {
     let mut tool = TestTool::new("t").metadata(idempotent());
-    tool.settings.set(HedgeSettings {
-        after: HedgeAfter::Time(AFTER),
-        max: 1,
-    });
+    tool.settings.set(HedgeSettings::new(HedgeAfter::Time(AFTER)));
     tool
 }
 
@@ -329,7 +326,7 @@ async fn there_are_as_many_as_there_may_be() {
     let fated = Fated::new((5000 * MS, Ok("first")), (900 * MS, Ok("beside")));
     let mut tool = hedged();
     let hedge = *tool.settings.get::<HedgeSettings>().expect("it is hedged");
-    tool.settings.set(HedgeSettings { max: 3, ..hedge });
+    tool.settings.set(hedge.with_max(3));
     let (result, took, _) = run(&fated, tool).await;
     assert_eq!((result, took), (Ok("beside".to_owned()), 1100 * MS));
     assert_eq!(fated.arrivals(), (1, 3), "after 200, 400 and 600 ms");
@@ -426,13 +423,10 @@ async fn a_percentile_is_that_of_the_attempts_that_are_known_and_a_tenth() {
         let known = Arc::new(Known(Mutex::new((n_calls, p95)), AtomicUsize::new(0)));
         let fated = Fated::new((5000 * MS, Ok("first")), (7 * MS, Ok("beside")));
         let mut tool = hedged();
-        tool.settings.set(HedgeSettings {
-            after: HedgeAfter::Percentile {
-                percent,
-                at_first: 500 * MS,
-            },
-            max: 1,
-        });
+        tool.settings.set(HedgeSettings::new(HedgeAfter::Percentile {
+            percent,
+            at_first: 500 * MS,
+        }));
         let tool = tool.build(ScriptedExecutor::new([]));
         let stack = HedgeLayer::new(known.clone()).layer(fated);
         let start = Instant::now();

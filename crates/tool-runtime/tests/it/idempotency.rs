@@ -115,7 +115,7 @@ async fn the_same_key_gives_the_stored_answer_until_its_time_is_over() {
     assert_eq!(reply(bench.run(&tool, "k").await).raw().as_str(), "2");
     assert_eq!(bench.script.n_calls(), 3);
     let mut short = TestTool::new("pay");
-    short.settings.set(IdempotencySettings { ttl: SECOND });
+    short.settings.set(IdempotencySettings::new(SECOND));
     let short = short.build(bench.script.clone());
     bench.run(&short, "s").await.expect("answered");
     advance(SECOND).await;
@@ -600,10 +600,7 @@ async fn keys_that_are_none_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_ledger_holds_no_more_than_it_may_and_keeps_what_runs() {
-    let limits = LedgerLimits {
-        max_entries: 3,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_entries(3);
     let bench = Arc::new(Bench::within(
         limits,
         [ScriptStep::After(SECOND, json!(0)), ScriptStep::Echo],
@@ -655,10 +652,7 @@ async fn make(bench: &Bench, principal: &str, numbers: Range<usize>) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn whose_calls_are_the_most_makes_room_for_others() {
-    let limits = LedgerLimits {
-        max_entries: 64,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_entries(64);
     let bench = Bench::within(limits, []);
     assert_eq!(make(&bench, "ann", 0..10).await, 10);
     advance(SECOND).await;
@@ -681,10 +675,7 @@ async fn whose_calls_are_the_most_makes_room_for_others() {
 
 #[tokio::test(start_paused = true)]
 async fn what_failures_say_is_given_up_before_calls_are() {
-    let limits = LedgerLimits {
-        max_bytes: 40_000,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_bytes(40_000);
     let wordy = ToolError::new(ErrorKind::UpstreamError, "no");
     let wordy = wordy.with_detail(RawJson::from(json!("x".repeat(10_000))));
     let bench = Bench::within(limits, [ScriptStep::Value(json!(1)), ScriptStep::FailSent(wordy)]);
@@ -699,10 +690,7 @@ async fn what_failures_say_is_given_up_before_calls_are() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_given_up_for_others_is_not_made_again() {
-    let limits = LedgerLimits {
-        max_bytes: 20_000,
-        ..LedgerLimits::default()
-    };
+    let limits = LedgerLimits::default().with_max_bytes(20_000);
     let bench = Bench::within(limits, [ScriptStep::Value(json!("x".repeat(10_000)))]);
     let tool = bench.tool("t");
     for key in ["a", "b", "c"] {

@@ -1,6 +1,7 @@
 //! Each execution layer alone, around a scripted executor, on a paused clock.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alone;
 mod cache;
 mod cache_cancellation;
 mod cache_keys;

@@ -48,10 +48,10 @@ async fn run(follows: Follows, metadata: Metadata, step: &ScriptStep) -> (Result
         ScriptStep::Value(json!("again")),
     ]);
     let mut tool = TestTool::new("t").metadata(metadata);
-    let cached = |stale_if_error| CacheSettings {
-        ttl: Some(SECOND),
-        stale_if_error,
-        ..CacheSettings::default()
+    let cached = |stale_if_error| {
+        CacheSettings::default()
+            .with_ttl(SECOND)
+            .with_stale_if_error(stale_if_error)
     };
     let ladder = |step: FailureStep| FallbackLadder::from(vec![step]);
     match follows {
@@ -144,10 +144,7 @@ async fn one_rule_decides_what_may_follow_a_failure() {
 async fn who_waits_for_the_same_work_knows_that_the_tool_may_have_run() {
     let script = ScriptedExecutor::new([ScriptStep::Value(json!("kept")), ScriptStep::Hang(true)]);
     let mut tool = TestTool::new("t");
-    tool.settings.set(CacheSettings {
-        ttl: Some(SECOND),
-        ..CacheSettings::default()
-    });
+    tool.settings.set(CacheSettings::default().with_ttl(SECOND));
     tool.settings
         .set(FallbackLadder::from(vec![FailureStep::Stale(3600 * SECOND)]));
     let share = CacheLayer::new(ROOM);

@@ -193,10 +193,8 @@ async fn the_upstream_is_waited_for_as_it_asks() {
 async fn no_pause_reaches_beyond_the_deadline() {
     let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);
     let mut tool = retrying("t");
-    tool.settings.set(RetrySettings {
-        max_attempts: 1000,
-        ..RetrySettings::default()
-    });
+    tool.settings
+        .set(RetrySettings::default().with_max_attempts(1000));
     let mut cx = context(&tool.build(script.clone()));
     cx.deadline = Some(cx.clock.now() + 3 * SECOND);
     let start = Instant::now();

@@ -346,12 +346,11 @@ impl HostExtensions {
             return Err(BuildError::SourceTwice(twice.name().to_owned()));
         }
         let defaults = settings(configuration);
-        let parts = RegistryParts {
-            sources,
-            executors,
-            upstreams: upstreams(configuration, &defaults),
-            defaults,
-        };
+        let parts = RegistryParts::default()
+            .with_sources(sources)
+            .with_executors(executors)
+            .with_upstreams(upstreams(configuration, &defaults))
+            .with_defaults(defaults);
         Ok((parts, primitives.live))
     }
 }
@@ -370,10 +369,9 @@ fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
     let usual = LedgerLimits::default();
     let capacity = configuration.defaults.overrides.get::<LedgerCapacity>();
     let capacity = capacity.copied().unwrap_or_default();
-    LedgerLimits {
-        max_entries: capacity.max_entries.unwrap_or(usual.max_entries),
-        max_bytes: capacity.max_bytes.unwrap_or(usual.max_bytes),
-    }
+    usual
+        .with_max_entries(capacity.max_entries.unwrap_or(usual.max_entries))
+        .with_max_bytes(capacity.max_bytes.unwrap_or(usual.max_bytes))
 }
 
 /// Returns the settings for the tools of each server, which replace the defaults.

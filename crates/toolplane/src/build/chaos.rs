@@ -14,7 +14,7 @@ fn rule(spec: &ChaosRuleSpec) -> ChaosRule {
     if let Some(faults) = &spec.faults {
         rule.faults = faults.iter().copied().map(fault).collect();
     }
-    rule.latency = spec.latency.map(|(rate, max)| InjectedLatency { rate, max });
+    rule.latency = spec.latency.map(|(rate, max)| InjectedLatency::new(rate, max));
     rule
 }
 

@@ -300,12 +300,10 @@ fn add_http(
     let known = before.http.as_ref().filter(|(known, _)| known == defaults);
     let executor = known.map_or_else(
         || {
-            let options = tool_exec_http::HttpExecutorOptions {
-                timeout: defaults.attempt_timeout,
-                connect_timeout: defaults.connect_timeout,
-                max_response_bytes: defaults.max_result_bytes,
-                ..tool_exec_http::HttpExecutorOptions::default()
-            };
+            let options = tool_exec_http::HttpExecutorOptions::default()
+                .with_timeout(defaults.attempt_timeout)
+                .with_connect_timeout(defaults.connect_timeout)
+                .with_max_response_bytes(defaults.max_result_bytes);
             let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
             // Counters continue.
             Arc::new(match &before.http {

@@ -1,6 +1,6 @@
 //! Conversion of a configuration's policy into the settings of layers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
@@ -11,23 +11,22 @@ use crate::plane::DefaultCallers;
 /// Returns the rules of admission and quotas.
 pub(crate) fn rules(configuration: &Configuration) -> Rules {
     let spec = &configuration.policy;
-    Rules {
-        tool_choice: match spec.tool_choice {
-            ToolChoiceSpec::Auto => ToolChoice::Auto,
-            ToolChoiceSpec::Required => ToolChoice::Required,
-            ToolChoiceSpec::None => ToolChoice::None,
-        },
-        blocklist: spec.blocklist.clone(),
-        allowlist: spec.allowlist.clone(),
-        required_permissions: spec
-            .required_permissions
-            .iter()
-            .map(|(pattern, permissions)| (Pattern::new(pattern.as_str()), permissions.clone()))
-            .collect(),
-        limits: limits(&spec.limits),
-        approval: approval(&spec.approval),
-        disabled: BTreeMap::new(),
-    }
+    let mut rules = Rules::default();
+    rules.tool_choice = match spec.tool_choice {
+        ToolChoiceSpec::Auto => ToolChoice::Auto,
+        ToolChoiceSpec::Required => ToolChoice::Required,
+        ToolChoiceSpec::None => ToolChoice::None,
+    };
+    rules.blocklist.clone_from(&spec.blocklist);
+    rules.allowlist.clone_from(&spec.allowlist);
+    rules.required_permissions = spec
+        .required_permissions
+        .iter()
+        .map(|(pattern, permissions)| (Pattern::new(pattern.as_str()), permissions.clone()))
+        .collect();
+    rules.limits = limits(&spec.limits);
+    rules.approval = approval(&spec.approval);
+    rules
 }
 
 fn limits(spec: &CallLimitsSpec) -> QuotaLimits {
@@ -42,11 +41,11 @@ fn limits(spec: &CallLimitsSpec) -> QuotaLimits {
 
 fn approval(spec: &ApprovalSpec) -> ApprovalRules {
     let usual = ApprovalRules::default();
-    ApprovalRules {
-        required: spec.required.clone(),
-        separate_approver: spec.separate_approver,
-        expires_after: spec.expires_after.unwrap_or(usual.expires_after),
-    }
+    let expires_after = spec.expires_after.unwrap_or(usual.expires_after);
+    usual
+        .with_required(spec.required.clone())
+        .with_separate_approver(spec.separate_approver)
+        .with_expires_after(expires_after)
 }
 
 /// Returns the default callers of surfaces without authentication.

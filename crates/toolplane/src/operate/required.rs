@@ -152,10 +152,7 @@ mod tests {
 
     fn parts(servers: &[&Arc<Server>]) -> RegistryParts {
         let sources = servers.iter().map(|server| Arc::clone(server) as Arc<dyn Source>);
-        RegistryParts {
-            sources: sources.collect(),
-            ..RegistryParts::default()
-        }
+        RegistryParts::default().with_sources(sources)
     }
 
     fn required(registry: &Registry) -> Arc<Required> {

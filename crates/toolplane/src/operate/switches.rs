@@ -31,10 +31,8 @@ impl Toolplane {
         });
         let reason = reason.filter(|reason| !reason.is_empty());
         let known = inner.rules.load().disabled.get(tool).map(|off| off.since);
-        let off = DisabledByOperator {
-            reason,
-            since: known.unwrap_or_else(|| inner.clock.wall()),
-        };
+        let mut off = DisabledByOperator::new(known.unwrap_or_else(|| inner.clock.wall()));
+        off.reason = reason;
         inner.rules.disable(tool, &off);
         inner.switched(tool, false, off.reason.as_deref());
         Ok(())

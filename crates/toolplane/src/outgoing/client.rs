@@ -120,25 +120,20 @@ struct Hook {
 impl Hook {
     async fn send(&self, message: &WebhookMessage) -> Result<(), WebhookError> {
         // A secret that cannot be read may be about to be replaced.
-        let request = self.request(message).await.map_err(|message| WebhookError {
-            message,
-            is_transient: true,
-        })?;
+        let request = self.request(message).await;
+        let request = request.map_err(|message| WebhookError::new(message).with_transient(true))?;
         let status = request.send().await.map(|answer| answer.status());
         match status {
             Ok(status) if status.is_success() => Ok(()),
-            Ok(status) => Err(WebhookError {
-                message: format!("it answered {status}"),
-                is_transient: status.is_server_error()
+            Ok(status) => {
+                let is_transient = status.is_server_error()
                     || matches!(
                         status,
                         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
-                    ),
-            }),
-            Err(error) => Err(WebhookError {
-                message: words(&error),
-                is_transient: !error.is_builder(),
-            }),
+                    );
+                Err(WebhookError::new(format!("it answered {status}")).with_transient(is_transient))
+            }
+            Err(error) => Err(WebhookError::new(words(&error)).with_transient(!error.is_builder())),
         }
     }
 

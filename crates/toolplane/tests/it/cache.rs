@@ -100,10 +100,10 @@ async fn only_what_its_operator_declared_is_cached() {
     let mut claiming = cached("search");
     claiming.descriptor.origin.trust = Trust::Upstream;
     let mut disabled = cached("search").metadata(declared());
-    disabled.descriptor.overrides.set(CacheSettings {
-        disabled: true,
-        ..CacheSettings::default()
-    });
+    disabled
+        .descriptor
+        .overrides
+        .set(CacheSettings::default().with_disabled(true));
     let only_read = Metadata {
         read_only: Some(true),
         ..Metadata::default()
@@ -164,10 +164,7 @@ async fn who_may_not_call_gets_nothing_out_of_the_cache_either() {
         });
         let overrides = &mut tool.descriptor.overrides;
         let cache = *overrides.get::<CacheSettings>().expect("it has one");
-        overrides.set(CacheSettings {
-            scope: toolplane::runtime::CacheScope::Shared,
-            ..cache
-        });
+        overrides.set(cache.with_scope(toolplane::runtime::CacheScope::Shared));
         tool
     };
     let plane = plane(&script, Configuration::default(), tool());

@@ -25,10 +25,7 @@ fn storm(seed: u64, faults: &[InjectedFault]) -> ChaosLayer {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 0.2;
     rule.faults = faults.to_vec();
-    rule.latency = Some(InjectedLatency {
-        rate: 0.3,
-        max: Duration::from_secs(5),
-    });
+    rule.latency = Some(InjectedLatency::new(0.3, Duration::from_secs(5)));
     ChaosLayer::new(ChaosPlan::new(seed, [rule]))
 }
 
@@ -60,7 +57,7 @@ async fn n_successes(plane: &Toolplane) -> usize {
 async fn fifty_calls_at_a_fifth_of_failures() {
     for seed in 0..20 {
         let plane = plane(
-            storm(seed, &InjectedFault::USUAL),
+            storm(seed, InjectedFault::USUAL),
             &ScriptedExecutor::new([]),
             Overrides::default(),
         );
@@ -81,10 +78,7 @@ async fn with_retries_nearly_all_of_them_succeed() {
         InjectedFault::RateLimit,
         InjectedFault::ServerError,
     ];
-    let retry = RetrySettings {
-        max_attempts: 5,
-        ..RetrySettings::default()
-    };
+    let retry = RetrySettings::default().with_max_attempts(5);
     let mut n_all = 0;
     for seed in 0..20 {
         let overrides = Overrides::default().with(retry);
@@ -102,7 +96,7 @@ async fn with_retries_nearly_all_of_them_succeed() {
 async fn the_same_seed_is_the_same_history() {
     let history = async || {
         let plane = plane(
-            storm(11, &InjectedFault::ALL),
+            storm(11, InjectedFault::ALL),
             &ScriptedExecutor::new([]),
             Overrides::default(),
         );
@@ -259,7 +253,7 @@ async fn a_breaker_opens_under_chaos_and_closes_when_it_is_over() {
 #[tokio::test(start_paused = true)]
 async fn chaos_shows_and_dry_runs_meet_none() {
     let script = ScriptedExecutor::new([]);
-    let chaos = storm(42, &InjectedFault::USUAL);
+    let chaos = storm(42, InjectedFault::USUAL);
     let plane = plane(chaos.clone(), &script, Overrides::default());
     assert_eq!(plane.readiness().chaos, Some(42));
     for _ in 0..50 {

@@ -76,14 +76,8 @@ async fn a_call_of_nothing_is_told_of() {
 async fn retries_and_every_move_of_a_breaker_are_told_of() {
     let mut tool = TestTool::new("t");
     tool.descriptor.overrides = Overrides::default()
-        .with(RetrySettings {
-            max_attempts: 2,
-            ..RetrySettings::default()
-        })
-        .with(Breakers::from(BreakerSettings {
-            max_failures: 2,
-            ..BreakerSettings::default()
-        }));
+        .with(RetrySettings::default().with_max_attempts(2))
+        .with(Breakers::from(BreakerSettings::default().with_max_failures(2)));
     let (plane, notebook) = plane(
         &ScriptedExecutor::new([down(), down(), down(), ScriptStep::Echo]),
         tool,

@@ -46,11 +46,9 @@ async fn taken(step: ScriptStep, patience: Duration) -> [Taken; 2] {
     let upstream = Arc::new(UpstreamState::new("office"));
     let mut tool = TestTool::new("weather");
     tool.upstream = Some(upstream.clone());
-    let once = BreakerSettings {
-        max_failures: 1,
-        per: BreakerScope::Upstream,
-        ..BreakerSettings::default()
-    };
+    let once = BreakerSettings::default()
+        .with_max_failures(1)
+        .with_per(BreakerScope::Upstream);
     tool.settings.set(Breakers::from(once));
     let script = ScriptedExecutor::new([step]);
     let tool = tool.build(script.clone());

@@ -531,10 +531,7 @@ impl std::io::Write for Lines {
 /// Both ways to an old answer are counted, warned of and marked in the same way.
 #[tokio::test(start_paused = true)]
 async fn an_old_answer_is_counted_and_warned_of_by_whichever_setting_it_is_given() {
-    let of_cache = CacheSettings {
-        stale_if_error: 3600 * SECOND,
-        ..CacheSettings::default()
-    };
+    let of_cache = CacheSettings::default().with_stale_if_error(3600 * SECOND);
     let of_ladder = [FailureStep::Stale(3600 * SECOND)];
     for (cache, steps) in [(of_cache, &[][..]), (CacheSettings::default(), &of_ladder[..])] {
         let lines = Lines::default();

@@ -45,10 +45,7 @@ async fn call(plane: &Toolplane, tool: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn it_says_where_the_answers_of_a_cache_came_from() {
-    let cache = CacheSettings {
-        stale_while_revalidate: 60 * SECOND,
-        ..CacheSettings::default()
-    };
+    let cache = CacheSettings::default().with_stale_while_revalidate(60 * SECOND);
     let overrides = Overrides::default().with(cache);
     let script = ScriptedExecutor::new([ScriptStep::After(SECOND, json!(1)), ScriptStep::Value(json!(2))]);
     let (plane, metrics) = plane(&script, [with("t", overrides), TestTool::new("plain")]);
@@ -115,14 +112,8 @@ async fn it_says_how_many_wait_also_when_one_is_withdrawn() {
 async fn it_counts_what_layers_did_to_calls() {
     let down = || ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
     let overrides = Overrides::default()
-        .with(RetrySettings {
-            max_attempts: 2,
-            ..RetrySettings::default()
-        })
-        .with(Breakers::from(BreakerSettings {
-            max_failures: 2,
-            ..BreakerSettings::default()
-        }));
+        .with(RetrySettings::default().with_max_attempts(2))
+        .with(Breakers::from(BreakerSettings::default().with_max_failures(2)));
     let mut limited = TestTool::new("limited");
     limited.descriptor.metadata.rate_limit = Some(RateLimitSettings {
         requests: 1,

@@ -20,10 +20,9 @@ fn plane(rule: PartialRule, script: &ScriptedExecutor, metrics: &Arc<Metrics>) -
         ..Metadata::default()
     };
     let mut tool = TestTool::new("search").metadata(metadata);
-    let field = Some("/errors".into());
     tool.descriptor.overrides = Overrides::default()
         .with(CacheSettings::default())
-        .with(PartialSettings { rule, field })
+        .with(PartialSettings::default().with_rule(rule).with_field("/errors"))
         .with(FallbackLadder(
             [FailureStep::Default(RawJson::from("nothing"))].into(),
         ));

@@ -195,24 +195,19 @@ async fn a_tools_settings_stand_in_the_place_of_the_defaults() {
     assert_eq!(
         (retry(&plain), breaker(&plain).map(|breaker| breaker.max_failures)),
         (
-            Some(RetrySettings {
-                max_attempts: 4,
-                initial_delay: Duration::from_millis(50),
-                ..RetrySettings::default()
-            }),
+            Some(
+                RetrySettings::default()
+                    .with_max_attempts(4)
+                    .with_initial_delay(Duration::from_millis(50))
+            ),
             Some(2)
         )
     );
     let own = settings(CONFIGURATION, "own").await;
-    let expected_breaker = BreakerSettings {
-        failure_percent: 25,
-        window: Duration::from_secs(60),
-        ..BreakerSettings::default()
-    };
-    let expected_retry = RetrySettings {
-        max_attempts: 2,
-        ..RetrySettings::default()
-    };
+    let expected_breaker = BreakerSettings::default()
+        .with_failure_percent(25)
+        .with_window(Duration::from_secs(60));
+    let expected_retry = RetrySettings::default().with_max_attempts(2);
     assert_eq!(
         (retry(&own), breaker(&own)),
         (Some(expected_retry), Some(expected_breaker))

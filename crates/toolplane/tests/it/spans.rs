@@ -124,14 +124,8 @@ async fn it_says_for_how_long_a_call_waited_for_its_turn_and_that_one_got_none()
 #[tokio::test(start_paused = true)]
 async fn it_says_how_long_a_call_paused_and_which_breaker_held_one_back() {
     let overrides = Overrides::default()
-        .with(RetrySettings {
-            max_attempts: 2,
-            ..RetrySettings::default()
-        })
-        .with(Breakers::from(BreakerSettings {
-            max_failures: 2,
-            ..BreakerSettings::default()
-        }));
+        .with(RetrySettings::default().with_max_attempts(2))
+        .with(Breakers::from(BreakerSettings::default().with_max_failures(2)));
     let (plane, kept) = plane([down(), down()], with(overrides));
     let start = tokio::time::Instant::now();
     call(&plane).await;
@@ -158,10 +152,9 @@ async fn it_says_that_arguments_were_changed_and_which_limit_refused() {
         "type": "object",
         "properties": {"n": {"type": "integer"}}
     }));
-    tool.descriptor.overrides.set(ArgumentSettings {
-        handling: Some(ArgumentHandling::Coerce),
-        fill_defaults: None,
-    });
+    tool.descriptor
+        .overrides
+        .set(ArgumentSettings::default().with_handling(ArgumentHandling::Coerce));
     tool.descriptor.metadata.rate_limit = Some(RateLimitSettings {
         requests: 1,
         period: 60 * SECOND,
