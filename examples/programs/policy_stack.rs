@@ -4,51 +4,36 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::{error::Error, future::pending, sync::atomic::AtomicU32, sync::atomic::Ordering, time::Duration};
+use std::{future::ready, sync::atomic::AtomicU32, sync::atomic::Ordering::Relaxed, time::Duration};
 
-use tool_core::{Arguments, CallContext, Invoke, Layers, TargetBackend, Tool, invoke_fn, serde_json::json};
-use tool_core::{ErrorKind, RateLimitSettings, Scopes, ToolError};
+use tool_core::{ErrorKind, Layers, TargetBackend, Tool, ToolError, invoke_fn, serde_json::json};
 use tool_policy::{BreakerLayer, BreakerSettings, Breakers, RateLimitLayer, RateLimits};
 use tool_runtime::{DeadlineLayer, RetryLayer, RetrySettings, TimeoutLayer};
 
+static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
+
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let attempts = AtomicU32::new(0);
-    let weather = invoke_fn(move |arguments| {
-        let attempt = attempts.fetch_add(1, Ordering::Relaxed) + 1;
-        async move {
-            match arguments.value()["city"].as_str() {
-                Some("Atlantis") => pending().await,
-                Some("Oslo") if attempt > 2 => Ok(json!(format!("sunny in Oslo, at attempt {attempt}"))),
-                _ => Err(ToolError::new(ErrorKind::Unavailable, "the station is down")),
-            }
-        }
-    });
+async fn main() {
     let tool = Tool::builder("weather")
         .idempotent(true)
         .timeouts(Duration::from_secs(2), Duration::from_millis(50))
-        .setting(RetrySettings {
-            initial_delay: Duration::from_millis(5),
-            ..RetrySettings::default()
-        })
-        .setting(Breakers::from(BreakerSettings {
-            max_failures: 6,
-            ..BreakerSettings::default()
-        }))
-        .run(weather);
-    // A call passes the layers from left to right.
+        .setting(RetrySettings::default().with_initial_delay(Duration::from_millis(5)))
+        .setting(Breakers::from(BreakerSettings::default().with_max_failures(3)))
+        .setting(RateLimits::per_second(100))
+        .run(invoke_fn(|_| match ATTEMPTS.fetch_add(1, Relaxed) {
+            2 => ready(Ok(json!("sunny"))),
+            _ => ready(Err(ToolError::new(ErrorKind::Unavailable, "the station is down"))),
+        }));
     let stack = Layers::outermost(DeadlineLayer)
         .then(RetryLayer::default())
         .then(BreakerLayer::default())
         .then(RateLimitLayer::new())
         .then(TimeoutLayer)
         .around(TargetBackend);
-    for city in ["Oslo", "Atlantis", "Bergen", "Oslo"] {
-        let arguments = Arguments::from_serialize(&json!({"city": city}))?;
-        match stack.invoke(&mut CallContext::local(&tool, arguments)).await {
-            Ok(outcome) => println!("{city}: {}", outcome.into_reply()?.text()),
-            Err(error) => println!("{city}: {}", error.kind()),
+    for _ in 0..3 {
+        match tool.call_through(&stack, &json!({})).await {
+            Ok(reply) => println!("{} ({ATTEMPTS:?} attempts)", reply.text()),
+            Err(error) => println!("{} ({ATTEMPTS:?} attempts)", error.kind()),
         }
     }
-    Ok(())
 }

@@ -1,0 +1,4 @@
+//! What the programs talk to: the same as ours.
+
+#[path = "../../src/weather.rs"]
+pub mod weather;

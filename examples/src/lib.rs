@@ -1,0 +1,3 @@
+//! What the example programs talk to.
+
+pub mod weather;
