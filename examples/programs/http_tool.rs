@@ -20,8 +20,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weather = HttpExecutor::default().tool_with(descriptor, |tool| {
         tool.read_only(true).setting(RetrySettings::default())
     })?;
-    let retries = RetryLayer::default().layer(TargetBackend);
+    let stack = RetryLayer::default().layer(TargetBackend);
     let arguments = json!({"city": "Bad Homburg/v. d. Höhe", "days": 2});
-    println!("{}", weather.tool().call_through(&retries, &arguments).await?.text());
+    println!("{}", weather.tool().call_through(&stack, &arguments).await?.text());
     Ok(())
 }

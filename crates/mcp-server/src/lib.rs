@@ -85,3 +85,8 @@ pub use http;
 pub use mcp_wire;
 pub use raw_json::{self, RawJson};
 pub use serde_json;
+
+/// Compiles the examples of the page that the package shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

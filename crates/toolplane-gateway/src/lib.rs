@@ -54,13 +54,20 @@ mod requests;
 mod tasks;
 
 pub use mcp_server::{
-    AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal,
-    ResponseBody, ServeOptions, SharedAllowList, StdioOptions,
+    AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Notifier, Principal, RequestRefusal,
+    ResponseBody, ServeOptions, ServerIdentity, SharedAllowList, StdioOptions, http,
 };
+pub use raw_json::RawJson;
+pub use toolplane;
 
 pub use self::{
     client::CallerResolver,
-    gateway::{Gateway, GatewayOptions},
+    gateway::{EmbeddedGateway, Gateway, GatewayOptions},
     operator::{OperatorClient, OperatorClientError},
     pages::serve_metrics,
 };
+
+/// Compiles the examples of the page that the package shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

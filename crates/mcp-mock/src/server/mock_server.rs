@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, io, sync::Arc};
+use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use mcp_server::ServerIdentity;
 use mcp_wire::Era;
@@ -6,6 +6,7 @@ use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream, duplex, split},
     net::TcpListener,
+    time::timeout,
 };
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
         catalog::{Catalog, FeatureKind},
         message_log::{MessageLog, is_call},
         state::State,
+        too_few_calls::{TooFewCalls, summary, times},
     },
     transport::{http, stdio},
 };
@@ -75,6 +77,9 @@ impl MockServer {
     /// Serves one client over byte streams such as stdin and stdout until its input ends, `shutdown` completes, or the
     /// script closes the connection.
     ///
+    /// # Cancellation
+    /// When the future is dropped, the connection ends and its requests are cancelled.
+    ///
     /// # Errors
     /// If the streams cannot be read or written.
     pub async fn serve_stdio<R, W>(
@@ -92,6 +97,9 @@ impl MockServer {
 
     /// Listens on a free port of this machine until the returned value is dropped.
     ///
+    /// # Cancellation
+    /// When the future is dropped, nothing listens.
+    ///
     /// # Errors
     /// If no port is free.
     pub async fn http(&self) -> io::Result<MockHttp> {
@@ -99,6 +107,9 @@ impl MockServer {
     }
 
     /// Serves clients over HTTP on a listener, at the path `/mcp`, until `shutdown` completes.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the listener is closed and all connections are cut off.
     ///
     /// # Errors
     /// If the listener fails.
@@ -128,12 +139,77 @@ impl MockServer {
         self.0.log.matching(|_| true)
     }
 
-    /// Waits for this many calls of a tool and returns them. Waits forever if they never come: use a timeout.
+    /// Waits for this many calls of a tool and returns them. Waits forever if they never come: see
+    /// [`wait_for_calls_within`](Self::wait_for_calls_within).
+    ///
+    /// # Cancellation
+    /// Dropping the future has no effect: the messages stay in the log.
     pub async fn wait_for_calls(&self, tool: &str, count: usize) -> Vec<ReceivedMessage> {
         self.0.log.wait(count, |received| is_call(received, tool)).await
     }
 
-    /// Waits for this many requests or notifications of a method, such as `notifications/cancelled`.
+    /// Waits for this many calls of a tool, for at most `limit`, and returns them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use mcp_mock::{MockServer, MockTool};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = MockServer::builder().tool(MockTool::new("forecast")).build();
+    /// let late = server.wait_for_calls_within("forecast", 1, Duration::from_millis(10)).await;
+    /// let expected = "`forecast` was called 0 times within 10ms, not 1; received: nothing";
+    /// assert_eq!(late.unwrap_err().to_string(), expected);
+    /// # }
+    /// ```
+    ///
+    /// # Cancellation
+    /// Dropping the future has no effect: the messages stay in the log.
+    ///
+    /// # Errors
+    /// If there are fewer calls at the end of that time. The error lists the messages that came instead.
+    pub async fn wait_for_calls_within(
+        &self,
+        tool: &str,
+        count: usize,
+        limit: Duration,
+    ) -> Result<Vec<ReceivedMessage>, TooFewCalls> {
+        let calls = timeout(limit, self.wait_for_calls(tool, count)).await;
+        calls.map_err(|_| TooFewCalls::new(tool, count, limit, &self.received()))
+    }
+
+    /// Checks that a tool was called this many times so far.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_mock::{MockServer, MockTool};
+    ///
+    /// let server = MockServer::builder().tool(MockTool::new("forecast")).build();
+    /// server.assert_called("forecast", 0);
+    /// ```
+    ///
+    /// # Panics
+    /// If it was called more or less often. The message lists what the server has received.
+    #[track_caller]
+    pub fn assert_called(&self, tool: &str, count: usize) {
+        let n_calls = self.calls(tool).len();
+        assert!(
+            n_calls == count,
+            "`{tool}` was called {}, not {count}; received: {}",
+            times(n_calls),
+            summary(&self.received())
+        );
+    }
+
+    /// Waits for this many requests or notifications of a method, such as `notifications/cancelled`. Waits forever if they
+    /// never come.
+    ///
+    /// # Cancellation
+    /// Dropping the future has no effect: the messages stay in the log.
     pub async fn wait_for_requests(&self, method: &str, count: usize) -> Vec<ReceivedMessage> {
         self.0.log.wait(count, |received| received.method == method).await
     }

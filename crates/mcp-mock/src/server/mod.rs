@@ -8,9 +8,11 @@ mod mock_server;
 mod result_shapes;
 pub(crate) mod service;
 pub(crate) mod state;
+mod too_few_calls;
 
 pub use self::{
     features::{MockPrompt, MockResource, MockTool},
     message_log::ReceivedMessage,
     mock_server::{MockServer, MockServerBuilder},
+    too_few_calls::TooFewCalls,
 };

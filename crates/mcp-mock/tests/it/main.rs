@@ -7,6 +7,7 @@ mod broken_news;
 mod broken_stdio;
 mod eras;
 mod features;
+mod guide;
 mod scenario;
 mod support;
 mod told;

@@ -1,8 +1,12 @@
 //! Notifications in both directions.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use mcp_client::RequestOptions;
+use mcp_client::{EraChoice, RequestOptions};
 use mcp_mock::{MockReply, MockResource, MockServer, MockTool};
 use mcp_wire::LogLevel;
 use serde_json::json;
@@ -153,4 +157,52 @@ async fn tests_wait_for_what_comes() {
     let cancelled = soon(server.wait_for_requests("notifications/cancelled", 1)).await;
     let cancelled = cancelled[0].params.as_ref().unwrap().get("requestId");
     assert_eq!(cancelled, calls[0].id);
+}
+
+#[tokio::test]
+async fn a_test_that_waits_in_vain_is_told_what_came() {
+    let server = MockServer::builder()
+        .tool(MockTool::new("forecast"))
+        .tool(MockTool::new("report"))
+        .build();
+    let client = Client::open(&server, Transport::Stdio, speaking(EraChoice::Legacy))
+        .await
+        .unwrap();
+    let call = |params| {
+        let connection = &client.connection;
+        async move {
+            let options = RequestOptions::default();
+            connection
+                .request("tools/call", Some(raw(params)), options)
+                .await
+                .unwrap()
+        }
+    };
+    soon(server.wait_for_requests("notifications/initialized", 1)).await;
+    server.clear();
+    call(r#"{"name":"forecast","arguments":{"city":"Riga"}}"#).await;
+    call(r#"{"name":"report"}"#).await;
+    let limit = Duration::from_millis(5);
+    let calls = soon(server.wait_for_calls_within("forecast", 1, limit))
+        .await
+        .unwrap();
+    assert_eq!(calls.len(), 1);
+    let late = soon(server.wait_for_calls_within("forecast", 2, limit))
+        .await
+        .unwrap_err();
+    assert_eq!(late.n_calls(), 1);
+    let received = "\n  tools/call forecast {\"city\":\"Riga\"}\n  tools/call report {}";
+    assert_eq!(
+        late.to_string(),
+        format!("`forecast` was called once within 5ms, not 2; received: {received}")
+    );
+    server.assert_called("forecast", 1);
+    server.assert_called("missing", 0);
+    let failed =
+        std::panic::catch_unwind(AssertUnwindSafe(|| server.assert_called("report", 2))).unwrap_err();
+    let message = failed.downcast_ref::<String>().unwrap();
+    assert_eq!(
+        *message,
+        format!("`report` was called once, not 2; received: {received}")
+    );
 }

@@ -132,6 +132,16 @@ impl HttpServerOptions {
         self
     }
 
+    /// Requires a login in front: the principal is the [`Principal`] that a layer has put into the extensions of the request.
+    /// A request without one is refused, as [`RequestRefusal::unauthorized`].
+    #[must_use]
+    pub fn require_principal(self) -> Self {
+        self.identify(|head| {
+            let principal = head.extensions.get::<Principal>().cloned();
+            principal.ok_or_else(RequestRefusal::unauthorized)
+        })
+    }
+
     /// Sets [`max_body`](Self#structfield.max_body).
     #[must_use]
     pub fn max_body(mut self, max_body: usize) -> Self {

@@ -1,5 +1,6 @@
 //! The gateway: how it is set up, and how it serves clients.
 
+mod embedded;
 mod options;
 mod service;
 mod state;
@@ -17,8 +18,8 @@ use tokio::{
 };
 use toolplane::{Toolplane, observe::Gauge};
 
-pub use self::options::GatewayOptions;
 pub(crate) use self::state::GatewayState;
+pub use self::{embedded::EmbeddedGateway, options::GatewayOptions};
 use crate::pages::{MetricsPage, Routes};
 
 /// An MCP server that offers the tools, prompts and resources of a [`Toolplane`]. Clones share one gateway.
@@ -31,12 +32,10 @@ use crate::pages::{MetricsPage, Routes};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let plane = Toolplane::builder().build()?;
-/// let mut options = GatewayOptions::default();
-/// options.page_size = 100;
-/// let gateway = Gateway::new(plane, options);
-/// // A service for a router of a web server.
-/// let service = gateway.http_service(HttpServerOptions::default());
-/// assert_eq!(service.n_sessions(), 0);
+/// let gateway = Gateway::new(plane, GatewayOptions::default().page_size(100));
+/// // A service for a route of another HTTP server.
+/// let embedded = gateway.embed(HttpServerOptions::default());
+/// assert_eq!(embedded.service().n_sessions(), 0);
 /// # Ok(())
 /// # }
 /// ```
@@ -66,6 +65,9 @@ impl Gateway {
 
     /// Serves one client over a pair of pipes, such as stdin and stdout: see [`serve_stdio`].
     ///
+    /// # Cancellation
+    /// When the future is dropped, the connection ends and the requests in flight are cancelled. `shutdown` lets them finish.
+    ///
     /// # Errors
     /// When the input cannot be read or the output cannot be written.
     pub async fn serve_stdio<R, W>(
@@ -94,6 +96,10 @@ impl Gateway {
     /// - `/health`: health of tools and servers
     ///
     /// The address that the listener is bound to is one of the host names that the server accepts.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the listener is closed and all connections are cut off, with the requests in flight.
+    /// `shutdown` lets them finish.
     ///
     /// # Errors
     /// As [`serve_http`].
@@ -147,9 +153,11 @@ impl Gateway {
         });
     }
 
-    /// Returns the gateway as a service for a router of your own, such as `axum::Router::route_service`.
+    /// Returns the gateway as a service for a router of your own, and nothing besides: [`Gateway::embed`] also notifies clients
+    /// and prepares the shutdown.
     ///
-    /// Clients receive notifications of changes only while [`Gateway::announce`] runs.
+    /// Clients receive notifications of changes only while [`Gateway::announce`] runs with the notifier of these options, and a
+    /// graceful shutdown of the server waits for open streams until [`HttpService::end_streams`] is called.
     #[must_use]
     pub fn http_service(&self, options: HttpServerOptions) -> HttpService<Self> {
         HttpService::new(self.clone(), options)
@@ -157,6 +165,9 @@ impl Gateway {
 
     /// Notifies listening clients of changed lists, and of changed resources and tasks that they subscribed to. Never
     /// completes.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, clients are no longer notified. Changes in between are lost to clients that listened.
     pub async fn announce(&self, notices: &Notifier) {
         let state = &*self.0;
         let _attached = state.notifiers.attach(notices);
@@ -186,8 +197,18 @@ impl Gateway {
     ///
     /// To be called after serving has ended and before the toolplane is shut down. Otherwise the servers would end in the
     /// middle of these calls.
+    ///
+    /// # Cancellation
+    /// Once the future was polled, all parked calls are cancelled even if it is dropped; nobody waits for their end then.
     pub async fn cancel_parked(&self) {
         self.0.parked.cancel_all().await;
+    }
+}
+
+impl From<Toolplane> for Gateway {
+    /// Makes a gateway with the default options.
+    fn from(plane: Toolplane) -> Self {
+        Self::new(plane, GatewayOptions::default())
     }
 }
 

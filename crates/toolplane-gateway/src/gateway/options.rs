@@ -1,11 +1,24 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use mcp_server::ServerIdentity;
-use toolplane::observe::Metrics;
+use mcp_server::{Principal, ServerIdentity};
+use toolplane::{core::Caller, observe::Metrics};
 
 use crate::client::CallerResolver;
 
 /// Options of a [`Gateway`](crate::Gateway).
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use toolplane::core::Caller;
+/// use toolplane_gateway::{GatewayOptions, ServerIdentity};
+///
+/// let options = GatewayOptions::default()
+///     .info(ServerIdentity::new("shop", "1.0.0"))
+///     .caller_resolver(|principal| Arc::new(Caller::new(principal.as_str())));
+/// assert_eq!(options.info.name, "shop");
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GatewayOptions {
@@ -22,6 +35,53 @@ pub struct GatewayOptions {
     pub metrics: Option<Arc<Metrics>>,
     /// `true` if [`Gateway::serve_http`](crate::Gateway::serve_http) serves the metrics at `/metrics`: by default `false`.
     pub serves_metrics: bool,
+}
+
+impl GatewayOptions {
+    /// Sets [`info`](Self#structfield.info), the identity that clients see.
+    #[must_use]
+    pub fn info(mut self, info: ServerIdentity) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Sets [`page_size`](Self#structfield.page_size).
+    #[must_use]
+    pub fn page_size(mut self, page_size: usize) -> Self {
+        self.page_size = page_size;
+        self
+    }
+
+    /// Sets [`list_wait`](Self#structfield.list_wait).
+    #[must_use]
+    pub fn list_wait(mut self, list_wait: Duration) -> Self {
+        self.list_wait = list_wait;
+        self
+    }
+
+    /// Sets [`caller_resolver`](Self#structfield.caller_resolver), which maps principals to callers.
+    #[must_use]
+    pub fn caller_resolver(
+        mut self,
+        resolve: impl Fn(&Principal) -> Arc<Caller> + Send + Sync + 'static,
+    ) -> Self {
+        self.caller_resolver = Some(Arc::new(resolve));
+        self
+    }
+
+    /// Sets [`metrics`](Self#structfield.metrics).
+    #[must_use]
+    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Sets [`serves_metrics`](Self#structfield.serves_metrics).
+    #[must_use]
+    pub fn serves_metrics(mut self, serves_metrics: bool) -> Self {
+        self.serves_metrics = serves_metrics;
+        self
+    }
 }
 
 impl Default for GatewayOptions {

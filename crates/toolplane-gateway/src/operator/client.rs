@@ -36,6 +36,7 @@ pub enum OperatorClientError {
     #[error("the gateway does not answer")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The gateway refuses the request.
+    #[non_exhaustive]
     #[error("{message}")]
     Refused {
         /// Kind of the error: `not_found`, `decided`, `denied`, `usage` or `unavailable`.
@@ -51,6 +52,9 @@ const MAX_ANSWER: usize = 64 << 20;
 impl OperatorClient {
     /// Connects to the socket at this path.
     ///
+    /// # Cancellation
+    /// When the future is dropped, there is no connection.
+    ///
     /// # Errors
     /// When no gateway listens there.
     pub async fn connect(socket: &Path) -> io::Result<Self> {
@@ -58,6 +62,9 @@ impl OperatorClient {
     }
 
     /// Returns the state of each server: see [`Toolplane::server_records`](toolplane::Toolplane::server_records).
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. Nothing was changed.
     ///
     /// # Errors
     /// When the gateway does not answer.
@@ -68,6 +75,9 @@ impl OperatorClient {
 
     /// Returns the disabled tools: see [`Toolplane::disabled_records`](toolplane::Toolplane::disabled_records).
     ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. Nothing was changed.
+    ///
     /// # Errors
     /// When the gateway does not answer.
     pub async fn disabled(self) -> Result<Vec<RawJson>, OperatorClientError> {
@@ -76,6 +86,9 @@ impl OperatorClient {
     }
 
     /// Disables a tool: see [`Toolplane::disable`](toolplane::Toolplane::disable).
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. The gateway may have done what it was asked.
     ///
     /// # Errors
     /// When the gateway knows no such tool.
@@ -89,6 +102,9 @@ impl OperatorClient {
 
     /// Enables a disabled tool.
     ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. The gateway may have done what it was asked.
+    ///
     /// # Errors
     /// When the tool is not disabled.
     pub async fn enable(self, tool: &str) -> Result<(), OperatorClientError> {
@@ -99,6 +115,9 @@ impl OperatorClient {
     /// Returns the calls with an unknown outcome, latest first: see
     /// [`Toolplane::ledger_record`](toolplane::Toolplane::ledger_record).
     ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. Nothing was changed.
+    ///
     /// # Errors
     /// When the gateway does not answer.
     pub async fn unknown_outcomes(self) -> Result<Vec<RawJson>, OperatorClientError> {
@@ -108,6 +127,9 @@ impl OperatorClient {
 
     /// Returns the ledger entry of the call with this id.
     ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. Nothing was changed.
+    ///
     /// # Errors
     /// When there is none.
     pub async fn ledger_entry(self, id: CorrelationId) -> Result<RawJson, OperatorClientError> {
@@ -115,6 +137,9 @@ impl OperatorClient {
     }
 
     /// Returns all approvals of calls, pending and decided.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. Nothing was changed.
     ///
     /// # Errors
     /// When the gateway does not answer.
@@ -125,6 +150,9 @@ impl OperatorClient {
     }
 
     /// Approves or denies a call, and returns the decided approval.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. The gateway may have done what it was asked.
     ///
     /// # Errors
     /// When there is no such call, or it was decided already.

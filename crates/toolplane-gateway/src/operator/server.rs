@@ -49,6 +49,10 @@ impl Gateway {
     /// - `POST /approvals/HANDLE/approve` and `…/deny`, with `{"by": "ann", "reason": ".."}`, both optional
     ///
     /// A request that fails is answered with 400, 404, 405, 409 or 503 and `{"error": {"kind", "message"}}`.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, or `shutdown` completes, the listener is closed and connections are cut off at once. A request
+    /// that was read may have taken effect.
     pub async fn serve_operator(&self, listener: UnixListener, shutdown: impl Future<Output = ()>) {
         let plane = self.plane();
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));

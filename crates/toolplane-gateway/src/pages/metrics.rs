@@ -22,6 +22,9 @@ pub(super) const PATH: &str = "/metrics";
 /// Serves only the metrics, at `/metrics` of a listener of their own, until `shutdown` completes. A gateway that serves its
 /// client over stdio can expose its metrics this way.
 ///
+/// # Cancellation
+/// When the future is dropped, the listener is closed and all connections are cut off.
+///
 /// # Errors
 /// As [`serve_http`].
 pub async fn serve_metrics(

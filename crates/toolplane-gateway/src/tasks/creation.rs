@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use mcp_server::Answer;
 use mcp_wire::{Era, RpcError, code};
-use raw_json::RawJson;
 use toolplane::{
     CallRequest,
     core::{TaskHandle, TaskMode, TaskRequest},

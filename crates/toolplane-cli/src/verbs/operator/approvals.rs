@@ -168,7 +168,7 @@ async fn decide(
         .decide(&found.text("handle"), is_approved, by, reason)
         .await;
     let decided = decided.map_err(|error| match &error {
-        OperatorClientError::Refused { kind, message } => {
+        OperatorClientError::Refused { kind, message, .. } => {
             let message = text::line(message).into_owned();
             match kind.as_str() {
                 "not_found" => not_found(message),

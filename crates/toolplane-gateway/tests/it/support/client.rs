@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -10,9 +10,7 @@ use tokio::{
     time::timeout,
 };
 use toolplane::Toolplane;
-use toolplane_gateway::{
-    Gateway, GatewayOptions, HttpServerOptions, HttpService, Identify, Principal, StdioOptions,
-};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, HttpService, Principal, StdioOptions};
 
 use super::{MODERN, modern, raw};
 
