@@ -17,11 +17,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "allow_private": true,
     });
     let descriptor = Descriptor::new("weather", ExecutorSpec::new("http").with_config(settings));
-    let weather = HttpExecutor::default().tool_with(descriptor, |tool| {
+    let api = HttpExecutor::default().tool_with(descriptor, |tool| {
         tool.read_only(true).setting(RetrySettings::default())
     })?;
     let stack = RetryLayer::default().layer(TargetBackend);
     let arguments = json!({"city": "Bad Homburg/v. d. Höhe", "days": 2});
-    println!("{}", weather.tool().call_through(&stack, &arguments).await?.text());
+    println!("{}", api.tool().call_through(&stack, &arguments).await?.text());
     Ok(())
 }
