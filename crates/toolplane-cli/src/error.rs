@@ -237,13 +237,9 @@ impl CliError {
 
 impl From<BuildError> for CliError {
     fn from(error: BuildError) -> Self {
-        let message = error.to_string();
         match error {
             BuildError::Configuration(problems) => problems.into(),
-            error => match error.source() {
-                Some(source) => Self::configuration(message).with_source(source),
-                None => Self::configuration(message),
-            },
+            error => Self::configuration(error.to_string()),
         }
     }
 }

@@ -6,7 +6,8 @@
 //! use std::time::Duration;
 //! use toolplane::{CallRequest, Toolplane};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let plane = Toolplane::from_yaml(
 //!     r#"
 //! tools:
@@ -17,21 +18,28 @@
 //! "#,
 //! )?;
 //! let request = CallRequest::new("weather").json(r#"{"city": "Oslo"}"#)?.deadline(Duration::from_secs(5));
-//! let reply = plane.call(request).await?;
-//! println!("{reply:?}");
+//! let outcome = plane.call(request).await?;
+//! println!("{}", outcome.into_reply()?.text()); // {"city": "Oslo", "sky": "clear"}
+//! # plane.shutdown().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
+//! [`Toolplane::call_json`] takes typed arguments and returns a typed reply. An outcome that is no reply, such as a call that
+//! waits for an approval, is an error of [`Outcome::into_reply`](tool_core::Outcome::into_reply). A program adds executors,
+//! sources, layers, observers and storage of its own with the [`Builder`].
+//!
 //! # Features
 //! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
-//! default. Each works alone.
+//! default. `websocket` adds servers that are reached over WebSocket. Each works alone; a configuration that needs a feature
+//! which the build lacks is refused with [`BuildError::LeftOut`].
 // The future of the stack nests the futures of all layers, deeper than the usual 128.
 #![recursion_limit = "256"]
 
 mod build;
 mod calls;
+mod host;
 pub mod manifest;
 mod operate;
 mod outgoing;
@@ -39,31 +47,39 @@ mod plane;
 mod sections;
 mod stack;
 
-pub use raw_json::RawJson;
+pub use tokio;
 pub use tool_chaos as faults;
-pub use tool_core as core;
+pub use tool_core::{self as core, RawJson, raw_json, serde_json};
 #[cfg(feature = "exec-mcp")]
 pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
 pub use tool_observe as observe;
 pub use tool_policy as policy;
+pub use tool_registry::RefusedFeature;
 pub use tool_runtime as runtime;
 pub use tool_settings as settings;
 
 pub use self::{
     build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
     calls::{
+        call::ExplainedCall,
         listing::{Listing, MissingServer},
         request::CallRequest,
         turn::Turn,
         view::View,
     },
+    host::layers::Place,
     operate::{
         checks::CheckOutcome,
         health::Readiness,
         idle_rules::IdleRule,
         usage::{CacheUse, ConnectionUse, HttpUse},
     },
-    plane::{ExplainedCall, Toolplane, WeakToolplane},
+    plane::{Toolplane, WeakToolplane},
     sections::sections,
     stack::LAYERS,
 };
+
+/// Compiles and runs the example of the README.
+#[cfg(all(doctest, feature = "exec-mock"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

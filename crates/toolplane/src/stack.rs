@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use tool_chaos::ChaosLayer;
 use tool_core::{
-    CallContext, DynInvoke, Invoke, Layer, Layers, NamedLayer, Outcome, PendingCall, Target, ToolError,
+    CallContext, DynInvoke, Invoke, Layer, Layers, NamedLayer, Outcome, PendingCall, Target, TargetBackend,
+    ToolError,
 };
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
@@ -17,7 +18,11 @@ use tool_runtime::{
     RetryLayer, TimeoutLayer,
 };
 
-/// Names under which the layers explain their decisions, outermost first, followed by the name of the executor.
+use crate::host::layers::{AttemptLayers, CallLayers};
+
+/// Names under which the layers explain their decisions, outermost first, followed by the name of the executor. Two of them,
+/// `call layers` and `attempt layers`, are the [places](crate::Place) for layers of the host program, which explain their
+/// decisions under names of their own.
 pub static LAYERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut names = names_of(layers);
     names.push(EXECUTOR);
@@ -33,6 +38,7 @@ pub(crate) struct StackLayers {
     pub(crate) error_policy: ErrorPolicyLayer,
     pub(crate) watch: WatchLayer,
     pub(crate) admission: AdmissionLayer,
+    pub(crate) call_layers: CallLayers,
     pub(crate) idempotency: IdempotencyLayer,
     pub(crate) quota: QuotaLayer,
     pub(crate) approval: ApprovalLayer,
@@ -45,6 +51,7 @@ pub(crate) struct StackLayers {
     pub(crate) breaker: BreakerLayer,
     pub(crate) watch_attempt: WatchAttemptLayer,
     pub(crate) redaction: RedactionLayer,
+    pub(crate) attempt_layers: AttemptLayers,
     pub(crate) chaos: ChaosLayer,
 }
 
@@ -77,6 +84,10 @@ fn layers(
         .then(ArgumentSizeLayer)
         // Validation: checks the arguments. Before idempotency, approval and cache, whose keys contain the arguments.
         .then(ValidationLayer)
+        // Call layers: those of the host program at `Place::Call`. Inside of admission and validation, so that they see valid
+        // calls of permitted callers; outside of everything that answers, delays or repeats a call, so that they see each call
+        // once, also one that is answered from the ledger or the cache.
+        .then(layers.call_layers)
         // Idempotency: runs a tool once for all calls with one key. Outside of fallbacks, so that a tool and its fallback
         // never both run under one key; outside of approval, so that nobody is asked about a call that has run.
         .then(layers.idempotency)
@@ -124,6 +135,10 @@ fn layers(
         // Partial results: refuses or marks incomplete results. Inside of result validation, so that an unwanted partial
         // result is reported as such.
         .then(PartialResultsLayer)
+        // Attempt layers: those of the host program at `Place::Attempt`. Inside of the timeout, redaction and the layers that
+        // check results, so that whatever they add is limited, hidden and checked as well; outside of chaos, so that they meet
+        // its faults.
+        .then(layers.attempt_layers)
         // Chaos: injects faults. Innermost, so that every layer meets them like real ones.
         .then(layers.chaos)
 }
@@ -137,12 +152,8 @@ impl Invoke for Run {
             // Boxed, so that the future of a live call has no room for it.
             return Box::pin(end_of_dry_run(cx)).await;
         }
-        let executor = match &cx.target {
-            // By the backend that created the task, even if the tool has another one now.
-            Target::Task { task, .. } => task.runner.clone(),
-            _ => cx.tool().executor().clone(),
-        };
-        let result = executor.invoke_boxed(cx).await;
+        let backend = TargetBackend::for_call(cx).clone();
+        let result = backend.invoke_boxed(cx).await;
         let tool = cx.tool().clone();
         cx.explain(EXECUTOR, || {
             let kind = &tool.descriptor().executor.kind;
@@ -164,9 +175,7 @@ async fn end_of_dry_run(cx: &mut CallContext) -> Result<Outcome, ToolError> {
         _ => cx.tool().executor().clone().preview_boxed(cx).await?,
     };
     cx.explain(EXECUTOR, || format!("`{kind}` would run now"));
-    Ok(Outcome::Pending(Box::new(PendingCall {
-        handle: "dry-run".into(),
-        reason: "a dry run sends nothing".to_owned(),
-        detail: preview.map(|preview| preview.to_json()),
-    })))
+    let pending = PendingCall::new("dry-run", "a dry run sends nothing");
+    let pending = pending.with_detail(preview.map(|preview| preview.to_json()));
+    Ok(Outcome::Pending(Box::new(pending)))
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tool_core::{ClientKey, Executor, Feature, Pattern, Secrets, Source};
 #[cfg(feature = "exec-mcp")]
 use tool_exec_mcp::Isolation;
-use tool_manifest::{Configuration, HttpTransportSpec, ServerSpec, ServerTransport};
+use tool_manifest::Configuration;
+#[cfg(feature = "exec-mcp")]
+use tool_manifest::ServerTransport;
 use tool_policy::Redactor;
 
-use crate::{BuildError, ConnectionUse, HttpUse};
+use crate::{ConnectionUse, HttpUse};
 
 /// Executors and sources of a configuration.
 #[derive(Default)]
@@ -225,45 +227,6 @@ impl RetiredServers {
             futures_util::future::join_all(alive.iter().map(|server| server.shutdown())).await;
         }
     }
-}
-
-/// Checks that the build has everything that the configuration needs. Tools of a missing kind are refused one by one:
-/// see [`Toolplane::refused`](crate::Toolplane::refused).
-///
-/// # Errors
-/// If the configuration has servers, or a transport, that the build lacks.
-pub(crate) fn check(configuration: &Configuration) -> Result<(), BuildError> {
-    let has_servers = configuration.servers.iter().any(|spec| !spec.disabled);
-    if has_servers && !cfg!(feature = "exec-mcp") {
-        return Err(BuildError::LeftOut("servers of MCP (feature `exec-mcp`)"));
-    }
-    let is_websocket = |spec: &ServerSpec| {
-        matches!(
-            spec.transport,
-            ServerTransport::Http {
-                transport: HttpTransportSpec::WebSocket,
-                ..
-            }
-        )
-    };
-    let mut servers = configuration.servers.iter().filter(|spec| !spec.disabled);
-    if servers.any(is_websocket) && !cfg!(feature = "websocket") {
-        return Err(BuildError::LeftOut("WebSocket (feature `websocket`)"));
-    }
-    Ok(())
-}
-
-/// Returns the kinds of tools that this build lacks, each with its feature.
-pub(crate) fn left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let kinds = [
-        ("mock", "exec-mock", cfg!(feature = "exec-mock")),
-        ("http", "exec-http", cfg!(feature = "exec-http")),
-        ("mcp", "exec-mcp", cfg!(feature = "exec-mcp")),
-    ];
-    kinds
-        .into_iter()
-        .filter(|(_, _, is_there)| !is_there)
-        .map(|(kind, feature, _)| (kind, feature))
 }
 
 /// Creates every executor of this build. Parts of `before` with equal settings are reused while they run.
@@ -521,26 +484,6 @@ mod tests {
             ),
         ] {
             assert_eq!(inherited(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_transport_that_was_left_out_is_refused() {
-        for (text, needs) in [
-            ("servers: {a: {url: 'ws://127.0.0.1:9/'}}", true),
-            ("servers: {a: {url: 'ws://127.0.0.1:9/', disabled: true}}", false),
-            ("servers: {a: {url: 'http://127.0.0.1:9/'}}", false),
-        ] {
-            let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
-            let configuration = crate::manifest::load(&options).expect("usable").configuration;
-            let checked = check(&configuration);
-            assert_eq!(checked.is_ok(), !needs || cfg!(feature = "websocket"), "{text}");
-            if let Err(error) = checked {
-                assert!(
-                    error.to_string().contains("WebSocket (feature `websocket`)"),
-                    "{error}"
-                );
-            }
         }
     }
 }

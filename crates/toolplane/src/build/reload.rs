@@ -12,9 +12,10 @@ use tool_registry::RegistryParts;
 
 use crate::{
     BuildError, Toolplane,
-    build::builder::HostExtensions,
     build::executors::{ListCache, LiveParts, RetiredServers},
+    build::features,
     build::policies::{self, callers, rules},
+    host::extensions::HostExtensions,
 };
 
 /// State that outlives a configuration and that a reload needs.
@@ -30,6 +31,8 @@ pub(crate) struct ReloadState {
 
 /// Current resolver of references. Servers that stay use it, whichever configuration they came with.
 struct SharedSecrets {
+    /// Resolver of the host program, which precedes those of configurations.
+    own: Option<Arc<dyn Secrets>>,
     present: ArcSwap<Arc<dyn Secrets>>,
     /// Locked while a value is renewed: tools that share one renew it once.
     turns: Mutex<HashMap<Reference, Arc<AsyncMutex<()>>>>,
@@ -38,11 +41,13 @@ struct SharedSecrets {
 impl ReloadState {
     pub(crate) fn new(
         own: HostExtensions,
+        own_secrets: Option<Arc<dyn Secrets>>,
         secrets: Arc<dyn Secrets>,
         redactor: &Redactor,
         list_cache: ListCache,
     ) -> Self {
         let shared = Arc::new(SharedSecrets {
+            own: own_secrets,
             present: ArcSwap::from_pointee(secrets),
             turns: Mutex::default(),
         });
@@ -66,7 +71,7 @@ impl ReloadState {
         configuration: &Configuration,
         before: &LiveParts,
     ) -> Result<(RegistryParts, LiveParts), BuildError> {
-        crate::build::executors::check(configuration)?;
+        features::check(configuration, &self.own)?;
         BuildError::of_protection(configuration.tools.iter().chain(&self.own.tools))?;
         let primitives = crate::build::executors::primitives(configuration, &self.secrets(), before);
         primitives.live.servers.keep_lists(&self.list_cache);
@@ -81,7 +86,8 @@ impl ReloadState {
 }
 
 impl Toolplane {
-    /// Replaces the configuration. Extensions of the host program stay.
+    /// Replaces the configuration. Extensions of the host program stay, its layers and its
+    /// [`secrets`](crate::Builder::secrets) among them.
     ///
     /// Nothing unchanged is interrupted: a server with equal settings stays connected, and the state of a tool (its
     /// limits, breaker and health) is kept while it has the same name and upstream. So are firing alerts, pending
@@ -95,11 +101,10 @@ impl Toolplane {
     /// # Errors
     /// If two sources have the same name, the build lacks something that the configuration needs, or a tool has a
     /// `pii_handling` that is not supported. Tools that cannot be used are left out: see [`Toolplane::refused`].
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
     pub fn reload(&self, loaded: &Loaded) -> Result<(), BuildError> {
         let inner = &*self.0;
+        inner.start_background();
+        let _runtime = inner.background.enter();
         let reloading = &inner.reload;
         let mut let_go = reloading.let_go.lock();
         let configuration = &loaded.configuration;
@@ -142,13 +147,13 @@ impl Toolplane {
 
 impl Secrets for SharedSecrets {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        let secrets = self.present.load_full();
+        let secrets = self.current();
         Box::pin(async move { secrets.get(reference).await })
     }
 
     fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
         Box::pin(async move {
-            let secrets = self.present.load_full();
+            let secrets = self.current();
             let before = secrets.get(reference).await;
             let turn = self.turn(reference);
             let _turn = turn.lock().await;
@@ -163,11 +168,18 @@ impl Secrets for SharedSecrets {
     }
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
-        self.present.load().has(reference)
+        self.current().has(reference)
     }
 }
 
 impl SharedSecrets {
+    fn current(&self) -> Arc<dyn Secrets> {
+        match &self.own {
+            Some(own) => own.clone(),
+            None => Arc::clone(&self.present.load()),
+        }
+    }
+
     /// Returns the lock for renewing a value.
     fn turn(&self, reference: &Reference) -> Arc<AsyncMutex<()>> {
         let mut turns = self.turns.lock();

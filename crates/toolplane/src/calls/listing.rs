@@ -32,10 +32,13 @@ impl Toolplane {
     /// counted from its first start. Does not wait for, nor start, a server whose lists are cached. Other servers
     /// continue to start in the background; [`Toolplane::changes`] reports when their lists are available.
     ///
+    /// # Cancellation
+    /// Dropping the future ends the wait. Servers that are starting continue to start.
+    ///
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn list_within(&self, caller: &Caller, wait: Duration) -> Listing {
-        let snapshot = self.0.registry.load_within(wait).await;
+        let snapshot = self.registry().load_within(wait).await;
         Listing {
             view: self.view_of(&snapshot, caller),
             missing: self.missing(),
@@ -44,10 +47,13 @@ impl Toolplane {
 
     /// Returns the view of this caller from this client: see [`Toolplane::view_for`] and [`Toolplane::list_within`].
     ///
+    /// # Cancellation
+    /// Dropping the future ends the wait. Servers that are starting continue to start.
+    ///
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn list_within_for(&self, caller: &Caller, client: &ClientIdentity, wait: Duration) -> Listing {
-        let snapshot = self.0.registry.load_within_for(client, wait).await;
+        let snapshot = self.registry().load_within_for(client, wait).await;
         Listing {
             view: self.view_of(&snapshot, caller),
             missing: self.missing(),
@@ -55,8 +61,11 @@ impl Toolplane {
     }
 
     /// Offers the cached lists of an earlier run where none were read in this one. Starts nothing.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the recall. Lists that were read until then are offered.
     pub async fn recall(&self) {
-        self.0.registry.recall().await;
+        self.registry().recall().await;
     }
 
     /// Returns the servers without a list.
@@ -81,10 +90,13 @@ impl Toolplane {
     /// Starts servers before first use, and returns when all of them run or have failed: eager ones, and those
     /// without a list. For long-running programs, in a task of its own.
     ///
+    /// # Cancellation
+    /// Dropping the future ends the wait. Servers that are starting continue to start.
+    ///
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn start_servers(&self) {
-        let registry = &self.0.registry;
+        let registry = self.registry();
         registry.recall().await;
         let sources = registry.sources();
         let kept = sources

@@ -1,6 +1,8 @@
 //! Requests of callers: calls, turns, views, lists and subscriptions.
 
+pub(crate) mod call;
 pub(crate) mod listing;
+pub(crate) mod lookup;
 pub(crate) mod reentry;
 pub(crate) mod request;
 pub(crate) mod subscriptions;

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
+use serde::Serialize;
 use tool_core::{
     Arguments, Ask, Caller, ClientCapabilities, ClientKey, Feature, Progress, RequestExtras, Resume, Target,
     Task, TaskMode, TaskRequest, Tool, ToolError, TraceContext,
@@ -133,6 +134,23 @@ impl CallRequest {
     pub fn arguments(mut self, arguments: Arguments) -> Self {
         self.0.arguments = Some(Arc::new(arguments));
         self
+    }
+
+    /// Sets the arguments from a value that serializes to a JSON object, such as a struct or a map.
+    ///
+    /// # Errors
+    /// If the value does not serialize, or not to an object.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use toolplane::CallRequest;
+    ///
+    /// let request = CallRequest::new("weather").args(&BTreeMap::from([("city", "Saint \"Oslo\"")]))?;
+    /// # Ok::<(), toolplane::core::ToolError>(())
+    /// ```
+    pub fn args(self, arguments: &(impl Serialize + ?Sized)) -> Result<Self, ToolError> {
+        Ok(self.arguments(Arguments::from_serialize(arguments)?))
     }
 
     /// Sets the arguments from the text of a JSON object.

@@ -17,11 +17,14 @@ impl Toolplane {
     /// Subscribes to updates of a resource, on behalf of a caller that may read it. [`Toolplane::on_update`] receives
     /// them until [`Toolplane::unsubscribe`]. Subscribing again changes nothing.
     ///
+    /// # Cancellation
+    /// Dropping the future ends the wait. The server may have subscribed already: [`Toolplane::unsubscribe`] is safe.
+    ///
     /// # Errors
     /// If there is no such resource, the caller may not read it, reading it needs approval, or its server sends no
     /// updates.
     pub async fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), ToolError> {
-        let target = self.0.registry.find_resource(uri).await;
+        let target = self.registry().find_resource(uri).await;
         let target = target.ok_or_else(|| self.not_found(Feature::Resource, uri, caller))?;
         self.admit_subscription(&target, caller)?;
         let source = self.source_of(&target).ok_or_else(|| gone(uri))?;
@@ -32,6 +35,9 @@ impl Toolplane {
     /// over the connection of the client where it has one, until [`Toolplane::end_unwatched`]; otherwise this equals
     /// [`Toolplane::subscribe`].
     ///
+    /// # Cancellation
+    /// As [`Toolplane::subscribe`].
+    ///
     /// # Errors
     /// The errors of [`Toolplane::subscribe`], for the view of this client.
     pub async fn subscribe_for(
@@ -40,7 +46,7 @@ impl Toolplane {
         caller: &Caller,
         client: &ClientIdentity,
     ) -> Result<(), ToolError> {
-        let registry = &self.0.registry;
+        let registry = self.registry();
         let look = |snapshot: &Snapshot| snapshot.resource(uri);
         let target = registry.find_in(Some(client), Feature::Resource, uri, look).await;
         let target = target.ok_or_else(|| self.not_found_by(Feature::Resource, uri, caller, client))?;
@@ -65,8 +71,7 @@ impl Toolplane {
     fn admit_subscription(&self, target: &Target, caller: &Caller) -> Result<(), ToolError> {
         let rules = self.0.rules.load();
         let admitted = rules.admit_call(target, caller);
-        admitted
-            .map_err(|refusal| ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal))?;
+        admitted.map_err(ToolError::from)?;
         let Some(reason) = rules.approval_reason(target) else {
             return Ok(());
         };
@@ -78,6 +83,9 @@ impl Toolplane {
     }
 
     /// Ends [`Toolplane::subscribe`], for everyone.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the wait. Updates may still arrive then.
     ///
     /// # Errors
     /// If the server does not confirm it. Updates may still arrive then.
@@ -162,10 +170,12 @@ impl Toolplane {
 
     /// Starts the servers that may have a tool with this name, if this client does not see it yet, so that
     /// [`known_tool_for`](Self::known_tool_for) finds it.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the wait. Servers that are starting continue to start.
     pub async fn resolve_tool(&self, name: &str, client: &ClientIdentity) {
         let look = |snapshot: &Snapshot| snapshot.get(name).map(drop);
-        self.0
-            .registry
+        self.registry()
             .find_in(Some(client), Feature::Tool, name, look)
             .await;
     }

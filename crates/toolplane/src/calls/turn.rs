@@ -74,6 +74,9 @@ impl Turn {
 
     /// Makes a call as part of this turn.
     ///
+    /// # Cancellation
+    /// Dropping the future cancels the call: see [`Toolplane::call`].
+    ///
     /// # Errors
     /// The errors of [`Toolplane::call`]; [`ErrorKind::Denied`] if the call exceeds a quota of the turn or the
     /// conversation.
@@ -84,6 +87,9 @@ impl Turn {
     }
 
     /// Makes the calls of this turn concurrently: see [`Toolplane::call_many`].
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the running calls and makes no others.
     pub async fn call_many(
         &self,
         requests: impl IntoIterator<Item = CallRequest>,

@@ -8,7 +8,7 @@ use tool_manifest::Configuration;
 use tool_observe::{AlertMonitor, HealthTracker};
 
 use crate::{
-    CheckOutcome, Toolplane, build::builder::alert_settings, build::executors::left_out,
+    CheckOutcome, Toolplane, build::features::missing_kinds, build::observers::alert_settings,
     operate::checks::Checks, operate::required::Required,
 };
 
@@ -60,6 +60,7 @@ impl Toolplane {
     /// # Cancellation
     /// Dropping the future ends the monitoring.
     pub async fn watch_health(&self) {
+        self.0.start_background();
         let raise = async {
             loop {
                 sleep(POLL_INTERVAL).await;
@@ -77,7 +78,11 @@ impl Toolplane {
 
     /// Checks once everything that can be checked: the servers in use, and the health check endpoints of tools. The
     /// results count for their health.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the checks. Those that ended before count.
     pub async fn check_health(&self) -> Vec<CheckOutcome> {
+        self.0.start_background();
         self.0.watch.checks.once().await
     }
 
@@ -112,7 +117,7 @@ impl Toolplane {
 
     /// Returns the tools whose executor this build lacks.
     fn left_out(&self) -> Vec<String> {
-        let kinds: HashMap<_, _> = left_out().collect();
+        let kinds: HashMap<_, _> = missing_kinds().collect();
         if kinds.is_empty() {
             return Vec::new();
         }

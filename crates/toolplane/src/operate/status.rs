@@ -31,12 +31,18 @@ impl Toolplane {
     /// Returns the ledger entry of the call with this id: a call with an idempotency key, or one that ended as
     /// [`OutcomeUnknown`](tool_core::ErrorKind::OutcomeUnknown), whose error has the id
     /// ([`ToolError::ledger_id`](tool_core::ToolError::ledger_id)). For operators: the call may be anybody's.
+    ///
+    /// # Cancellation
+    /// Dropping the future has no effect on the ledger.
     pub async fn ledger_entry(&self, id: CorrelationId) -> Option<LedgerEntry> {
         self.0.ledger.find(id).await
     }
 
     /// Returns up to `limit` calls with an unknown outcome, most recent first. For operators, like
     /// [`Toolplane::ledger_entry`].
+    ///
+    /// # Cancellation
+    /// Dropping the future has no effect on the ledger.
     pub async fn unknown_outcomes(&self, limit: usize) -> Vec<LedgerEntry> {
         self.0.ledger.unknown(limit).await
     }

@@ -16,12 +16,15 @@ impl Toolplane {
     /// Running calls continue. A reload keeps the switch; the end of the process does not. For a tool that is
     /// disabled already, the reason is replaced.
     ///
+    /// # Cancellation
+    /// Dropping the future before it completes leaves the tool as it was.
+    ///
     /// # Errors
     /// [`ErrorKind::NotFound`](tool_core::ErrorKind::NotFound) if no tool with this name is known. Starts no server
     /// to find it.
     pub async fn disable(&self, tool: &str, reason: Option<&str>) -> Result<(), ToolError> {
         let inner = &*self.0;
-        inner.registry.recall().await;
+        self.registry().recall().await;
         if !inner.knows(tool) {
             return Err(self.not_found(Feature::Tool, tool, &self.local_caller()));
         }

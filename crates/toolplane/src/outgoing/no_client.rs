@@ -22,5 +22,8 @@ impl Outbound {
 }
 
 pub(crate) fn hook(_: Arc<Outbound>, _: &WebhookSpec) -> Result<Arc<dyn WebhookTransport>, BuildError> {
-    Err(BuildError::LeftOut("webhooks (feature `outbound`)"))
+    Err(BuildError::LeftOut {
+        feature: "outbound",
+        needed_by: vec!["the webhooks".to_owned()],
+    })
 }

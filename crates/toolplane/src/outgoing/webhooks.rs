@@ -11,6 +11,7 @@ use tool_policy::approval_json;
 
 use crate::{
     BuildError,
+    build::background::Background,
     outgoing::client::{Outbound, hook},
 };
 
@@ -19,6 +20,7 @@ pub(crate) struct Webhooks {
     present: Arc<ArcSwap<Present>>,
     outbound: Arc<Outbound>,
     clock: Arc<dyn Clock>,
+    background: Arc<Background>,
 }
 
 /// Webhooks by the kind of their messages.
@@ -42,11 +44,12 @@ struct WebhookSender {
 }
 
 impl Webhooks {
-    pub(crate) fn new(outbound: Arc<Outbound>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(outbound: Arc<Outbound>, clock: Arc<dyn Clock>, background: Arc<Background>) -> Self {
         Self {
             present: Arc::default(),
             outbound,
             clock,
+            background,
         }
     }
 
@@ -54,9 +57,6 @@ impl Webhooks {
     ///
     /// # Errors
     /// In a build without outgoing requests.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
     pub(crate) fn prepare(&self, configuration: &Configuration) -> Result<Present, BuildError> {
         let before = self.present.load();
         let alerts = configuration.alerts.webhook.iter();
@@ -80,7 +80,7 @@ impl Webhooks {
 
     fn hook(&self, spec: &WebhookSpec) -> Result<Hook, BuildError> {
         let (webhook, work) = webhook(hook(self.outbound.clone(), spec)?, self.clock.clone());
-        tokio::spawn(work);
+        self.background.spawn(work);
         Ok(Hook {
             spec: spec.clone(),
             webhook: Arc::new(webhook),

@@ -6,6 +6,7 @@ mod approval;
 mod argument_size;
 #[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]
 mod breakers;
+mod build_errors;
 mod cache;
 mod chaos;
 #[cfg(feature = "exec-mock")]
@@ -20,6 +21,7 @@ mod fallback_lookup;
 mod health;
 mod health_signals;
 mod hedge;
+mod host_layers;
 mod hung;
 mod idempotency;
 #[cfg(all(feature = "exec-mcp", feature = "exec-mock"))]
@@ -38,6 +40,7 @@ mod otel;
 mod outbound;
 mod overload;
 mod partial;
+mod ports;
 #[cfg(feature = "exec-mcp")]
 mod refusals;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
@@ -57,4 +60,5 @@ mod stack;
 #[cfg(feature = "exec-mock")]
 mod switches;
 mod turns;
+mod typed_calls;
 mod unknown_credentials;

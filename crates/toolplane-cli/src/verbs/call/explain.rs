@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolplane::{
-    LAYERS, RawJson,
+    LAYERS, Place, RawJson,
     core::{LayerDecision, Preview},
 };
 
@@ -33,7 +33,9 @@ pub(super) fn table(notes: &[LayerDecision]) -> String {
     let table = Table::new(false, text::terminal_width())
         .header(["AFTER", "LAYER", "DECISION"])
         .rows(rows);
-    let is_silent = |layer: &&str| !notes.iter().any(|note| note.layer == *layer);
+    // The command line adds no layers of its own.
+    let is_place = |layer: &str| Place::ALL.iter().any(|place| place.name() == layer);
+    let is_silent = |layer: &&str| !is_place(layer) && !notes.iter().any(|note| note.layer == *layer);
     let silent: Vec<&str> = LAYERS.iter().copied().filter(is_silent).collect();
     if silent.is_empty() {
         return table.to_string();

@@ -1,0 +1,162 @@
+//! The parts of a toolplane, put together.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tool_core::{Clock, Jitter, Ledger, Observers};
+use tool_manifest::{Configuration, ProcessSecrets};
+use tool_observe::{WatchAttemptLayer, WatchLayer};
+use tool_policy::{
+    AdmissionLayer, ApprovalDesk, ApprovalLayer, BreakerLayer, ErrorPolicyLayer, MemoryApprovals, QuotaLayer,
+    RateLimitLayer, RedactionLayer, SharedRules,
+};
+use tool_registry::Registry;
+use tool_runtime::{
+    CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
+    LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
+};
+
+use crate::{
+    BuildError, Builder, Toolplane,
+    build::background::Background,
+    build::executors::LiveParts,
+    build::observers::{emit_source_changes, own_observers, watch},
+    build::policies,
+    build::reload::ReloadState,
+    calls::reentry::LateToolplane,
+    calls::views::Views,
+    host::layers::PlacedLayers,
+    outgoing::client::Outbound,
+    outgoing::webhooks::Webhooks,
+    plane::Inner,
+    stack::{StackLayers, stack},
+};
+
+impl Builder {
+    /// Builds the toolplane. Starts nothing, and needs no runtime: work that runs beside calls, such as following servers
+    /// that change, runs in the runtime of this call or else of the first use.
+    ///
+    /// # Errors
+    /// If two sources have the same name, the build lacks something that the configuration needs, or a tool has a
+    /// `pii_handling` that is not supported. A tool that cannot be used is left out: see [`Toolplane::refused`].
+    pub fn build(mut self) -> Result<Toolplane, BuildError> {
+        let configuration = std::mem::take(&mut self.configuration);
+        let background = Arc::new(Background::default());
+        let list_cache = self.list_cache.without_secrets(&self.redactor);
+        let loaded_secrets = self
+            .loaded_secrets
+            .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
+        let reload = ReloadState::new(
+            self.extensions,
+            self.own_secrets,
+            loaded_secrets,
+            &self.redactor,
+            list_cache,
+        );
+        let (parts, live) = reload.parts(&configuration, &LiveParts::default())?;
+        let registry = Registry::new(parts);
+        background.start(&registry);
+        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
+        let outbound = Arc::new(Outbound::new(reload.secrets()));
+        let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
+        let webhooks = Webhooks::new(outbound, clock.clone(), background.clone());
+        webhooks.reconfigure(webhooks.prepare(&configuration)?);
+        let (tracer, counter) = self.telemetry.into_parts();
+        let observers = own_observers(&watch)
+            .into_iter()
+            .chain([webhooks.of_alerts()])
+            .chain(counter)
+            .chain(self.observers);
+        let observers: Observers = observers.collect();
+        emit_source_changes(&registry, &observers, &self.redactor);
+        let rules = SharedRules::new(policies::rules(&configuration));
+        let ledger = self
+            .ledger
+            .unwrap_or_else(|| memory_ledger(&configuration, &clock));
+        let approvals = self
+            .approvals
+            .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
+        let mut listeners = self.approval_listeners;
+        listeners.push(webhooks.of_approvals());
+        let desk = ApprovalDesk::new(approvals, listeners, clock.clone());
+        let reentry = Arc::new(LateToolplane::default());
+        let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
+        let cache = cache(&configuration);
+        let (retry, breaker) = with_jitter(self.seed);
+        let health = watch.book.clone();
+        let PlacedLayers { call, attempt } = self.layers;
+        let layers = StackLayers {
+            error_policy: error_policy.clone(),
+            watch: WatchLayer::new(observers.clone()).with_tracer(tracer.clone()),
+            admission: AdmissionLayer::new(rules.clone()),
+            call_layers: call,
+            idempotency: IdempotencyLayer::new(ledger.clone()),
+            quota: QuotaLayer::new(rules.clone()),
+            approval: ApprovalLayer::new(rules.clone(), desk.clone()),
+            fallback: FallbackLayer::new(cache.clone())
+                .with_reentry(reentry.clone())
+                .with_health(health.clone()),
+            cache: cache.clone(),
+            retry,
+            hedge: HedgeLayer::new(health),
+            rate_limit: RateLimitLayer::new(),
+            concurrency_limit: ConcurrencyLimitLayer::new(),
+            breaker,
+            watch_attempt: WatchAttemptLayer::new(observers.clone()).with_tracer(tracer),
+            redaction: RedactionLayer::new(self.redactor.clone()),
+            attempt_layers: attempt,
+            chaos: self.chaos.clone(),
+        };
+        let plane = Toolplane::from_inner(Inner {
+            cache,
+            stack: stack(layers),
+            ledger,
+            desk,
+            registry,
+            background,
+            rules,
+            observers,
+            views: Views::default(),
+            clock,
+            callers: ArcSwap::from_pointee(policies::callers(&configuration)),
+            live: ArcSwap::from_pointee(live),
+            reload,
+            watch,
+            webhooks,
+            error_policy,
+            chaos: self.chaos,
+            redactor: self.redactor,
+        });
+        Ok(reentry.open(plane))
+    }
+}
+
+fn cache(configuration: &Configuration) -> CacheLayer {
+    let capacity = configuration.defaults.overrides.get::<CacheCapacity>();
+    let CacheCapacity(capacity) = capacity.copied().unwrap_or_default();
+    CacheLayer::new(u64::try_from(capacity).unwrap_or(u64::MAX))
+}
+
+fn memory_ledger(configuration: &Configuration, clock: &Arc<dyn Clock>) -> Arc<dyn Ledger> {
+    Arc::new(MemoryLedger::new(ledger_limits(configuration), clock.clone()))
+}
+
+/// Creates the layers with random pauses; with a seed, the pauses are reproducible.
+fn with_jitter(seed: Option<u64>) -> (RetryLayer, BreakerLayer) {
+    match seed {
+        Some(seed) => (
+            RetryLayer::with_jitter(Jitter::seeded(seed)),
+            BreakerLayer::with_jitter(Jitter::seeded(!seed)),
+        ),
+        None => (RetryLayer::default(), BreakerLayer::default()),
+    }
+}
+
+fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
+    let usual = LedgerLimits::default();
+    let capacity = configuration.defaults.overrides.get::<LedgerCapacity>();
+    let capacity = capacity.copied().unwrap_or_default();
+    usual
+        .with_max_entries(capacity.max_entries.unwrap_or(usual.max_entries))
+        .with_max_bytes(capacity.max_bytes.unwrap_or(usual.max_bytes))
+}

@@ -1,0 +1,82 @@
+//! Features of this build, and what a configuration needs of them.
+
+use tool_core::{Descriptor, Trust};
+use tool_manifest::{Configuration, HttpTransportSpec, ServerSpec, ServerTransport};
+
+use crate::{BuildError, host::extensions::HostExtensions};
+
+/// Returns the kinds of executors that this build lacks, each with its feature.
+pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kinds = [
+        ("mock", "exec-mock", cfg!(feature = "exec-mock")),
+        ("http", "exec-http", cfg!(feature = "exec-http")),
+        ("mcp", "exec-mcp", cfg!(feature = "exec-mcp")),
+    ];
+    kinds
+        .into_iter()
+        .filter(|(_, _, is_there)| !is_there)
+        .map(|(kind, feature, _)| (kind, feature))
+}
+
+/// Checks that the build has everything that the configuration needs.
+///
+/// # Errors
+/// [`BuildError::LeftOut`] for servers, transports, tools and health check endpoints without their feature. A kind that an
+/// executor of the host program has is not missing.
+pub(crate) fn check(configuration: &Configuration, own: &HostExtensions) -> Result<(), BuildError> {
+    let servers = || configuration.servers.iter().filter(|server| !server.disabled);
+    let server = |server: &ServerSpec| format!("the server `{}`", server.name);
+    let tool = |tool: &Descriptor| format!("the tool `{}`", tool.name);
+    let tools = || configuration.tools.iter().chain(&own.tools).map(|tool| &**tool);
+    BuildError::of_feature("exec-mcp", cfg!(feature = "exec-mcp"), servers().map(server))?;
+    let by_websocket = servers().filter(|server| is_websocket(server)).map(server);
+    BuildError::of_feature("websocket", cfg!(feature = "websocket"), by_websocket)?;
+    for (kind, feature) in missing_kinds().filter(|(kind, _)| !own.has_executor(kind)) {
+        let of_kind = tools().filter(|tool| tool.executor.kind == kind);
+        BuildError::of_feature(feature, false, of_kind.map(tool))?;
+    }
+    let is_checked = |tool: &&Descriptor| {
+        tool.metadata.health_check_endpoint.is_some() && tool.origin.trust == Trust::Operator
+    };
+    let checked = tools().filter(is_checked);
+    let endpoints = checked.map(|tool| format!("the health check endpoint of `{}`", tool.name));
+    BuildError::of_feature("outbound", cfg!(feature = "outbound"), endpoints)
+}
+
+fn is_websocket(server: &ServerSpec) -> bool {
+    matches!(
+        server.transport,
+        ServerTransport::Http {
+            transport: HttpTransportSpec::WebSocket,
+            ..
+        }
+    )
+}
+
+#[cfg(all(test, feature = "exec-mcp"))]
+mod tests {
+    use tool_manifest::{LoadOptions, Syntax};
+
+    use super::*;
+
+    #[test]
+    fn a_transport_that_was_left_out_is_refused() {
+        for (text, needs) in [
+            ("servers: {a: {url: 'ws://127.0.0.1:9/'}}", true),
+            ("servers: {a: {url: 'ws://127.0.0.1:9/', disabled: true}}", false),
+            ("servers: {a: {url: 'http://127.0.0.1:9/'}}", false),
+        ] {
+            let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
+            let configuration = crate::manifest::load(&options).expect("usable").configuration;
+            let checked = check(&configuration, &HostExtensions::default());
+            assert_eq!(checked.is_ok(), !needs || cfg!(feature = "websocket"), "{text}");
+            if let Err(error) = checked {
+                let text = error.to_string();
+                assert!(
+                    text.contains("`websocket`") && text.contains("the server `a`"),
+                    "{text}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Observers that every toolplane has.
+
+use std::{borrow::Cow, sync::Arc};
+
+use tokio::sync::watch::Sender;
+use tool_core::{Clock, Event, Observe, Observers, OnUpdate, SourceState, Update};
+use tool_manifest::Configuration;
+use tool_observe::{AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthTracker, SourceLog, SwitchLog};
+use tool_policy::Redactor;
+use tool_registry::Registry;
+
+use crate::{
+    operate::checks::Checks, operate::health::HealthMonitor, operate::required::Required,
+    outgoing::client::Outbound,
+};
+
+/// Returns the built-in observers: the health book, and those that write the log.
+pub(crate) fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
+    vec![
+        watch.book.clone(),
+        Arc::new(AlertLog),
+        Arc::new(SwitchLog),
+        Arc::new(BreakerLog),
+        Arc::new(SourceLog),
+    ]
+}
+
+/// Emits an event for every change of state of a source.
+pub(crate) fn emit_source_changes(registry: &Registry, observers: &Observers, redactor: &Redactor) {
+    let (observers, redactor) = (observers.clone(), redactor.clone());
+    registry.on_update(
+        &(Arc::new(move |update: &Update| {
+            if let Update::State(change) = update {
+                let mut change = change.clone();
+                for state in [&mut change.from, &mut change.to] {
+                    // The output of a program may contain its secrets.
+                    if let SourceState::Failed(reason) = state
+                        && let Cow::Owned(hidden) = redactor.hide_in_text(reason)
+                    {
+                        *reason = hidden;
+                    }
+                }
+                observers.emit(&Event::SourceChanged { change: &change });
+            }
+        }) as OnUpdate),
+    );
+}
+
+/// Creates the monitor of the health of all tools and servers.
+pub(crate) fn watch(
+    configuration: &Configuration,
+    registry: &Registry,
+    outbound: &Arc<Outbound>,
+    redactor: &Redactor,
+    clock: &Arc<dyn Clock>,
+) -> HealthMonitor {
+    let book = Arc::new(HealthTracker::new(clock.clone(), configuration.health.window));
+    HealthMonitor {
+        book: book.clone(),
+        monitor: AlertMonitor::new(alert_settings(configuration)),
+        checks: Checks {
+            registry: registry.clone(),
+            book,
+            outbound: outbound.clone(),
+            redactor: redactor.clone(),
+            spec: Sender::new(configuration.health.clone()),
+        },
+        required: Required::new(configuration, registry.clone()),
+    }
+}
+
+/// Returns the thresholds of alerts.
+pub(crate) fn alert_settings(configuration: &Configuration) -> AlertSettings {
+    let alerts = &configuration.alerts;
+    let mut settings = AlertSettings::default();
+    settings.success_rate = alerts.success_rate;
+    settings.mean_latency = alerts.mean_latency;
+    settings.min_calls = alerts.min_calls.into();
+    settings.cooldown = alerts.cooldown;
+    settings
+}

@@ -1,0 +1,82 @@
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use tool_core::{Descriptor, Executor, SettingLevel, Settings, Source};
+use tool_manifest::Configuration;
+use tool_registry::{FixedSource, RegistryParts};
+
+use crate::{
+    BuildError,
+    build::executors::{LiveParts, Primitives},
+    sections::sections,
+};
+
+/// Tools, executors and sources that the host program adds to a configuration. They stay when the configuration is
+/// reloaded.
+#[derive(Default)]
+pub(crate) struct HostExtensions {
+    pub(crate) tools: Vec<Arc<Descriptor>>,
+    pub(crate) executors: Vec<Arc<dyn Executor>>,
+    pub(crate) sources: Vec<Arc<dyn Source>>,
+}
+
+impl HostExtensions {
+    /// Returns `true` if the host program has an executor of this kind.
+    pub(crate) fn has_executor(&self, kind: &str) -> bool {
+        self.executors.iter().any(|executor| executor.kind() == kind)
+    }
+
+    /// Returns the parts of the registry: the configuration's tools and executors, then these.
+    ///
+    /// # Errors
+    /// If two sources have the same name.
+    pub(crate) fn with(
+        &self,
+        configuration: &Configuration,
+        primitives: Primitives,
+    ) -> Result<(RegistryParts, LiveParts), BuildError> {
+        let mut executors = primitives.executors;
+        executors.extend(self.executors.iter().cloned());
+        let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
+        let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new("configuration", tools))];
+        sources.extend(primitives.sources);
+        sources.extend(self.sources.iter().cloned());
+        let mut names = HashSet::new();
+        let twice = sources
+            .iter()
+            .find(|source| !names.insert(source.name().to_owned()));
+        if let Some(twice) = twice {
+            return Err(BuildError::SourceTwice(twice.name().to_owned()));
+        }
+        let defaults = settings(configuration);
+        let parts = RegistryParts::default()
+            .with_sources(sources)
+            .with_executors(executors)
+            .with_upstreams(upstreams(configuration, &defaults))
+            .with_defaults(defaults);
+        Ok((parts, primitives.live))
+    }
+}
+
+fn settings(configuration: &Configuration) -> Settings {
+    let mut settings = Settings::default();
+    settings.call_timeout = configuration.defaults.call_timeout;
+    settings.attempt_timeout = configuration.defaults.attempt_timeout;
+    settings.max_result_bytes = Some(configuration.defaults.max_result_bytes);
+    settings
+        .overridden(&sections().always(), SettingLevel::Defaults)
+        .overridden(&configuration.defaults.overrides, SettingLevel::Defaults)
+}
+
+/// Returns the settings for the tools of each server, which replace the defaults.
+fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<String, Settings> {
+    let servers = configuration.servers.iter().map(|server| {
+        let settings = defaults
+            .clone()
+            .overridden(&server.overrides, SettingLevel::Upstream);
+        (server.name.clone(), settings)
+    });
+    servers.collect()
+}

@@ -1,0 +1,5 @@
+//! Extensions of the host program: tools, executors, sources, layers and telemetry.
+
+pub(crate) mod extensions;
+pub(crate) mod layers;
+pub(crate) mod telemetry;
