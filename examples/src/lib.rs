@@ -1,3 +1,4 @@
 //! What the example programs talk to.
 
+pub mod visitor;
 pub mod weather;

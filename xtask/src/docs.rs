@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use tool_core::{Category, ErrorKind};
 
 use crate::build::program::{build, executable};
+use crate::checks::examples::comparison::comparison_table;
 use crate::support::console::{Violation, refuse, say};
 use crate::support::members::WorkspaceMembers;
 use crate::support::process::{find, run};
@@ -20,7 +21,7 @@ struct Generator {
     write: fn(&Repository) -> Result<String>,
 }
 
-const GENERATORS: [Generator; 4] = [
+const GENERATORS: [Generator; 5] = [
     Generator {
         file: "ARCHITECTURE.md",
         part: "crates",
@@ -40,6 +41,11 @@ const GENERATORS: [Generator; 4] = [
         file: "docs/src/reference/errors.md",
         part: "kinds",
         write: |_| Ok(kind_table()),
+    },
+    Generator {
+        file: "docs/src/library/comparison.md",
+        part: "programs",
+        write: comparison_table,
     },
 ];
 

@@ -45,6 +45,8 @@ enum Command {
     Tidy,
     /// Measures the form of the code: openings of doc blocks, names of public types, sizes, folders.
     Form,
+    /// Builds the example programs, runs them, and compares them with those of peers.
+    Examples,
     /// Runs the benchmarks.
     Bench {
         /// Run only benchmarks whose name contains this text.
@@ -113,6 +115,7 @@ fn run(command: Command) -> Result<()> {
             say(xtask::measure_form(&repository));
             Ok(())
         }
+        Command::Examples => xtask::examples(&repository),
         Command::Bench { filter, harness } => {
             xtask::bench(&repository, filter.as_deref(), harness.as_deref())
         }

@@ -1,4 +1,6 @@
 //! What the programs talk to: the same as ours.
 
+#[path = "../../src/visitor.rs"]
+pub mod visitor;
 #[path = "../../src/weather.rs"]
 pub mod weather;

@@ -1,29 +1,12 @@
 //! `schema` with jsonschema.
 
-use serde_json::{Value, json};
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let days = json!({"type": "integer", "minimum": 1, "maximum": 14});
-    let schema = json!({"properties": {"city": {"type": "string"}, "days": days}, "required": ["city"]});
+    let schema = serde_json::from_str(r#"{"properties": {"days": {"type": "integer", "maximum": 14}}}"#)?;
     let validator = jsonschema::validator_for(&schema)?;
-    for text in [
-        r#"{"city":"Oslo","days":3}"#,
-        r#"{"days":30}"#,
-        r#"{"city":"Oslo","city":"Bergen"}"#,
-    ] {
-        let arguments: Value = serde_json::from_str(text)?;
-        let errors: Vec<_> = validator
-            .iter_errors(&arguments)
-            .map(|error| error.to_string())
-            .collect();
-        println!(
-            "{text}: {}",
-            if errors.is_empty() {
-                "fits".into()
-            } else {
-                errors.join("; ")
-            }
-        );
+    for text in [r#"{"days":3}"#, r#"{"days":30}"#, r#"{"days":1,"days":2}"#] {
+        for error in validator.iter_errors(&serde_json::from_str(text)?) {
+            println!("{text}: {error}");
+        }
     }
     Ok(())
 }

@@ -15,10 +15,10 @@ pub struct City {
     city: String,
 }
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct Weather {
-    pub city: String,
-    pub sky: String,
+    city: String,
+    sky: String,
 }
 
 pub struct Tools;
