@@ -58,10 +58,8 @@ impl Plugins {
     /// Replaces all tools.
     fn set(&self, tools: impl IntoIterator<Item = Descriptor>) {
         self.0.send_modify(|catalogue| {
-            let mut next = Catalogue::default();
-            next.revision = catalogue.revision + 1;
-            next.tools = tools.into_iter().map(Arc::new).collect();
-            *catalogue = Arc::new(next);
+            let tools = tools.into_iter().map(Arc::new).collect();
+            *catalogue = Arc::new(Catalogue::new(catalogue.revision + 1, tools));
         });
     }
 }

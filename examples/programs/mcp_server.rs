@@ -4,30 +4,30 @@
 
 #![expect(clippy::print_stderr, reason = "it says where it listens")]
 
-use std::{env, error::Error};
+use std::{env, error::Error, future::pending};
 
-use mcp_server::{ServerIdentity, ServerListener, ToolCall, ToolDefinition, Tools, serde_json::json};
+use mcp_server::{ServerIdentity, ToolCall, ToolDefinition, Tools, serde_json::json};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let n = json!({"type": "integer"});
-    let add = ToolDefinition::new("add")
-        .description("Adds two numbers.")
-        .input_schema(json!({"type": "object", "properties": {"a": n, "b": n}, "required": ["a", "b"]}));
-    let count = ToolDefinition::new("count")
-        .description("Counts, and reports each step.")
-        .input_schema(json!({"type": "object", "properties": {"to": n}, "required": ["to"]}));
+    let terms = json!({"type": "object", "properties": {"a": n, "b": n}, "required": ["a", "b"]});
+    let limit = json!({"type": "object", "properties": {"to": n}, "required": ["to"]});
+    let add = ToolDefinition::new("add").description("Adds two numbers.");
+    let count = ToolDefinition::new("count").description("Counts, step by step.");
     let tools = Tools::new(ServerIdentity::new("desk", "1.0.0"))
-        .tool(add, async |call: ToolCall| {
-            let (a, b): (i64, i64) = (call.argument("a")?, call.argument("b")?);
-            Ok((a + b).to_string())
+        .tool(add.input_schema(terms), async |call: ToolCall| {
+            Ok((call.argument::<i64>("a")? + call.argument::<i64>("b")?).to_string())
         })?
-        .tool(count, async |call: ToolCall| {
-            let to = call.argument::<u32>("to")?;
-            (1..=to).for_each(|step| call.report_progress(step, to));
+        .tool(count.input_schema(limit), async |call: ToolCall| {
+            let to: u32 = call.argument("to")?;
+            (1..=to).for_each(|step| call.progress(step, to));
             Ok(format!("counted to {to}"))
         })?;
-    let listener = ServerListener::bind(env::args().nth(1)).await?;
-    eprintln!("{listener}");
-    Ok(listener.serve(tools).await?)
+    let Some(address) = env::args().nth(1) else {
+        return Ok(tools.serve_stdio().await?);
+    };
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    eprintln!("http://{}/mcp", listener.local_addr()?);
+    Ok(tools.serve_http(listener, pending()).await?)
 }

@@ -4,10 +4,12 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use tool_core::{Category, ErrorKind};
+use tool_core::ErrorKind;
 
 use crate::build::program::{build, executable};
 use crate::checks::examples::comparison::comparison_table;
+use crate::checks::packages;
+use crate::packages::package_table;
 use crate::support::console::{Violation, refuse, say};
 use crate::support::members::WorkspaceMembers;
 use crate::support::process::{find, run};
@@ -21,7 +23,7 @@ struct Generator {
     write: fn(&Repository) -> Result<String>,
 }
 
-const GENERATORS: [Generator; 5] = [
+const GENERATORS: [Generator; 7] = [
     Generator {
         file: "ARCHITECTURE.md",
         part: "crates",
@@ -46,6 +48,16 @@ const GENERATORS: [Generator; 5] = [
         file: "docs/src/library/comparison.md",
         part: "programs",
         write: comparison_table,
+    },
+    Generator {
+        file: "docs/src/reference/packages.md",
+        part: "packages",
+        write: packages::table,
+    },
+    Generator {
+        file: "docs/src/reference/publishing.md",
+        part: "packages",
+        write: package_table,
     },
 ];
 
@@ -123,14 +135,8 @@ fn kind_table() -> String {
         "| kind | class | may pass later | counts for breakers | counts for health | another answer may be given | alerts operators | advice for a model |\n"
             .to_owned();
     table += "|---|---|---|---|---|---|---|---|\n";
-    for kind in ErrorKind::ALL {
-        let class = match kind.category() {
-            Category::Transient => "transient",
-            Category::RateLimit => "rate limit",
-            Category::Authentication => "authentication",
-            Category::Validation => "validation",
-            Category::Unknown => "unknown",
-        };
+    for &kind in ErrorKind::ALL {
+        let class = kind.category().as_str();
         table += &format!(
             "| `{kind}` | {class} | {} | {} | {} | {} | {} | {} |\n",
             yes(kind.is_retryable()),

@@ -83,6 +83,20 @@ enum Command {
     },
     /// Builds the release program: twice, the second time with a profile of calls that the first build served.
     Release,
+    /// Checks what a release needs in addition to `ci`: builds each package alone from its archive.
+    ReleaseCheck,
+    /// Packs every published package and checks the files in the archives.
+    Package {
+        /// Also build each package alone from its archive.
+        #[arg(long)]
+        build: bool,
+    },
+    /// Compares the public API of the libraries with the baseline, and the third-party crates in it with their page.
+    Api {
+        /// Make the present API the baseline. Breaking changes must be described in the changelog.
+        #[arg(long)]
+        accept: bool,
+    },
     /// Installs the programs that the end-to-end tests talk to.
     Peers,
     /// Checks licences, bans and sources of dependencies.
@@ -123,6 +137,9 @@ fn run(command: Command) -> Result<()> {
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
         Command::Release => xtask::release(&repository),
+        Command::ReleaseCheck => xtask::release_check(&repository),
+        Command::Package { build } => xtask::package(&repository, build),
+        Command::Api { accept } => xtask::api(&repository, accept),
         Command::Peers => {
             let parts = xtask::install_peers(&repository)?;
             anyhow::ensure!(

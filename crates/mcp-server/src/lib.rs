@@ -58,7 +58,6 @@
 
 mod client;
 mod limits;
-mod listener;
 mod notifications;
 mod protocol;
 mod request;
@@ -69,7 +68,6 @@ mod tools;
 
 pub use self::{
     client::{ClientHandle, ClientRequestError, Peer, Principal, ProgressReporter},
-    listener::ServerListener,
     notifications::Notifier,
     request::{InputRequired, RequestContext, StateSeal},
     service::{Answer, HeaderParams, ServerIdentity, Service, unknown_method},

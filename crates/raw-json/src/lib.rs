@@ -17,6 +17,7 @@
 //! ```
 
 mod canonical;
+mod convert;
 mod error;
 mod indexed;
 mod limits;
@@ -25,6 +26,11 @@ mod raw_json;
 mod scan;
 mod splice;
 mod value_index;
+
+pub use bytes;
+pub use bytestring;
+pub use serde;
+pub use serde_json;
 
 pub use self::{
     canonical::{canonical, digest, hex},
@@ -35,3 +41,7 @@ pub use self::{
     raw_json::{JsonKind, RawJson},
     scan::validate,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,5 +1,16 @@
 /// Limits that a text must respect to be accepted.
+///
+/// # Examples
+///
+/// ```
+/// use raw_json::{JsonLimits, RawJson};
+///
+/// let limits = JsonLimits::STRICT.with_depth(1);
+/// assert!(RawJson::parse_within("[1]", limits).is_ok());
+/// assert!(RawJson::parse_within("[[1]]", limits).is_err());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JsonLimits {
     /// Maximum depth of nested arrays and objects.
     pub depth: usize,
@@ -28,4 +39,19 @@ impl JsonLimits {
         depth: 128,
         duplicate_keys: DuplicateKeys::Refuse,
     };
+
+    /// Sets the maximum depth of nested arrays and objects.
+    #[must_use]
+    pub const fn with_depth(self, depth: usize) -> Self {
+        Self { depth, ..self }
+    }
+
+    /// Sets the policy for duplicate keys within one object.
+    #[must_use]
+    pub const fn with_duplicate_keys(self, duplicate_keys: DuplicateKeys) -> Self {
+        Self {
+            duplicate_keys,
+            ..self
+        }
+    }
 }

@@ -2,12 +2,12 @@ use std::{
     borrow::Cow,
     fmt,
     hash::{Hash, Hasher},
-    sync::{Arc, LazyLock},
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -85,7 +85,7 @@ impl RawJson {
     }
 
     /// Wraps a text without an index.
-    const fn plain(text: ByteString) -> Self {
+    pub(crate) const fn plain(text: ByteString) -> Self {
         Self {
             text,
             value_index: None,
@@ -177,6 +177,30 @@ impl RawJson {
         Self::object()
             .with_members(members)
             .expect("an empty object is an object")
+    }
+
+    /// Creates an array of these items.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use raw_json::RawJson;
+    /// let array = RawJson::from_items(&[RawJson::from("add"), RawJson::from(true)]);
+    /// assert_eq!(array.as_str(), r#"["add",true]"#);
+    /// ```
+    #[must_use]
+    pub fn from_items(items: &[Self]) -> Self {
+        let length: usize = items.iter().map(|item| item.len() + 1).sum();
+        let mut text = String::with_capacity(length + 2);
+        text.push('[');
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            text.push_str(item.as_str());
+        }
+        text.push(']');
+        Self::from_trusted(text)
     }
 
     /// Text of the value.
@@ -340,59 +364,5 @@ impl fmt::Debug for RawJson {
 impl fmt::Display for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl From<bool> for RawJson {
-    fn from(value: bool) -> Self {
-        Self::plain(ByteString::from_static(if value { "true" } else { "false" }))
-    }
-}
-
-impl From<u64> for RawJson {
-    fn from(value: u64) -> Self {
-        Self::plain(value.to_string().into())
-    }
-}
-
-impl From<&str> for RawJson {
-    fn from(value: &str) -> Self {
-        let mut text = String::with_capacity(value.len() + 2);
-        push_string(&mut text, value);
-        Self::plain(text.into())
-    }
-}
-
-impl From<&serde_json::Value> for RawJson {
-    fn from(value: &serde_json::Value) -> Self {
-        Self::plain(value.to_string().into())
-    }
-}
-
-impl From<serde_json::Value> for RawJson {
-    fn from(value: serde_json::Value) -> Self {
-        Self::from(&value)
-    }
-}
-
-impl Default for RawJson {
-    fn default() -> Self {
-        static NULL: LazyLock<RawJson> = LazyLock::new(RawJson::null);
-        NULL.clone()
-    }
-}
-
-impl Serialize for RawJson {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_str::<&RawValue>(&self.text)
-            .map_err(ser::Error::custom)?
-            .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for RawJson {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
-        Self::parse(String::from(Box::<str>::from(text))).map_err(de::Error::custom)
     }
 }

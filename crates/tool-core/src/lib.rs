@@ -31,6 +31,9 @@ mod uri;
 pub use bytes;
 pub use raw_json::{self, RawJson};
 pub use serde_json;
+pub use tool_check::{
+    AdaptedArguments, AnyJson, ArgumentHandling, Change, ChangeKind, CheckError, CheckJson, Mismatch, Problem,
+};
 
 pub use self::{
     call::{
@@ -59,9 +62,8 @@ pub use self::{
         sanitize_arguments,
     },
     settings::{
-        AdaptedArguments, ArgumentHandling, CacheOutcome, Change, ChangeKind, ConcurrencySettings, Degraded,
-        DegradedStep, FailedStep, FallbackOf, Overrides, RedactedFields, Scopes, Setting, SettingLevel,
-        Settings,
+        CacheOutcome, ConcurrencySettings, Degraded, DegradedStep, FailedStep, FallbackOf, Overrides,
+        RedactedFields, Scopes, Setting, SettingLevel, Settings,
     },
     sources::{
         Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, RejectedEntry, Source,
@@ -69,10 +71,10 @@ pub use self::{
     },
     text::{FormattedDuration, Jitter, format_duration, rfc3339},
     tools::{
-        AnyJson, CheckError, CheckJson, DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec,
-        Feature, InvalidName, LatencyClass, MAX_NAME, Metadata, Mismatch, Origin, Pattern, PiiHandling,
-        PrepareError, Problem, Provenance, RateLimitSettings, Tool, ToolBuilder, ToolParts, ToolState, Trust,
-        UpstreamState, check_name, outward_name,
+        DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec, Feature, InvalidName,
+        LatencyClass, MAX_NAME, Metadata, Origin, Pattern, PiiHandling, PrepareError, Provenance,
+        RateLimitSettings, Tool, ToolBuilder, ToolParts, ToolState, Trust, UpstreamState, check_name,
+        outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

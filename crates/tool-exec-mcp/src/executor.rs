@@ -202,10 +202,10 @@ impl Executor for McpExecutor {
                 .alternative_names(&address.upstream_name, &descriptor.name),
             _ => Vec::new(),
         };
-        Provenance {
-            names,
-            place: self.target_digests.get(&address.server).copied(),
-        }
+        let mut provenance = Provenance::default();
+        provenance.names = names;
+        provenance.place = self.target_digests.get(&address.server).copied();
+        provenance
     }
 
     /// Returns `true`: results are limited while they are read.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use mcp_client::{Command, Endpoint, HttpEndpoint};
-use tool_core::{IfUnset, Provider, Reference, Secret, SecretError, Secrets, Template};
+use tool_core::{Provider, Reference, Secret, SecretError, Secrets, Template};
 
 /// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold
 /// paths, switches and addresses of proxies, and no credentials except in the URL of a proxy.
@@ -308,11 +308,7 @@ impl ServerTarget {
 
 /// Returns the value of a variable in the gateway's environment.
 async fn inherited_variable(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
-    let reference = Reference {
-        provider: Provider::Environment,
-        name: name.to_owned(),
-        fallback: IfUnset::None,
-    };
+    let reference = Reference::new(Provider::Environment, name.to_owned());
     secrets.get(&reference).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "an environment variable is not inherited");
         None

@@ -140,10 +140,10 @@ impl Backend for MockBackend {
             }
             MockAnswer::Error(kind, _) => ("error", format!("an error of the kind `{kind}`")),
         };
-        Ok(Some(Preview {
-            request: RawJson::from(serde_json::json!({"answered_by": rule})),
-            text: format!("nothing is sent: the mock answers with {what}"),
-        }))
+        Ok(Some(Preview::new(
+            RawJson::from(serde_json::json!({"answered_by": rule})),
+            format!("nothing is sent: the mock answers with {what}"),
+        )))
     }
 }
 

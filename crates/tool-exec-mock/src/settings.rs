@@ -211,7 +211,7 @@ fn check_answer(config: &Value, problems: &mut Vec<PrepareError>) {
 }
 
 fn kind_named(name: &str) -> Option<ErrorKind> {
-    ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == name)
+    ErrorKind::ALL.iter().copied().find(|kind| kind.as_str() == name)
 }
 
 fn unknown_kind(name: &str) -> PrepareError {
@@ -219,7 +219,7 @@ fn unknown_kind(name: &str) -> PrepareError {
 }
 
 fn known_kinds() -> String {
-    let names: Vec<&str> = ErrorKind::ALL.into_iter().map(ErrorKind::as_str).collect();
+    let names: Vec<&str> = ErrorKind::ALL.iter().copied().map(ErrorKind::as_str).collect();
     format!("known kinds: {}", quoted(&names))
 }
 

@@ -110,7 +110,8 @@ impl ClientSnapshots {
 
 fn tools(snapshot: &Snapshot) -> impl Iterator<Item = ((Feature, Arc<str>), &Arc<Tool>)> {
     let all = Feature::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .flat_map(|feature| snapshot.list(feature));
     all.map(|tool| ((tool.descriptor().feature, key(tool.descriptor())), tool))
 }
@@ -140,7 +141,7 @@ impl Registry {
         let (base, mut snapshot) = self.resolve_for_client(&lists);
         snapshot.scope = clients.n_resolved.fetch_add(1, Ordering::Relaxed) + 1;
         snapshot.revision = base.revision;
-        for feature in Feature::ALL {
+        for &feature in Feature::ALL {
             snapshot.feature_list_mut(feature).revision = base.feature_list(feature).revision;
         }
         let snapshot = Arc::new(snapshot);

@@ -13,14 +13,7 @@ impl FixedSource {
     /// Makes a source with these tools.
     #[must_use]
     pub fn new(name: impl Into<String>, tools: Vec<Arc<Descriptor>>) -> Self {
-        let catalogue = Catalogue {
-            revision: 1,
-            tools,
-            others: Vec::new(),
-            rejected: Vec::new(),
-            is_kept: false,
-            warnings: Vec::new(),
-        };
+        let catalogue = Catalogue::new(1, tools);
         Self {
             name: name.into(),
             catalogue: Arc::new(catalogue),
@@ -54,9 +47,8 @@ impl Source for FixedSource {
     }
 
     fn status(&self) -> SourceStatus {
-        SourceStatus {
-            n_tools: self.catalogue.tools.len(),
-            ..SourceStatus::new(SourceState::Ready)
-        }
+        let mut status = SourceStatus::new(SourceState::Ready);
+        status.n_tools = self.catalogue.tools.len();
+        status
     }
 }

@@ -44,16 +44,16 @@ pub(crate) fn look_alikes<'a>(
 
 fn warning(descriptor: &Descriptor, first: &Descriptor, owner: &str) -> ListWarning {
     let name = &first.name;
-    ListWarning {
-        feature: Some(descriptor.feature),
-        name: Some(escape_line(&descriptor.name).into_owned()),
-        kind: "look_alike_name",
-        message: format!(
+    ListWarning::new(
+        Some(descriptor.feature),
+        Some(escape_line(&descriptor.name).into_owned()),
+        "look_alike_name",
+        format!(
             "its name looks like `{}` of `{}`",
             escape_line(name),
             escape_line(owner)
         ),
-    }
+    )
 }
 
 /// Returns the prefix and the name as the server wrote it, if it has letters that agents do not see.

@@ -131,7 +131,10 @@ impl Resolver<'_> {
             upstream.is_some_and(|upstream| unread.contains(&**upstream.name()))
                 && now.find(*feature, key).is_none()
         };
-        let lists = Feature::ALL.into_iter().map(|feature| self.before.list(feature));
+        let lists = Feature::ALL
+            .iter()
+            .copied()
+            .map(|feature| self.before.list(feature));
         let known = lists.flatten().map(|tool| {
             let descriptor = tool.descriptor();
             ((descriptor.feature, key(descriptor)), tool.state().clone())
@@ -146,7 +149,7 @@ impl Resolver<'_> {
     /// Sorts the lists, and sets the revision of those that have changed.
     fn finish(&self, snapshot: &mut Snapshot) {
         let revision = snapshot.revision;
-        for feature in Feature::ALL {
+        for &feature in Feature::ALL {
             let before = self.before.feature_list(feature);
             let list = snapshot.feature_list_mut(feature);
             list.items.sort_by(|a, b| a.name().cmp(b.name()));
@@ -224,31 +227,29 @@ impl Resolver<'_> {
         let upstream = executor
             .upstream(descriptor)
             .map(|name| self.shared.upstream(name));
-        let tool = Tool::new(ToolParts {
-            descriptor: descriptor.clone(),
-            input: Arc::new(LazySchema::new(descriptor.input_schema.clone())),
-            output: descriptor
-                .output_schema
-                .clone()
-                .map(|schema| Arc::new(LazySchema::new(schema)) as _),
-            executor: prepared,
-            provenance: executor.provenance(descriptor),
-            settings: {
-                let mut settings = self.settings(descriptor, upstream.as_deref());
-                settings.passes_key = executor.passes_key(descriptor);
-                if executor.bounds_results() {
-                    settings.max_result_bytes = None;
-                }
-                settings
-            },
-            state: {
-                let own_key = (descriptor.feature, key(descriptor));
-                let retained = || self.before.retained.get(&own_key).cloned();
-                let of_clients = || self.shared.clients.state_of(&own_key);
-                let known = before.map(|tool| tool.state().clone());
-                state(known.or_else(retained).or_else(of_clients), upstream)
-            },
-        });
+        let mut parts = ToolParts::new(descriptor.clone(), prepared);
+        parts.input = Arc::new(LazySchema::new(descriptor.input_schema.clone()));
+        parts.output = descriptor
+            .output_schema
+            .clone()
+            .map(|schema| Arc::new(LazySchema::new(schema)) as _);
+        parts.provenance = executor.provenance(descriptor);
+        parts.settings = {
+            let mut settings = self.settings(descriptor, upstream.as_deref());
+            settings.passes_key = executor.passes_key(descriptor);
+            if executor.bounds_results() {
+                settings.max_result_bytes = None;
+            }
+            settings
+        };
+        parts.state = {
+            let own_key = (descriptor.feature, key(descriptor));
+            let retained = || self.before.retained.get(&own_key).cloned();
+            let of_clients = || self.shared.clients.state_of(&own_key);
+            let known = before.map(|tool| tool.state().clone());
+            state(known.or_else(retained).or_else(of_clients), upstream)
+        };
+        let tool = Tool::new(parts);
         let same = before.filter(|before| tool.answers_as(before));
         let generation = same.map_or(self.generation, |same| same.generation());
         Ok(Arc::new(tool.in_generation(generation)))

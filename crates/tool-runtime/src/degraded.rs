@@ -17,6 +17,6 @@ pub(crate) fn mark_degraded(cx: &CallContext, reply: &mut Reply, degraded: &Degr
         "answered in another way, after {}",
         errors.join(", ")
     );
-    cx.observers.emit(&Event::Degraded { cx, degraded });
+    cx.observers.emit(&Event::degraded(cx, degraded));
     reply.add_meta(Degraded::META_KEY, degraded.record());
 }

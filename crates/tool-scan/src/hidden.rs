@@ -17,6 +17,7 @@ static DIRECTION: CodePointMapDataBorrowed<'static, BidiClass> = CodePointMapDat
 
 /// Class of a character that is invisible or changes how other text is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CharClass {
     /// C0 and C1 controls except tab, line feed and CRLF; among them ESC, which starts terminal sequences.
     Control,
@@ -32,6 +33,7 @@ pub enum CharClass {
 
 /// Hidden character and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HiddenChar {
     /// Byte offset in the text.
     pub at: usize,

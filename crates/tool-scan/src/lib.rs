@@ -22,9 +22,15 @@ mod normalize;
 mod phrases;
 mod scan;
 
+pub use raw_json;
+
 pub use self::{
     confusable::{has_mixed_scripts, name_skeleton},
     escape::{escape_for_model, escape_json, escape_line, escape_lines},
     hidden::{CharClass, HiddenChar, hidden_chars, is_hidden},
     scan::{Finding, FindingKind, MAX_FINDINGS, scan, scan_text},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -13,6 +13,7 @@ const EXCERPT: usize = 64;
 
 /// One suspicious place in a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// Kind of the finding.
     pub kind: FindingKind,

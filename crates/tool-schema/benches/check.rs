@@ -5,7 +5,6 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::CheckJson;
 use tool_schema::Schema;
 
 fn schema() -> Value {

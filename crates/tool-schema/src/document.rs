@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     budget::{BELOW, BELOW_LISTS, BELOW_MAPS, DEFINITIONS, IN_PLACE, IN_PLACE_LISTS, IN_PLACE_MAPS},
-    reference::{Target, resolve},
+    reference::{Target, anchors, resolve},
 };
 
 /// Maximum number of subschemas that are followed for one value: references and combinations.
@@ -119,24 +119,6 @@ impl<'a> Document<'a> {
             Target::Elsewhere => None,
         }
     }
-}
-
-fn anchors(root: &Value) -> Vec<(&str, &Value)> {
-    let mut anchors = Vec::new();
-    each_subschema(root, &mut |_, schema| {
-        let names = ["$anchor", "$dynamicAnchor", "$id", "id"].map(|keyword| {
-            let name = schema.get(keyword)?.as_str()?;
-            // Older drafts write an anchor as an identifier.
-            let is_identifier = keyword.ends_with("id");
-            if is_identifier {
-                name.strip_prefix('#')
-            } else {
-                Some(name)
-            }
-        });
-        anchors.extend(names.into_iter().flatten().map(|name| (name, schema)));
-    });
-    anchors
 }
 
 /// Calls `visit` with each subschema of a document and the JSON Pointer to it.

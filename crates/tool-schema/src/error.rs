@@ -1,9 +1,22 @@
 /// Error for a schema that cannot be used. The message is for the schema's author.
+///
+/// # Examples
+///
+/// ```
+/// use tool_schema::Schema;
+///
+/// let error = r#"{"properties": {"n": {"minimum": "1"}}}"#.parse::<Schema>().unwrap_err();
+/// assert_eq!(error.pointer(), "/properties/n/minimum");
+/// assert_eq!(
+///     error.to_string(),
+///     r#"the schema is not usable: `/properties/n/minimum` must be a number, not "1""#
+/// );
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("the schema is not usable: {reason}")]
 pub struct SchemaError {
     kind: SchemaErrorKind,
-    message: String,
+    reason: String,
     pointer: String,
 }
 
@@ -20,10 +33,10 @@ pub enum SchemaErrorKind {
 }
 
 impl SchemaError {
-    pub(crate) fn new(kind: SchemaErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: SchemaErrorKind, reason: impl Into<String>) -> Self {
         Self {
             kind,
-            message: message.into(),
+            reason: reason.into(),
             pointer: String::new(),
         }
     }
@@ -37,6 +50,12 @@ impl SchemaError {
     #[must_use]
     pub fn kind(&self) -> SchemaErrorKind {
         self.kind
+    }
+
+    /// Returns the message without its opening, for a message that names the schema itself.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     /// Returns the place in the schema as a JSON Pointer (RFC 6901). Empty for the schema as a whole.

@@ -2,7 +2,7 @@ use std::{fmt, sync::OnceLock};
 
 use raw_json::RawJson;
 use serde_json::Value;
-use tool_core::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson};
+use tool_check::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson};
 
 use crate::{Schema, SchemaError};
 
@@ -12,9 +12,7 @@ use crate::{Schema, SchemaError};
 /// # Examples
 ///
 /// ```
-/// use serde_json::json;
-/// use tool_core::CheckJson;
-/// use tool_schema::{LazySchema, any_object};
+/// use tool_schema::{LazySchema, any_object, serde_json::json};
 ///
 /// let schema = LazySchema::new(any_object());
 /// assert!(schema.check(&json!({"a": 1})).is_ok());
@@ -53,6 +51,27 @@ impl LazySchema {
     pub fn compiled(&self) -> Result<&Schema, &SchemaError> {
         self.compiled.get_or_init(|| Schema::compile(&self.raw)).as_ref()
     }
+
+    /// Checks a value: see [`Schema::check`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`Schema::check`], and [`CheckError::Schema`] if the schema is not usable.
+    pub fn check(&self, value: &Value) -> Result<(), CheckError> {
+        self.usable()?.check(value)
+    }
+
+    /// Checks a value that is JSON text: see [`Schema::check_text`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`Schema::check_text`], and [`CheckError::Schema`] if the schema is not usable.
+    pub fn check_text(&self, text: &str) -> Result<(), CheckError> {
+        self.usable()?.check_text(text)
+    }
+
+    fn usable(&self) -> Result<&Schema, CheckError> {
+        self.compiled()
+            .map_err(|error| CheckError::Schema(error.reason().to_owned()))
+    }
 }
 
 impl CheckJson for LazySchema {
@@ -61,10 +80,11 @@ impl CheckJson for LazySchema {
     }
 
     fn check(&self, value: &Value) -> Result<(), CheckError> {
-        match self.compiled() {
-            Ok(schema) => schema.check(value),
-            Err(error) => Err(CheckError::Schema(error.to_string())),
-        }
+        Self::check(self, value)
+    }
+
+    fn document(&self) -> Option<&RawJson> {
+        Some(&self.raw)
     }
 
     fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {

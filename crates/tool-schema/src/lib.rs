@@ -7,15 +7,11 @@
 //! # Examples
 //!
 //! ```
-//! use raw_json::RawJson;
-//! use serde_json::json;
-//! use tool_core::CheckJson;
-//! use tool_schema::Schema;
+//! use tool_schema::{Schema, serde_json::json};
 //!
-//! let schema = RawJson::from(json!({"properties": {"units": {"enum": ["c", "f"]}}, "required": ["city"]}));
-//! let schema = Schema::compile(&schema)?;
+//! let schema: Schema = r#"{"properties": {"units": {"enum": ["c", "f"]}}, "required": ["city"]}"#.parse()?;
 //! assert!(schema.check(&json!({"city": "Oslo", "units": "c"})).is_ok());
-//! let error = schema.check(&json!({"city": "Oslo", "units": "k"})).unwrap_err();
+//! let error = schema.check_text(r#"{"city": "Oslo", "units": "k"}"#).unwrap_err();
 //! assert_eq!(error.to_string(), r#"`/units` must be one of `c`, `f`, not "k""#);
 //! # Ok::<(), tool_schema::SchemaError>(())
 //! ```
@@ -26,6 +22,7 @@
 
 mod arguments;
 mod budget;
+mod compile;
 mod dialect;
 mod document;
 mod error;
@@ -35,6 +32,12 @@ mod mismatch;
 mod reference;
 mod schema;
 
+pub use raw_json::{self, JsonError, RawJson};
+pub use serde_json;
+pub use tool_check::{
+    AdaptedArguments, ArgumentHandling, Change, ChangeKind, CheckError, CheckJson, Mismatch, Problem,
+};
+
 pub use self::{
     arguments::UnusableDefault,
     budget::{MAX_DEPTH, MAX_EXPANSION, MAX_SUBSCHEMAS, MAX_TEXT},
@@ -42,3 +45,7 @@ pub use self::{
     lazy::{LazySchema, any_object},
     schema::{Schema, SchemaWarning},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

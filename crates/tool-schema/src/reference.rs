@@ -2,6 +2,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::document::each_subschema;
+
 /// Target of a `$ref`, resolved without URIs.
 pub(crate) enum Target<'a> {
     /// Part of the same document.
@@ -30,7 +32,8 @@ pub(crate) fn resolve<'a>(root: &'a Value, anchors: &[(&'a str, &'a Value)], ref
     found.map_or(Target::Elsewhere, Target::Part)
 }
 
-fn percent_decode(text: &str) -> Cow<'_, str> {
+/// Decodes the escapes of a URI fragment. Returns the text as it is if that is not UTF-8.
+pub(crate) fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }
@@ -53,4 +56,23 @@ fn percent_decode(text: &str) -> Cow<'_, str> {
         }
     }
     String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Returns the anchors of a document by their names.
+pub(crate) fn anchors(root: &Value) -> Vec<(&str, &Value)> {
+    let mut anchors = Vec::new();
+    each_subschema(root, &mut |_, schema| {
+        let names = ["$anchor", "$dynamicAnchor", "$id", "id"].map(|keyword| {
+            let name = schema.get(keyword)?.as_str()?;
+            // Older drafts write an anchor as an identifier.
+            let is_identifier = keyword.ends_with("id");
+            if is_identifier {
+                name.strip_prefix('#')
+            } else {
+                Some(name)
+            }
+        });
+        anchors.extend(names.into_iter().flatten().map(|name| (name, schema)));
+    });
+    anchors
 }

@@ -1,17 +1,15 @@
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, str::FromStr, sync::OnceLock};
 
-use jsonschema::{Draft, PatternOptions, Retrieve, ValidationOptions, Validator, json::Json};
-use raw_json::{JsonErrorKind, JsonLimits, RawJson};
+use jsonschema::{Draft, Validator};
+use raw_json::{JsonLimits, RawJson};
 use serde_json::Value;
-use tool_core::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson, Mismatch};
+use tool_check::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson, Mismatch};
 
 use crate::{
-    SchemaError, SchemaErrorKind,
+    SchemaError,
     arguments::{Defaults, UnusableDefault, adapt},
-    budget::{MAX_DEPTH, MAX_TEXT, Metered, MeteredNode, Price, SchemaCost, estimate_cost, with_budget},
+    budget::{Metered, MeteredNode, Price, SchemaCost, Size, estimate_cost, with_budget},
+    compile::{fragment, invalid, options, parse, read},
     dialect::draft_of,
     fast_check::FastCheck,
     mismatch::{explain, too_complex, unexplained},
@@ -27,12 +25,9 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use raw_json::RawJson;
-/// use serde_json::json;
-/// use tool_core::CheckJson;
-/// use tool_schema::Schema;
+/// use tool_schema::{Schema, serde_json::json};
 ///
-/// let schema = Schema::compile(&RawJson::from(json!({"type": "object", "required": ["city"]})))?;
+/// let schema: Schema = r#"{"type": "object", "required": ["city"]}"#.parse()?;
 /// let error = schema.check(&json!({})).unwrap_err();
 /// assert_eq!(error.to_string(), "missing required property `city`");
 /// # Ok::<(), tool_schema::SchemaError>(())
@@ -84,18 +79,13 @@ const STEPS_TO_FIND: u64 = 400_000;
 const MAX_COST_OF_PARTS: u64 = 20_000;
 /// Maximum nesting of subschemas and values together, so that no check exhausts a thread's stack.
 const MAX_NESTING: u64 = 1_024;
-/// Maximum size of a pattern's automaton, in bytes.
-const PATTERN_SIZE: usize = 1 << 20;
-/// Maximum number of backtracking steps of a pattern that needs look-around.
-const BACKTRACKS: usize = 10_000;
-
 impl Schema {
-    /// Compiles a schema within budgets: [`MAX_TEXT`], [`MAX_DEPTH`], [`crate::MAX_SUBSCHEMAS`] and
+    /// Compiles a schema, which keeps its original bytes, within budgets: [`MAX_TEXT`], [`MAX_DEPTH`], [`crate::MAX_SUBSCHEMAS`] and
     /// [`crate::MAX_EXPANSION`]. Nothing is fetched: references lead into the schema itself or to the drafts' own
     /// schemas.
     ///
     /// # Errors
-    /// Returns an error if the schema is not usable: see [`SchemaErrorKind`].
+    /// Returns an error if the schema is not usable: see [`SchemaErrorKind`](crate::SchemaErrorKind).
     pub fn compile(raw: &RawJson) -> Result<Self, SchemaError> {
         let mut warnings = Vec::new();
         let mut value = read(raw, &mut warnings)?;
@@ -109,7 +99,7 @@ impl Schema {
         });
         if let Some(members) = value.as_object_mut() {
             // The draft is decided; the library would try to look up an unknown one.
-            members.shift_remove("$schema");
+            members.retain(|keyword, _| keyword != "$schema");
         }
         let fast_check = FastCheck::from_schema(&value);
         let mut backtracks = false;
@@ -120,7 +110,7 @@ impl Schema {
                 backtracks = true;
                 let validator = options(draft, backtracks, jsonschema::options())
                     .build(&value)
-                    .map_err(|error| invalid(&error))?;
+                    .map_err(|error| invalid(&value, draft, &error))?;
                 warnings.push(SchemaWarning::Backtracking);
                 validator
             }
@@ -137,6 +127,64 @@ impl Schema {
             counted: OnceLock::new(),
             defaults: OnceLock::new(),
         })
+    }
+
+    /// Compiles a schema that is a tree, as [`compile`](Self::compile) does.
+    ///
+    /// # Errors
+    /// Returns an error if the schema is not usable: see [`SchemaErrorKind`](crate::SchemaErrorKind).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tool_schema::{Schema, serde_json::json};
+    ///
+    /// let schema = Schema::compile_value(&json!({"type": "integer"}))?;
+    /// assert!(schema.check(&json!(1)).is_ok());
+    /// # Ok::<(), tool_schema::SchemaError>(())
+    /// ```
+    pub fn compile_value(value: &Value) -> Result<Self, SchemaError> {
+        Self::compile(&RawJson::from(value))
+    }
+
+    /// Checks a value.
+    ///
+    /// A tree has lost the duplicate keys of its text: see [`check_text`](Self::check_text).
+    ///
+    /// # Errors
+    /// Returns [`CheckError::Mismatch`] if the value does not satisfy the schema, or if its check exceeds the budget.
+    pub fn check(&self, value: &Value) -> Result<(), CheckError> {
+        match self.verdict(value) {
+            Some(true) => Ok(()),
+            Some(false) => Err(self.mismatch(value).into()),
+            None => Err(too_complex(value).into()),
+        }
+    }
+
+    /// Checks a value that is JSON text. Refuses a duplicate key at any depth: another reader of the text could see the
+    /// other value.
+    ///
+    /// # Errors
+    /// Returns [`CheckError::Text`] with the offset if the text is not JSON, has a duplicate key or is nested deeper than
+    /// 128 levels, and the errors of [`check`](Self::check).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tool_schema::Schema;
+    ///
+    /// let schema: Schema = r#"{"properties": {"n": {"minimum": 1}}}"#.parse()?;
+    /// assert!(schema.check_text(r#"{"n": 1}"#).is_ok());
+    /// let error = schema.check_text(r#"{"n": 1, "n": 0}"#).unwrap_err();
+    /// assert_eq!(error.to_string(), "duplicate key `n` at byte 9");
+    /// # Ok::<(), tool_schema::SchemaError>(())
+    /// ```
+    pub fn check_text(&self, text: &str) -> Result<(), CheckError> {
+        let raw = RawJson::parse_within(text.to_owned(), JsonLimits::STRICT)?;
+        if self.surely_fits(&raw) {
+            return Ok(());
+        }
+        self.check(&raw.to()?)
     }
 
     /// Returns the schema with its original bytes.
@@ -255,13 +303,7 @@ impl Schema {
                 explain(error.into_iter(), value, &self.value)
             })
             .0
-            .map_or_else(
-                || unexplained(value),
-                |mismatch| Mismatch {
-                    truncated: true,
-                    ..mismatch
-                },
-            ),
+            .map_or_else(|| unexplained(value), |mismatch| mismatch.with_truncated(true)),
         }
     }
 }
@@ -274,11 +316,11 @@ impl CheckJson for Schema {
     }
 
     fn check(&self, value: &Value) -> Result<(), CheckError> {
-        match self.verdict(value) {
-            Some(true) => Ok(()),
-            Some(false) => Err(CheckError::Mismatch(self.mismatch(value))),
-            None => Err(CheckError::Mismatch(too_complex(value))),
-        }
+        Self::check(self, value)
+    }
+
+    fn document(&self) -> Option<&RawJson> {
+        Some(&self.raw)
     }
 
     fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
@@ -290,6 +332,15 @@ impl CheckJson for Schema {
     }
 }
 
+impl FromStr for Schema {
+    type Err = SchemaError;
+
+    /// Compiles a schema from its text, as [`Schema::compile`] does.
+    fn from_str(text: &str) -> Result<Self, SchemaError> {
+        Self::compile(&parse(text)?)
+    }
+}
+
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Schema")
@@ -297,135 +348,5 @@ impl fmt::Debug for Schema {
             .field("draft", &self.draft)
             .field("warnings", &self.warnings)
             .finish_non_exhaustive()
-    }
-}
-
-/// Reads a schema's text within the budgets for texts.
-fn read(raw: &RawJson, warnings: &mut Vec<SchemaWarning>) -> Result<Value, SchemaError> {
-    if raw.len() > MAX_TEXT {
-        return Err(SchemaError::new(
-            SchemaErrorKind::TooLarge,
-            format!(
-                "the schema is too large: {} bytes, at most {MAX_TEXT} are allowed",
-                raw.len()
-            ),
-        ));
-    }
-    let limits = JsonLimits {
-        depth: MAX_DEPTH,
-        ..JsonLimits::STRICT
-    };
-    if let Err(error) = raw_json::validate(raw.as_str(), limits) {
-        match error.kind() {
-            JsonErrorKind::DuplicateKey(_) => {
-                warnings.push(SchemaWarning::DuplicateKey(error.to_string()));
-                // The check stopped there, so the depth of the rest still has to be checked.
-                let limits = JsonLimits {
-                    depth: MAX_DEPTH,
-                    ..JsonLimits::RELAY
-                };
-                raw_json::validate(raw.as_str(), limits).map_err(|error| unreadable(&error))?;
-            }
-            _ => return Err(unreadable(&error)),
-        }
-    }
-    let value: Value = raw.to().map_err(|error| unreadable(&error))?;
-    if value.is_object() || value.is_boolean() {
-        Ok(value)
-    } else {
-        Err(SchemaError::new(
-            SchemaErrorKind::NotASchema,
-            "a schema must be an object or a boolean",
-        ))
-    }
-}
-
-/// Returns a JSON Pointer as a URI fragment (RFC 6901, section 6), as the validator library expects it.
-fn fragment(pointer: &str) -> String {
-    format!("#{pointer}")
-}
-
-fn unreadable(error: &raw_json::JsonError) -> SchemaError {
-    let kind = match error.kind() {
-        JsonErrorKind::TooDeep(_) => SchemaErrorKind::TooLarge,
-        _ => SchemaErrorKind::NotASchema,
-    };
-    SchemaError::new(kind, format!("the schema is not usable: {error}"))
-}
-
-fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
-    // The library's message may quote the schema, at any length.
-    let mut message: String = error.to_string().chars().take(300).collect();
-    let pointer = error.instance_path().as_str();
-    if !pointer.is_empty() {
-        message = format!("`{pointer}`: {message}");
-    }
-    SchemaError::new(
-        SchemaErrorKind::Invalid,
-        format!("the schema is not valid: {message}"),
-    )
-    .at(pointer)
-}
-
-fn options<F: Json>(
-    draft: Draft,
-    backtracks: bool,
-    options: ValidationOptions<'static, Arc<dyn Retrieve>, F>,
-) -> ValidationOptions<'static, Arc<dyn Retrieve>, F> {
-    let options = options.with_draft(draft).should_validate_formats(false).offline();
-    if backtracks {
-        let patterns = PatternOptions::fancy_regex();
-        options.with_pattern_options(patterns.backtrack_limit(BACKTRACKS).size_limit(PATTERN_SIZE))
-    } else {
-        options.with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE))
-    }
-}
-
-/// Size of a value.
-#[derive(Default)]
-struct Size {
-    n_values: u64,
-    depth: u64,
-    /// Cost of its text for matching patterns.
-    text: u64,
-    byte_price: u64,
-}
-
-impl Size {
-    /// Adds a value and everything in it, until the size exceeds `most`.
-    fn add(&mut self, value: &Value, depth: u64, most: u64) {
-        self.n_values += 1;
-        self.depth = self.depth.max(depth);
-        if self.n_values.saturating_add(self.text) > most {
-            return;
-        }
-        match value {
-            Value::String(text) => self.add_text(text),
-            Value::Array(items) => {
-                for item in items {
-                    self.add(item, depth + 1, most);
-                    if self.n_values.saturating_add(self.text) > most {
-                        return;
-                    }
-                }
-            }
-            Value::Object(members) => {
-                for (name, member) in members {
-                    self.add_text(name);
-                    self.add(member, depth + 1, most);
-                    if self.n_values.saturating_add(self.text) > most {
-                        return;
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn add_text(&mut self, text: &str) {
-        let length = text.len() as u64;
-        self.text = self
-            .text
-            .saturating_add(length.saturating_mul(self.byte_price) + length / 1024);
     }
 }

@@ -37,6 +37,7 @@ pub enum ConfigValue<'a> {
 
 /// A problem with one value of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConfigProblem {
     /// The value that has the problem.
     pub at: NodeId,
@@ -48,6 +49,35 @@ pub struct ConfigProblem {
     pub message: String,
     /// Hint on how to fix the problem; empty if there is none.
     pub hint: String,
+}
+
+impl ConfigProblem {
+    /// Creates an error of a value. The hint may be empty.
+    #[must_use]
+    pub fn new(at: NodeId, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            at,
+            shows_key: false,
+            is_warning: false,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// Shows the value's key instead of the value.
+    #[must_use]
+    pub fn on_key(self) -> Self {
+        Self {
+            shows_key: true,
+            ..self
+        }
+    }
+
+    /// Makes it a warning if `is_warning` is `true`: the configuration can still be used.
+    #[must_use]
+    pub fn with_warning(self, is_warning: bool) -> Self {
+        Self { is_warning, ..self }
+    }
 }
 
 /// A document from which sections are read: its values with their places, and the report of problems.
@@ -79,6 +109,7 @@ pub trait ConfigDocument {
 
 /// A key of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SectionKey {
     /// Spelling in a file.
     pub name: &'static str,
@@ -101,17 +132,19 @@ impl<'a> SectionContext<'a> {
 
     /// Reports that a value is invalid.
     pub fn error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
-        self.report(at, (false, false), message.into(), hint.into());
+        self.document.report(ConfigProblem::new(at, message, hint));
     }
 
     /// Reports that an entry is invalid. The report shows its key.
     pub fn key_error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
-        self.report(at, (true, false), message.into(), hint.into());
+        self.document
+            .report(ConfigProblem::new(at, message, hint).on_key());
     }
 
     /// Reports that an entry is probably a mistake. The report shows its key.
     pub fn warning(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
-        self.report(at, (true, true), message.into(), hint.into());
+        let problem = ConfigProblem::new(at, message, hint);
+        self.document.report(problem.on_key().with_warning(true));
     }
 
     /// Returns a value as JSON. Returns `None`, and reports it, if the value has no JSON form.
@@ -124,16 +157,6 @@ impl<'a> SectionContext<'a> {
                 None
             }
         }
-    }
-
-    fn report(self, at: NodeId, (shows_key, is_warning): (bool, bool), message: String, hint: String) {
-        self.document.report(ConfigProblem {
-            at,
-            shows_key,
-            is_warning,
-            message,
-            hint,
-        });
     }
 }
 

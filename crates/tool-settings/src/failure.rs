@@ -33,13 +33,8 @@ impl Failure {
     }
 
     pub(crate) fn report(self, document: &dyn ConfigDocument, at: NodeId) {
-        document.report(ConfigProblem {
-            at: self.at.unwrap_or(at),
-            shows_key: false,
-            is_warning: false,
-            message: self.message,
-            hint: self.hint,
-        });
+        let at = self.at.unwrap_or(at);
+        document.report(ConfigProblem::new(at, self.message, self.hint));
     }
 }
 

@@ -17,6 +17,11 @@ mod sections;
 pub mod suggest;
 mod units;
 
+pub use raw_json::{self, RawJson};
+pub use schemars;
+pub use serde;
+pub use tool_core;
+
 pub use self::{
     document::{ConfigDocument, ConfigProblem, ConfigValue, NodeId, SectionContext, SectionKey},
     field::{Entries, Field, Raw, Text, WordOrMap},
@@ -26,3 +31,7 @@ pub use self::{
     sections::Sections,
     units::{ByteSize, Percent, Period, at_least_one, longer_than_zero, parsed, positive},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

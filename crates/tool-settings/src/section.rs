@@ -67,6 +67,7 @@ type ReadKeys<S> = Box<dyn Fn(&dyn ConfigDocument, Vec<(&'static str, NodeId)>, 
 
 /// Level of a configuration at which sections may stand, besides tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SectionLevel {
     /// One server, for all of its tools.
     Server,
@@ -78,6 +79,7 @@ pub enum SectionLevel {
 
 /// A tool that is being read: what is known of it, and what its sections set.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct ToolSettings {
     /// Name of the tool.
     pub name: String,
@@ -91,6 +93,17 @@ pub struct ToolSettings {
     pub overrides: Overrides,
     /// Checks that need the whole configuration.
     pub checks: Vec<DeferredCheck>,
+}
+
+impl ToolSettings {
+    /// Creates the settings of a tool without any.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
 }
 
 type ToolCheck = dyn Fn(&dyn ConfiguredTool) + Send + Sync;

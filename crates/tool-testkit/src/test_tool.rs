@@ -3,9 +3,8 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
-    Arguments, Backend, CallContext, Caller, Clock, Descriptor, ExecutorSpec, Feature, InProcess, Invoke,
-    Metadata, Origin, Overrides, Provenance, Settings, Target, Tool, ToolParts, ToolState, Trust,
-    UpstreamState,
+    Arguments, Backend, CallContext, Caller, Clock, Descriptor, ExecutorSpec, InProcess, Invoke, Metadata,
+    Origin, Provenance, Settings, Target, Tool, ToolBuilder, ToolState, UpstreamState,
 };
 use tool_schema::LazySchema;
 
@@ -28,28 +27,10 @@ impl TestTool {
     /// Creates a tool that the operator wrote, that takes any object and that the executor `scripted` runs.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let descriptor = Descriptor {
-            feature: Feature::Tool,
-            name: name.into(),
-            uri: None,
-            title: None,
-            description: format!("The tool {name}."),
-            version: None,
-            input_schema: RawJson::from(json!({"type": "object"})),
-            output_schema: None,
-            executor: ExecutorSpec {
-                kind: "scripted".to_owned(),
-                config: json!({}),
-            },
-            timeout: None,
-            metadata: Metadata::default(),
-            overrides: Overrides::default(),
-            definition: None,
-            origin: Origin {
-                place: "test".to_owned(),
-                trust: Trust::Operator,
-            },
-        };
+        let mut descriptor = Descriptor::new(name, ExecutorSpec::new("scripted"));
+        descriptor.description = format!("The tool {name}.");
+        descriptor.input_schema = RawJson::from(json!({"type": "object"}));
+        descriptor.origin = Origin::operator("test");
         Self {
             descriptor,
             settings: Settings::default(),
@@ -104,21 +85,22 @@ impl TestTool {
     /// Builds the tool with this backend.
     #[must_use]
     pub fn build_on(self, backend: impl Backend + 'static) -> Arc<Tool> {
-        Arc::new(Tool::new(ToolParts {
-            input: Arc::new(LazySchema::new(self.descriptor.input_schema.clone())),
-            output: self
-                .descriptor
-                .output_schema
-                .clone()
-                .map(|schema| Arc::new(LazySchema::new(schema)) as _),
-            descriptor: Arc::new(self.descriptor),
-            executor: Arc::new(backend),
-            provenance: self.provenance,
-            state: self
-                .state
-                .unwrap_or_else(|| Arc::new(ToolState::new(self.upstream))),
-            settings: self.settings,
-        }))
+        let input = LazySchema::new(self.descriptor.input_schema.clone());
+        let output = self.descriptor.output_schema.clone().map(LazySchema::new);
+        let mut builder = ToolBuilder::from_descriptor(self.descriptor)
+            .input(input)
+            .provenance(self.provenance)
+            .settings(self.settings);
+        if let Some(output) = output {
+            builder = builder.output(output);
+        }
+        if let Some(upstream) = &self.upstream {
+            builder = builder.upstream(upstream);
+        }
+        if let Some(state) = self.state {
+            builder = builder.state(state);
+        }
+        builder.run_on(backend)
     }
 }
 

@@ -151,7 +151,10 @@ fn innermost(said: &RawJson) -> RawJson {
 
 fn step(said: &RawJson) -> Option<DegradedStep> {
     let step = said.get("step")?.string()?;
-    DegradedStep::ALL.into_iter().find(|known| known.as_str() == step)
+    DegradedStep::ALL
+        .iter()
+        .copied()
+        .find(|known| known.as_str() == step)
 }
 
 /// Returns the first error, which is that of the tool itself.

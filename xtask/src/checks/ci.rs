@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::{deny, examples, features, layers, tidy};
+use crate::api::api;
+use crate::packages::package;
 use crate::support::console::{refuse, say};
 use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
@@ -25,7 +27,7 @@ type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// All steps. Cheap checks come first; steps that compile come in an order in which each reuses the build of the step
 /// before it.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 14] = [
     ("fmt", |repository| {
         run(cargo(repository.root()).args(["fmt", "--all", "--check"]))
     }),
@@ -33,6 +35,7 @@ const STEPS: [Step; 12] = [
         refuse("layers", layers::check_layers(repository.root())?)
     }),
     ("tidy", |repository| refuse("tidy", tidy::check_tidy(repository)?)),
+    ("package", |repository| package(repository, false)),
     ("docs", |repository| docs::docs(repository, true, &[])),
     ("clippy", clippy),
     ("test", |repository| test(repository, &TestOptions::default())),
@@ -42,6 +45,7 @@ const STEPS: [Step; 12] = [
     }),
     ("features", features::each_feature),
     ("doc", doc),
+    ("api", |repository| api(repository, false)),
     ("book", docs::book),
     ("deny", |repository| deny::deny(repository, false)),
 ];

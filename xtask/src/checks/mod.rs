@@ -6,5 +6,6 @@ pub(crate) mod examples;
 pub(crate) mod features;
 pub(crate) mod form;
 pub(crate) mod layers;
+pub(crate) mod packages;
 pub(crate) mod source;
 pub(crate) mod tidy;

@@ -16,6 +16,9 @@ pub struct WorkspaceMembers {
     pub packages: Vec<Package>,
     /// Root of the workspace.
     pub workspace_root: PathBuf,
+    /// Folder of everything that is built.
+    #[serde(default)]
+    pub target_directory: PathBuf,
 }
 
 /// Package of the workspace.
@@ -23,8 +26,26 @@ pub struct WorkspaceMembers {
 pub struct Package {
     /// Name of the package.
     pub name: String,
+    /// Version of the package.
+    #[serde(default)]
+    pub version: String,
     /// Description in the manifest.
     pub description: Option<String>,
+    /// Registries to which the package may be published: every one if it is `None`, none if it is empty.
+    #[serde(default)]
+    pub publish: Option<Vec<String>>,
+    /// Words under which the package is found.
+    #[serde(default)]
+    pub keywords: Vec<String>,
+    /// Categories in which the package is listed.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// Address of the documentation.
+    #[serde(default)]
+    pub documentation: Option<String>,
+    /// Page that introduces the package, relative to its folder.
+    #[serde(default)]
+    pub readme: Option<PathBuf>,
     /// Path of the `Cargo.toml`.
     pub manifest_path: PathBuf,
     /// Dependencies of all kinds.
@@ -56,6 +77,9 @@ pub struct Dependency {
     /// Kind of the dependency. `None` for a normal one, for which cargo writes `null`.
     #[serde(default)]
     pub kind: Option<DependencyKind>,
+    /// Required version: `*` for a dependency that has only a path.
+    #[serde(default)]
+    pub req: String,
 }
 
 /// Kinds of dependencies other than normal ones.
@@ -80,6 +104,10 @@ struct Toolplane {
     layer: Option<String>,
     #[serde(default)]
     run: Vec<String>,
+    #[serde(default)]
+    unpublished: Option<String>,
+    #[serde(default)]
+    program: bool,
 }
 
 impl WorkspaceMembers {
@@ -123,6 +151,24 @@ impl WorkspaceMembers {
         self.packages.iter().find(|package| package.name == name)
     }
 
+    /// Returns the published packages in the order in which they can be published: a package stands after the packages
+    /// that it needs, and otherwise in the order of the member list.
+    pub fn published(&self) -> impl Iterator<Item = &Package> {
+        let mut open: Vec<_> = self
+            .packages
+            .iter()
+            .filter(|package| package.is_published())
+            .collect();
+        let mut ordered: Vec<&Package> = Vec::new();
+        while !open.is_empty() {
+            let is_next = |package: &&Package| !open.iter().any(|other| package.needs(&other.name));
+            // A circle, which cargo refuses, ends the order.
+            let index = open.iter().position(is_next).unwrap_or_default();
+            ordered.push(open.remove(index));
+        }
+        ordered.into_iter()
+    }
+
     /// Returns the manifest of a member, relative to the root.
     #[must_use]
     pub fn manifest(&self, package: &Package) -> PathBuf {
@@ -157,6 +203,45 @@ impl Package {
             .as_ref()
             .and_then(|metadata| metadata.toolplane.as_ref())
             .map_or(&[], |own| &own.run)
+    }
+
+    /// Returns `true` if the package may be published.
+    #[must_use]
+    pub fn is_published(&self) -> bool {
+        self.publish
+            .as_ref()
+            .is_none_or(|registries| !registries.is_empty())
+    }
+
+    /// Returns the reason for which the package is not published: `package.metadata.toolplane.unpublished`.
+    #[must_use]
+    pub fn reason_unpublished(&self) -> Option<&str> {
+        self.metadata.as_ref()?.toolplane.as_ref()?.unpublished.as_deref()
+    }
+
+    /// Returns `true` if the package is a library that programs of others depend on. The library of our program
+    /// (`package.metadata.toolplane.program`) is for its own tests.
+    #[must_use]
+    pub fn is_library(&self) -> bool {
+        let own = self
+            .metadata
+            .as_ref()
+            .and_then(|metadata| metadata.toolplane.as_ref());
+        self.targets_of("lib").next().is_some() && !own.is_some_and(|own| own.program)
+    }
+
+    /// Returns the name of the library in code, which may differ from the name of the package.
+    #[must_use]
+    pub fn crate_name(&self) -> String {
+        let library = self.targets_of("lib").next();
+        library.unwrap_or(&self.name).replace('-', "_")
+    }
+
+    /// Returns `true` if a published version of the package depends on `name`. Cargo removes dependencies of tests
+    /// that have no version.
+    fn needs(&self, name: &str) -> bool {
+        let mut dependencies = self.dependencies.iter();
+        dependencies.any(|dependency| dependency.name == name && dependency.req != "*")
     }
 
     /// Returns the names of the targets of one kind.

@@ -4,3 +4,4 @@ pub(crate) mod console;
 pub(crate) mod members;
 pub(crate) mod process;
 pub(crate) mod repository;
+pub(crate) mod tools;

@@ -4,5 +4,6 @@
 mod ci;
 mod docs;
 mod layers;
+mod packages;
 mod source;
 mod tidy;

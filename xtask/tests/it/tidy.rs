@@ -224,6 +224,7 @@ fn crates_describe_themselves_and_links_lead_somewhere() {
         [
             "ARCHITECTURE.md: does not name `tool-a`; `cargo xtask docs` writes the table",
             "crates/tool-a/Cargo.toml: does not take the lints of the workspace: `[lints]`, `workspace = true`",
+            "crates/tool-a/Cargo.toml: is not published, and `unpublished` in `[package.metadata.toolplane]` does not say why",
             "crates/tool-a/Cargo.toml: no `description`",
             "crates/tool-a/Cargo.toml: no `layer` in `[package.metadata.toolplane]`",
             "docs/adr/001-a.md:8: the link `gone.md` leads to nothing: `docs/adr/gone.md` is missing",
@@ -231,6 +232,75 @@ fn crates_describe_themselves_and_links_lead_somewhere() {
             "docs/src/SUMMARY.md:3: the link `../../../out.md` leads out of the repository",
             "docs/src/SUMMARY.md:4: the link `../../ARCHITECTURE.md#none` leads to a heading that `ARCHITECTURE.md` has not",
             "docs/src/SUMMARY.md:6: the link `lost.md` leads to nothing: `docs/src/lost.md` is missing",
+        ],
+    );
+}
+
+#[test]
+fn published_packages_are_complete() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| {
+        let path = root.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let common = "edition = \"2024\"\ndescription = \"A crate.\"\n";
+    let metadata = "[package.metadata.toolplane]\nlayer = \"core\"\n[lints]\nworkspace = true\n";
+    write(
+        "Cargo.toml",
+        "[workspace]\nresolver = \"3\"\nmembers = [\n    \"crates/tool-a\",\n    \"crates/tool-b\",\n    \"crates/tool-c\",\n]\n\
+         [workspace.lints.rust]\nunsafe_code = \"forbid\"\n",
+    );
+    write(
+        "crates/tool-a/Cargo.toml",
+        &format!(
+            "[package]\nname = \"tool-a\"\nversion = \"0.1.0\"\n{common}readme = \"README.md\"\ndocumentation = \"https://example.com\"\n\
+             keywords = [\"a\", \"more than one word\"]\ncategories = [\"asynchronous\", \"nonsense\"]\n\
+             [dependencies]\ntool-b = {{ path = \"../tool-b\" }}\n\
+             [dev-dependencies]\ntool-c = {{ path = \"../tool-c\" }}\n{metadata}"
+        ),
+    );
+    write(
+        "crates/tool-b/Cargo.toml",
+        &format!(
+            "[package]\nname = \"tool-b\"\nversion = \"0.1.0\"\n{common}readme = \"README.md\"\ndocumentation = \"https://example.com\"\n\
+             keywords = [\"b\"]\ncategories = [\"asynchronous\"]\n\
+             [dependencies]\ntool-c = {{ path = \"../tool-c\", version = \"0.1.0\" }}\n{metadata}"
+        ),
+    );
+    write(
+        "crates/tool-c/Cargo.toml",
+        &format!("[package]\nname = \"tool-c\"\nversion = \"0.1.0\"\npublish = false\n{common}{metadata}"),
+    );
+    for name in ["tool-a", "tool-b", "tool-c"] {
+        write(&format!("crates/{name}/src/lib.rs"), "//! Nothing.\n");
+        write(&format!("crates/{name}/README.md"), "# A crate\n");
+        write(&format!("crates/{name}/LICENSE-MIT"), "MIT\n");
+    }
+    write("LICENSE-MIT", "MIT\n");
+    write("LICENSE-APACHE", "Apache\n");
+    write("crates/tool-b/LICENSE-APACHE", "Apache\n");
+    write(
+        "crates/tool-b/src/lib.rs",
+        "//! Grows.\n\n/// Two of them.\npub enum Side {\n    /// One.\n    Left,\n}\n",
+    );
+    let problems = check_tidy(&Repository::at(root.path()).unwrap()).unwrap();
+    let mut shown: Vec<_> = problems
+        .iter()
+        .map(ToString::to_string)
+        .filter(|problem| !problem.contains("glossary"))
+        .collect();
+    shown.sort();
+    assert_eq!(
+        shown,
+        [
+            "crates/tool-a/Cargo.toml: `LICENSE-APACHE` beside it is missing or is no copy of the root's",
+            "crates/tool-a/Cargo.toml: depends on `tool-b` *: a path needs the version 0.1.0",
+            "crates/tool-a/Cargo.toml: the category `nonsense` is not in the list of `xtask`",
+            "crates/tool-a/Cargo.toml: the package index refuses the keyword `more than one word`",
+            "crates/tool-b/Cargo.toml: depends on `tool-c`, which is not published",
+            "crates/tool-b/src/lib.rs:4: `tool-b::Side` cannot grow: `#[non_exhaustive]`, or a row with the reason in `docs/src/reference/closed-types.md`",
+            "crates/tool-c/Cargo.toml: is not published, and `unpublished` in `[package.metadata.toolplane]` does not say why",
         ],
     );
 }

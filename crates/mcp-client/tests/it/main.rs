@@ -15,7 +15,6 @@ mod notifications;
 mod server_requests;
 #[cfg(feature = "http")]
 mod sizes;
-#[cfg(feature = "stdio")]
 mod stdio;
 #[cfg(feature = "stdio")]
 mod supervisor;

@@ -8,8 +8,8 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     http::{self, about, serving_in},
-    stdio::processes::resident_peak,
     support::http_server::{Flood, Reply},
+    support::memory::resident_peak,
     support::peer::{call, connect_with, within, works},
 };
 

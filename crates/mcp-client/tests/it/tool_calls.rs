@@ -153,7 +153,7 @@ async fn progress_is_reported_in_both_eras() {
         let options = within(20).on_progress(move |report| {
             sink.lock()
                 .unwrap()
-                .push(report.get("progress").unwrap().to_string())
+                .push(report.get("progress").unwrap().to_string());
         });
         let outcome = tokio::spawn({
             let connection = connection.clone();

@@ -21,19 +21,18 @@ impl ArgumentsError {
         }
     }
 
-    /// Error of one argument that does not fit its type.
-    pub(super) fn locate_in(name: &str, argument: &RawJson, error: &JsonError) -> Self {
-        let Self { path, problem } = Self::locate(argument, error);
-        let path = format!("/{}{path}", escape(name));
-        Self { path, problem }
-    }
-
-    /// Error of an argument that is missing.
+    /// Creates the error of an argument that is not there.
     pub(super) fn missing(name: &str) -> Self {
         Self {
             path: String::new(),
             problem: format!("missing field `{name}`"),
         }
+    }
+
+    /// Moves the error of an argument into the arguments that have it.
+    pub(super) fn in_member(mut self, name: &str) -> Self {
+        self.path.insert_str(0, &token(name));
+        self
     }
 
     /// Returns the JSON Pointer of the argument, such as `/place/city`: empty if the arguments as a whole are meant, for
@@ -62,11 +61,6 @@ fn without_place(text: &str) -> &str {
     text.rsplit_once(" at line ").map_or(text, |(message, _)| message)
 }
 
-/// Escapes a name for a JSON Pointer.
-fn escape(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 /// Returns the JSON Pointer (RFC 6901) of the innermost value that `serde_json` was reading when it failed.
 ///
 /// It reports the last byte that it had consumed: within the value, or right before it if the kind of value is wrong.
@@ -74,8 +68,7 @@ fn pointer(root: &RawJson, offset: usize) -> String {
     let mut path = String::new();
     let mut value = root.clone();
     while let Some((key, inner)) = child_at(root, &value, offset) {
-        path.push('/');
-        path.push_str(&escape(&key));
+        path.push_str(&token(&key));
         let is_before = offset < start_in(root, &inner);
         value = inner;
         if is_before {
@@ -83,6 +76,11 @@ fn pointer(root: &RawJson, offset: usize) -> String {
         }
     }
     path
+}
+
+/// Writes a reference token of a JSON Pointer.
+fn token(key: &str) -> String {
+    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Returns the member or item of a value that ends behind the offset.

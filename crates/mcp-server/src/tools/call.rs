@@ -3,7 +3,6 @@ use std::{borrow::Cow, fmt};
 use mcp_wire::Request;
 use raw_json::{JsonKind, RawJson};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use super::ArgumentsError;
 use crate::RequestContext;
@@ -34,7 +33,7 @@ use crate::RequestContext;
 /// let tools = Tools::new(ServerIdentity::new("images", "1.0.0")).tool(definition, async |call: ToolCall| {
 ///     let Resize { image, width } = call.arguments()?;
 ///     for done in 1..=10 {
-///         call.report_progress(done, 10);
+///         call.progress(done, 10);
 ///         // .. a tenth of the work; the future is dropped here if the client cancels ..
 ///     }
 ///     ToolOutput::json(&json!({"image": image, "width": width}))
@@ -68,17 +67,39 @@ impl ToolCall {
             .map_err(|error| ArgumentsError::locate(&arguments, &error))
     }
 
-    /// Reads one argument. An argument that is absent is read like `null`, so it may be an [`Option`].
+    /// Reads one argument into a type. An argument that is missing is read as `null`, so that an `Option` may be missing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_server::ToolCall;
+    ///
+    /// async fn add(call: ToolCall) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    ///     let (a, b): (f64, Option<f64>) = (call.argument("a")?, call.argument("b")?);
+    ///     Ok((a + b.unwrap_or(1.0)).to_string())
+    /// }
+    /// ```
     ///
     /// # Errors
-    /// Fails if the argument is missing or does not fit the type.
+    /// Fails if it is missing or does not fit the type, as [`arguments`](Self::arguments).
     pub fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentsError> {
         match self.raw_arguments().get(name) {
             Some(argument) => argument
                 .to()
-                .map_err(|error| ArgumentsError::locate_in(name, &argument, &error)),
-            None => serde_json::from_value(Value::Null).map_err(|_| ArgumentsError::missing(name)),
+                .map_err(|error| ArgumentsError::locate(&argument, &error).in_member(name)),
+            None => RawJson::default().to().map_err(|_| ArgumentsError::missing(name)),
         }
+    }
+
+    /// Reports progress to a client that asked for it: two numbers of any type.
+    ///
+    /// Never blocks, and sends only what moves forward: see [`ProgressReporter`](crate::ProgressReporter), which also takes a
+    /// message.
+    pub fn progress(&self, progress: impl Into<serde_json::Value>, total: impl Into<serde_json::Value>) {
+        let progress = RawJson::from(progress.into());
+        let total = RawJson::from(total.into());
+        let report = RawJson::from_members(&[("progress", progress), ("total", total)]);
+        self.cx.progress().report(&report);
     }
 
     /// Returns the arguments in the client's bytes: an empty object if there are none. No key is in them twice, at any depth.
@@ -88,17 +109,6 @@ impl ToolCall {
         // Some clients write `null` instead of leaving the member out.
         let arguments = arguments.filter(|arguments| arguments.kind() != JsonKind::Null);
         arguments.unwrap_or(RawJson::object())
-    }
-
-    /// Reports progress to the client if it asked for it: `done` of `total`, both numbers. A report that does not move
-    /// forward is dropped.
-    pub fn report_progress(&self, done: impl Into<Value>, total: impl Into<Value>) {
-        let progress = self.cx.progress();
-        if progress.is_wanted() {
-            progress.report(&RawJson::from(
-                json!({"progress": done.into(), "total": total.into()}),
-            ));
-        }
     }
 
     /// Returns the context of the request: the principal, progress, log messages, and questions to the client.

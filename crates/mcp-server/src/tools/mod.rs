@@ -5,6 +5,7 @@ mod call;
 mod definition;
 mod error;
 mod output;
+mod serve;
 mod service;
 mod toolset;
 

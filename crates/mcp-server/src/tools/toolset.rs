@@ -19,35 +19,32 @@ use crate::ServerIdentity;
 /// A complete server:
 ///
 /// ```no_run
-/// use std::{env, error::Error, future::pending, time::Duration};
+/// use std::{error::Error, future::pending, time::Duration};
 ///
-/// use mcp_server::{HttpServerOptions, HttpService, ServerIdentity, StdioOptions, ToolCall, ToolDefinition, Tools};
-/// use mcp_server::{serde_json::json, serve_stdio};
-/// use tokio::{io, net::TcpListener, signal, time::sleep};
+/// use mcp_server::{ServerIdentity, ToolCall, ToolDefinition, Tools};
+/// use tokio::{net::TcpListener, time::sleep};
 ///
 /// #[tokio::main]
 /// async fn main() -> Result<(), Box<dyn Error>> {
-///     let numbers = r#"{"type": "object", "properties": {"of": {"type": "array", "items": {"type": "number"}}}}"#;
-///     let sum = ToolDefinition::new("sum").description("Adds numbers.").input_schema(numbers);
+///     let numbers = r#"{"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}"#;
+///     let add = ToolDefinition::new("add").description("Adds two numbers.");
 ///     let wait = ToolDefinition::new("wait").description("Waits for three seconds, with progress.");
 ///     let tools = Tools::new(ServerIdentity::new("two-tools", "1.0.0"))
-///         .tool(sum, async |call: ToolCall| {
-///             let numbers: std::collections::HashMap<String, Vec<f64>> = call.arguments()?;
-///             Ok(numbers.values().flatten().sum::<f64>().to_string())
+///         .tool(add.input_schema(numbers), async |call: ToolCall| {
+///             Ok((call.argument::<f64>("a")? + call.argument::<f64>("b")?).to_string())
 ///         })?
 ///         .tool(wait, async |call: ToolCall| {
 ///             for second in 1..=3 {
 ///                 sleep(Duration::from_secs(1)).await;
-///                 call.context().progress().report(&json!({"progress": second, "total": 3}).into());
+///                 call.progress(second, 3);
 ///             }
 ///             Ok("done")
 ///         })?;
-///     if let Some(address) = env::args().nth(1) {
-///         let service = HttpService::new(tools, HttpServerOptions::default().path("/mcp"));
-///         let stop = async { drop(signal::ctrl_c().await) };
-///         return Ok(service.serve(TcpListener::bind(address).await?, stop).await?);
-///     }
-///     Ok(serve_stdio(tools, io::stdin(), io::stdout(), StdioOptions::default(), pending()).await?)
+///     let Some(address) = std::env::args().nth(1) else {
+///         return Ok(tools.serve_stdio().await?);
+///     };
+///     let listener = TcpListener::bind(address).await?;
+///     Ok(tools.serve_http(listener, pending()).await?)
 /// }
 /// ```
 pub struct Tools {

@@ -14,7 +14,6 @@ mod http_sessions;
 mod http_sse;
 mod http_streams;
 mod http_subscriptions;
-mod listener;
 mod stdio;
 mod stdio_talk;
 mod support;

@@ -29,6 +29,8 @@ use tool_schema::Schema;
 
 use crate::support::{Connection, Head, META, raw, soon};
 
+type BoxError = Box<dyn Error + Send + Sync>;
+
 #[derive(Deserialize)]
 struct Add {
     a: f64,
@@ -45,7 +47,7 @@ fn add() -> ToolDefinition {
     ToolDefinition::new("add").title("Add").input_schema(ADD_SCHEMA)
 }
 
-async fn run_add(call: ToolCall) -> Result<ToolOutput, Box<dyn Error + Send + Sync>> {
+async fn run_add(call: ToolCall) -> Result<ToolOutput, BoxError> {
     let Add { a, b } = call.arguments()?;
     ToolOutput::json(&json!({"sum": a + b}))
 }
@@ -66,7 +68,7 @@ fn tools() -> Tools {
         .unwrap()
         .tool(ToolDefinition::new("fail"), async |_| -> Result<String, _> {
             let cause = io::Error::other("the cable is cut");
-            Err(Box::new(Station(cause)) as Box<dyn Error + Send + Sync>)
+            Err(Box::new(Station(cause)) as BoxError)
         })
         .unwrap()
         .tool(ToolDefinition::new("refuse"), async |_| -> Result<String, _> {
@@ -79,10 +81,14 @@ fn tools() -> Tools {
         .unwrap()
         .tool(ToolDefinition::new("progress"), async |call: ToolCall| {
             for step in 1..=3 {
-                let report = json!({"progress": step, "total": 3});
-                call.context().progress().report(&report.into());
+                call.progress(step, 3);
             }
             Ok("done")
+        })
+        .unwrap()
+        .tool(ToolDefinition::new("one"), async |call: ToolCall| {
+            let (city, days): (String, Option<u8>) = (call.argument("city")?, call.argument("days")?);
+            Ok(format!("{city} {days:?}"))
         })
         .unwrap()
         .tool(ToolDefinition::new("ask"), ask)
@@ -94,7 +100,7 @@ fn tools() -> Tools {
 struct Station(#[source] io::Error);
 
 /// Asks for roots: during the call in the legacy era, with its answer in the modern era.
-async fn ask(call: ToolCall) -> Result<ToolOutput, Box<dyn Error + Send + Sync>> {
+async fn ask(call: ToolCall) -> Result<ToolOutput, BoxError> {
     let cx = call.context();
     let roots = match (cx.era(), cx.input_response("roots")) {
         (Era::Legacy, _) => cx.ask(method::ROOTS_LIST, None).await?,
@@ -267,6 +273,21 @@ async fn a_wrong_argument_is_named() {
 }
 
 #[tokio::test]
+async fn arguments_are_read_one_by_one() {
+    for (arguments, expected) in [
+        (r#"{"city":"Riga","days":2}"#, result(&text("Riga Some(2)"))),
+        (r#"{"city":"Riga"}"#, result(&text("Riga None"))),
+        ("{}", failed("invalid arguments: missing field `city`")),
+        (
+            r#"{"city":"Riga","days":300}"#,
+            failed("invalid arguments: `/days`: invalid value: integer `300`, expected u8"),
+        ),
+    ] {
+        assert_eq!(called("one", arguments).await, expected);
+    }
+}
+
+#[tokio::test]
 async fn a_key_cannot_be_there_twice() {
     let answer = called("add", r#"{"a":1,"b":2,"a":3}"#).await;
     assert!(answer.contains("the message has the key `a` twice"), "{answer}");
@@ -288,10 +309,7 @@ async fn unknown_tools_and_methods_are_errors() {
 }
 
 /// Makes the check of a schema with `tool-schema`.
-fn compile(
-    schema: &RawJson,
-) -> Result<impl Fn(&RawJson) -> Result<(), Box<dyn Error + Send + Sync>> + use<>, Box<dyn Error + Send + Sync>>
-{
+fn compile(schema: &RawJson) -> Result<impl Fn(&RawJson) -> Result<(), BoxError> + use<>, BoxError> {
     let schema = Schema::compile(schema)?;
     Ok(move |arguments: &RawJson| Ok(schema.check(&arguments.to()?)?))
 }
@@ -578,8 +596,7 @@ async fn a_stopped_server_ends_its_streams() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    let service = HttpService::new(tools(), HttpServerOptions::default());
-    let served = tokio::spawn(service.serve(listener, async { drop(stopped.await) }));
+    let served = tokio::spawn(tools().serve_http(listener, async { drop(stopped.await) }));
     let mut connection = Connection::open(address).await;
     let initialize = request(
         method::INITIALIZE,

@@ -81,14 +81,7 @@ impl Message {
 /// Finds the id in a text that exceeds a limit but is still JSON.
 #[cfg(feature = "strict")]
 fn id_of(bytes: Bytes) -> Option<RawJson> {
-    let text = RawJson::parse_within(
-        bytes,
-        JsonLimits {
-            depth: 1 << 20,
-            ..JsonLimits::RELAY
-        },
-    )
-    .ok()?;
+    let text = RawJson::parse_within(bytes, JsonLimits::RELAY.with_depth(1 << 20)).ok()?;
     let mut ids = text
         .members()
         .filter(|(key, _)| key == "id")

@@ -1,4 +1,4 @@
-use raw_json::{DuplicateKeys, JsonErrorKind, JsonLimits, RawJson, canonical, validate};
+use raw_json::{JsonErrorKind, JsonLimits, RawJson, canonical, validate};
 use serde_json::value::RawValue;
 
 fn arrays(depth: usize) -> String {
@@ -21,10 +21,7 @@ fn the_depth_is_limited() {
         );
     }
     // Scalars add no level.
-    let flat = JsonLimits {
-        depth: 0,
-        ..JsonLimits::RELAY
-    };
+    let flat = JsonLimits::RELAY.with_depth(0);
     assert_eq!(validate("1", flat), Ok(()));
     assert!(validate("[]", flat).is_err());
     assert!(RawJson::parse(arrays(129)).is_err());
@@ -33,10 +30,7 @@ fn the_depth_is_limited() {
 #[test]
 fn breadth_is_no_depth() {
     let text = format!("[{}[]]", "[[]],".repeat(1_000));
-    let limits = JsonLimits {
-        depth: 3,
-        ..JsonLimits::RELAY
-    };
+    let limits = JsonLimits::RELAY.with_depth(3);
     assert_eq!(validate(&text, limits), Ok(()));
 }
 
@@ -44,10 +38,7 @@ fn breadth_is_no_depth() {
 fn no_depth_exhausts_the_stack() {
     let text = objects(1_000_000);
     assert!(validate(&text, JsonLimits::STRICT).is_err());
-    let endless = JsonLimits {
-        depth: usize::MAX,
-        duplicate_keys: DuplicateKeys::Refuse,
-    };
+    let endless = JsonLimits::STRICT.with_depth(usize::MAX);
     assert_eq!(validate(&text, endless), Ok(()));
 
     // The depth of a part of a message is not validated, so every operation must tolerate it.

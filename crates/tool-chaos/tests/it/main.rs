@@ -80,9 +80,10 @@ async fn each_fault_looks_like_the_real_one() {
 
 #[tokio::test(start_paused = true)]
 async fn what_may_run_twice_is_told_as_what_happened() {
-    let metadata = Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     };
     let tool = tool("t").metadata(metadata).build(ScriptedExecutor::new([]));
     for (fault, kind) in [

@@ -39,6 +39,7 @@ pub trait Ask: Send + Sync {
 
 /// Identifies the client that calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ClientKey {
     /// One client, by a value that no other client has, such as its session id.
     Session(Arc<str>),
@@ -48,6 +49,7 @@ pub enum ClientKey {
 
 /// Question of a server to the caller's client.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Question {
     /// Method of the question, such as `elicitation/create`.
     pub method: String,

@@ -2,6 +2,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 /// Principal on whose behalf a call is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Caller {
     /// Name of the principal, established by the edge; never taken from arguments.
     pub principal: Arc<str>,

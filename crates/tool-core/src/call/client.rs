@@ -7,6 +7,7 @@ use crate::{Ask, Caller, ClientKey};
 /// Identifies a client to sources that keep connections for single clients. Two clients with equal identities share
 /// their connections and see the same lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ClientIdentity {
     /// Key of the client: its session, or its principal if sessions cannot be told apart.
     pub key: ClientKey,
@@ -25,6 +26,7 @@ pub struct ClientCapabilities(u16);
 
 /// Clients that one connection of a source serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClientGroup {
     /// Identity that the connection is reserved for.
     pub identity: ClientIdentity,

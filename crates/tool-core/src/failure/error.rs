@@ -65,6 +65,7 @@ pub enum ErrorKind {
 
 /// Coarse categories of failures, for error policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Category {
     /// May pass without intervention: timeouts, lost connections, failing servers.
     Transient,
@@ -76,6 +77,20 @@ pub enum Category {
     Validation,
     /// Unclassified.
     Unknown,
+}
+
+impl Category {
+    /// Returns the name in the reference.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::RateLimit => "rate limit",
+            Self::Authentication => "authentication",
+            Self::Validation => "validation",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// Row of the table: the consequences of one kind.
@@ -122,7 +137,7 @@ const TABLE: [Row; ErrorKind::ALL.len()] = {
 
 impl ErrorKind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: &'static [Self] = &[
         Self::InvalidArguments,
         Self::ResultInvalid,
         Self::NotFound,
@@ -197,7 +212,7 @@ impl ErrorKind {
     /// Returns the kind with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }
 
     /// Returns advice for a model.

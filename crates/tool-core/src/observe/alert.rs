@@ -48,6 +48,7 @@ pub enum AlertPhase {
 
 /// Subject of an [`Alert`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum AlertSubject {
     /// Tool, by the name that agents see.
     Tool(Arc<str>),
@@ -90,7 +91,7 @@ impl Alert {
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: &'static [Self] = &[
         Self::SuccessRate,
         Self::Latency,
         Self::HealthCheck,
@@ -113,7 +114,7 @@ impl AlertKind {
 
 impl AlertPhase {
     /// Both phases.
-    pub const ALL: [Self; 2] = [Self::Firing, Self::Resolved];
+    pub const ALL: &'static [Self] = &[Self::Firing, Self::Resolved];
 
     /// Returns the phase as a word for the wire and for metrics.
     #[must_use]

@@ -15,7 +15,7 @@ pub enum Scope {
 
 impl Scope {
     /// All scopes, narrowest first.
-    pub const ALL: [Self; 4] = [Self::Principal, Self::Tool, Self::Upstream, Self::Total];
+    pub const ALL: &'static [Self] = &[Self::Principal, Self::Tool, Self::Upstream, Self::Total];
 
     /// Returns the name in settings, logs and metrics.
     #[must_use]
@@ -42,6 +42,7 @@ pub enum BreakerState {
 
 /// Change of state of a circuit breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BreakerChange {
     /// State before the change.
     pub from: BreakerState,

@@ -10,11 +10,13 @@ use crate::{
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A call has started.
+    #[non_exhaustive]
     CallStarted {
         /// Call.
         cx: &'a CallContext,
     },
     /// A call has ended.
+    #[non_exhaustive]
     CallFinished {
         /// Call.
         cx: &'a CallContext,
@@ -24,6 +26,7 @@ pub enum Event<'a> {
         elapsed: Duration,
     },
     /// One attempt of a call has ended.
+    #[non_exhaustive]
     AttemptFinished {
         /// Call; [`CallContext::attempt`] is the number of the attempt.
         cx: &'a CallContext,
@@ -35,6 +38,7 @@ pub enum Event<'a> {
         at: Instant,
     },
     /// An operator switched a tool off or on.
+    #[non_exhaustive]
     Switched {
         /// Name of the tool.
         tool: &'a str,
@@ -44,17 +48,20 @@ pub enum Event<'a> {
         reason: Option<&'a str>,
     },
     /// An alert fires or resolves, on whichever call revealed it.
+    #[non_exhaustive]
     Alert {
         /// Alert.
         alert: &'a Alert,
     },
     /// A source of tools, such as a server, changed its state.
+    #[non_exhaustive]
     SourceChanged {
         /// Change of state.
         change: &'a SourceChange,
     },
     /// A call could not be resolved: there is no such tool, or its server did not start. No other event of this call
     /// follows.
+    #[non_exhaustive]
     Unresolved {
         /// Caller.
         caller: &'a Caller,
@@ -62,6 +69,7 @@ pub enum Event<'a> {
         error: &'a ToolError,
     },
     /// The arguments of a call were changed to satisfy the schema.
+    #[non_exhaustive]
     Adapted {
         /// Call, with its original arguments.
         cx: &'a CallContext,
@@ -69,6 +77,7 @@ pub enum Event<'a> {
         adapted: &'a AdaptedArguments,
     },
     /// A layer refused the call because of its kind, its caller or earlier calls, whatever its tool would do.
+    #[non_exhaustive]
     Refused {
         /// Call.
         cx: &'a CallContext,
@@ -78,6 +87,7 @@ pub enum Event<'a> {
         reason: &'static str,
     },
     /// A failed attempt is about to be retried.
+    #[non_exhaustive]
     Retried {
         /// Call.
         cx: &'a CallContext,
@@ -87,6 +97,7 @@ pub enum Event<'a> {
         pause: Duration,
     },
     /// A hedged attempt is about to start in parallel with a slow one.
+    #[non_exhaustive]
     Hedged {
         /// Call, as the new attempt has it.
         cx: &'a CallContext,
@@ -94,11 +105,13 @@ pub enum Event<'a> {
         after: Duration,
     },
     /// A hedged attempt answered before the slow one.
+    #[non_exhaustive]
     HedgeWon {
         /// Call.
         cx: &'a CallContext,
     },
     /// A rate limit rejected an attempt.
+    #[non_exhaustive]
     RateLimited {
         /// Call.
         cx: &'a CallContext,
@@ -106,11 +119,13 @@ pub enum Event<'a> {
         scope: Scope,
     },
     /// An attempt starts to wait for a permit. [`Event::Queued`] follows in every case.
+    #[non_exhaustive]
     Queueing {
         /// Call.
         cx: &'a CallContext,
     },
     /// An attempt has waited for a permit, whether it got one, was rejected or was cancelled.
+    #[non_exhaustive]
     Queued {
         /// Call.
         cx: &'a CallContext,
@@ -118,6 +133,7 @@ pub enum Event<'a> {
         waited: Duration,
     },
     /// An attempt was shed because its queue is full.
+    #[non_exhaustive]
     Shed {
         /// Call.
         cx: &'a CallContext,
@@ -125,6 +141,7 @@ pub enum Event<'a> {
         scope: Scope,
     },
     /// An open circuit breaker rejected an attempt.
+    #[non_exhaustive]
     BreakerRejected {
         /// Call.
         cx: &'a CallContext,
@@ -132,6 +149,7 @@ pub enum Event<'a> {
         scope: Scope,
     },
     /// A circuit breaker changed its state.
+    #[non_exhaustive]
     BreakerChanged {
         /// Call that caused the change.
         cx: &'a CallContext,
@@ -141,11 +159,13 @@ pub enum Event<'a> {
         change: &'a BreakerChange,
     },
     /// A call with an idempotency key was answered with the result of an earlier call. Its tool did not run.
+    #[non_exhaustive]
     Replayed {
         /// Call.
         cx: &'a CallContext,
     },
     /// A call of a tool with a cache was answered.
+    #[non_exhaustive]
     CacheUsed {
         /// Call.
         cx: &'a CallContext,
@@ -153,6 +173,7 @@ pub enum Event<'a> {
         outcome: CacheOutcome,
     },
     /// A failed call was answered by a fallback step.
+    #[non_exhaustive]
     Degraded {
         /// Call.
         cx: &'a CallContext,

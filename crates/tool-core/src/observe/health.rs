@@ -78,6 +78,7 @@ pub struct HealthReport {
 
 /// Result of the health checks of a tool or an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// Number of consecutive failures; 0 if the last check succeeded.
     pub n_failures: u32,

@@ -7,6 +7,7 @@ use crate::{BoxFuture, Caller, Instant};
 /// Approval of one call: by this caller, of this tool as it is, with these arguments, under this policy, until it
 /// expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ApprovalRecord {
     /// Handle: random, but not secret.
     pub handle: Arc<str>,
@@ -39,6 +40,7 @@ impl ApprovalRecord {
 
 /// Call that an [`ApprovalRecord`] is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ApprovalCall {
     /// Name of the tool, as agents see it.
     pub tool: Arc<str>,

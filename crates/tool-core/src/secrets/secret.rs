@@ -88,6 +88,7 @@ impl Secrets for NoSecrets {
 /// Error of a reference without a value. Names the reference, never a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{reference}` {reason}")]
+#[non_exhaustive]
 pub struct SecretError {
     /// Reference as written.
     pub reference: String,

@@ -39,6 +39,7 @@ enum Part {
 
 /// Reference `${…}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Reference {
     /// Provider of the value.
     pub provider: Provider,
@@ -85,6 +86,7 @@ pub enum IfUnset {
 /// Error of an invalid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct TemplateError {
     /// Offset in bytes.
     pub offset: usize,

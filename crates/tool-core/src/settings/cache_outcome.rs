@@ -18,7 +18,7 @@ pub enum CacheOutcome {
 
 impl CacheOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 5] = [Self::Hit, Self::Stale, Self::Miss, Self::Shared, Self::Bypassed];
+    pub const ALL: &'static [Self] = &[Self::Hit, Self::Stale, Self::Miss, Self::Shared, Self::Bypassed];
 
     /// Returns the name of the outcome in replies, records and metrics.
     #[must_use]

@@ -2,7 +2,6 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use raw_json::RawJson;
-use serde_json::{Map, Value, json};
 
 use crate::ErrorKind;
 
@@ -35,6 +34,7 @@ pub enum DegradedStep {
 
 /// A tool that was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedStep {
     /// Name of the tool; `None` if the caller may not know of it. `configuration` for a default that does not match
     /// the output schema of the tool.
@@ -45,7 +45,7 @@ pub struct FailedStep {
 
 impl DegradedStep {
     /// All kinds of steps.
-    pub const ALL: [Self; 3] = [Self::Fallback, Self::Stale, Self::Default];
+    pub const ALL: &'static [Self] = &[Self::Fallback, Self::Stale, Self::Default];
 
     /// Returns the name of the step.
     #[must_use]
@@ -84,23 +84,24 @@ impl Degraded {
     /// layers of a fallback attached metadata to its reply, `meta`.
     #[must_use]
     pub fn record(&self) -> RawJson {
-        let errors: Vec<Value> = self.errors.iter().map(FailedStep::record).collect();
+        let errors: Vec<RawJson> = self.errors.iter().map(FailedStep::record).collect();
         let age = u64::try_from(self.age.as_millis()).unwrap_or(u64::MAX);
-        let mut record = json!({
-            "degraded": true,
-            "step": self.step.as_str(),
-            "source": &*self.source,
-            "age_ms": age,
-            "errors": errors,
-        });
-        if let (false, Value::Object(record)) = (self.said.is_empty(), &mut record) {
-            let said = self.said.iter();
-            let said: Map<_, _> = said
-                .map(|(key, value)| ((*key).to_owned(), value.to().unwrap_or_default()))
+        let mut record = vec![
+            ("degraded", RawJson::from(true)),
+            ("step", RawJson::from(self.step.as_str())),
+            ("source", RawJson::from(&*self.source)),
+            ("age_ms", RawJson::from(age)),
+            ("errors", RawJson::from_items(&errors)),
+        ];
+        if !self.said.is_empty() {
+            let said: Vec<(&str, RawJson)> = self
+                .said
+                .iter()
+                .map(|(key, value)| (*key, value.clone()))
                 .collect();
-            record.insert("meta".to_owned(), Value::Object(said));
+            record.push(("meta", RawJson::from_members(&said)));
         }
-        RawJson::from(record)
+        RawJson::from_members(&record)
     }
 }
 
@@ -111,10 +112,11 @@ impl FailedStep {
         Self { tool, kind }
     }
 
-    fn record(&self) -> Value {
+    fn record(&self) -> RawJson {
+        let error = ("error", RawJson::from(self.kind.as_str()));
         match &self.tool {
-            Some(tool) => json!({"tool": &**tool, "error": self.kind.as_str()}),
-            None => json!({"error": self.kind.as_str()}),
+            Some(tool) => RawJson::from_members(&[("tool", RawJson::from(&**tool)), error]),
+            None => RawJson::from_members(&[error]),
         }
     }
 }

@@ -15,6 +15,7 @@ pub struct Scopes<T> {
 
 /// Maximum number of concurrent calls, and of calls that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConcurrencySettings {
     /// Maximum number of running calls.
     pub max: u32,

@@ -3,7 +3,6 @@
 //! A layer's own settings are in the crate of the layer. The settings in this module are read by several crates, or
 //! by the contract of a call itself.
 
-mod adapt;
 mod cache_outcome;
 mod degraded;
 mod limits;
@@ -12,7 +11,6 @@ mod resolved;
 mod setting;
 
 pub use self::{
-    adapt::{AdaptedArguments, ArgumentHandling, Change, ChangeKind},
     cache_outcome::CacheOutcome,
     degraded::{Degraded, DegradedStep, FailedStep, FallbackOf},
     limits::{ConcurrencySettings, Scopes},

@@ -59,7 +59,7 @@ pub struct Lifecycle {
 
 impl SourceState {
     /// Words of [`SourceState::as_str`], in the order of the numbers that represent states in metrics.
-    pub const WORDS: [&'static str; 5] = ["not started", "starting", "ready", "failed", "stopped"];
+    pub const WORDS: &'static [&'static str] = &["not started", "starting", "ready", "failed", "stopped"];
 
     /// Returns the state as a word for lists.
     #[must_use]

@@ -18,6 +18,7 @@ pub enum DefinitionPolicy {
 
 /// Limits of the lists of one server. Entries beyond them are omitted with a [`ListWarning`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListLimits {
     /// Maximum number of tools.
     pub tools: usize,
@@ -61,6 +62,7 @@ impl ListLimits {
 /// Warning for operators about a list of a source. Its texts are escaped: they contain no character that hides or
 /// moves text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ListWarning {
     /// Kind of the entry or list; `None` if the warning is about the source.
     pub feature: Option<Feature>,

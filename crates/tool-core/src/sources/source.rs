@@ -185,6 +185,7 @@ pub trait Source: Send + Sync {
 
 /// Offers of a source at one point in time.
 #[derive(Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Catalogue {
     /// Revision, which grows with every change; 0 before the first load.
     pub revision: u64,
@@ -201,8 +202,29 @@ pub struct Catalogue {
     pub warnings: Vec<ListWarning>,
 }
 
+impl Catalogue {
+    /// Creates the lists of a source that offers these tools, and no prompts or resources. The revision grows with every
+    /// change.
+    #[must_use]
+    pub fn new(revision: u64, tools: Vec<Arc<Descriptor>>) -> Self {
+        Self {
+            revision,
+            tools,
+            ..Self::default()
+        }
+    }
+
+    /// Sets prompts, resources and templates.
+    #[must_use]
+    pub fn with_others(mut self, others: Vec<Arc<Descriptor>>) -> Self {
+        self.others = others;
+        self
+    }
+}
+
 /// Omitted tool, prompt or resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RejectedEntry {
     /// Kind of the entry.
     pub feature: Feature,
@@ -226,6 +248,7 @@ impl RejectedEntry {
 
 /// Status of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceStatus {
     /// State.
     pub state: SourceState,

@@ -8,6 +8,7 @@ use crate::{Metadata, Overrides};
 /// Tool as data, as a manifest, a registry row or a server's list describes it. Prompts and resources of servers have
 /// descriptors as well: see [`Feature`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Descriptor {
     /// Kind of the described item.
     pub feature: Feature,
@@ -128,7 +129,7 @@ pub enum Feature {
 
 impl Feature {
     /// All kinds, in the order in which lists show them.
-    pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::ResourceTemplate];
+    pub const ALL: &'static [Self] = &[Self::Tool, Self::Prompt, Self::Resource, Self::ResourceTemplate];
 
     /// Returns the word for one item of this kind, for messages.
     #[must_use]
@@ -144,6 +145,7 @@ impl Feature {
 
 /// Executor of a tool: its kind, and settings that only this executor interprets.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ExecutorSpec {
     /// Kind of the executor, such as `http`.
     pub kind: String,
@@ -153,6 +155,7 @@ pub struct ExecutorSpec {
 
 /// Origin of a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Origin {
     /// File and line, or server: for messages.
     pub place: String,
@@ -162,9 +165,21 @@ pub struct Origin {
 
 /// Trust in the origin of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Trust {
     /// The operator wrote it: it may name environment variables and declare guarantees.
     Operator,
     /// A server sent it: its hints never enable retries, caching or automatic approval.
     Upstream,
+}
+
+impl Trust {
+    /// Returns the name in listings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Upstream => "upstream",
+        }
+    }
 }

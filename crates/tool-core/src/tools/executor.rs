@@ -55,6 +55,7 @@ pub trait Executor: Send + Sync {
 
 /// Facts about the origin of a tool that its descriptor does not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Provenance {
     /// Other names of the same tool: its name before it was renamed, and its name in its server's list. Policy rules
     /// for any of them apply to the tool.
@@ -67,6 +68,7 @@ pub struct Provenance {
 /// Problem in an executor's settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct PrepareError {
     /// JSON Pointer (RFC 6901) from the root of the settings. A loader adds line and column.
     pub pointer: String,

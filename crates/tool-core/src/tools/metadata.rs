@@ -4,6 +4,7 @@ use crate::ConcurrencySettings;
 
 /// Metadata of a tool beyond its interface, for routing, limits and policies.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Metadata {
     /// Capabilities, such as `search`, by which agents and routes find tools.
     pub capabilities: Vec<String>,
@@ -48,9 +49,22 @@ pub enum LatencyClass {
     Slow,
 }
 
+impl LatencyClass {
+    /// Returns the name in settings and listings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Medium => "medium",
+            Self::Slow => "slow",
+        }
+    }
+}
+
 /// Rate limit of a tool: a token bucket that holds `burst` calls and refills at `requests` per `period` (GCRA, ITU-T
 /// I.371).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RateLimitSettings {
     /// Number of calls per period.
     pub requests: u32,
@@ -77,6 +91,7 @@ impl RateLimitSettings {
 
 /// Confidentiality of a tool's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum DataClassification {
     /// Anyone may see them.
     Public,
@@ -86,8 +101,21 @@ pub enum DataClassification {
     Sensitive,
 }
 
+impl DataClassification {
+    /// Returns the name in settings and listings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Internal => "internal",
+            Self::Sensitive => "sensitive",
+        }
+    }
+}
+
 /// Handling of personal data in a tool's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum PiiHandling {
     /// Passed unchanged.
     None,
@@ -95,4 +123,16 @@ pub enum PiiHandling {
     Anonymize,
     /// Encrypted.
     Encrypt,
+}
+
+impl PiiHandling {
+    /// Returns the name in settings and listings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Anonymize => "anonymize",
+            Self::Encrypt => "encrypt",
+        }
+    }
 }

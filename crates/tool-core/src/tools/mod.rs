@@ -7,7 +7,6 @@ mod executor;
 mod metadata;
 mod name;
 mod pattern;
-mod schema;
 mod state;
 mod tool;
 
@@ -18,7 +17,6 @@ pub use self::{
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimitSettings},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     pattern::Pattern,
-    schema::{AnyJson, CheckError, CheckJson, Mismatch, Problem},
     state::{DisabledTool, ToolState, UpstreamState},
     tool::{Tool, ToolParts},
 };

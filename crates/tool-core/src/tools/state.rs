@@ -30,6 +30,7 @@ pub struct ToolState {
 
 /// Reason and time of a disabled tool, which no caller can call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DisabledTool {
     /// Reason: a lower-case fragment without secrets.
     pub reason: String,

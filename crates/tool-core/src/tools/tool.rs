@@ -4,7 +4,6 @@ use std::{
 };
 
 use raw_json::RawJson;
-use serde_json::{Map, Value};
 
 use crate::{CheckJson, Descriptor, DynBackend, Feature, Provenance, Settings, ToolState};
 
@@ -19,6 +18,7 @@ pub struct Tool {
 }
 
 /// Parts of a [`Tool`].
+#[non_exhaustive]
 pub struct ToolParts {
     /// Description of the tool as data.
     pub descriptor: Arc<Descriptor>,
@@ -211,25 +211,16 @@ fn definition(descriptor: &Descriptor) -> RawJson {
     {
         return definition;
     }
-    let mut object = Map::new();
-    object.insert("name".to_owned(), Value::from(&*descriptor.name));
-    if let Some(title) = &descriptor.title {
-        object.insert("title".to_owned(), Value::from(title.as_str()));
-    }
-    object.insert(
-        "description".to_owned(),
-        Value::from(descriptor.description.as_str()),
-    );
-    let mut members = vec![("inputSchema", descriptor.input_schema.clone())];
-    members.extend(
-        descriptor
-            .output_schema
-            .clone()
-            .map(|schema| ("outputSchema", schema)),
-    );
-    RawJson::from(Value::Object(object))
-        .with_members(&members)
-        .expect("the value is an object")
+    let title = descriptor.title.as_deref().map(RawJson::from);
+    let members = [
+        ("name", Some(name)),
+        ("title", title),
+        ("description", Some(RawJson::from(&*descriptor.description))),
+        ("inputSchema", Some(descriptor.input_schema.clone())),
+        ("outputSchema", descriptor.output_schema.clone()),
+    ];
+    let members = members.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    RawJson::from_members(&members.collect::<Vec<_>>())
 }
 
 impl fmt::Debug for Tool {

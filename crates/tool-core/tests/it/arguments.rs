@@ -41,3 +41,18 @@ fn nothing_and_the_empty_object_are_told_apart() {
     assert_eq!(none.raw(), empty.raw());
     assert_eq!((none.are_given(), empty.are_given()), (false, true));
 }
+
+/// serde_json alone rounds some of these numbers to a neighbour of the nearest double.
+#[test]
+fn the_tree_has_the_nearest_double_of_each_number() {
+    for text in [
+        "111.22966756765733",
+        "471.25011117258117",
+        "0.30000000000000004",
+        "5e-324",
+    ] {
+        let arguments = Arguments::parse(format!("{{\"n\": {text}}}")).unwrap();
+        let expected: f64 = text.parse().unwrap();
+        assert_eq!(arguments.value()["n"].as_f64(), Some(expected), "{text}");
+    }
+}

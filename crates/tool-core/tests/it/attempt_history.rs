@@ -128,10 +128,8 @@ fn act(cx: &mut CallContext, step: Step, repeatable: &Arc<Tool>, once: &Arc<Tool
 
 #[test]
 fn every_sequence_of_steps_is_judged_as_the_model_judges_it() {
-    let declared = Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
-    };
+    let mut declared = Metadata::default();
+    declared.idempotent = Some(true);
     let repeatable = tool(Trust::Operator, declared);
     let once = tool(Trust::Operator, Metadata::default());
     let steps = steps();

@@ -6,8 +6,8 @@ use std::{
 use serde_json::json;
 use tool_core::{
     Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec,
-    Feature, InProcess, Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Overrides, Provenance,
-    Reply, Settings, Target, Tool, ToolError, ToolParts, ToolState, Trust,
+    InProcess, Instant, Invoke, Layer, Layers, Metadata, Outcome, Reply, Target, Tool, ToolError, ToolParts,
+    ToolState, Trust,
 };
 
 /// Clock that a test moves.
@@ -41,37 +41,15 @@ impl Invoke for Echo {
 }
 
 pub(crate) fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
-    let descriptor = Descriptor {
-        feature: Feature::Tool,
-        name: "echo".into(),
-        uri: None,
-        title: None,
-        description: String::new(),
-        version: None,
-        input_schema: json!({}).into(),
-        output_schema: None,
-        executor: ExecutorSpec {
-            kind: "test".to_owned(),
-            config: json!({}),
-        },
-        timeout: None,
-        metadata,
-        overrides: Overrides::default(),
-        definition: None,
-        origin: Origin {
-            place: "test".to_owned(),
-            trust,
-        },
-    };
-    Arc::new(Tool::new(ToolParts {
-        descriptor: Arc::new(descriptor),
-        input: Arc::new(Anything),
-        output: None,
-        executor: Arc::new(InProcess(Echo)),
-        provenance: Provenance::default(),
-        state: Arc::new(ToolState::default()),
-        settings: Settings::default(),
-    }))
+    let mut descriptor = Descriptor::new("echo", ExecutorSpec::new("test"));
+    descriptor.description = String::new();
+    descriptor.input_schema = json!({}).into();
+    descriptor.metadata = metadata;
+    descriptor.origin.trust = trust;
+    let mut parts = ToolParts::new(Arc::new(descriptor), Arc::new(InProcess(Echo)));
+    parts.input = Arc::new(Anything);
+    parts.state = Arc::new(ToolState::default());
+    Arc::new(Tool::new(parts))
 }
 
 pub(crate) fn call(tool: Arc<Tool>) -> (CallContext, Arc<Hand>) {
@@ -87,14 +65,10 @@ pub(crate) fn call(tool: Arc<Tool>) -> (CallContext, Arc<Hand>) {
 
 #[test]
 fn an_unanswered_call_is_unknown_unless_it_may_run_twice() {
-    let idempotent = Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
-    };
-    let read_only = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
-    };
+    let mut idempotent = Metadata::default();
+    idempotent.idempotent = Some(true);
+    let mut read_only = Metadata::default();
+    read_only.read_only = Some(true);
     let cases = [
         (Trust::Operator, Metadata::default(), false, ErrorKind::Timeout),
         (
@@ -148,10 +122,11 @@ fn a_tool_may_have_run_if_one_attempt_was_sent_and_taken() {
             false,
         ),
     ];
-    let declared = |idempotent, read_only| Metadata {
-        idempotent,
-        read_only,
-        ..Metadata::default()
+    let declared = |idempotent, read_only| {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = idempotent;
+        metadata.read_only = read_only;
+        metadata
     };
     for (trust, metadata, is_repeatable) in [
         (Trust::Operator, Metadata::default(), false),

@@ -3,10 +3,7 @@ use tool_core::{CheckReport, ErrorKind, HealthReport, HealthStatus};
 fn report(n_calls: u64, n_failures: u64, check: Option<u32>) -> HealthReport {
     let mut report = HealthReport::UNKNOWN;
     (report.n_calls, report.n_failures) = (n_calls, n_failures);
-    report.check = check.map(|n_failures| CheckReport {
-        n_failures,
-        took: std::time::Duration::ZERO,
-    });
+    report.check = check.map(|n_failures| CheckReport::new(n_failures, std::time::Duration::ZERO));
     report.with_status()
 }
 
@@ -37,7 +34,8 @@ fn the_worse_of_attempts_and_checks_counts() {
 #[test]
 fn what_the_caller_or_we_did_says_nothing_of_the_tool() {
     let counting: Vec<_> = ErrorKind::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|kind| kind.counts_for_health())
         .map(ErrorKind::as_str)
         .collect();

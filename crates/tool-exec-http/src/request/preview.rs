@@ -92,10 +92,7 @@ impl HttpBackend {
             .map(|(name, value)| json!({"name": name, "value": value}))
             .collect();
         let request = json!({"method": method, "url": url, "headers": headers, "body": body});
-        Preview {
-            request: RawJson::from(request),
-            text: text.trim_end().to_owned(),
-        }
+        Preview::new(RawJson::from(request), text.trim_end().to_owned())
     }
 
     /// Returns the value of a header. If the header's name is that of a secret, everything but the scheme is hidden.

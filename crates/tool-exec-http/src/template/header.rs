@@ -1,5 +1,5 @@
 use http::{HeaderName, HeaderValue, header::COOKIE};
-use tool_core::{IfUnset, Provider, Reference};
+use tool_core::{Provider, Reference};
 
 use super::text::{Piece, Scope, TemplateError, TextTemplate};
 
@@ -116,11 +116,7 @@ impl EnvironmentHeader {
         if !usable {
             return Err(format!("invalid name of an environment variable: `{variable}`"));
         }
-        let reference = Reference {
-            provider: Provider::Environment,
-            name: variable.to_owned(),
-            fallback: IfUnset::None,
-        };
+        let reference = Reference::new(Provider::Environment, variable.to_owned());
         let value = TextTemplate(vec![Piece::Reference(reference.clone())]);
         Ok(match header {
             Some(header) => Self::Header(HeaderTemplate {

@@ -1,6 +1,6 @@
 //! The crate without a registry: a tool from settings, called by the program.
 
-use std::error::Error;
+use std::{error::Error, iter::successors};
 
 use serde_json::{Value, json};
 use tool_core::{Descriptor, ErrorKind, ExecutorSpec};
@@ -76,4 +76,41 @@ fn tools_of_one_host_share_the_state_of_their_upstream_and_pass_keys() {
     let descriptor = tool.tool().descriptor();
     assert_eq!(descriptor.metadata.idempotent, Some(true));
     assert_eq!(descriptor.description, "Says so.");
+}
+
+/// Checks that no error in the chain contains the text of the next one.
+fn assert_no_repetition(error: &(dyn Error + 'static)) {
+    let chain = successors(Some(error), |&error| error.source());
+    let texts: Vec<String> = chain.map(ToString::to_string).collect();
+    for pair in texts.windows(2) {
+        assert!(!pair[0].contains(&pair[1]), "said twice: {texts:?}");
+    }
+}
+
+#[tokio::test]
+async fn errors_say_each_sentence_once() {
+    let executor = HttpExecutor::default();
+    let not_json = Server::start(|_| Answer::Keep(ok("application/json", "{"))).await;
+    let cut_off =
+        Server::start(|_| Answer::Close(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1".to_vec())).await;
+    let not_http = Server::start(|_| Answer::Close(b"SSH-2.0\r\n".to_vec())).await;
+    let closed = Server::start(|_| Answer::Close(Vec::new())).await;
+    let gone = json!({"url": "http://127.0.0.1:1/", "allow_private": true});
+    let without_value = json!({"url": "https://api.example.com/", "headers": {"A": "${secret:none}"}});
+    let unusable = executor.tool("t", json!({})).unwrap_err();
+    assert_no_repetition(&unusable);
+    let at = |server: &Server| tool(&executor, server, json!({"url": "/"})).unwrap();
+    for (tool, kind) in [
+        (at(&not_json), ErrorKind::Protocol),
+        (at(&not_http), ErrorKind::OutcomeUnknown),
+        (at(&cut_off), ErrorKind::OutcomeUnknown),
+        (at(&closed), ErrorKind::OutcomeUnknown),
+        (executor.tool("t", gone).unwrap(), ErrorKind::Unavailable),
+    ] {
+        let error = tool.call(&json!({})).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert_no_repetition(&error);
+    }
+    // A value that is missing from the start is a problem of the settings.
+    assert_no_repetition(&executor.tool("t", without_value).unwrap_err());
 }

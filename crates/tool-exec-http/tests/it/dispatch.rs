@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 use tokio::time::timeout;
-use tool_core::{BoxFuture, DispatchState, ErrorKind, Metadata};
+use tool_core::{BoxFuture, DispatchState, ErrorKind};
 use tool_exec_http::{HttpExecutor, HttpExecutorOptions, Resolve};
 
 use crate::{
@@ -111,10 +111,7 @@ async fn a_chunked_answer_that_is_cut_off_is_unknown() {
 async fn a_tool_that_may_run_twice_is_only_unavailable() {
     let server = Server::start(|_| Answer::Close(Vec::new())).await;
     let mut read_only = descriptor(json!({"url": server.url("/")}));
-    read_only.metadata = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
-    };
+    read_only.metadata.read_only = Some(true);
     let tool =
         prepare_by(&executor(Values::new(&[])), read_only).unwrap_or_else(|problems| panic!("{problems:?}"));
     let done = tool.call(json!({})).await;

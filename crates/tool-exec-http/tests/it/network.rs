@@ -38,7 +38,7 @@ impl Resolve for Names {
 
 fn tool(url: &str, allowed: &[&str], private: bool, names: Vec<&'static [&'static str]>) -> Prepared {
     let options = HttpExecutorOptions::default()
-        .with_allow_private_networks(allowed.iter().map(|text| text.parse().unwrap()).collect())
+        .with_allow_private_networks(allowed.iter().map(|text| text.parse().unwrap()))
         .with_resolver(Arc::new(Names(names, AtomicUsize::new(0))));
     let executor = HttpExecutor::new(options, Values::new(&[]));
     let config = json!({"url": url, "allow_private": private});

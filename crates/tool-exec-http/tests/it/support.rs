@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
-    DynBackend, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides,
-    PrepareError, Provenance, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError,
-    ToolParts, Trust,
+    DynBackend, ErrorKind, Executor, ExecutorSpec, Instant, Origin, Outcome, PrepareError, Reference, Secret,
+    SecretError, Secrets, Target, Tool, ToolError, ToolParts,
 };
 use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 
@@ -120,15 +119,10 @@ impl Prepared {
     }
 
     pub(crate) fn context(&self, arguments: &str) -> CallContext {
-        let tool = Tool::new(ToolParts {
-            descriptor: Arc::new(self.descriptor.clone()),
-            input: Arc::new(Anything),
-            output: None,
-            executor: self.invoke.clone(),
-            provenance: Provenance::default(),
-            state: Arc::default(),
-            settings: Settings::default(),
-        });
+        let mut parts = ToolParts::new(Arc::new(self.descriptor.clone()), self.invoke.clone());
+        parts.input = Arc::new(Anything);
+        parts.state = Arc::default();
+        let tool = Tool::new(parts);
         CallContext::new(
             Target::Tool(Arc::new(tool)),
             Arc::new(Arguments::parse(arguments.to_owned()).unwrap()),
@@ -167,28 +161,11 @@ pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
 }
 
 pub(crate) fn descriptor(config: Value) -> Descriptor {
-    Descriptor {
-        feature: Feature::Tool,
-        name: "tool".into(),
-        uri: None,
-        title: None,
-        description: "A tool.".to_owned(),
-        version: None,
-        input_schema: RawJson::from(json!({"type": "object"})),
-        output_schema: None,
-        executor: ExecutorSpec {
-            kind: "http".to_owned(),
-            config,
-        },
-        timeout: None,
-        metadata: Metadata::default(),
-        overrides: Overrides::default(),
-        definition: None,
-        origin: Origin {
-            place: "test".to_owned(),
-            trust: Trust::Operator,
-        },
-    }
+    let mut descriptor = Descriptor::new("tool", ExecutorSpec::new("http").with_config(config));
+    descriptor.description = "A tool.".to_owned();
+    descriptor.input_schema = RawJson::from(json!({"type": "object"}));
+    descriptor.origin = Origin::operator("test");
+    descriptor
 }
 
 pub(crate) fn prepare_by(

@@ -30,5 +30,5 @@ pub(crate) fn input_request(result: &RawJson) -> Result<InputRequest, &'static s
             return Err("an input request of a kind that no client answers");
         }
     }
-    Ok(InputRequest { requests, state })
+    Ok(InputRequest::new(requests).with_state(state))
 }

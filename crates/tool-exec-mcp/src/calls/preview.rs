@@ -21,9 +21,9 @@ impl McpCall {
             ("params", params.clone()),
         ];
         let request = RawJson::object().with_members(&members);
-        Ok(Preview {
-            request: request.expect("an empty object is an object"),
-            text: format!("{method} to the server `{server}`\n\n{params}"),
-        })
+        Ok(Preview::new(
+            request.expect("an empty object is an object"),
+            format!("{method} to the server `{server}`\n\n{params}"),
+        ))
     }
 }

@@ -13,9 +13,6 @@ pub(crate) struct PoolKey {
 impl PoolKey {
     /// Returns the clients that a connection of this key serves.
     pub(crate) fn group(&self) -> ClientGroup {
-        ClientGroup {
-            identity: self.identity.clone(),
-            is_principal: self.is_principal,
-        }
+        ClientGroup::new(self.identity.clone(), self.is_principal)
     }
 }

@@ -70,10 +70,7 @@ impl ServerRequestHandler {
         let Some(asker) = &call.asker else {
             return Err(unattributed(Unattributed::NoCall));
         };
-        let question = Question {
-            method: request.method,
-            params: request.params,
-        };
+        let question = Question::new(request.method, request.params);
         self.slots
             .router
             .record_question(&question, &asker.client().client());
@@ -95,10 +92,7 @@ impl ServerRequestHandler {
     /// Requests the client's roots during a call and stores them, since a server may want them at any time. Returns
     /// `true` if the client returned them.
     pub(crate) async fn request_roots(&self, asker: &Asker, tag: u64) -> bool {
-        let question = Question {
-            method: method::ROOTS_LIST.to_owned(),
-            params: None,
-        };
+        let question = Question::new(method::ROOTS_LIST.to_owned(), None);
         match asker.ask(question).await {
             Ok(answer) => {
                 self.store_roots(answer, tag);

@@ -100,7 +100,7 @@ impl ClientListReader {
         };
         let mut seen = *changes.borrow_and_update();
         let (mut schedule, mut freshness) = (RefreshSchedule::unread(), Freshness::default());
-        let unread = self.read(&Feature::ALL, seen, &mut freshness).await;
+        let unread = self.read(Feature::ALL, seen, &mut freshness).await;
         for feature in unread {
             schedule.mark_failed(feature, Instant::now());
         }

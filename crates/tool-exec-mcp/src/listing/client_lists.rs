@@ -148,14 +148,12 @@ impl ListsOfClient {
         self.compared = None;
         let mut catalogues = self.by_connection.values();
         let Some(first) = catalogues.next() else { return };
-        let mut union = Catalogue {
-            is_kept: false,
-            revision,
-            tools: first.tools.clone(),
-            others: first.others.clone(),
-            rejected: first.rejected.clone(),
-            warnings: first.warnings.clone(),
-        };
+        let mut union = Catalogue::default();
+        union.revision = revision;
+        union.tools.clone_from(&first.tools);
+        union.others.clone_from(&first.others);
+        union.rejected.clone_from(&first.rejected);
+        union.warnings.clone_from(&first.warnings);
         let mut seen: HashSet<_> = descriptors(first).map(|descriptor| key(descriptor)).collect();
         for catalogue in catalogues {
             for entry in descriptors(catalogue) {

@@ -54,11 +54,13 @@ pub(crate) fn apply_policy(
                     summary(&left)
                 ));
             }
-            let warning = cleaned.is_some().then(|| ListWarning {
-                feature: Some(entry.feature),
-                name: Some(escape_line(&entry.outward()).into_owned()),
-                kind: "cleaned",
-                message: format!("hidden text was removed: {}", summary(&removed(entry.definition))),
+            let warning = cleaned.is_some().then(|| {
+                ListWarning::new(
+                    Some(entry.feature),
+                    Some(escape_line(&entry.outward()).into_owned()),
+                    "cleaned",
+                    format!("hidden text was removed: {}", summary(&removed(entry.definition))),
+                )
             });
             Ok(PolicyVerdict {
                 definition: cleaned,

@@ -80,11 +80,9 @@ pub(crate) fn replace_lists(before: &Catalogue, mut lists: HashMap<Feature, Desc
         .chain(&before.others)
         .map(|descriptor| ((descriptor.feature, &descriptor.name), descriptor))
         .collect();
-    let mut after = Catalogue {
-        revision: before.revision + 1,
-        ..Catalogue::default()
-    };
-    for feature in Feature::ALL {
+    let mut after = Catalogue::default();
+    after.revision = before.revision + 1;
+    for &feature in Feature::ALL {
         let described = lists
             .remove(&feature)
             .unwrap_or_else(|| list_of_catalogue(before, feature));

@@ -6,10 +6,7 @@ use mcp_client::ServerInfo;
 use mcp_wire::Era;
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
-use tool_core::{
-    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, RejectedEntry, Trust,
-    outward_name,
-};
+use tool_core::{Catalogue, Descriptor, ExecutorSpec, Feature, Origin, RejectedEntry, outward_name};
 
 use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};
 
@@ -58,12 +55,11 @@ impl ListEntry<'_> {
             }
             _ => {}
         }
-        Ok(Some(Descriptor {
-            input_schema,
-            output_schema: self.schema("outputSchema"),
-            definition: Some(definition),
-            ..self.with(name, config)
-        }))
+        let mut descriptor = self.with(name, config);
+        descriptor.input_schema = input_schema;
+        descriptor.output_schema = self.schema("outputSchema");
+        descriptor.definition = Some(definition);
+        Ok(Some(descriptor))
     }
 
     fn prompt(&self) -> Result<Option<Descriptor>, RejectedEntry> {
@@ -90,28 +86,15 @@ impl ListEntry<'_> {
 
     /// Returns a descriptor with the members that all entries of the server have in common.
     fn with(&self, name: String, config: Value) -> Descriptor {
-        Descriptor {
-            feature: self.feature,
-            name: name.into(),
-            uri: None,
-            title: self.text("title"),
-            description: self.text("description").unwrap_or_default(),
-            version: None,
-            input_schema: RawJson::from(json!({"type": "object"})),
-            output_schema: None,
-            executor: ExecutorSpec {
-                kind: EXECUTOR_KIND.to_owned(),
-                config,
-            },
-            timeout: self.settings.timeout,
-            metadata: Metadata::default(),
-            overrides: Overrides::default(),
-            definition: Some(self.definition.clone()),
-            origin: Origin {
-                place: format!("the server `{}`", self.settings.name),
-                trust: Trust::Upstream,
-            },
-        }
+        let mut descriptor = Descriptor::new(name, ExecutorSpec::new(EXECUTOR_KIND).with_config(config));
+        descriptor.feature = self.feature;
+        descriptor.title = self.text("title");
+        descriptor.description = self.text("description").unwrap_or_default();
+        descriptor.input_schema = RawJson::from(json!({"type": "object"}));
+        descriptor.timeout = self.settings.timeout;
+        descriptor.definition = Some(self.definition.clone());
+        descriptor.origin = Origin::upstream(format!("the server `{}`", self.settings.name));
+        descriptor
     }
 
     /// Returns `true` if the configuration excludes the entry.
@@ -171,11 +154,7 @@ impl ListEntry<'_> {
     }
 
     pub(crate) fn reject(&self, name: String, reason: &str) -> RejectedEntry {
-        RejectedEntry {
-            feature: self.feature,
-            name,
-            reason: reason.to_owned(),
-        }
+        RejectedEntry::new(self.feature, name, reason.to_owned())
     }
 }
 

@@ -85,22 +85,19 @@ impl WarningState {
 }
 
 fn about(subject: &str, finding: &Finding) -> ListWarning {
-    ListWarning {
-        feature: None,
-        name: None,
-        kind: finding.kind.as_str(),
-        message: format!("{subject}: {finding}"),
-    }
+    ListWarning::new(None, None, finding.kind.as_str(), format!("{subject}: {finding}"))
 }
 
 fn of_descriptor(descriptor: &Arc<Descriptor>) -> impl Iterator<Item = ListWarning> + use<> {
     let findings = descriptor.definition.as_ref().map(scan).unwrap_or_default();
     let feature = descriptor.feature;
     let name = Arc::clone(&descriptor.name);
-    findings.into_iter().map(move |finding| ListWarning {
-        feature: Some(feature),
-        name: Some(escape_line(&name).into_owned()),
-        kind: finding.kind.as_str(),
-        message: finding.to_string(),
+    findings.into_iter().map(move |finding| {
+        ListWarning::new(
+            Some(feature),
+            Some(escape_line(&name).into_owned()),
+            finding.kind.as_str(),
+            finding.to_string(),
+        )
     })
 }

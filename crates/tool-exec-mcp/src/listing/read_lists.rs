@@ -101,12 +101,7 @@ pub(crate) fn cut_warning(feature: Feature, cut: ListTruncation, limits: &ListLi
         ),
         _ => ("cut", format!("it was not read to its end; {left_out}")),
     };
-    ListWarning {
-        feature: Some(feature),
-        name: None,
-        kind,
-        message,
-    }
+    ListWarning::new(Some(feature), None, kind, message)
 }
 
 /// Returns the capability under which a server offers the feature.

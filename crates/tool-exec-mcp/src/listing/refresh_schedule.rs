@@ -35,7 +35,11 @@ impl RefreshSchedule {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             due: HashMap::new(),
-            read: Feature::ALL.into_iter().map(|feature| (feature, now)).collect(),
+            read: Feature::ALL
+                .iter()
+                .copied()
+                .map(|feature| (feature, now))
+                .collect(),
             pause: INTERVAL,
         }
     }

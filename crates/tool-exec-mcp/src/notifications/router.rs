@@ -120,10 +120,7 @@ impl NotificationRouter {
                 let id = params.get("taskId")?.string()?;
                 let routes = self.0.lock();
                 let (id, backend) = routes.tasks.get_key_value(&*id)?;
-                let task = Task {
-                    id: Arc::clone(id),
-                    runner: backend.upgrade()?,
-                };
+                let task = Task::new(Arc::clone(id), backend.upgrade()?);
                 // Before the upgraded backend is dropped: its `Drop` takes the lock.
                 drop(routes);
                 Some(Update::Task {

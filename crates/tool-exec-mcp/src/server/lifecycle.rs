@@ -108,10 +108,9 @@ impl ServerLifecycle {
         let now = self.now();
         let status = self.facts().lifecycle.status(now);
         let retry_in = client.and_then(|client| client.retry_in);
-        SourceStatus {
-            retry_in: retry_in.or_else(|| self.retry_in()),
-            ..status
-        }
+        let mut status = status;
+        status.retry_in = retry_in.or_else(|| self.retry_in());
+        status
     }
 
     fn change(&self, note: impl FnOnce(&mut Facts)) {

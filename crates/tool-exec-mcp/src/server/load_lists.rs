@@ -44,7 +44,7 @@ impl McpServer {
         self.watch_idle();
         let start = Instant::now();
         let begun = self.lifecycle.begin_listing();
-        let read = match self.list(&Feature::ALL, MAX_WAIT_FOR_OTHER_LISTS).await {
+        let read = match self.list(Feature::ALL, MAX_WAIT_FOR_OTHER_LISTS).await {
             Ok(unread) => {
                 load.is_listed = true;
                 // After the first success, changes of the lists are followed.

@@ -201,7 +201,7 @@ impl McpServer {
             let names = names_by_feature.get(&feature)?.iter();
             Some(names.map(move |name| (feature, name.clone())))
         };
-        let lists: Option<Vec<_>> = Feature::ALL.into_iter().map(of).collect();
+        let lists: Option<Vec<_>> = Feature::ALL.iter().copied().map(of).collect();
         Some(lists?.into_iter().flatten().collect())
     }
 

@@ -163,17 +163,16 @@ impl Source for ServerSource {
         // Asking the client also detects an end that was not reported yet.
         let client = self.0.status();
         let catalogue = self.0.catalogue.borrow().clone();
-        SourceStatus {
-            n_tools: catalogue.tools.len(),
-            has_lists: catalogue.revision > 0,
-            has_kept_lists: catalogue.is_kept,
-            is_lazy: self.0.settings.is_lazy,
-            is_checked_at_start: self.0.settings.check_at_start,
-            detail: client.as_ref().and_then(detail),
-            n_restarts: client.as_ref().map_or(0, |status| status.restarts),
-            start_took: self.0.attempts.borrow().took,
-            ..self.0.lifecycle.status(client.as_ref())
-        }
+        let mut status = self.0.lifecycle.status(client.as_ref());
+        status.n_tools = catalogue.tools.len();
+        status.has_lists = catalogue.revision > 0;
+        status.has_kept_lists = catalogue.is_kept;
+        status.is_lazy = self.0.settings.is_lazy;
+        status.is_checked_at_start = self.0.settings.check_at_start;
+        status.detail = client.as_ref().and_then(detail);
+        status.n_restarts = client.as_ref().map_or(0, |status| status.restarts);
+        status.start_took = self.0.attempts.borrow().took;
+        status
     }
 }
 

@@ -193,10 +193,7 @@ impl TaskRunner<'_> {
                 continue;
             }
             let method = request.get("method").and_then(|method| method.string());
-            let question = Question {
-                method: method.unwrap_or_default(),
-                params: request.get("params"),
-            };
+            let question = Question::new(method.unwrap_or_default(), request.get("params"));
             answers.push((key, self.ask_client(question).await?));
         }
         if answers.is_empty() {

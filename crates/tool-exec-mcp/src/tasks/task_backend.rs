@@ -50,11 +50,7 @@ pub(crate) fn task_handle(
         .slots
         .router
         .follow_task(&id, &runner);
-    Some(TaskHandle {
-        task: Task { id, runner },
-        state: answer,
-        result: None,
-    })
+    Some(TaskHandle::new(Task::new(id, runner), answer))
 }
 
 impl Drop for TaskBackend {
@@ -105,11 +101,9 @@ impl Invoke for TaskBackend {
         let result = answer
             .get("result")
             .filter(|result| is_done && era == Era::Modern && result.kind() == JsonKind::Object);
-        Ok(Outcome::Task(Box::new(TaskHandle {
-            task: task.clone(),
-            state: answer,
-            result: result.map(reply),
-        })))
+        Ok(Outcome::Task(Box::new(
+            TaskHandle::new(task.clone(), answer).with_result(result.map(reply)),
+        )))
     }
 }
 

@@ -39,10 +39,7 @@ async fn an_input_request_ends_a_round_and_the_answers_continue_it() {
         );
         assert_eq!(request.state.as_ref().unwrap().as_str(), r#""s1""#);
         let responses = RawJson::parse(r#"{"who":{ "action":"accept" }}"#).unwrap();
-        call.cx.extras.resume = Some(Arc::new(Resume {
-            responses: responses.clone(),
-            state: request.state,
-        }));
+        call.cx.extras.resume = Some(Arc::new(Resume::new(responses.clone()).with_state(request.state)));
         let reply = call.make().await.unwrap();
         let params = reply.raw().get("params").unwrap_or(reply.raw().clone());
         assert_eq!(params.get("inputResponses"), Some(responses));
@@ -103,10 +100,7 @@ async fn a_legacy_server_may_use_the_words_of_a_modern_one() {
     let server = fixture.server("");
     let result = json!({"content": [], "resultType": "vendor"});
     let mut call = Call::new(&server, "says", result.clone());
-    call.cx.extras.resume = Some(Arc::new(Resume {
-        responses: RawJson::object(),
-        state: None,
-    }));
+    call.cx.extras.resume = Some(Arc::new(Resume::new(RawJson::object())));
     let reply = call.make().await.unwrap();
     assert_eq!(reply.raw(), &RawJson::from(result));
     let reply = Call::new(&server, "echo", json!({})).make().await.unwrap();

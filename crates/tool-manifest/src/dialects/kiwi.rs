@@ -80,11 +80,9 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let Some((named, name)) = body.tool_id.located() else {
         return;
     };
-    let metadata = Metadata {
-        tags: texts(body.tags),
-        capabilities: texts(body.capabilities),
-        ..Metadata::default()
-    };
+    let mut metadata = Metadata::default();
+    metadata.tags = texts(body.tags);
+    metadata.capabilities = texts(body.capabilities);
     let parts = Parts {
         name,
         named,

@@ -124,10 +124,7 @@ fn executor(cx: Cx<'_>, spec: NodeId, used: Used) -> Option<(ExecutorSpec, Setti
         "mock" => mock(cx, spec, used.mock_result, &used.mock_template, used.mock_parts),
         "live" => live(cx, spec, used.http),
         "mcp" => {
-            let spec = ExecutorSpec {
-                kind: "mcp".to_owned(),
-                config: Value::Object(Map::new()),
-            };
+            let spec = ExecutorSpec::new("mcp").with_config(Value::Object(Map::new()));
             Some((spec, Settings::default()))
         }
         "exec" | "client" => {

@@ -26,10 +26,7 @@ impl Place {
     /// Returns file and line, for origins.
     pub(crate) fn origin(&self) -> tool_core::Origin {
         let line = self.document.key_line(self.at);
-        tool_core::Origin {
-            place: format!("{}:{line}", self.document.source.name),
-            trust: tool_core::Trust::Operator,
-        }
+        tool_core::Origin::operator(format!("{}:{line}", self.document.source.name))
     }
 }
 

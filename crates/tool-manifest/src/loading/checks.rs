@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeSet};
 
 use raw_json::RawJson;
-use tool_core::{CheckJson, Descriptor, Overrides, outward_name};
+use tool_core::{Descriptor, Overrides, outward_name};
 use tool_schema::Schema;
 use tool_settings::{ConfigProblem, ConfiguredTool};
 

@@ -202,8 +202,5 @@ pub(crate) fn process_variable(name: &str) -> Result<String, std::env::VarError>
 }
 
 fn error(reference: &Reference, reason: impl Into<String>) -> SecretError {
-    SecretError {
-        reference: reference.to_string(),
-        reason: reason.into(),
-    }
+    SecretError::new(reference.to_string(), reason.into())
 }

@@ -71,14 +71,14 @@ impl ListLimitsSpec {
     /// These limits, and those of `others` where there is none here.
     #[must_use]
     pub fn or(&self, others: ListLimits) -> ListLimits {
-        ListLimits {
-            tools: self.tools.unwrap_or(others.tools),
-            prompts: self.prompts.unwrap_or(others.prompts),
-            resources: self.resources.unwrap_or(others.resources),
-            pages: self.pages.unwrap_or(others.pages),
-            bytes: self.bytes.unwrap_or(others.bytes),
-            definition_bytes: self.definition_bytes.unwrap_or(others.definition_bytes),
-        }
+        let mut limits = others;
+        limits.tools = self.tools.unwrap_or(limits.tools);
+        limits.prompts = self.prompts.unwrap_or(limits.prompts);
+        limits.resources = self.resources.unwrap_or(limits.resources);
+        limits.pages = self.pages.unwrap_or(limits.pages);
+        limits.bytes = self.bytes.unwrap_or(limits.bytes);
+        limits.definition_bytes = self.definition_bytes.unwrap_or(limits.definition_bytes);
+        limits
     }
 }
 

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, Template, Trust};
+use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, Template};
 
 use crate::servers::{list_limits::ListLimitsSpec, server_health::ServerHealthSpec};
 
@@ -151,10 +151,7 @@ impl ServerSpec {
     #[must_use]
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         let name = name.into();
-        let origin = Origin {
-            place: format!("server `{name}`"),
-            trust: Trust::Operator,
-        };
+        let origin = Origin::operator(format!("server `{name}`"));
         Self {
             name,
             origin,

@@ -72,34 +72,32 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
         }
         url
     });
-    Metadata {
-        capabilities: texts(fields.capabilities),
-        tags: texts(fields.tags),
-        latency: fields.latency.get().map(|latency| match latency {
-            Latency::Fast => LatencyClass::Fast,
-            Latency::Medium => LatencyClass::Medium,
-            Latency::Slow => LatencyClass::Slow,
-        }),
-        cost_per_call,
-        sla: fields.sla.get().map(|Percent(share)| share),
-        retryable: fields.retryable.get(),
-        idempotent: fields.idempotent.get(),
-        read_only: fields.read_only.get(),
-        required_permissions: texts(fields.required_permissions),
-        data_classification: fields.data_classification.get().map(|class| match class {
-            Classification::Public => DataClassification::Public,
-            Classification::Internal => DataClassification::Internal,
-            Classification::Sensitive => DataClassification::Sensitive,
-        }),
-        pii_handling: fields.pii_handling.get().map(|handling| match handling {
-            Pii::None => PiiHandling::None,
-            Pii::Anonymize => PiiHandling::Anonymize,
-            Pii::Encrypt => PiiHandling::Encrypt,
-        }),
-        health_check_endpoint,
-        // Those of sections.
-        ..Metadata::default()
-    }
+    let mut metadata = Metadata::default();
+    metadata.capabilities = texts(fields.capabilities);
+    metadata.tags = texts(fields.tags);
+    metadata.latency = fields.latency.get().map(|latency| match latency {
+        Latency::Fast => LatencyClass::Fast,
+        Latency::Medium => LatencyClass::Medium,
+        Latency::Slow => LatencyClass::Slow,
+    });
+    metadata.cost_per_call = cost_per_call;
+    metadata.sla = fields.sla.get().map(|Percent(share)| share);
+    metadata.retryable = fields.retryable.get();
+    metadata.idempotent = fields.idempotent.get();
+    metadata.read_only = fields.read_only.get();
+    metadata.required_permissions = texts(fields.required_permissions);
+    metadata.data_classification = fields.data_classification.get().map(|class| match class {
+        Classification::Public => DataClassification::Public,
+        Classification::Internal => DataClassification::Internal,
+        Classification::Sensitive => DataClassification::Sensitive,
+    });
+    metadata.pii_handling = fields.pii_handling.get().map(|handling| match handling {
+        Pii::None => PiiHandling::None,
+        Pii::Anonymize => PiiHandling::Anonymize,
+        Pii::Encrypt => PiiHandling::Encrypt,
+    });
+    metadata.health_check_endpoint = health_check_endpoint;
+    metadata
 }
 
 /// Returns the usable texts of a list.

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
+use tool_core::{Descriptor, ExecutorSpec, Metadata, Overrides};
 use tool_settings::{DeferredCheck, Field, NodeId, Percent, Period, Raw, SectionEntries, Text, ToolSettings};
 
 use crate::{
@@ -178,22 +178,16 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     let (input_place, input_schema) = parts
         .input_schema
         .unwrap_or_else(|| (None, schema_field::any_object()));
-    let descriptor = Descriptor {
-        feature: Feature::Tool,
-        name: parts.name.into(),
-        uri: None,
-        title: parts.title,
-        description: parts.description.get().unwrap_or_default(),
-        version: parts.version,
-        input_schema,
-        output_schema: parts.output_schema.as_ref().map(|(_, schema)| schema.clone()),
-        executor,
-        timeout: parts.timeout,
-        metadata: parts.metadata,
-        overrides: parts.overrides,
-        definition: None,
-        origin: place.origin(),
-    };
+    let mut descriptor = Descriptor::new(parts.name, executor);
+    descriptor.title = parts.title;
+    descriptor.description = parts.description.get().unwrap_or_default();
+    descriptor.version = parts.version;
+    descriptor.input_schema = input_schema;
+    descriptor.output_schema = parts.output_schema.as_ref().map(|(_, schema)| schema.clone());
+    descriptor.timeout = parts.timeout;
+    descriptor.metadata = parts.metadata;
+    descriptor.overrides = parts.overrides;
+    descriptor.origin = place.origin();
     Some(ToolDraft {
         descriptor: Arc::new(descriptor),
         is_unrouted: false,
@@ -215,12 +209,9 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
     let timeout_at = body.timeout_ms.given();
     let timeout = milliseconds(cx, body.timeout_ms);
     let executor = executor(cx, at, body.executor.0);
-    let mut settings = ToolSettings {
-        name: name.to_owned(),
-        timeout,
-        fallbacks: body.fallbacks,
-        ..ToolSettings::default()
-    };
+    let mut settings = ToolSettings::new(name);
+    settings.timeout = timeout;
+    settings.fallbacks = body.fallbacks;
     settings.overrides.call_timeout = call_timeout::call_timeout(cx, body.call_timeout);
     settings.metadata = metadata::metadata(
         cx,
@@ -337,8 +328,5 @@ pub(crate) fn spec(cx: Cx<'_>, kind: &str, settings: &Settings) -> ExecutorSpec 
         }
         config.insert(key.clone(), value);
     }
-    ExecutorSpec {
-        kind: kind.to_owned(),
-        config: Value::Object(config),
-    }
+    ExecutorSpec::new(kind.to_owned()).with_config(Value::Object(config))
 }

@@ -32,11 +32,11 @@ tools:
     let configuration = load(&options).expect("usable").configuration;
     let defaults = &configuration.defaults.overrides;
     let RateLimits(limits) = defaults.get::<RateLimits>().copied().expect("given");
-    let rate = |requests, period, burst, per_principal| RateLimitSettings {
-        requests,
-        period,
-        burst,
-        per_principal,
+    let rate = |requests, period, burst, per_principal| {
+        let mut new = RateLimitSettings::new(requests, period);
+        new.burst = burst;
+        new.per_principal = per_principal;
+        new
     };
     assert_eq!(limits.principal, Some(rate(60, MINUTE, Some(10), None)));
     assert_eq!(limits.total, Some(rate(500, MINUTE, None, None)));

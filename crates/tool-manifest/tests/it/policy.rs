@@ -165,16 +165,18 @@ fn lists_have_limits() {
 defaults: {list_limits: {tools: 10, bytes: 1MiB}}
 servers: {a: {command: a, list_limits: {tools: 20, definition_bytes: 4KiB}}}
 "]);
-    let defaults = ListLimits {
-        tools: 10,
-        bytes: 1 << 20,
-        ..ListLimits::default()
+    let defaults = {
+        let mut new = ListLimits::default();
+        new.tools = 10;
+        new.bytes = 1 << 20;
+        new
     };
     assert_eq!(loaded.defaults.list_limits, defaults);
-    let of_server = ListLimits {
-        tools: 20,
-        definition_bytes: 4096,
-        ..defaults
+    let of_server = {
+        let mut new = defaults;
+        new.tools = 20;
+        new.definition_bytes = 4096;
+        new
     };
     assert_eq!(loaded.servers[0].list_limits.or(defaults), of_server);
     assert!(problem("defaults: {list_limits: {tools: 0}}").contains("at least 1"));

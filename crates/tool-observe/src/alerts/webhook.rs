@@ -199,7 +199,7 @@ impl Webhook {
 
 impl Observe for Webhook {
     fn observe(&self, event: &Event<'_>) {
-        let Event::Alert { alert } = event else { return };
+        let Event::Alert { alert, .. } = event else { return };
         let label = format!("the alert `{}` of {}", alert.kind.as_str(), alert.subject);
         self.send(alert_record(alert).to_string(), label);
     }

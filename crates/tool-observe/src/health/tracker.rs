@@ -222,6 +222,7 @@ impl Observe for HealthTracker {
             result,
             elapsed,
             at,
+            ..
         } = event
         {
             self.attempt(cx, *result, *elapsed, *at);

@@ -80,7 +80,7 @@ impl HealthWindow {
         self.lock(|inner| {
             let before = inner.check.map_or(0, |check| check.n_failures);
             let n_failures = if succeeded { 0 } else { before.saturating_add(1) };
-            inner.check = Some(CheckReport { n_failures, took });
+            inner.check = Some(CheckReport::new(n_failures, took));
         });
     }
 

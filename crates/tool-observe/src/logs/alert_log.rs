@@ -11,7 +11,7 @@ pub struct AlertLog;
 
 impl Observe for AlertLog {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Alert { alert } = event {
+        if let Event::Alert { alert, .. } = event {
             log(alert);
         }
     }

@@ -10,7 +10,10 @@ pub struct BreakerLog;
 
 impl Observe for BreakerLog {
     fn observe(&self, event: &Event<'_>) {
-        let Event::BreakerChanged { cx, scope, change } = event else {
+        let Event::BreakerChanged {
+            cx, scope, change, ..
+        } = event
+        else {
             return;
         };
         let (tool, upstream) = (cx.tool().name(), upstream(cx));

@@ -13,7 +13,7 @@ pub struct SourceLog;
 
 impl Observe for SourceLog {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::SourceChanged { change } = event {
+        if let Event::SourceChanged { change, .. } = event {
             log(change);
         }
     }

@@ -10,7 +10,10 @@ pub struct SwitchLog;
 
 impl Observe for SwitchLog {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Switched { tool, is_on, reason } = *event {
+        if let Event::Switched {
+            tool, is_on, reason, ..
+        } = *event
+        {
             let action = if is_on { "enabled" } else { "disabled" };
             warn!(target: TARGET, tool, action, reason, "an operator {action} `{tool}`");
         }

@@ -144,15 +144,15 @@ impl Observe for Metrics {
             Event::Unresolved { error, .. } => {
                 self.unresolved[error.kind() as usize].fetch_add(1, Ordering::Relaxed);
             }
-            Event::SourceChanged { change } => {
+            Event::SourceChanged { change, .. } => {
                 self.sources.with(&change.source, |source| source.count(change));
             }
-            Event::Alert { alert } => {
+            Event::Alert { alert, .. } => {
                 self.alerts[alert.kind as usize][alert.phase as usize].fetch_add(1, Ordering::Relaxed);
                 let [tools, upstreams] = &self.firing;
                 let subjects = match &alert.subject {
                     AlertSubject::Tool(_) => tools,
-                    AlertSubject::Upstream(_) => upstreams,
+                    _ => upstreams,
                 };
                 if FiringAlerts::has_kind(alert.kind) {
                     subjects.with(alert.subject.name(), |firing| firing.count(alert));
@@ -162,6 +162,7 @@ impl Observe for Metrics {
                 cx,
                 scope: Scope::Upstream,
                 change,
+                ..
             } => {
                 if let Some(upstream) = cx.tool().state().upstream() {
                     self.upstreams.with(upstream.name(), |breaker| {
@@ -170,16 +171,16 @@ impl Observe for Metrics {
                     });
                 }
             }
-            Event::CallStarted { cx }
+            Event::CallStarted { cx, .. }
             | Event::CallFinished { cx, .. }
             | Event::AttemptFinished { cx, .. }
             | Event::Retried { cx, .. }
             | Event::Hedged { cx, .. }
-            | Event::HedgeWon { cx }
-            | Event::Queueing { cx }
+            | Event::HedgeWon { cx, .. }
+            | Event::Queueing { cx, .. }
             | Event::Queued { cx, .. }
             | Event::CacheUsed { cx, .. }
-            | Event::Replayed { cx }
+            | Event::Replayed { cx, .. }
             | Event::RateLimited { cx, .. }
             | Event::Shed { cx, .. }
             | Event::BreakerRejected { cx, .. }

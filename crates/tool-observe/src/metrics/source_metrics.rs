@@ -23,7 +23,7 @@ impl SourceMetrics {
     /// Returns each state that the source entered, with the number of times.
     pub(super) fn changes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.changes.iter().map(|count| count.load(Ordering::Relaxed));
-        let all = SourceState::WORDS.into_iter().zip(counts);
+        let all = SourceState::WORDS.iter().copied().zip(counts);
         all.filter(|(_, count)| *count > 0)
     }
 }

@@ -85,7 +85,7 @@ impl ToolMetrics {
             counts[scope as usize].fetch_add(1, Ordering::Relaxed);
         };
         match event {
-            Event::CallStarted { cx } => {
+            Event::CallStarted { cx, .. } => {
                 self.running.fetch_add(1, Ordering::Relaxed);
                 let n_bytes = cx.arguments.raw().len() as u64;
                 self.argument_bytes.record(&BYTES, n_bytes);
@@ -143,6 +143,7 @@ impl ToolMetrics {
                 cx,
                 scope: Scope::Tool,
                 change,
+                ..
             } => self.breaker.enter(change.to, owner(cx)),
             _ => {}
         }

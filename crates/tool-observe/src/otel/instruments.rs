@@ -141,7 +141,7 @@ impl OtelMetrics {
 
 impl Observe for OtelMetrics {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::CallStarted { cx } = event {
+        if let Event::CallStarted { cx, .. } = event {
             self.poll_if_due(cx);
         }
         self.metrics.observe(event);
@@ -263,11 +263,13 @@ impl Recorder {
     fn record(&self, event: &Event<'_>) {
         let tool = |cx: &CallContext| [tool(&cx.target)];
         match event {
-            Event::CallStarted { cx } => {
+            Event::CallStarted { cx, .. } => {
                 self.argument_bytes
                     .record(cx.arguments.raw().len() as u64, &tool(cx));
             }
-            Event::CallFinished { cx, result, elapsed } => {
+            Event::CallFinished {
+                cx, result, elapsed, ..
+            } => {
                 let attributes = tool(cx);
                 self.call_seconds.record(elapsed.as_secs_f64(), &attributes);
                 if let Some(Ok(Outcome::Reply(reply))) = result {
@@ -277,8 +279,8 @@ impl Recorder {
             Event::AttemptFinished { cx, elapsed, .. } => {
                 self.attempt_seconds.record(elapsed.as_secs_f64(), &tool(cx));
             }
-            Event::Queued { cx, waited } => self.queue_seconds.record(waited.as_secs_f64(), &tool(cx)),
-            Event::SourceChanged { change } if change.from == SourceState::Starting => {
+            Event::Queued { cx, waited, .. } => self.queue_seconds.record(waited.as_secs_f64(), &tool(cx)),
+            Event::SourceChanged { change, .. } if change.from == SourceState::Starting => {
                 let source = [KeyValue::new("source", change.source.to_string())];
                 self.start_seconds.record(change.after.as_secs_f64(), &source);
             }

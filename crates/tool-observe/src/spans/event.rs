@@ -94,35 +94,39 @@ fn to_span_event<'a>(event: &Event<'a>) -> Option<(&'a CallContext, &'static str
         Some((key, AttributeValue::Number(milliseconds)))
     };
     Some(match *event {
-        Event::Adapted { cx, adapted } => {
+        Event::Adapted { cx, adapted, .. } => {
             let n_changes = i64::try_from(adapted.changes.len()).unwrap_or(i64::MAX);
             let changes = Some((events::CHANGES, AttributeValue::Number(n_changes)));
             (cx, events::ARGUMENTS_CHANGED, [changes, None])
         }
-        Event::CacheUsed { cx, outcome } => {
+        Event::CacheUsed { cx, outcome, .. } => {
             let outcome = text(events::CACHE_OUTCOME, outcome.as_str());
             (cx, events::CACHE, [outcome, None])
         }
-        Event::Refused { cx, layer, reason } => {
+        Event::Refused {
+            cx, layer, reason, ..
+        } => {
             let layer = text(events::LAYER, layer);
             (cx, events::REFUSED, [layer, text(events::REASON, reason)])
         }
-        Event::Replayed { cx } => (cx, events::REPLAYED, [None, None]),
-        Event::RateLimited { cx, scope } => (cx, events::RATE_LIMITED, [of(scope), None]),
-        Event::Queued { cx, waited } => (cx, events::QUEUED, [time(events::WAITED, waited), None]),
-        Event::Shed { cx, scope } => (cx, events::SHED, [of(scope), None]),
-        Event::BreakerRejected { cx, scope } => (cx, events::HELD_BACK, [of(scope), None]),
-        Event::BreakerChanged { cx, scope, change } => {
+        Event::Replayed { cx, .. } => (cx, events::REPLAYED, [None, None]),
+        Event::RateLimited { cx, scope, .. } => (cx, events::RATE_LIMITED, [of(scope), None]),
+        Event::Queued { cx, waited, .. } => (cx, events::QUEUED, [time(events::WAITED, waited), None]),
+        Event::Shed { cx, scope, .. } => (cx, events::SHED, [of(scope), None]),
+        Event::BreakerRejected { cx, scope, .. } => (cx, events::HELD_BACK, [of(scope), None]),
+        Event::BreakerChanged {
+            cx, scope, change, ..
+        } => {
             let state = text(events::BREAKER_STATE, change.to.as_str());
             (cx, events::BREAKER, [of(scope), state])
         }
-        Event::Retried { cx, error, pause } => {
+        Event::Retried { cx, error, pause, .. } => {
             let kind = text(ERROR_TYPE, error.kind().as_str());
             (cx, events::RETRY, [kind, time(events::PAUSE, pause)])
         }
-        Event::Hedged { cx, after } => (cx, events::HEDGE, [time(events::AFTER, after), None]),
-        Event::HedgeWon { cx } => (cx, events::HEDGE_WON, [None, None]),
-        Event::Degraded { cx, degraded } => {
+        Event::Hedged { cx, after, .. } => (cx, events::HEDGE, [time(events::AFTER, after), None]),
+        Event::HedgeWon { cx, .. } => (cx, events::HEDGE_WON, [None, None]),
+        Event::Degraded { cx, degraded, .. } => {
             let step = text(events::STEP, degraded.step.as_str());
             (cx, events::DEGRADED, [step, None])
         }

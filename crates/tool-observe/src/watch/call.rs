@@ -83,7 +83,7 @@ impl<S: Invoke> Invoke for Watch<S> {
             // Whoever made the context gave it none, and all records of the call are found by it.
             cx.correlation_id = CorrelationId(Uuid::new_v4().as_u128());
         }
-        observers.emit(&Event::CallStarted { cx });
+        observers.emit(&Event::call_started(cx));
         let correlation_id = cx.correlation_id;
         cx.explain(WatchLayer::NAME, || format!("correlation id {correlation_id}"));
         let mut guard = WatchGuard::begin(cx, observers, tracer.as_ref(), SpanKind::Call);

@@ -80,13 +80,8 @@ impl<'a> WatchGuard<'a> {
         if !self.observers.is_empty() {
             let cx = &*self.cx;
             self.observers.emit(&match self.kind {
-                SpanKind::Call => Event::CallFinished { cx, result, elapsed },
-                SpanKind::Attempt => Event::AttemptFinished {
-                    cx,
-                    result,
-                    elapsed,
-                    at,
-                },
+                SpanKind::Call => Event::call_finished(cx, result, elapsed),
+                SpanKind::Attempt => Event::attempt_finished(cx, result, elapsed, at),
             });
         }
         if let Some((tracer, span)) = &mut self.span {

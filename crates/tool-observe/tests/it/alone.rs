@@ -41,7 +41,7 @@ async fn a_call_without_an_id_gets_one_of_its_own() {
     let seen: Arc<Mutex<Vec<CorrelationId>>> = Arc::default();
     let ids = seen.clone();
     let observer = observe_fn(move |event| {
-        if let Event::CallStarted { cx } = event {
+        if let Event::CallStarted { cx, .. } = event {
             ids.lock()
                 .expect("no test panics with it")
                 .push(cx.correlation_id);

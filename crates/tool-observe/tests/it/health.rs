@@ -87,7 +87,7 @@ async fn the_figures_are_those_of_the_attempts() {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_speaks_against_the_tool_is_a_failure() {
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         let (fixture, tool) = (TrackerFixture::new(), tool("weather"));
         fixture.calls(&tool, 1, &fails(kind)).await;
         let report = fixture.report(&tool);

@@ -64,10 +64,10 @@ fn an_alert_begins_as_a_warning_and_ends_as_information() {
         .flatten_event(true)
         .finish();
     tracing::subscriber::with_default(subscriber, || {
-        for phase in AlertPhase::ALL {
+        for &phase in AlertPhase::ALL {
             let subject = AlertSubject::Tool("echo".into());
             let alert = &Alert::new(AlertKind::Latency, phase, subject, "slow", SystemTime::UNIX_EPOCH);
-            AlertLog.observe(&Event::Alert { alert });
+            AlertLog.observe(&Event::alert(alert));
         }
     });
     let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
@@ -111,7 +111,7 @@ async fn at_info_start_and_end_are_logged_without_arguments() {
 
 #[tokio::test(start_paused = true)]
 async fn at_debug_arguments_are_logged_without_secrets() {
-    let arguments = json!({"city": "Oslo", "auth": {"apiKey": "hunter2"}, "list": [{"password": "hunter2"}]});
+    let arguments = json!({"auth": {"apiKey": "hunter2"}, "city": "Oslo", "list": [{"password": "hunter2"}]});
     let lines = logged(
         Level::DEBUG,
         arguments,
@@ -120,7 +120,7 @@ async fn at_debug_arguments_are_logged_without_secrets() {
     .await;
     assert_eq!(
         lines[0]["input"],
-        r#"{"city":"Oslo","auth":"[hidden]","list":[{"password":"[hidden]"}]}"#
+        r#"{"auth":"[hidden]","city":"Oslo","list":[{"password":"[hidden]"}]}"#
     );
     assert!(!Value::from(lines).to_string().contains("hunter2"));
 }
@@ -170,12 +170,7 @@ fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
         json!({}),
         Arc::new(TokioClock::new()),
     );
-    let change = |from, to, pause| BreakerChange {
-        from,
-        to,
-        reason: "5 failures in a row".to_owned(),
-        pause,
-    };
+    let change = |from, to, pause| BreakerChange::new(from, to, "5 failures in a row".to_owned(), pause);
     let open = change(
         BreakerState::Closed,
         BreakerState::Open,
@@ -188,7 +183,7 @@ fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
             (Scope::Upstream, &open),
             (Scope::Tool, &closed),
         ] {
-            BreakerLog.observe(&Event::BreakerChanged { cx, scope, change });
+            BreakerLog.observe(&Event::breaker_changed(cx, scope, change));
         }
     });
     let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();

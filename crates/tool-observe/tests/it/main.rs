@@ -34,8 +34,10 @@ struct EventRecorder(Mutex<Vec<String>>);
 impl Observe for EventRecorder {
     fn observe(&self, event: &Event<'_>) {
         let line = match event {
-            Event::CallStarted { cx } => format!("{} started", cx.tool().name()),
-            Event::CallFinished { cx, result, elapsed } => {
+            Event::CallStarted { cx, .. } => format!("{} started", cx.tool().name()),
+            Event::CallFinished {
+                cx, result, elapsed, ..
+            } => {
                 format!(
                     "call {} after {elapsed:?} and {} attempts",
                     ending(*result),

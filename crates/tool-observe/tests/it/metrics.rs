@@ -96,49 +96,22 @@ async fn what_layers_tell_is_counted() {
     let error = &ToolError::new(ErrorKind::Unavailable, "gone");
     let (scope, second) = (Scope::Total, Duration::from_secs(1));
     for event in [
-        Event::Retried {
-            cx,
-            error,
-            pause: second,
-        },
-        Event::Hedged { cx, after: second },
-        Event::HedgeWon { cx },
-        Event::RateLimited { cx, scope },
-        Event::Shed { cx, scope },
-        Event::BreakerRejected {
-            cx,
-            scope: Scope::Upstream,
-        },
-        Event::Queueing { cx },
-        Event::Queueing { cx },
-        Event::Queued { cx, waited: second },
-        Event::CacheUsed {
-            cx,
-            outcome: CacheOutcome::Hit,
-        },
-        Event::CacheUsed {
-            cx,
-            outcome: CacheOutcome::Shared,
-        },
-        Event::CacheUsed {
-            cx,
-            outcome: CacheOutcome::Shared,
-        },
-        Event::Replayed { cx },
-        Event::BreakerChanged {
-            cx,
-            scope: Scope::Tool,
-            change: &change(BreakerState::Open),
-        },
-        Event::BreakerChanged {
-            cx,
-            scope: Scope::Upstream,
-            change: &change(BreakerState::HalfOpen),
-        },
-        Event::Unresolved {
-            caller: &Caller::local(),
-            error,
-        },
+        Event::retried(cx, error, second),
+        Event::hedged(cx, second),
+        Event::hedge_won(cx),
+        Event::rate_limited(cx, scope),
+        Event::shed(cx, scope),
+        Event::breaker_rejected(cx, Scope::Upstream),
+        Event::queueing(cx),
+        Event::queueing(cx),
+        Event::queued(cx, second),
+        Event::cache_used(cx, CacheOutcome::Hit),
+        Event::cache_used(cx, CacheOutcome::Shared),
+        Event::cache_used(cx, CacheOutcome::Shared),
+        Event::replayed(cx),
+        Event::breaker_changed(cx, Scope::Tool, &change(BreakerState::Open)),
+        Event::breaker_changed(cx, Scope::Upstream, &change(BreakerState::HalfOpen)),
+        Event::unresolved(&Caller::local(), error),
     ] {
         metrics.observe(&event);
     }
@@ -178,11 +151,11 @@ async fn what_layers_tell_is_counted() {
     }
     // After a reload that created a new state for the tool, the breaker of the tool is closed.
     let breaker = || lines(&metrics, "toolplane_breaker_state{");
-    metrics.observe(&Event::CallStarted { cx });
+    metrics.observe(&Event::call_started(cx));
     assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 2"#]);
     let other = TestTool::new("t").build(ScriptedExecutor::new([]));
     let other = &call(other, json!({}), Arc::new(TokioClock::new()));
-    metrics.observe(&Event::CallStarted { cx: other });
+    metrics.observe(&Event::call_started(other));
     assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 0"#]);
 }
 
@@ -199,7 +172,7 @@ fn the_state_of_a_breaker_goes_with_what_it_is_of() {
     );
     for scope in [Scope::Tool, Scope::Upstream] {
         let (cx, change) = (&cx, &change(BreakerState::Open));
-        metrics.observe(&Event::BreakerChanged { cx, scope, change });
+        metrics.observe(&Event::breaker_changed(cx, scope, change));
     }
     let states = || {
         let mut states = lines(&metrics, "toolplane_breaker_state{");
@@ -217,7 +190,7 @@ fn an_alert_fires_until_it_is_over() {
     let metrics = Metrics::new();
     let observe = |kind, phase, subject: AlertSubject| {
         let alert = &Alert::new(kind, phase, subject, "it fails", SystemTime::UNIX_EPOCH);
-        metrics.observe(&Event::Alert { alert });
+        metrics.observe(&Event::alert(alert));
     };
     let counted = || {
         [
@@ -272,7 +245,7 @@ fn no_subject_of_alerts_makes_more_series_than_there_is_room_for() {
         for n in 0..1003 {
             let subject = AlertSubject::Tool(format!("t{n}").into());
             let alert = &Alert::new(AlertKind::Latency, phase, subject, "slow", SystemTime::UNIX_EPOCH);
-            metrics.observe(&Event::Alert { alert });
+            metrics.observe(&Event::alert(alert));
         }
         let firing = lines(&metrics, "toolplane_alert_firing");
         assert_eq!(firing.len(), 1001);
@@ -339,10 +312,5 @@ fn the_page_names_the_version_of_the_conventions() {
 }
 
 fn change(to: BreakerState) -> BreakerChange {
-    BreakerChange {
-        from: BreakerState::Closed,
-        to,
-        reason: "5 failures in a row".to_owned(),
-        pause: None,
-    }
+    BreakerChange::new(BreakerState::Closed, to, "5 failures in a row".to_owned(), None)
 }

@@ -187,10 +187,7 @@ async fn an_attempt_is_a_clients_only_where_something_leaves_the_process() {
         // The tool has another backend by now; the backend of the task counts.
         let followed = |tool| Target::Task {
             tool,
-            task: Task {
-                id: "t1".into(),
-                runner: Arc::new(backend),
-            },
+            task: Task::new("t1", Arc::new(backend)),
             request: TaskRequest::Get,
         };
         let others = if protocol.is_some() { None } else { Some("mcp") };
@@ -221,7 +218,7 @@ impl Invoke for RetryEvents {
         for _ in 0..33 {
             let pause = Duration::from_millis(1500);
             let error = &error;
-            cx.observers.emit(&Event::Retried { cx, error, pause });
+            cx.observers.emit(&Event::retried(cx, error, pause));
         }
         Err(error)
     }

@@ -328,7 +328,7 @@ impl<S: Invoke> Invoke for Refusal<S> {
         for _ in 0..self.0 {
             sleep(Duration::from_millis(5)).await;
             let scope = Scope::Upstream;
-            cx.observers.emit(&Event::BreakerRejected { cx, scope });
+            cx.observers.emit(&Event::breaker_rejected(cx, scope));
         }
         assert!(!cx.observers.is_empty() || !cx.trace.as_ref().unwrap().is_sampled());
         self.1.invoke(cx).await

@@ -69,7 +69,7 @@ fn alert(tool: &str) -> Alert {
 }
 
 fn send(webhook: &Webhook, alert: &Alert) {
-    webhook.observe(&Event::Alert { alert });
+    webhook.observe(&Event::alert(alert));
 }
 
 fn started(receiver: &Arc<Receiver>) -> Webhook {

@@ -57,12 +57,12 @@ impl ApprovalLayer {
                 None => self.advance(cx, approval, ApprovalEvent::Called).await,
             };
         }
-        let mut request = ApprovalRecord {
-            handle: Uuid::new_v4().simple().to_string().into(),
-            call: Arc::new(call),
-            expiry: cx.clock.now() + lifetime,
-            state: ApprovalState::Pending,
-        };
+        let mut request = ApprovalRecord::new(
+            Uuid::new_v4().simple().to_string().into(),
+            Arc::new(call),
+            cx.clock.now() + lifetime,
+            ApprovalState::Pending,
+        );
         if way_to_ask(cx, &request).is_some() {
             // Two equal calls are two questions: each answer is for one of them.
             request.state = ApprovalState::Asked;
@@ -174,7 +174,7 @@ impl ApprovalLayer {
             (Stage::Run { round }, _) => {
                 let authorization = self.claim(cx, current.clone(), round).await?;
                 let state = ApprovalState::Approved { by };
-                self.desk.notify(&ApprovalRecord { state, ..current });
+                self.desk.notify(&current.with_state(state));
                 Ok(authorization)
             }
             (Stage::Decline, Some(unapproved)) => {
@@ -184,7 +184,7 @@ impl ApprovalLayer {
                     .await?;
                 if is_ended {
                     let state = ApprovalState::Denied { by, reason: None };
-                    self.desk.notify(&ApprovalRecord { state, ..current });
+                    self.desk.notify(&current.with_state(state));
                 }
                 cx.explain(Self::NAME, || "refused: the user declined".to_owned());
                 Err(unapproved)
@@ -206,10 +206,8 @@ impl ApprovalLayer {
         };
         // A store forgets expired approvals, and this one is needed until the call ends.
         let left = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
-        let claimed = ApprovalRecord {
-            expiry: approval.expiry.max(cx.clock.now() + left),
-            ..approval.clone()
-        };
+        let mut claimed = approval.clone();
+        claimed.expiry = approval.expiry.max(cx.clock.now() + left);
         let running = ApprovalState::Running { round };
         if !self.replace(&approval.state, claimed, running).await? {
             return Err(Unapproved::used(&approval));
@@ -227,7 +225,7 @@ impl ApprovalLayer {
         approval: ApprovalRecord,
         state: ApprovalState,
     ) -> Result<bool, Unapproved> {
-        let new = ApprovalRecord { state, ..approval };
+        let new = approval.with_state(state);
         let replaced = self.desk.approvals().replace(from, new).await;
         replaced.map_err(|error| Unapproved::not_stored(&error))
     }
@@ -251,11 +249,8 @@ impl ApprovalLayer {
         match (next(&running, event), result) {
             (Stage::Wait { round }, Ok(Outcome::NeedsInput(input))) => {
                 input.state = Some(resume_state(&approval.handle, Some(round), input.state.take()));
-                let waiting = ApprovalRecord {
-                    // The tool's question may be answered for as long as an approval may be given.
-                    expiry: cx.clock.now() + self.rules.load().approval.expires_after,
-                    ..approval
-                };
+                let mut waiting = approval;
+                waiting.expiry = cx.clock.now() + self.rules.load().approval.expires_after;
                 self.replace(&running, waiting, ApprovalState::Waiting { round })
                     .await?;
             }
@@ -273,9 +268,8 @@ impl ApprovalLayer {
 
 /// Returns the outcome of a call that waits for a decision at the desk.
 fn pending(approval: &ApprovalRecord) -> Outcome {
-    Outcome::Pending(Box::new(PendingCall {
-        handle: approval.handle.clone(),
-        reason: "somebody's approval".to_owned(),
-        detail: Some(approval_json(approval)),
-    }))
+    Outcome::Pending(Box::new(
+        PendingCall::new(approval.handle.clone(), "somebody's approval".to_owned())
+            .with_detail(Some(approval_json(approval))),
+    ))
 }

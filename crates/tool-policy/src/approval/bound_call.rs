@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, DataClassification, ErrorKind,
-    Metadata, PiiHandling, Tool, ToolError, Trust,
+    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, ErrorKind, Metadata,
+    PiiHandling, Tool, ToolError, Trust,
 };
 
 /// Maximum size of the arguments of a call that needs approval, in bytes.
@@ -88,21 +88,21 @@ pub(crate) fn bind(
     }
     let tool = cx.tool();
     let asked_at = cx.clock.wall();
-    Ok(ApprovalCall {
-        tool: cx.target.name().into(),
-        version: tool.descriptor().version.clone(),
-        arguments: arguments.clone(),
-        principal: cx.origin.caller.principal.clone(),
-        tenant: cx.origin.caller.tenant.clone(),
-        risks: risks(tool),
-        reason,
-        by_another,
+    let mut call = ApprovalCall::new(
+        cx.target.name().into(),
+        arguments.clone(),
+        &cx.origin.caller,
         asked_at,
-        expires_at: asked_at + lifetime,
-        tool_digest: tool_digest(tool),
-        arguments_digest: *cx.arguments.digest(),
-        policy_digest,
-    })
+        asked_at + lifetime,
+    );
+    call.version.clone_from(&tool.descriptor().version);
+    call.risks = risks(tool);
+    call.reason = reason;
+    call.by_another = by_another;
+    call.tool_digest = tool_digest(tool);
+    call.arguments_digest = *cx.arguments.digest();
+    call.policy_digest = policy_digest;
+    Ok(call)
 }
 
 /// Checks that an approval is for this very call.
@@ -183,14 +183,7 @@ fn risks(tool: &Tool) -> Vec<String> {
         _ => "may change something".to_owned(),
     });
     risks.extend(cost_per_call.map(|cost| format!("costs {cost} US dollars")));
-    risks.extend(data_classification.map(|class| {
-        let class = match class {
-            DataClassification::Public => "public",
-            DataClassification::Internal => "internal",
-            DataClassification::Sensitive => "sensitive",
-        };
-        format!("its data are {class}")
-    }));
+    risks.extend(data_classification.map(|class| format!("its data are {}", class.as_str())));
     risks.extend(
         pii_handling
             .filter(|handling| *handling == PiiHandling::None)

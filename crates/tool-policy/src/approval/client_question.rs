@@ -33,19 +33,19 @@ fn supports_forms(asker: &Asker) -> bool {
 
 /// Returns the question for a client that is asked while the call waits.
 pub(super) fn question(message: &str) -> Question {
-    Question {
-        method: METHOD.to_owned(),
-        params: Some(form(message)),
-    }
+    Question::new(METHOD.to_owned(), Some(form(message)))
 }
 
 /// Returns the outcome that makes the client ask its user and call again.
 pub(super) fn question_outcome(approval: &ApprovalRecord, message: &str) -> Outcome {
     let request = RawJson::from_members(&[("method", RawJson::from(METHOD)), ("params", form(message))]);
-    Outcome::NeedsInput(Box::new(InputRequest {
-        requests: RawJson::from_members(&[(QUESTION_KEY, request)]),
-        state: Some(resume_state(&approval.handle, None, None)),
-    }))
+    Outcome::NeedsInput(Box::new(
+        InputRequest::new(RawJson::from_members(&[(QUESTION_KEY, request)])).with_state(Some(resume_state(
+            &approval.handle,
+            None,
+            None,
+        ))),
+    ))
 }
 
 /// Returns the form with the question. Submitting it unchanged approves nothing.

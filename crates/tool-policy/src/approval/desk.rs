@@ -131,7 +131,7 @@ impl ApprovalDesk {
             ApprovalVerdict::Deny { reason } => ApprovalState::Denied { by, reason },
         };
         let known = approval.state.clone();
-        let new = ApprovalRecord { state, ..approval };
+        let new = approval.with_state(state);
         if !self.approvals.replace(&known, new.clone()).await? {
             return Err(decided(&self.get(handle).await?));
         }

@@ -38,12 +38,8 @@ impl ResumeToken {
 
     /// Returns the part for the tool, or `None` if the tool asked for nothing.
     pub(super) fn for_tool(&self) -> Option<Arc<Resume>> {
-        self.round.map(|_| {
-            Arc::new(Resume {
-                responses: self.resume.responses.clone(),
-                state: self.tool_state.clone(),
-            })
-        })
+        self.round
+            .map(|_| Arc::new(Resume::new(self.resume.responses.clone()).with_state(self.tool_state.clone())))
     }
 }
 

@@ -103,11 +103,13 @@ impl Circuit {
             Ok(CircuitPermit {
                 generation: machine.generation,
                 is_probe,
-                changed: (before == BreakerState::Open).then(|| BreakerChange {
-                    from: BreakerState::Open,
-                    to: BreakerState::HalfOpen,
-                    reason: "a probe is sent".to_owned(),
-                    pause: None,
+                changed: (before == BreakerState::Open).then(|| {
+                    BreakerChange::new(
+                        BreakerState::Open,
+                        BreakerState::HalfOpen,
+                        "a probe is sent".to_owned(),
+                        None,
+                    )
                 }),
             })
         })
@@ -147,11 +149,13 @@ impl Circuit {
             } else {
                 return None;
             };
-            (permit.generation != machine.generation).then(|| BreakerChange {
-                from,
-                to: machine.state(),
-                reason,
-                pause: machine.check(now).err().and_then(|open| open.retry_after),
+            (permit.generation != machine.generation).then(|| {
+                BreakerChange::new(
+                    from,
+                    machine.state(),
+                    reason,
+                    machine.check(now).err().and_then(|open| open.retry_after),
+                )
             })
         })
     }

@@ -136,7 +136,7 @@ impl HeldPermit {
 impl CircuitOpen {
     /// Emits the event of a blocked attempt, and returns the error of its call.
     pub(super) fn refuse(self, cx: &mut CallContext, scope: Scope) -> ToolError {
-        cx.observers.emit(&Event::BreakerRejected { cx, scope });
+        cx.observers.emit(&Event::breaker_rejected(cx, scope));
         let owner = match scope {
             Scope::Upstream => "the backend of ",
             _ => "",
@@ -165,5 +165,5 @@ fn emit_change(cx: &CallContext, scope: Scope, change: Option<BreakerChange>, ki
         change.reason.push_str(&format!(", the last as `{kind}`"));
     }
     let change = &change;
-    cx.observers.emit(&Event::BreakerChanged { cx, scope, change });
+    cx.observers.emit(&Event::breaker_changed(cx, scope, change));
 }

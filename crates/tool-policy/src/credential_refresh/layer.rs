@@ -60,7 +60,7 @@ impl CredentialRefreshLayer {
 fn emit_alert(tool: &Tool, phase: AlertPhase, message: String, observers: &Observers, at: SystemTime) {
     let subject = AlertSubject::Tool(tool.name().clone());
     let alert = Alert::new(AlertKind::Disabled, phase, subject, message, at);
-    observers.emit(&Event::Alert { alert: &alert });
+    observers.emit(&Event::alert(&alert));
 }
 
 impl NamedLayer for CredentialRefreshLayer {
@@ -173,11 +173,11 @@ fn disable_tool(cx: &mut CallContext) {
     }
     // The table of error kinds holds the hint for callers.
     let reason = "its credentials are refused";
-    let is_new = tool.state().disable(DisabledTool {
-        reason: reason.to_owned(),
-        since: cx.clock.wall(),
-        until: cx.clock.now() + pause,
-    });
+    let is_new = tool.state().disable(DisabledTool::new(
+        reason.to_owned(),
+        cx.clock.wall(),
+        cx.clock.now() + pause,
+    ));
     cx.explain(CredentialRefreshLayer::NAME, || {
         format!("switched off for {}", format_duration(pause))
     });

@@ -104,7 +104,7 @@ impl ErrorPolicyLayer {
             let subject = AlertSubject::Tool(tool.name().clone());
             let at = cx.clock.wall();
             let alert = Alert::new(AlertKind::Failure, AlertPhase::Firing, subject, message, at);
-            cx.observers.emit(&Event::Alert { alert: &alert });
+            cx.observers.emit(&Event::alert(&alert));
         }
     }
 }

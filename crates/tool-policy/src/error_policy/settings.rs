@@ -129,7 +129,7 @@ fn read(cx: SectionContext<'_>, keys: PolicyKeys, overrides: &mut Overrides) {
             continue;
         };
         let Some(kind) = ErrorKind::named(&name) else {
-            let kinds = ErrorKind::ALL.map(ErrorKind::as_str);
+            let kinds: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
             let hint = match suggest::nearest(&name, &kinds) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are {}", kinds.join(", ")),

@@ -102,7 +102,7 @@ impl RateLimitLayer {
 }
 
 fn refuse(cx: &CallContext, scope: Scope, limit: &Limit, wait: Duration) -> ToolError {
-    cx.observers.emit(&Event::RateLimited { cx, scope });
+    cx.observers.emit(&Event::rate_limited(cx, scope));
     let owner = match scope {
         Scope::Principal => "the caller".to_owned(),
         Scope::Tool => format!("`{}`", cx.tool().name()),

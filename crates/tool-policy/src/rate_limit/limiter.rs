@@ -180,12 +180,7 @@ mod tests {
     #[test]
     fn idle_principals_are_dropped() {
         let clock = Arc::new(ManualClock::default());
-        let limit = RateLimitSettings {
-            requests: 10,
-            period: Duration::from_secs(10),
-            burst: None,
-            per_principal: None,
-        };
+        let limit = RateLimitSettings::new(10, Duration::from_secs(10));
         let limiter = Limiter::new(limit, LimitScope::PerPrincipal, clock.clone());
         for n in 0..100_000_u64 {
             *clock.0.lock().unwrap() = Duration::from_millis(n);

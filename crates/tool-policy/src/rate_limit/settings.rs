@@ -175,12 +175,10 @@ fn limit(cx: SectionContext<'_>, field: Field<RateLimitBody>) -> Option<RateLimi
         }
         Some(part)
     };
-    Some(RateLimitSettings {
-        requests,
-        period,
-        burst: part(body.burst),
-        per_principal: part(body.per_principal),
-    })
+    let mut limit = RateLimitSettings::new(requests, period);
+    limit.burst = part(body.burst);
+    limit.per_principal = part(body.per_principal);
+    Some(limit)
 }
 
 fn nothing_left(cx: SectionContext<'_>, at: NodeId) {

@@ -184,10 +184,9 @@ impl Ask for RedactingSink<Arc<dyn Ask>> {
     }
 
     fn ask(&self, question: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
-        let params = question
-            .params
-            .map(|params| self.without_secrets(hide_fields_of_question(&params, &self.fields)));
-        self.inner.ask(Question { params, ..question })
+        let hide = |params| self.without_secrets(hide_fields_of_question(&params, &self.fields));
+        let params = question.params.map(hide);
+        self.inner.ask(Question::new(question.method, params))
     }
 
     fn takes_rounds(&self) -> bool {

@@ -160,15 +160,9 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
 
 /// Replaces the arguments of a call, and notifies observers of the changes.
 fn replace_arguments(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> AdaptedArguments {
-    let adapted = AdaptedArguments {
-        arguments: arguments.raw().clone(),
-        changes,
-    };
+    let adapted = AdaptedArguments::new(arguments.raw().clone(), changes);
     cx.explain(ValidationLayer::NAME, || adapted.to_string());
-    let event = Event::Adapted {
-        cx,
-        adapted: &adapted,
-    };
+    let event = Event::adapted(cx, &adapted);
     cx.observers.emit(&event);
     cx.arguments = Arc::new(arguments);
     adapted

@@ -21,7 +21,10 @@
 //! | result validation | results that do not fit are refused | `main.rs`: `results_that_do_not_fit_are_refused_without_their_values` |
 //! | partial results | incomplete results are marked or refused | `partial_results.rs` |
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::json;
 use tool_core::{
@@ -37,7 +40,8 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use crate::chains::assert_no_repetition;
 
 /// Time that no test takes.
-const DAY: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 fn fails(kind: ErrorKind) -> ToolError {
     ToolError::new(kind, "as scripted")
@@ -122,6 +126,18 @@ async fn limits_and_breakers_hold_for_calls_that_share_only_their_tool() {
         assert_eq!(call(&stack, &tool).await, Some(ErrorKind::Unavailable));
     }
     assert_eq!(script.n_calls(), 2);
+
+    // Each call has a clock of its own, and all agree on when the pause is over.
+    let twice = twice.with_pause(MILLISECOND).with_max_pause(MILLISECOND);
+    let tool = Tool::builder("t")
+        .setting(Breakers::from(twice))
+        .run(script.clone());
+    for _ in 0..2 {
+        call(&stack, &tool).await;
+    }
+    tokio::time::sleep(20 * MILLISECOND).await;
+    call(&stack, &tool).await;
+    assert_eq!(script.n_calls(), 5, "the probe");
 
     let script = ScriptedExecutor::new([]);
     let limit = RateLimits::for_tool(RateLimitSettings::new(2, DAY));

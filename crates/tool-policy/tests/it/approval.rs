@@ -225,9 +225,10 @@ async fn an_approval_is_good_for_the_very_call_that_it_was_given_for() {
         (
             "tenant",
             |_, cx| {
-                cx.origin.caller = Arc::new(Caller {
-                    tenant: "other".into(),
-                    ..Caller::local()
+                cx.origin.caller = Arc::new({
+                    let mut new = Caller::local();
+                    new.tenant = "other".into();
+                    new
                 });
             },
             ErrorKind::Denied,
@@ -362,12 +363,14 @@ async fn whoever_asks_must_not_decide_where_another_must() {
     assert!(matches!(own, Err(DecideError::OwnCall { .. })), "{own:?}");
     // An answer to a question that was not asked approves nothing either.
     let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
-    cx.extras.resume = Some(Arc::new(Resume {
-        responses: RawJson::from(json!({"approval": {"action": "accept", "content": {"approve": true}}})),
-        state: Some(RawJson::from(
+    cx.extras.resume = Some(Arc::new(
+        Resume::new(RawJson::from(
+            json!({"approval": {"action": "accept", "content": {"approve": true}}}),
+        ))
+        .with_state(Some(RawJson::from(
             json!({ApprovalLayer::META_KEY: {"handle": &*handle}}),
-        )),
-    }));
+        ))),
+    ));
     assert!(matches!(bench.call(&mut cx).await, Ok(Outcome::Pending(_))));
     bench.decide(&handle, ApprovalVerdict::Approve).await;
     assert_eq!(kind(bench.call(&mut client.context(&bench, 5)).await), None);
@@ -566,10 +569,10 @@ impl Invoke for Rounds {
         if n == 2 {
             return Ok(tool_core::Reply::value(RawJson::from(true)).into());
         }
-        Ok(Outcome::NeedsInput(Box::new(InputRequest {
-            requests: RawJson::from(json!({"q": {"method": "elicitation/create"}})),
-            state: Some(RawJson::from(json!({ "n": n + 1 }))),
-        })))
+        Ok(Outcome::NeedsInput(Box::new(
+            InputRequest::new(RawJson::from(json!({"q": {"method": "elicitation/create"}})))
+                .with_state(Some(RawJson::from(json!({ "n": n + 1 })))),
+        )))
     }
 }
 
@@ -591,10 +594,9 @@ async fn a_client_that_takes_rounds_is_asked_once_for_all_of_them() {
     let stack = ApprovalLayer::new(rules(|_| {}), bench.desk.clone()).layer(tool);
     let round = |responses: Value, state: &Option<RawJson>| {
         let mut cx = client.context(&bench, 5);
-        cx.extras.resume = Some(Arc::new(Resume {
-            responses: RawJson::from(responses),
-            state: state.clone(),
-        }));
+        cx.extras.resume = Some(Arc::new(
+            Resume::new(RawJson::from(responses)).with_state(state.clone()),
+        ));
         cx
     };
     let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
@@ -627,10 +629,9 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
     });
     let round = |answer: Value, state: &Option<RawJson>| {
         let mut cx = client.context(&bench, 5);
-        cx.extras.resume = Some(Arc::new(Resume {
-            responses: RawJson::from(json!({ "approval": answer })),
-            state: state.clone(),
-        }));
+        cx.extras.resume = Some(Arc::new(
+            Resume::new(RawJson::from(json!({ "approval": answer }))).with_state(state.clone()),
+        ));
         cx
     };
     let yes = json!({"action": "accept", "content": {"approve": true}});
@@ -666,10 +667,9 @@ impl Invoke for AsksAfter {
             return Ok(tool_core::Reply::value(RawJson::from(true)).into());
         }
         tokio::time::sleep(self.0).await;
-        Ok(Outcome::NeedsInput(Box::new(InputRequest {
-            requests: RawJson::object(),
-            state: None,
-        })))
+        Ok(Outcome::NeedsInput(Box::new(
+            InputRequest::new(RawJson::object()),
+        )))
     }
 }
 
@@ -687,10 +687,9 @@ async fn an_approval_is_kept_as_long_as_its_call_runs() {
     };
     let (asked, _) = tokio::join!(stack.invoke(&mut cx), others);
     let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
-    cx.extras.resume = Some(Arc::new(Resume {
-        responses: RawJson::object(),
-        state: needed(asked).state,
-    }));
+    cx.extras.resume = Some(Arc::new(
+        Resume::new(RawJson::object()).with_state(needed(asked).state),
+    ));
     assert_eq!(kind(stack.invoke(&mut cx).await), None);
 }
 

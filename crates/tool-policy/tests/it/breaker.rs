@@ -213,7 +213,7 @@ async fn arrivals(tool: TestTool, step: ScriptStep) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn only_signs_of_illness_count() {
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         let expected = match kind {
             ErrorKind::ResultInvalid
             | ErrorKind::Unavailable
@@ -420,11 +420,10 @@ async fn what_waits_for_a_person_closes_nothing() {
     struct Waits;
     impl Invoke for Waits {
         async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
-            Ok(Outcome::Pending(Box::new(PendingCall {
-                handle: "dry-run".into(),
-                reason: "nothing is sent".to_owned(),
-                detail: None,
-            })))
+            Ok(Outcome::Pending(Box::new(PendingCall::new(
+                "dry-run",
+                "nothing is sent",
+            ))))
         }
     }
     let script = ScriptedExecutor::new([ScriptStep::Fail(error(ErrorKind::Unavailable))]);

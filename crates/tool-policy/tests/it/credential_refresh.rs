@@ -77,7 +77,7 @@ struct Seen(Mutex<Vec<AlertPhase>>);
 
 impl Observe for Seen {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Alert { alert } = event {
+        if let Event::Alert { alert, .. } = event {
             assert_eq!(alert.kind, AlertKind::Disabled);
             self.0.lock().expect("no test panics with it").push(alert.phase);
         }

@@ -147,7 +147,7 @@ struct Alerts(Mutex<Vec<AlertKind>>);
 
 impl Observe for Alerts {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Alert { alert } = event {
+        if let Event::Alert { alert, .. } = event {
             self.0.lock().expect("no test panics with it").push(alert.kind);
         }
     }

@@ -33,15 +33,17 @@ fn context(tool: TestTool, script: &ScriptedExecutor, arguments: Value) -> CallC
 async fn admit(rules: Rules, name: &str, required: &[&str], granted: &[&str]) -> Result<Outcome, ToolError> {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let required = required.iter().map(ToString::to_string).collect();
-    let tool = TestTool::new(name).metadata(Metadata {
-        required_permissions: required,
-        ..Metadata::default()
+    let tool = TestTool::new(name).metadata({
+        let mut metadata = Metadata::default();
+        metadata.required_permissions = required;
+        metadata
     });
     let mut cx = context(tool, &script, json!({}));
     let permissions: BTreeSet<Arc<str>> = granted.iter().map(|&permission| permission.into()).collect();
-    cx.origin.caller = Arc::new(Caller {
-        permissions,
-        ..Caller::new("ann")
+    cx.origin.caller = Arc::new({
+        let mut new = Caller::new("ann");
+        new.permissions = permissions;
+        new
     });
     let result = AdmissionLayer::new(Arc::new(rules))
         .layer(script.clone())

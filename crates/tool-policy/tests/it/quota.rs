@@ -193,9 +193,10 @@ async fn what_calls_cost_is_summed_exactly() {
         limits.cost_per_conversation = Some(MicroDollars::from_dollars(0.5));
     });
     let context = |cost: Option<f64>, trust: Trust, turn: u32| {
-        let mut tool = TestTool::new("search").metadata(Metadata {
-            cost_per_call: cost,
-            ..Metadata::default()
+        let mut tool = TestTool::new("search").metadata({
+            let mut metadata = Metadata::default();
+            metadata.cost_per_call = cost;
+            metadata
         });
         tool.descriptor.origin.trust = trust;
         let mut cx = bench.context(of("a", turn));
@@ -279,18 +280,13 @@ async fn what_is_not_made_is_not_counted() {
         (kept(DegradedStep::Fallback), false),
         (kept(DegradedStep::Stale), true),
         (
-            Ok(Outcome::NeedsInput(Box::new(InputRequest {
-                requests: RawJson::object(),
-                state: None,
-            }))),
+            Ok(Outcome::NeedsInput(Box::new(
+                InputRequest::new(RawJson::object()),
+            ))),
             false,
         ),
         (
-            Ok(Outcome::Pending(Box::new(PendingCall {
-                handle: "h".into(),
-                reason: "a decision".to_owned(),
-                detail: None,
-            }))),
+            Ok(Outcome::Pending(Box::new(PendingCall::new("h", "a decision")))),
             false,
         ),
         (error(ErrorKind::Denied, "not approved"), false),

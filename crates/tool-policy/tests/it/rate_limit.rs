@@ -15,12 +15,7 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn per_minute(requests: u32) -> Limit {
-    Limit {
-        requests,
-        period: MINUTE,
-        burst: None,
-        per_principal: None,
-    }
+    Limit::new(requests, MINUTE)
 }
 
 /// The layer around an executor that answers at once, and the clock of its calls.
@@ -98,9 +93,10 @@ async fn who_waits_as_told_passes() {
 #[tokio::test(start_paused = true)]
 async fn a_burst_is_as_large_as_is_said_and_the_rest_comes_evenly() {
     let bench = Bench::new(RateLimitLayer::new());
-    let limit = Limit {
-        burst: Some(5),
-        ..per_minute(60)
+    let limit = {
+        let mut new = per_minute(60);
+        new.burst = Some(5);
+        new
     };
     let tool = bench.tool(|limits| limits.tool = Some(limit));
     assert_eq!(bench.n_passed(&tool, "ann", 20).await, 5);
@@ -115,9 +111,10 @@ async fn a_burst_is_as_large_as_is_said_and_the_rest_comes_evenly() {
 #[tokio::test(start_paused = true)]
 async fn a_principals_share_leaves_the_rest_to_others() {
     let bench = Bench::new(RateLimitLayer::new());
-    let limit = Limit {
-        per_principal: Some(4),
-        ..per_minute(10)
+    let limit = {
+        let mut new = per_minute(10);
+        new.per_principal = Some(4);
+        new
     };
     let tool = bench.tool(|limits| limits.tool = Some(limit));
     // What ann is refused takes nothing away from the others.
@@ -139,9 +136,10 @@ async fn a_principal_has_one_limit_for_all_tools() {
     assert_eq!(bench.n_passed(&tools[1], "ann", 6).await, 4);
     assert_eq!(bench.n_passed(&tools[1], "bob", 20).await, 10);
     let mut other_tenant = bench.context(&tools[0], "ann");
-    other_tenant.origin.caller = Arc::new(Caller {
-        tenant: "other".into(),
-        ..Caller::new("ann")
+    other_tenant.origin.caller = Arc::new({
+        let mut new = Caller::new("ann");
+        new.tenant = "other".into();
+        new
     });
     assert!(bench.stack.invoke(&mut other_tenant).await.is_ok(), "another ann");
 }

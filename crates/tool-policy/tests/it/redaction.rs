@@ -336,10 +336,7 @@ impl Invoke for Talker {
             .report(secret.clone());
         let ask = cx.origin.ask.clone().expect("there is a client");
         ask.client().log(&secret);
-        let question = Question {
-            method: "elicitation/create".to_owned(),
-            params: Some(secret),
-        };
+        let question = Question::new("elicitation/create".to_owned(), Some(secret));
         ask.ask(question).await.expect("it is answered");
         Ok(Reply::value(RawJson::object()).into())
     }
@@ -377,17 +374,16 @@ struct Questioner(Value);
 
 impl Invoke for Questioner {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let question = Question {
-            method: "sampling/createMessage".to_owned(),
-            params: Some(RawJson::from(self.0.clone())),
-        };
+        let question = Question::new(
+            "sampling/createMessage".to_owned(),
+            Some(RawJson::from(self.0.clone())),
+        );
         let ask = cx.origin.ask.clone().expect("there is a client");
         ask.ask(question).await.expect("it is answered");
         let requests = json!({"q": {"method": "elicitation/create", "params": self.0}});
-        Ok(Outcome::NeedsInput(Box::new(InputRequest {
-            requests: RawJson::from(requests),
-            state: None,
-        })))
+        Ok(Outcome::NeedsInput(Box::new(InputRequest::new(RawJson::from(
+            requests,
+        )))))
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     time::{Duration, SystemTime},
@@ -19,15 +19,16 @@ use crate::breaker::{
     BreakerLayer, BreakerPeekLayer, BreakerScope, BreakerSettings, Breakers, Circuit, CircuitOpen,
 };
 
-pub(crate) const SETTINGS: BreakerSettings = BreakerSettings::default()
-    .with_per(BreakerScope::Upstream)
-    .with_disabled(false)
-    .with_max_failures(5)
-    .with_failure_percent(50)
-    .with_min_calls(10)
-    .with_window(Duration::from_secs(30))
-    .with_pause(Duration::from_secs(1))
-    .with_max_pause(Duration::from_secs(60));
+pub(crate) static SETTINGS: LazyLock<BreakerSettings> = LazyLock::new(|| {
+    BreakerSettings::default()
+        .with_per(BreakerScope::Upstream)
+        .with_max_failures(5)
+        .with_failure_percent(50)
+        .with_min_calls(10)
+        .with_window(Duration::from_secs(30))
+        .with_pause(Duration::from_secs(1))
+        .with_max_pause(Duration::from_secs(60))
+});
 
 /// Tools with breakers, and the history of their calls. Several tools share an upstream.
 pub(crate) struct World {
@@ -79,7 +80,7 @@ impl World {
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
             tool.settings.set(Breakers::new(
-                SETTINGS,
+                *SETTINGS,
                 BreakerSettings::default().with_per(BreakerScope::Upstream),
             ));
             tool.upstream = upstream.clone();

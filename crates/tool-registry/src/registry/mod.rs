@@ -341,7 +341,8 @@ impl Shared {
     /// Removes the state of servers and hosts that are no longer in the configuration.
     fn forget_upstreams(&self, parts: &Parts, snapshot: &Snapshot) {
         let tools = Feature::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .flat_map(|feature| snapshot.list(feature));
         let states = tools.map(|tool| tool.state()).chain(snapshot.retained.values());
         let mut names: HashSet<&str> = states

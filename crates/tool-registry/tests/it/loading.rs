@@ -55,11 +55,12 @@ impl Server {
     fn offer(&self, tools: &[&str], is_kept: bool) {
         let revision = self.catalogue.borrow().revision + 1;
         let tools = tools.iter().map(|tool| Arc::new(self.descriptor(tool)));
-        self.catalogue.send_replace(Arc::new(Catalogue {
-            revision,
-            tools: tools.collect(),
-            is_kept,
-            ..Catalogue::default()
+        self.catalogue.send_replace(Arc::new({
+            let mut catalogue = Catalogue::default();
+            catalogue.revision = revision;
+            catalogue.tools = tools.collect();
+            catalogue.is_kept = is_kept;
+            catalogue
         }));
     }
 

@@ -54,14 +54,8 @@ impl LazyServer {
     /// Changes the tools, as a server does that sends `list_changed`.
     fn offer(&self, tools: Vec<Arc<Descriptor>>) {
         let revision = self.catalogue.borrow().revision + 1;
-        self.catalogue.send_replace(Arc::new(Catalogue {
-            revision,
-            tools,
-            others: Vec::new(),
-            rejected: Vec::new(),
-            is_kept: false,
-            warnings: Vec::new(),
-        }));
+        self.catalogue
+            .send_replace(Arc::new(Catalogue::new(revision, tools)));
     }
 }
 
@@ -268,11 +262,11 @@ async fn a_disabled_tool_stays_disabled_when_its_description_changes() {
     let lazy = Arc::new(LazyServer::new("srv", &["srv__a"]));
     let registry = registry(vec![lazy.clone()]);
     let before = registry.find("srv__a").await.expect("it is there");
-    before.state().disable(DisabledTool {
-        reason: "its credentials are refused".to_owned(),
-        since: SystemTime::UNIX_EPOCH,
-        until: Instant::default(),
-    });
+    before.state().disable(DisabledTool::new(
+        "its credentials are refused".to_owned(),
+        SystemTime::UNIX_EPOCH,
+        Instant::default(),
+    ));
     let mut changed = TestTool::new("srv__a").descriptor;
     changed.description = "Something else.".to_owned();
     lazy.offer(vec![Arc::new(changed)]);
@@ -322,19 +316,10 @@ async fn a_failed_source_is_missing_with_its_reason() {
 #[tokio::test]
 async fn entries_that_a_source_rejects_are_listed() {
     let lazy = LazyServer::new("srv", &[]);
-    let rejected = RejectedEntry {
-        feature: Feature::Tool,
-        name: "srv__x".to_owned(),
-        reason: "no schema".to_owned(),
-    };
-    lazy.catalogue.send_replace(Arc::new(Catalogue {
-        revision: 1,
-        tools: Vec::new(),
-        others: Vec::new(),
-        rejected: vec![rejected],
-        is_kept: false,
-        warnings: Vec::new(),
-    }));
+    let rejected = RejectedEntry::new(Feature::Tool, "srv__x", "no schema");
+    let mut catalogue = Catalogue::new(1, Vec::new());
+    catalogue.rejected = vec![rejected];
+    lazy.catalogue.send_replace(Arc::new(catalogue));
     let registry = registry(vec![Arc::new(lazy)]);
     assert_eq!(registry.snapshot().refused()[0].reason, "no schema");
 }
@@ -371,14 +356,9 @@ fn definitions_of_a_server_have_our_name() {
 /// A source whose prompts, resources and templates never change.
 fn feature_source(name: &str, others: Vec<Descriptor>) -> Arc<dyn Source> {
     let lazy = LazyServer::new(name, &[]);
-    lazy.catalogue.send_replace(Arc::new(Catalogue {
-        revision: 1,
-        tools: Vec::new(),
-        others: others.into_iter().map(Arc::new).collect(),
-        rejected: Vec::new(),
-        is_kept: false,
-        warnings: Vec::new(),
-    }));
+    lazy.catalogue.send_replace(Arc::new(
+        Catalogue::new(1, Vec::new()).with_others(others.into_iter().map(Arc::new).collect()),
+    ));
     Arc::new(lazy)
 }
 
@@ -450,14 +430,13 @@ async fn of_two_resources_of_one_uri_the_first_is_offered_and_the_second_refused
 #[tokio::test]
 async fn a_tool_and_a_prompt_may_have_the_same_name() {
     let lazy = LazyServer::new("srv", &[]);
-    lazy.catalogue.send_replace(Arc::new(Catalogue {
-        revision: 1,
-        tools: vec![descriptor("srv__x")],
-        others: vec![Arc::new(other(Feature::Prompt, "srv", "x"))],
-        rejected: Vec::new(),
-        is_kept: false,
-        warnings: Vec::new(),
-    }));
+    lazy.catalogue.send_replace(Arc::new(
+        Catalogue::new(1, vec![descriptor("srv__x")]).with_others(vec![Arc::new(other(
+            Feature::Prompt,
+            "srv",
+            "x",
+        ))]),
+    ));
     let registry = registry(vec![Arc::new(lazy)]);
     assert_eq!(
         registry.find("srv__x").await.expect("a tool").feature(),
@@ -473,14 +452,10 @@ async fn a_list_that_did_not_change_keeps_its_revision() {
     lazy.n_loads.store(1, Ordering::SeqCst);
     let prompt = Arc::new(other(Feature::Prompt, "srv", "x"));
     let set = |revision, tools: &[&str]| {
-        lazy.catalogue.send_replace(Arc::new(Catalogue {
-            revision,
-            tools: tools.iter().map(|name| descriptor(name)).collect(),
-            others: vec![prompt.clone()],
-            rejected: Vec::new(),
-            is_kept: false,
-            warnings: Vec::new(),
-        }));
+        lazy.catalogue.send_replace(Arc::new(
+            Catalogue::new(revision, tools.iter().map(|name| descriptor(name)).collect())
+                .with_others(vec![prompt.clone()]),
+        ));
     };
     set(1, &[]);
     let registry = registry(vec![lazy.clone()]);

@@ -26,10 +26,11 @@ impl Server {
             descriptor.origin.place = name.to_owned();
             Arc::new(descriptor)
         });
-        let catalogue = Catalogue {
-            revision: 1,
-            tools: descriptors.collect(),
-            ..Catalogue::default()
+        let catalogue = {
+            let mut catalogue = Catalogue::default();
+            catalogue.revision = 1;
+            catalogue.tools = descriptors.collect();
+            catalogue
         };
         Self {
             name,

@@ -373,7 +373,7 @@ fn enabled(cx: &CallContext) -> Option<CacheSettings> {
 }
 
 fn emit_use(cx: &CallContext, outcome: CacheOutcome) {
-    cx.observers.emit(&Event::CacheUsed { cx, outcome });
+    cx.observers.emit(&Event::cache_used(cx, outcome));
 }
 
 /// Returns a cached reply for a call.
@@ -396,10 +396,7 @@ fn stale_if_error(cx: &mut CallContext, cached: &CachedReply, kind: ErrorKind) -
     let mut reply = with_cache_meta(cached.reply(), CacheOutcome::Stale, age, Some(kind));
     let mut degraded = Degraded::new(DegradedStep::Stale, "cache");
     degraded.age = age;
-    degraded.errors = vec![FailedStep {
-        tool: Some(cx.tool().name().clone()),
-        kind,
-    }];
+    degraded.errors = vec![FailedStep::new(Some(cx.tool().name().clone()), kind)];
     mark_degraded(cx, &mut reply, &degraded);
     reply
 }

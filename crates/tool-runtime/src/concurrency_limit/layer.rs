@@ -94,7 +94,7 @@ struct QueueGuard<'a> {
 
 impl<'a> QueueGuard<'a> {
     fn enter(cx: &'a CallContext) -> Self {
-        cx.observers.emit(&Event::Queueing { cx });
+        cx.observers.emit(&Event::queueing(cx));
         let start = Instant::now();
         Self { cx, start }
     }
@@ -103,7 +103,7 @@ impl<'a> QueueGuard<'a> {
 impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let (cx, waited) = (self.cx, self.start.elapsed());
-        cx.observers.emit(&Event::Queued { cx, waited });
+        cx.observers.emit(&Event::queued(cx, waited));
     }
 }
 
@@ -132,7 +132,7 @@ impl ConcurrencyLimitLayer {
                 let permit = match semaphore.acquire(&limit) {
                     Acquire::Permit(permit) => permit,
                     Acquire::Full(hint) => {
-                        cx.observers.emit(&Event::Shed { cx, scope });
+                        cx.observers.emit(&Event::shed(cx, scope));
                         return Err(queue_full(scope, cx, &limit, hint));
                     }
                     Acquire::Queued(_) if cx.is_hedge => {
@@ -145,7 +145,7 @@ impl ConcurrencyLimitLayer {
                             && expected > limit.wait
                         {
                             drop(waiter);
-                            cx.observers.emit(&Event::Shed { cx, scope });
+                            cx.observers.emit(&Event::shed(cx, scope));
                             let error = limit.too_short(scope, cx, expected);
                             return Err(error.with_retry_after(semaphore.retry_hint()));
                         }
@@ -240,7 +240,7 @@ impl WaitLimit {
         if self.is_deadline {
             return ToolError::new(ErrorKind::Timeout, message);
         }
-        cx.observers.emit(&Event::Shed { cx, scope });
+        cx.observers.emit(&Event::shed(cx, scope));
         ToolError::new(ErrorKind::Overloaded, message).with_retry_after(semaphore.retry_hint())
     }
 }

@@ -142,10 +142,8 @@ fn limit(cx: SectionContext<'_>, field: Field<ConcurrencyBody>) -> Option<Concur
             "use the policy's `blocklist` to refuse calls",
         );
     }
-    let limit = ConcurrencySettings::new(max);
-    Some(ConcurrencySettings {
-        queue: body.queue.get().unwrap_or(limit.queue),
-        wait: body.wait.get().map(|Period(wait)| wait),
-        ..limit
-    })
+    let mut limit = ConcurrencySettings::new(max);
+    limit.queue = body.queue.get().unwrap_or(limit.queue);
+    limit.wait = body.wait.get().map(|Period(wait)| wait);
+    Some(limit)
 }

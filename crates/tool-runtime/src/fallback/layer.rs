@@ -177,10 +177,7 @@ impl<S: Invoke> Fallback<S> {
                 .clone()
                 .unwrap_or_else(|| FallbackOf::new(name.clone(), cx.extras.idempotency_key.is_some())),
             meta,
-            errors: vec![FailedStep {
-                tool: Some(name),
-                kind: error.kind(),
-            }],
+            errors: vec![FailedStep::new(Some(name), error.kind())],
         };
         run.run(cx, error).await
     }

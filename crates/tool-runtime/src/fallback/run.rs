@@ -90,10 +90,10 @@ impl FallbackRun<'_> {
                     }
                     Err(reason) => {
                         cx.explain(FallbackLayer::NAME, || format!("no default reply: {reason}"));
-                        self.errors.push(FailedStep {
-                            tool: Some(CONFIGURATION.into()),
-                            kind: ErrorKind::ResultInvalid,
-                        });
+                        self.errors.push(FailedStep::new(
+                            Some(CONFIGURATION.into()),
+                            ErrorKind::ResultInvalid,
+                        ));
                     }
                 },
             }
@@ -180,10 +180,8 @@ impl FallbackRun<'_> {
         cx.explain(FallbackLayer::NAME, || format!("not `{name}`: {error}"));
         // A caller who may not call a tool does not learn its name.
         let is_visible = !matches!(kind, ErrorKind::Denied | ErrorKind::NotFound);
-        self.errors.push(FailedStep {
-            tool: is_visible.then(|| name.clone()),
-            kind,
-        });
+        self.errors
+            .push(FailedStep::new(is_visible.then(|| name.clone()), kind));
     }
 
     /// Returns the reply of a step, marked as degraded.

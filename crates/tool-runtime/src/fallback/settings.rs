@@ -273,13 +273,7 @@ fn check_steps(tool: &dyn ConfiguredTool, steps: &[(NodeId, FailureStep)]) {
             _ => None,
         };
         if let Some((is_warning, message, hint)) = problem {
-            tool.report(ConfigProblem {
-                at: *at,
-                shows_key: false,
-                is_warning,
-                message,
-                hint,
-            });
+            tool.report(ConfigProblem::new(*at, message, hint).with_warning(is_warning));
         }
     }
 }

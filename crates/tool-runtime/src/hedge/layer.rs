@@ -197,7 +197,7 @@ impl<S: Invoke> Hedge<S> {
         }
         if let Some(winner) = winner {
             cx.merge_fork(winner);
-            cx.observers.emit(&Event::HedgeWon { cx });
+            cx.observers.emit(&Event::hedge_won(cx));
         }
         cx.explain(HedgeLayer::NAME, || race.describe(plan.delay));
         race.result
@@ -232,7 +232,7 @@ impl<S: Invoke> Hedge<S> {
                     match unsent.next().filter(|_| stop.is_none()) {
                         Some(cx) => {
                             let after = plan.delay.saturating_mul(n_hedges + 1);
-                            cx.observers.emit(&Event::Hedged { cx, after });
+                            cx.observers.emit(&Event::hedged(cx, after));
                             running.push((n_hedges as usize, Box::pin(self.inner.invoke(cx))));
                             n_hedges += 1;
                             if n_hedges == plan.settings.max {

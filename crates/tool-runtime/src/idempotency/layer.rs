@@ -102,7 +102,7 @@ impl<S: Invoke> Invoke for Idempotency<S> {
         if cx.extras.idempotency_key.is_some() {
             check_key(cx)?;
             if let Some(entry) = claim(&**ledger, cx).await? {
-                cx.observers.emit(&Event::Replayed { cx });
+                cx.observers.emit(&Event::replayed(cx));
                 return replay(cx, *entry);
             }
         }

@@ -39,7 +39,7 @@ impl Backoff {
         match kind.category() {
             Category::Transient => Self::Exponential,
             Category::RateLimit => Self::Linear,
-            Category::Authentication | Category::Validation | Category::Unknown => Self::Never,
+            _ => Self::Never,
         }
     }
 

@@ -135,7 +135,7 @@ impl<S: Invoke> Invoke for Retry<S> {
                     cx.explain(RetryLayer::NAME, || {
                         format!("again in {}, after `{}`", format_duration(pause), error.kind())
                     });
-                    cx.observers.emit(&Event::Retried { cx, error, pause });
+                    cx.observers.emit(&Event::retried(cx, error, pause));
                     sleep(pause).await;
                     mark_repeated(cx, n_attempts);
                     if error.kind() == ErrorKind::OutcomeUnknown {

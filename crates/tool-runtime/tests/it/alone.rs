@@ -125,6 +125,7 @@ async fn a_call_waits_for_its_key_until_its_deadline() {
     second.deadline = Some(second.clock.now() + 5 * SECOND);
     let start = Instant::now();
     let error = tokio::select! {
+        biased;
         _ = stack.invoke(&mut first) => panic!("it hangs"),
         result = stack.invoke(&mut second) => result.unwrap_err(),
     };
@@ -243,6 +244,7 @@ async fn an_attempt_without_a_deadline_waits_for_a_quarter_of_the_calls_time() {
     let (mut first, mut second) = (call(&tool), call(&tool));
     let start = Instant::now();
     let error = tokio::select! {
+        biased;
         _ = stack.invoke(&mut first) => panic!("it hangs"),
         result = stack.invoke(&mut second) => result.unwrap_err(),
     };

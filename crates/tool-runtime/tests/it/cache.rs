@@ -113,10 +113,11 @@ fn how_long_depends_on_what_is_known_of_the_tool() {
         (Some(LatencyClass::Slow), realtime(), None, 300),
         (Some(LatencyClass::Slow), realtime(), Some(7 * SECOND), 7),
     ] {
-        let metadata = Metadata {
-            latency,
-            capabilities,
-            ..Metadata::default()
+        let metadata = {
+            let mut metadata = Metadata::default();
+            metadata.latency = latency;
+            metadata.capabilities = capabilities;
+            metadata
         };
         let mut settings = CacheSettings::default();
         settings.ttl = ttl;
@@ -130,11 +131,7 @@ fn how_long_depends_on_what_is_known_of_the_tool() {
 
 #[tokio::test(start_paused = true)]
 async fn only_answers_are_kept() {
-    let pending = PendingCall {
-        handle: "p1".into(),
-        reason: "somebody decides".to_owned(),
-        detail: None,
-    };
+    let pending = PendingCall::new("p1", "somebody decides");
     let failed = RawJson::from(json!({"content": [], "isError": true}));
     for step in [
         down(),
@@ -174,10 +171,7 @@ async fn calls_that_need_more_are_made_for_themselves() {
         &|cx| cx.extras.meta = Some(bypassing.clone()),
         &|cx| cx.extras.task = Some(TaskMode::Requested(RawJson::object())),
         &|cx| {
-            cx.extras.resume = Some(Arc::new(Resume {
-                responses: RawJson::object(),
-                state: None,
-            }));
+            cx.extras.resume = Some(Arc::new(Resume::new(RawJson::object())));
         },
     ];
     for (n_before, ask) in asks.into_iter().enumerate() {
@@ -389,9 +383,8 @@ async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
     cx.origin.client = Some(ClientKey::Session("s".into()));
     cx.origin.ask = Some(Asker::new(Arc::new(Nobody), calls.clock.clone()));
     cx.extras.task = Some(TaskMode::Allowed);
-    cx.extras.meta = Some(RawJson::from(json!({
-        "traceparent": "00-1-2-01", "example.com/secret": "mine", "dev.toolplane/retry-attempt": 1,
-    })));
+    let meta = r#"{"traceparent":"00-1-2-01","example.com/secret":"mine","dev.toolplane/retry-attempt":1}"#;
+    cx.extras.meta = Some(RawJson::parse(meta).unwrap());
     stack.invoke(&mut cx).await.unwrap();
     let work = looked.0.lock().unwrap().take().unwrap();
     assert!(work.origin.client.is_none() && work.origin.ask.is_none() && work.extras.task.is_none());

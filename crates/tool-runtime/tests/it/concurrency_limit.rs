@@ -18,9 +18,10 @@ use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn limit(max: u32, queue: u32) -> ConcurrencySettings {
-    ConcurrencySettings {
-        queue,
-        ..ConcurrencySettings::new(max)
+    {
+        let mut new = ConcurrencySettings::new(max);
+        new.queue = queue;
+        new
     }
 }
 
@@ -187,7 +188,11 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
             ScriptedExecutor::new([ScriptStep::Hang(true)]),
         );
         let tool = tool(&script, |limits| {
-            limits.tool = Some(ConcurrencySettings { wait, ..limit(1, 9) });
+            limits.tool = Some({
+                let mut new = limit(1, 9);
+                new.wait = wait;
+                new
+            });
         });
         let running = begin(&layer, &script, context(&tool, "ann")).await;
         let mut cx = context(&tool, "ann");

@@ -42,9 +42,10 @@ pub(crate) fn fails(kind: ErrorKind) -> ScriptStep {
 }
 
 pub(crate) fn repeatable() -> Metadata {
-    Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     }
 }
 
@@ -169,7 +170,7 @@ async fn an_answer_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn it_depends_on_the_kind_of_the_failure() {
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         let steps = [given(json!("instead"))];
         let result = run(layer(&Arc::default()), tool(&steps), fails(kind)).await;
         match result {

@@ -101,9 +101,10 @@ impl Invoke for Fated {
 }
 
 fn idempotent() -> Metadata {
-    Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     }
 }
 
@@ -239,9 +240,10 @@ async fn nothing_is_hedged_that_the_operator_did_not_declare_repeatable() {
     foreign.descriptor.origin.trust = Trust::Upstream;
     let mut without = hedged();
     without.settings.remove::<HedgeSettings>();
-    let read_only = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
+    let read_only = {
+        let mut metadata = Metadata::default();
+        metadata.read_only = Some(true);
+        metadata
     };
     for (what, tool, expected) in [
         ("declared", hedged(), 1),
@@ -263,10 +265,7 @@ type Change = Box<dyn Fn(&mut CallContext)>;
 async fn what_is_more_than_a_plain_call_gets_no_company() {
     let slow = (1000 * MS, Ok("first"));
     let repeated = RawJson::from(json!({RetryLayer::META_KEY: 1}));
-    let resume = Arc::new(Resume {
-        responses: RawJson::object(),
-        state: None,
-    });
+    let resume = Arc::new(Resume::new(RawJson::object()));
     let changes: [(&str, Change); 4] = [
         ("a plain call", Box::new(|_| {})),
         (
@@ -459,7 +458,7 @@ struct Told(Mutex<Vec<String>>);
 impl Observe for Told {
     fn observe(&self, event: &Event<'_>) {
         let line = match event {
-            Event::Hedged { cx, after } => format!("hedged after {after:?}: {}", cx.is_hedge),
+            Event::Hedged { cx, after, .. } => format!("hedged after {after:?}: {}", cx.is_hedge),
             Event::HedgeWon { .. } => "won".to_owned(),
             _ => return,
         };

@@ -228,9 +228,10 @@ async fn who_waits_does_so_within_its_own_deadline() {
 #[tokio::test(start_paused = true)]
 async fn what_a_failure_does_to_the_key() {
     let fail = |kind| ToolError::new(kind, "as scripted");
-    let idempotent = Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    let idempotent = {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     };
     let once = || TestTool::new("t");
     let table = [
@@ -346,9 +347,10 @@ async fn a_withdrawn_call_frees_its_key_unless_it_was_sent() {
         (true, false, Some(ErrorKind::OutcomeUnknown)),
     ] {
         let bench = Bench::new([ScriptStep::Hang(sent), ScriptStep::Echo]);
-        let metadata = Metadata {
-            read_only: Some(read_only),
-            ..Metadata::default()
+        let metadata = {
+            let mut metadata = Metadata::default();
+            metadata.read_only = Some(read_only);
+            metadata
         };
         let tool = TestTool::new("t").metadata(metadata).build(bench.script.clone());
         let dropped = timeout(SECOND, bench.run(&tool, "k")).await;
@@ -400,10 +402,9 @@ impl Invoke for AsksFirst {
         if cx.extras.resume.is_some() {
             return self.0.invoke(cx).await;
         }
-        Ok(Outcome::NeedsInput(Box::new(InputRequest {
-            requests: RawJson::object(),
-            state: None,
-        })))
+        Ok(Outcome::NeedsInput(Box::new(
+            InputRequest::new(RawJson::object()),
+        )))
     }
 }
 
@@ -418,12 +419,7 @@ async fn another_round_goes_on_with_the_key() {
     let mut rounds = Vec::new();
     for resume in [false, true, true, false] {
         let mut cx = bench.call(&tool, json!({}), Some("k"));
-        cx.extras.resume = resume.then(|| {
-            Arc::new(Resume {
-                responses: RawJson::object(),
-                state: None,
-            })
-        });
+        cx.extras.resume = resume.then(|| Arc::new(Resume::new(RawJson::object())));
         rounds.push(layer.invoke(&mut cx).await);
     }
     assert!(matches!(rounds.remove(0), Ok(Outcome::NeedsInput(_))));
@@ -445,22 +441,14 @@ impl Invoke for Gives {
 }
 
 fn pending() -> Outcome {
-    Outcome::Pending(Box::new(PendingCall {
-        handle: "a1".into(),
-        reason: "someone decides".to_owned(),
-        detail: None,
-    }))
+    Outcome::Pending(Box::new(PendingCall::new("a1", "someone decides")))
 }
 
 fn task() -> Outcome {
-    Outcome::Task(Box::new(TaskHandle {
-        task: Task {
-            id: "t1".into(),
-            runner: Arc::new(InProcess(Gives(pending))),
-        },
-        state: RawJson::object(),
-        result: None,
-    }))
+    Outcome::Task(Box::new(TaskHandle::new(
+        Task::new("t1", Arc::new(InProcess(Gives(pending)))),
+        RawJson::object(),
+    )))
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,9 +52,10 @@ async fn the_deadline_ends_a_call_that_never_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_sent_ends_unknown_unless_declared_repeatable() {
-    let repeatable = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
+    let repeatable = {
+        let mut metadata = Metadata::default();
+        metadata.read_only = Some(true);
+        metadata
     };
     for (metadata, expected) in [
         (Metadata::default(), ErrorKind::OutcomeUnknown),
@@ -159,10 +160,7 @@ impl Invoke for Asking {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         tokio::time::sleep(self.works).await;
         let asker = cx.origin.ask.clone().expect("the test gives a way back");
-        let question = || Question {
-            method: "elicitation/create".to_owned(),
-            params: None,
-        };
+        let question = || Question::new("elicitation/create".to_owned(), None);
         let questions = (0..self.n_questions).map(|_| asker.ask(question()));
         for answer in futures_util::future::join_all(questions).await {
             answer.expect("the client answers");
@@ -220,10 +218,7 @@ impl Invoke for Working {
         for n in 1..=self.n_reports {
             tokio::time::sleep(self.every).await;
             if self.asks && n == self.n_reports {
-                let question = Question {
-                    method: "elicitation/create".to_owned(),
-                    params: None,
-                };
+                let question = Question::new("elicitation/create".to_owned(), None);
                 let asker = cx.origin.ask.clone().unwrap();
                 asker.ask(question).await.unwrap();
             }

@@ -32,10 +32,11 @@ const ALL: [Follows; 5] = [
 ];
 
 fn declared(idempotent: Option<bool>, read_only: Option<bool>) -> Metadata {
-    Metadata {
-        idempotent,
-        read_only,
-        ..Metadata::default()
+    {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = idempotent;
+        metadata.read_only = read_only;
+        metadata
     }
 }
 

@@ -32,9 +32,10 @@ fn retrying(name: &str) -> TestTool {
 }
 
 fn idempotent() -> Metadata {
-    Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     }
 }
 
@@ -77,7 +78,7 @@ async fn a_dry_run_earns_no_retries() {
 
 #[test]
 fn the_table_of_what_is_tried_again() {
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         let expected = match kind {
             ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::UpstreamError => Backoff::Exponential,
             ErrorKind::RateLimited | ErrorKind::Overloaded => Backoff::Linear,
@@ -107,9 +108,10 @@ async fn only_what_cannot_have_run_or_may_run_twice_is_sent_again() {
     let not_sent = ScriptStep::Fail(error(ErrorKind::Timeout));
     let mut foreign = retrying("t").metadata(idempotent());
     foreign.descriptor.origin.trust = Trust::Upstream;
-    let never = Metadata {
-        retryable: Some(false),
-        ..idempotent()
+    let never = {
+        let mut metadata = idempotent();
+        metadata.retryable = Some(false);
+        metadata
     };
     let unknown = ScriptStep::FailSent(error(ErrorKind::OutcomeUnknown));
     let hopeless = ScriptStep::Fail(error(ErrorKind::Timeout).with_no_retry());
@@ -147,10 +149,7 @@ async fn an_answer_is_never_tried_again() {
             Ok(self.0.clone())
         }
     }
-    let asks = InputRequest {
-        requests: RawJson::object(),
-        state: None,
-    };
+    let asks = InputRequest::new(RawJson::object());
     for outcome in [
         Reply::result(RawJson::object(), true).into(),
         Outcome::NeedsInput(Box::new(asks)),
@@ -436,10 +435,7 @@ async fn nobody_is_asked_twice() {
     impl Invoke for Asks {
         async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
             *self.0.lock().unwrap() += 1;
-            let question = Question {
-                method: "elicitation/create".to_owned(),
-                params: None,
-            };
+            let question = Question::new("elicitation/create".to_owned(), None);
             cx.origin.ask.as_ref().unwrap().ask(question).await.unwrap();
             Err(error(ErrorKind::Unavailable))
         }

@@ -87,10 +87,10 @@ fn crowd(limit: ConcurrencySettings, n_calls: u32, n_given_up: u32) {
 }
 
 const fn limit(max: u32, queue: u32) -> ConcurrencySettings {
-    ConcurrencySettings {
-        max,
-        queue,
-        wait: None,
+    {
+        let mut new = ConcurrencySettings::new(max);
+        new.queue = queue;
+        new
     }
 }
 

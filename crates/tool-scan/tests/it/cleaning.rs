@@ -36,15 +36,13 @@ fn hidden_text_is_removed() {
 /// Names, constants and defaults affect calls, so they stay, and remain findings.
 #[test]
 fn what_calls_go_by_is_left() {
-    let definition = RawJson::from(json!({
-        "name": "a\u{200b}dd",
-        "title": "A\u{200b}dd",
-        "description": "Adds.\u{202e}",
-        "inputSchema": {"type": "object", "title": "x\u{200b}", "properties": {
-            "a\u{200b}": {"description": "first\u{200b}", "enum": ["x\u{200b}"], "examples": ["y\u{200b}"]},
-            "description": {"type": "string", "default": "z\u{200b}"},
-        }},
-    }));
+    let definition = RawJson::parse(
+        r#"{"name": "a\u200bdd", "title": "A\u200bdd", "description": "Adds.\u202e",
+            "inputSchema": {"type": "object", "title": "x\u200b", "properties": {
+                "a\u200b": {"description": "first\u200b", "enum": ["x\u200b"], "examples": ["y\u200b"]},
+                "description": {"type": "string", "default": "z\u200b"}}}}"#,
+    )
+    .unwrap();
     let cleaned = clean_definition(&definition).unwrap();
     let expected = json!({
         "name": "a\u{200b}dd",

@@ -5,7 +5,7 @@
 
 use raw_json::{JsonKind, JsonLimits, RawJson};
 use serde_json::{Map, Value};
-use tool_core::{AdaptedArguments, ArgumentHandling, Change, ChangeKind};
+use tool_check::{AdaptedArguments, ArgumentHandling, Change, ChangeKind};
 
 use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, is_a, list, pointer_step, wants};
 
@@ -32,10 +32,7 @@ pub(crate) fn adapt(
         changes: Vec::new(),
     };
     let arguments = walk.value(schema, arguments, 0, true)?;
-    Some(AdaptedArguments {
-        arguments,
-        changes: walk.changes,
-    })
+    Some(AdaptedArguments::new(arguments, walk.changes))
 }
 
 struct Walk<'a> {
@@ -245,11 +242,7 @@ impl<'a> Walk<'a> {
     }
 
     fn note(&mut self, kind: ChangeKind, detail: String) {
-        self.changes.push(Change {
-            path: self.path.clone(),
-            kind,
-            detail,
-        });
+        self.changes.push(Change::new(self.path.as_str(), kind, detail));
     }
 }
 

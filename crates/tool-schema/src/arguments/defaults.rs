@@ -6,7 +6,7 @@
 
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Map, Value};
-use tool_core::{AdaptedArguments, Change, ChangeKind};
+use tool_check::{AdaptedArguments, Change, ChangeKind};
 
 use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, each_subschema, list, pointer_step};
 
@@ -108,10 +108,7 @@ impl Defaults {
                 _ if walk.is_exhausted() => return None,
                 Some(next) => filled = Some(next),
                 None => {
-                    return filled.map(|arguments| AdaptedArguments {
-                        arguments,
-                        changes: walk.changes,
-                    });
+                    return filled.map(|arguments| AdaptedArguments::new(arguments, walk.changes));
                 }
             }
         }
@@ -121,7 +118,8 @@ impl Defaults {
 
 fn remove(root: &mut Value, pointer: &str) {
     if let Some(Value::Object(keywords)) = root.pointer_mut(pointer) {
-        keywords.shift_remove("default");
+        // `remove` would change the order of the others if the program keeps the order of members.
+        keywords.retain(|keyword, _| keyword != "default");
     }
 }
 
@@ -258,11 +256,8 @@ impl<'a> Walk<'a> {
         self.n_bytes_left = self.n_bytes_left.saturating_sub(default.len() + key.len());
         let length = self.path.len();
         pointer_step(&mut self.path, key);
-        self.changes.push(Change {
-            path: self.path.clone(),
-            kind: ChangeKind::Filled,
-            detail: "default of the schema".to_owned(),
-        });
+        let change = Change::new(self.path.as_str(), ChangeKind::Filled, "default of the schema");
+        self.changes.push(change);
         self.filling.push(owner);
         // Reported as one change, since its members are parts of the default.
         let n_changes = self.changes.len();

@@ -354,10 +354,7 @@ fn add_up<'g>(weight: u64, next: impl Iterator<Item = &'g usize>, measures: &[Op
 }
 
 fn too_large(what: &str) -> SchemaError {
-    SchemaError::new(
-        SchemaErrorKind::TooLarge,
-        format!("the schema is too large: {what}"),
-    )
+    SchemaError::new(SchemaErrorKind::TooLarge, format!("it is too large: {what}"))
 }
 
 /// The number of values in a value, itself included.

@@ -4,6 +4,7 @@ mod cost;
 mod meter;
 mod metered;
 mod pattern;
+mod size;
 
 pub use self::cost::{MAX_DEPTH, MAX_EXPANSION, MAX_SUBSCHEMAS, MAX_TEXT};
 pub(crate) use self::{
@@ -13,4 +14,5 @@ pub(crate) use self::{
     },
     meter::{Price, with_budget},
     metered::{Metered, MeteredNode, is_genuine},
+    size::Size,
 };

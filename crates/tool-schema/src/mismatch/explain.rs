@@ -5,7 +5,7 @@ use jsonschema::{
     error::{TypeKind, ValidationErrorKind as Kind},
 };
 use serde_json::Value;
-use tool_core::{Mismatch, Problem};
+use tool_check::{Mismatch, Problem};
 
 use super::{
     rule::Rule,
@@ -37,7 +37,7 @@ pub(crate) fn explain<'a>(
         }
     }
     problems.truncate(MAX_PROBLEMS);
-    (!problems.is_empty()).then_some(Mismatch { problems, truncated })
+    (!problems.is_empty()).then(|| Mismatch::new(problems).with_truncated(truncated))
 }
 
 /// Returns the mismatch of a value that does not fit, if finding the place would exceed the budget.
@@ -55,10 +55,7 @@ pub(crate) fn too_complex(value: &Value) -> Mismatch {
 
 fn whole(value: &Value, expected: &str) -> Mismatch {
     let rule = Rule::must_be(expected);
-    Mismatch {
-        problems: vec![rule.problem("", "$schema", value)],
-        truncated: false,
-    }
+    Mismatch::new(vec![rule.problem("", "$schema", value)])
 }
 
 fn push(problem: Problem, problems: &mut Vec<Problem>) {

@@ -5,4 +5,7 @@ mod rule;
 mod union;
 mod words;
 
-pub(crate) use self::explain::{explain, too_complex, unexplained};
+pub(crate) use self::{
+    explain::{explain, too_complex, unexplained},
+    words::cut,
+};

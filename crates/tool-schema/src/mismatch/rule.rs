@@ -1,5 +1,5 @@
 use serde_json::Value;
-use tool_core::Problem;
+use tool_check::Problem;
 
 use super::words::{cut, found, kind_of, place};
 
@@ -53,12 +53,9 @@ impl Rule {
                 cut(&self.after, MAX_RULE)
             ),
         };
-        Problem {
-            path: path.to_owned(),
-            keyword: keyword.to_owned(),
-            rule,
-            found: self.shows_value.then(|| found(part)),
-            found_kind: kind_of(part),
-        }
+        let mut problem = Problem::new(path, keyword, rule);
+        problem.found = self.shows_value.then(|| found(part));
+        problem.found_kind = kind_of(part);
+        problem
     }
 }

@@ -75,12 +75,13 @@ enum Narrowed<'a> {
 }
 
 /// Returns the properties that every candidate fixes, with different values: those with disjoint values first, then those
-/// near the union.
+/// that every candidate requires, then those near the union. The order of members in the schema does not matter unless
+/// all that is equal.
 fn discriminators<'a>(tags: &[(usize, Vec<Tag<'a>>)], candidates: &[usize]) -> Vec<Vec<&'a str>> {
     let Some((_, first)) = candidates.first().and_then(|&index| tags.get(index)) else {
         return Vec::new();
     };
-    let mut found: Vec<(bool, usize, Vec<&'a str>)> = Vec::new();
+    let mut found: Vec<(bool, bool, usize, Vec<&'a str>)> = Vec::new();
     for tag in first {
         let all: Vec<&Tag<'a>> = candidates
             .iter()
@@ -94,10 +95,11 @@ fn discriminators<'a>(tags: &[(usize, Vec<Tag<'a>>)], candidates: &[usize]) -> V
                 .iter()
                 .any(|other| tag.options.iter().any(|value| has(&other.options, value)))
         });
-        found.push((overlaps, tag.steps.len(), tag.steps.clone()));
+        let is_optional = all.iter().any(|tag| !tag.is_required);
+        found.push((overlaps, is_optional, tag.steps.len(), tag.steps.clone()));
     }
-    found.sort_by_key(|(overlaps, n_steps, _)| (*overlaps, *n_steps));
-    found.into_iter().map(|(_, _, steps)| steps).collect()
+    found.sort_by_key(|(overlaps, is_optional, n_steps, _)| (*overlaps, *is_optional, *n_steps));
+    found.into_iter().map(|(.., steps)| steps).collect()
 }
 
 fn tag_at<'t, 'a>(

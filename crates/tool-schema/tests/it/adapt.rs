@@ -1,7 +1,7 @@
 use proptest::{prelude::*, test_runner::RngSeed};
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{AdaptedArguments, ArgumentHandling, CheckJson};
+use tool_schema::{AdaptedArguments, ArgumentHandling, CheckJson};
 
 use crate::compile;
 

@@ -1,7 +1,6 @@
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{CheckError, CheckJson};
-use tool_schema::{LazySchema, Schema, SchemaErrorKind, SchemaWarning, any_object};
+use tool_schema::{CheckError, CheckJson, LazySchema, Schema, SchemaErrorKind, SchemaWarning, any_object};
 
 use crate::{compile, complaint};
 
@@ -81,8 +80,8 @@ fn an_unknown_draft_is_read_as_the_newest_with_a_warning() {
 fn unusable_schemas_are_refused_with_the_reason() {
     use SchemaErrorKind::{Invalid, NotASchema};
     let cases = [
-        ("[]", NotASchema, "a schema must be an object or a boolean"),
-        ("null", NotASchema, "a schema must be an object or a boolean"),
+        ("[]", NotASchema, "it must be an object or a boolean"),
+        ("null", NotASchema, "it must be an object or a boolean"),
         (r#"{"type": "strnig"}"#, Invalid, "strnig"),
         (r#"{"minimum": "1"}"#, Invalid, "minimum"),
         (
@@ -111,10 +110,163 @@ fn unusable_schemas_are_refused_with_the_reason() {
     }
 }
 
+/// Compiles an unusable schema. Returns the place and the reason of its error.
+fn refusal(text: &str) -> (String, String) {
+    let error = text.parse::<Schema>().expect_err("the schema is not usable");
+    assert_eq!(
+        error.to_string(),
+        format!("the schema is not usable: {}", error.reason())
+    );
+    (error.pointer().to_owned(), error.reason().to_owned())
+}
+
 #[test]
-fn an_error_in_a_schema_has_its_place() {
-    let error = Schema::compile(&RawJson::from(json!({"properties": {"a": {"type": 5}}}))).unwrap_err();
-    assert_eq!(error.pointer(), "/properties/a/type");
+fn a_broken_rule_of_a_draft_is_described_with_its_place() {
+    const TYPES: &str = r#"one of `array`, `boolean`, `integer`, `"null"`, `number`, `object`, `string`"#;
+    let cases = [
+        (
+            r#"{"properties": {"n": {"type": "strin"}}}"#,
+            "/properties/n/type",
+            format!(r#"`/properties/n/type` must be {TYPES} or an array, not "strin""#),
+        ),
+        (
+            r#"{"type": ["string", "nul"]}"#,
+            "/type/1",
+            format!(r#"`/type/1` must be {TYPES}, not "nul""#),
+        ),
+        (
+            r#"{"properties": {"a": {"exclusiveMinimum": true}}}"#,
+            "/properties/a/exclusiveMinimum",
+            "`/properties/a/exclusiveMinimum` must be a number, not true".to_owned(),
+        ),
+        (
+            r#"{"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": 5}"#,
+            "/exclusiveMinimum",
+            "`/exclusiveMinimum` must be a boolean, not 5".to_owned(),
+        ),
+        (
+            r#"{"properties": {"a": "string"}}"#,
+            "/properties/a",
+            r#"`/properties/a` must be a boolean or an object, not "string""#.to_owned(),
+        ),
+        (
+            r#"{"properties": {"p": {"pattern": "("}}}"#,
+            "/properties/p/pattern",
+            "`/properties/p/pattern` must be a regular expression, not `(`".to_owned(),
+        ),
+        (
+            r#"{"patternProperties": {"(": {}}}"#,
+            "/patternProperties/(",
+            "the key of `/patternProperties/(` must be a regular expression".to_owned(),
+        ),
+    ];
+    for (text, pointer, reason) in cases {
+        assert_eq!(refusal(text), (pointer.to_owned(), reason), "{text}");
+    }
+}
+
+#[test]
+fn every_broken_rule_of_a_draft_is_described() {
+    let (pointer, reason) = refusal(r#"{"maxLength": "x", "minLength": -1}"#);
+    assert!(pointer == "/maxLength" || pointer == "/minLength", "{pointer}");
+    assert!(
+        reason.contains(r#"`/maxLength` must be an integer, not "x""#),
+        "{reason}"
+    );
+    assert!(
+        reason.contains("`/minLength` must be a number of at least 0, not -1"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_dangling_reference_is_described_with_its_place() {
+    let cases = [
+        (
+            r##"{"properties": {"a": {"$ref": "#/$defs/b"}, "c": {"$ref": "#/$defs/d"}}, "$defs": {"b": {}}}"##,
+            "/properties/c/$ref",
+            "refers to `#/$defs/d`, which is not in the schema",
+        ),
+        (
+            r##"{"properties": {"a": {"$ref": "#nowhere"}}}"##,
+            "/properties/a/$ref",
+            "refers to `#nowhere`, which is not in the schema",
+        ),
+        (
+            r#"{"items": {"$ref": "https://example.com/s.json"}}"#,
+            "/items/$ref",
+            "refers to `https://example.com/s.json`, which is not in the schema, and nothing is fetched",
+        ),
+        // The reference that resolves to an embedded schema is not to blame.
+        (
+            r#"{"$id": "https://example.com/a", "allOf": [{"$ref": "in"}, {"$ref": "out"}], "$defs": {"x": {"$id": "in"}}}"#,
+            "/allOf/1/$ref",
+            "refers to `out`, which is not in the schema, and nothing is fetched",
+        ),
+        (
+            r#"{"properties": {"a": {"$ref": "http://[1"}}}"#,
+            "/properties/a/$ref",
+            "must be a URI reference, not `http://[1`",
+        ),
+    ];
+    for (text, pointer, reason) in cases {
+        let reason = format!("`{pointer}` {reason}");
+        assert_eq!(refusal(text), (pointer.to_owned(), reason), "{text}");
+    }
+}
+
+#[test]
+fn a_schema_is_read_from_text_and_from_a_tree() {
+    let text = r#"{"type": "integer", "maximum": 1e2}"#;
+    let schema: Schema = text.parse().unwrap();
+    assert_eq!(schema.raw().as_str(), text);
+    assert_eq!(schema.document(), Some(schema.raw()));
+    let tree = Schema::compile_value(&json!({"type": "integer"})).unwrap();
+    for schema in [schema, tree] {
+        assert_eq!(schema.check(&json!(7)), Ok(()));
+        assert!(schema.check(&json!("7")).is_err());
+    }
+    let too_long = format!(r#"{{"title": "{}"}}"#, "x".repeat(tool_schema::MAX_TEXT));
+    let error = too_long.parse::<Schema>().unwrap_err();
+    assert_eq!(error.kind(), SchemaErrorKind::TooLarge);
+    assert_eq!(
+        "[".parse::<Schema>().unwrap_err().kind(),
+        SchemaErrorKind::NotASchema
+    );
+}
+
+#[test]
+fn texts_with_a_duplicate_key_are_refused_at_any_depth() {
+    let schema: Schema = r#"{"properties": {"n": {"minimum": 1}}}"#.parse().unwrap();
+    let lazy = LazySchema::new(schema.raw().clone());
+    let cases = [
+        (r#"{"n": 1}"#, None),
+        (r#"{"n": 0}"#, Some("`/n` must be a number of at least 1, not 0")),
+        (r#"{"n": 1, "n": 0}"#, Some("duplicate key `n` at byte 9")),
+        (r#"{"n": 1, "\u006e": 1}"#, Some("duplicate key `n` at byte 9")),
+        (
+            r#"{"a": [{"b": {"c": 1, "c": 1}}]}"#,
+            Some("duplicate key `c` at byte 22"),
+        ),
+        (
+            "{",
+            Some("invalid JSON: expected a key in double quotes at byte 1"),
+        ),
+    ];
+    for (text, message) in cases {
+        for checked in [schema.check_text(text), lazy.check_text(text)] {
+            let error = checked.err().map(|error| error.to_string());
+            assert_eq!(error.as_deref(), message, "{text}");
+        }
+    }
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    assert!(matches!(schema.check_text(&deep), Err(CheckError::Text(_))));
+    // A value that only the tree decides, and a text that fits without one.
+    let closed: Schema = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#
+        .parse()
+        .unwrap();
+    assert_eq!(closed.check_text(r#"{"a": "x"}"#), Ok(()));
+    assert_eq!(closed.check_text(r#"{"b": "x"}"#), Ok(()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{CheckError, CheckJson};
+use tool_schema::CheckError;
 use tool_schema::Schema;
 
 fn rows(text: &str) -> impl Iterator<Item = Value> + '_ {

@@ -3,7 +3,7 @@
 use proptest::{prelude::*, test_runner::RngSeed};
 use raw_json::RawJson;
 use serde_json::{Map, Value, json};
-use tool_core::{ChangeKind, CheckJson};
+use tool_schema::{ChangeKind, CheckJson};
 
 use crate::compile;
 

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use tool_core::{CheckError, CheckJson, Mismatch};
+use tool_schema::{CheckError, Mismatch};
 
 use crate::{compile, complaint};
 

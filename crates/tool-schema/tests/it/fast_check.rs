@@ -3,7 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use raw_json::{JsonLimits, RawJson, validate};
 use serde_json::{Value, json};
-use tool_core::CheckJson;
+use tool_schema::CheckJson;
 
 use crate::compile;
 

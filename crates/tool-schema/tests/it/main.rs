@@ -12,7 +12,7 @@ mod unions;
 
 use raw_json::RawJson;
 use serde_json::Value;
-use tool_core::{CheckError, CheckJson};
+use tool_schema::CheckError;
 use tool_schema::Schema;
 
 /// Compiles a usable schema.

@@ -243,7 +243,7 @@ fn names_that_others_read() {
     let mut names = Names::default();
     command_line(&mut names, place.run(&["docs", "cli"]).data());
     configuration(&mut names, &place.run(&["schema"]).json());
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         names.add("kinds of errors", kind.to_string());
     }
     for arguments in [

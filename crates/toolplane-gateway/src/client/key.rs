@@ -28,7 +28,7 @@ pub(crate) fn connection_key(number: u64) -> ClientKey {
 pub(crate) fn connection_of(client: &ClientKey) -> Option<u64> {
     match client {
         ClientKey::Session(name) => name.parse().ok(),
-        ClientKey::Principal(_) => None,
+        _ => None,
     }
 }
 

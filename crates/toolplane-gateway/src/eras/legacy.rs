@@ -32,7 +32,7 @@ impl IncomingRequest<'_> {
             let state = input.state;
             let call = self
                 .direct_call(task_mode.clone())?
-                .resume(Resume { responses, state });
+                .resume(Resume::new(responses).with_state(state));
             input = match self.gateway.plane.call(call).await? {
                 Outcome::NeedsInput(input) => *input,
                 outcome => return Ok(outcome),

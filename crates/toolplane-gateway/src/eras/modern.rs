@@ -32,7 +32,7 @@ impl IncomingRequest<'_> {
         let responses = self.cx.input_responses();
         let resume = |call: CallRequest, state| {
             let responses = responses.cloned().unwrap_or(RawJson::object());
-            call.resume(Resume { responses, state })
+            call.resume(Resume::new(responses).with_state(state))
         };
         let call = match self.resume_token()? {
             Some(ResumeToken::Parked(number)) => {

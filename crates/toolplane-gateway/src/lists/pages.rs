@@ -60,7 +60,7 @@ impl ListPages {
     /// notified of later changes.
     pub(crate) fn assume_seen(&self, view: &View) {
         let mut state = self.state.lock();
-        for feature in Feature::ALL {
+        for &feature in Feature::ALL {
             state.oldest.entry(feature).or_insert(view.revision_of(feature));
         }
     }
@@ -126,7 +126,7 @@ impl ListPages {
     pub(crate) fn take_changes(&self, view: &View) -> Vec<&'static str> {
         let mut state = self.state.lock();
         let mut changed = Vec::new();
-        for feature in Feature::ALL {
+        for &feature in Feature::ALL {
             let revision = view.revision_of(feature);
             let Some(oldest) = state
                 .oldest
@@ -178,10 +178,7 @@ fn render(feature: Feature, items: &[Arc<Tool>], page_size: usize, era: Era) -> 
         list.push_str(item.definition().as_str());
     }
     list.push(']');
-    let limits = JsonLimits {
-        depth: usize::MAX,
-        ..JsonLimits::RELAY
-    };
+    let limits = JsonLimits::RELAY.with_depth(usize::MAX);
     let list = RawJson::parse_within(list, limits).expect("every definition is JSON");
     let mut members = vec![(protocol_names(feature).0, list)];
     if let (Some(last), false) = (page.last(), rest.is_empty()) {

@@ -56,10 +56,7 @@ impl TaskExecutor {
     }
 
     fn task(&self) -> Task {
-        Task {
-            id: ID.into(),
-            runner: Arc::new(InProcess(self.clone())),
-        }
+        Task::new(ID, Arc::new(InProcess(self.clone())))
     }
 
     /// Returns the created tasks, with their owners.
@@ -74,7 +71,7 @@ impl TaskExecutor {
 
 fn handle(task: Task, state: RawJson) -> Outcome {
     let result = None;
-    Outcome::Task(Box::new(TaskHandle { task, state, result }))
+    Outcome::Task(Box::new(TaskHandle::new(task, state).with_result(result)))
 }
 
 impl Invoke for TaskExecutor {
@@ -116,12 +113,12 @@ impl Invoke for TaskExecutor {
             TaskRequest::Result => {
                 note("result".to_owned());
                 if let Some(asker) = &cx.origin.ask {
-                    let question = Question {
-                        method: "elicitation/create".to_owned(),
-                        params: Some(raw(&format!(
+                    let question = Question::new(
+                        "elicitation/create".to_owned(),
+                        Some(raw(&format!(
                             r#"{{"message":"?","_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{ID}"}}}}}}"#
                         ))),
-                    };
+                    );
                     let answer = asker.ask(question).await.expect("it is there");
                     note(answer.to_string());
                 }

@@ -40,7 +40,7 @@ pub(crate) fn emit_source_changes(registry: &Registry, observers: &Observers, re
                         *reason = hidden;
                     }
                 }
-                observers.emit(&Event::SourceChanged { change: &change });
+                observers.emit(&Event::source_changed(&change));
             }
         }) as OnUpdate),
     );

@@ -58,12 +58,10 @@ pub(crate) fn callers(configuration: &Configuration) -> DefaultCallers {
 }
 
 /// Adds the permissions of the policy to a caller.
-fn caller(policy: &PolicySpec, caller: Caller) -> Caller {
+fn caller(policy: &PolicySpec, mut caller: Caller) -> Caller {
     let granted = policy.permissions.get(&*caller.principal).into_iter().flatten();
-    Caller {
-        permissions: granted.map(|permission| permission.as_str().into()).collect(),
-        ..caller
-    }
+    caller.permissions = granted.map(|permission| permission.as_str().into()).collect();
+    caller
 }
 
 /// The operator's rules on errors.

@@ -66,7 +66,7 @@ impl Toolplane {
         let caller = wanted.caller.get_or_insert_with(|| self.local_caller());
         let found = self.find(&wanted.address, caller, &client, wanted.deadline).await;
         let target = found.inspect_err(|error| {
-            self.0.observers.emit(&Event::Unresolved { caller, error });
+            self.0.observers.emit(&Event::unresolved(caller, error));
         })?;
         Ok(self.context(request, target, deadline))
     }

@@ -23,7 +23,8 @@ struct List {
 
 impl View {
     pub(crate) fn new(snapshot: &Snapshot, rules: &Rules, caller: &Caller) -> Self {
-        let lists = Feature::ALL.map(|feature| {
+        let lists = std::array::from_fn(|index| {
+            let feature = Feature::ALL[index];
             let items = snapshot.list(feature).iter();
             List {
                 revision: snapshot.revision_of(feature),

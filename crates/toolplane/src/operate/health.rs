@@ -65,7 +65,7 @@ impl Toolplane {
             loop {
                 sleep(POLL_INTERVAL).await;
                 for alert in self.0.watch.monitor.check(&self.0.watch.book) {
-                    self.0.observers.emit(&Event::Alert { alert: &alert });
+                    self.0.observers.emit(&Event::alert(&alert));
                 }
             }
         };

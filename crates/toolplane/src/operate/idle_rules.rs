@@ -142,7 +142,8 @@ impl Known {
     fn from_snapshot(snapshot: &Snapshot) -> Self {
         let mut known = Self::default();
         for tool in Feature::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .flat_map(|feature| snapshot.list(feature))
         {
             let uri = tool.descriptor().uri.as_deref();

@@ -62,7 +62,8 @@ impl Toolplane {
     pub(crate) fn disabled_items(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
         let snapshot = self.0.registry.snapshot();
         let all = Feature::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .flat_map(|feature| snapshot.list(feature).iter().cloned());
         let mut off: Vec<(Arc<Tool>, DisabledTool)> = Vec::new();
         for tool in all.chain(self.0.registry.client_tools()) {
@@ -109,7 +110,7 @@ impl Inner {
     fn switched(&self, tool: &str, is_on: bool, reason: Option<&str>) {
         self.registry.mark_lists_changed();
         self.views.clear();
-        self.observers.emit(&Event::Switched { tool, is_on, reason });
+        self.observers.emit(&Event::switched(tool, is_on, reason));
     }
 
     fn knows(&self, tool: &str) -> bool {

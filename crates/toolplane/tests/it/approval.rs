@@ -64,9 +64,10 @@ async fn approve(plane: &Toolplane, handle: &str) {
 async fn one_approval_is_for_all_attempts_of_a_call() {
     let failed = ScriptStep::Fail(ToolError::new(ErrorKind::Unavailable, "it is ill"));
     let script = ScriptedExecutor::new([failed.clone(), failed, ScriptStep::Echo]);
-    let mut tool = guarded("pay").metadata(Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    let mut tool = guarded("pay").metadata({
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     });
     tool.descriptor.overrides = tool.descriptor.overrides.with(RetrySettings::default());
     let plane = plane(&script, |_| {}, tool);

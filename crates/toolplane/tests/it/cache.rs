@@ -16,10 +16,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const KEY: &str = "dev.toolplane/cache";
 
 fn declared() -> Metadata {
-    Metadata {
-        read_only: Some(true),
-        idempotent: Some(true),
-        ..Metadata::default()
+    {
+        let mut metadata = Metadata::default();
+        metadata.read_only = Some(true);
+        metadata.idempotent = Some(true);
+        metadata
     }
 }
 
@@ -104,9 +105,10 @@ async fn only_what_its_operator_declared_is_cached() {
         .descriptor
         .overrides
         .set(CacheSettings::default().with_disabled(true));
-    let only_read = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
+    let only_read = {
+        let mut metadata = Metadata::default();
+        metadata.read_only = Some(true);
+        metadata
     };
     let nothing = Configuration::default;
     for (case, configuration, tool, is_cached) in [
@@ -158,9 +160,10 @@ async fn nobody_reads_the_answer_of_somebody_else() {
 async fn who_may_not_call_gets_nothing_out_of_the_cache_either() {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
     let tool = || {
-        let mut tool = cached("search").metadata(Metadata {
-            required_permissions: vec!["search".to_owned()],
-            ..Metadata::default()
+        let mut tool = cached("search").metadata({
+            let mut metadata = Metadata::default();
+            metadata.required_permissions = vec!["search".to_owned()];
+            metadata
         });
         let overrides = &mut tool.descriptor.overrides;
         let cache = *overrides.get::<CacheSettings>().expect("it has one");

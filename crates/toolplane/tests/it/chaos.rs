@@ -30,9 +30,10 @@ fn storm(seed: u64, faults: &[InjectedFault]) -> ChaosLayer {
 }
 
 fn plane(chaos: ChaosLayer, script: &ScriptedExecutor, overrides: Overrides) -> Toolplane {
-    let metadata = Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     };
     let mut tool = TestTool::new("test").metadata(metadata);
     tool.descriptor.overrides = overrides;

@@ -201,9 +201,10 @@ policy:
     };
     assert_eq!(names(&plane.local_caller()).await, ["files_delete", "files_read"]);
     assert_eq!(names(&plane.anonymous_caller()).await, ["files_read"]);
-    let guest = Caller {
-        permissions: ["files".into()].into(),
-        ..Caller::new("guest")
+    let guest = {
+        let mut new = Caller::new("guest");
+        new.permissions = ["files".into()].into();
+        new
     };
     let request = || CallRequest::new("files_delete").caller(Arc::new(guest.clone()));
     let error = plane.call(request()).await.expect_err("it lacks one of the two");

@@ -24,7 +24,7 @@ impl Observe for Notebook {
     fn observe(&self, event: &Event<'_>) {
         let line = match event {
             Event::CallStarted { .. } | Event::CallFinished { .. } | Event::AttemptFinished { .. } => return,
-            Event::Unresolved { caller, error } => format!("{}: {}", caller.principal, error.kind()),
+            Event::Unresolved { caller, error, .. } => format!("{}: {}", caller.principal, error.kind()),
             Event::Retried { cx, error, .. } => format!("attempt {} {}, again", cx.attempt, error.kind()),
             Event::RateLimited { scope, .. } => format!("rate of {}", scope.as_str()),
             Event::Queued { waited, .. } => format!("waited {waited:?}"),
@@ -110,18 +110,15 @@ async fn retries_and_every_move_of_a_breaker_are_told_of() {
 
 #[tokio::test(start_paused = true)]
 async fn limits_tell_of_those_who_wait_and_of_those_they_refuse() {
-    let metadata = Metadata {
-        rate_limit: Some(RateLimitSettings {
-            requests: 3,
-            period: Duration::from_secs(60),
-            burst: None,
-            per_principal: None,
-        }),
-        concurrency: Some(ConcurrencySettings {
-            queue: 1,
-            ..ConcurrencySettings::new(1)
-        }),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.rate_limit = Some(RateLimitSettings::new(3, Duration::from_secs(60)));
+        metadata.concurrency = Some({
+            let mut new = ConcurrencySettings::new(1);
+            new.queue = 1;
+            new
+        });
+        metadata
     };
     let second = Duration::from_secs(1);
     let script = ScriptedExecutor::new([ScriptStep::After(second, serde_json::json!({}))]);

@@ -56,10 +56,7 @@ impl Source for Private {
     fn on_update(&self, tell: OnUpdate) {
         tell(&Update::ClientLists {
             source: self.name().into(),
-            clients: ClientGroup {
-                identity: self.of.clone(),
-                is_principal: false,
-            },
+            clients: ClientGroup::new(self.of.clone(), false),
             changed: vec![Feature::Tool],
         });
     }
@@ -89,10 +86,11 @@ async fn a_fallback_may_be_a_tool_of_the_clients_own_connection() {
     let of = ClientIdentity::new(None, Some(&session("anna")), Default::default(), &caller);
     let mut own = TestTool::new("own").descriptor;
     own.executor.kind = "own".to_owned();
-    let lists = Catalogue {
-        revision: 1,
-        tools: vec![Arc::new(own)],
-        ..Catalogue::default()
+    let lists = {
+        let mut catalogue = Catalogue::default();
+        catalogue.revision = 1;
+        catalogue.tools = vec![Arc::new(own)];
+        catalogue
     };
     let answers = ScriptedExecutor::new([ScriptStep::Echo]);
     let plane = Toolplane::builder()

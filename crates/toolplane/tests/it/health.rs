@@ -32,7 +32,7 @@ pub(crate) struct Told(Mutex<Vec<String>>);
 
 impl Observe for Told {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Alert { alert } = event {
+        if let Event::Alert { alert, .. } = event {
             let (kind, phase) = (alert.kind.as_str(), alert.phase.as_str());
             let told = format!("{} {kind} {phase}", alert.subject);
             self.0.lock().expect("no test panics with it").push(told);
@@ -157,10 +157,11 @@ impl Source for Server {
     }
 
     fn snapshot(&self) -> Arc<Catalogue> {
-        Arc::new(Catalogue {
-            revision: 1,
-            tools: self.tools.clone(),
-            ..Catalogue::default()
+        Arc::new({
+            let mut catalogue = Catalogue::default();
+            catalogue.revision = 1;
+            catalogue.tools = self.tools.clone();
+            catalogue
         })
     }
 

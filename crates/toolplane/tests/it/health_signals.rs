@@ -68,7 +68,7 @@ async fn taken(step: ScriptStep, patience: Duration) -> [Taken; 2] {
 
 #[tokio::test(start_paused = true)]
 async fn no_kind_of_error_is_a_failure_to_one_and_none_to_the_other() {
-    for kind in ErrorKind::ALL {
+    for &kind in ErrorKind::ALL {
         let error = ToolError::new(kind, "as scripted");
         for step in [ScriptStep::Fail(error.clone()), ScriptStep::FailSent(error)] {
             let [tool, upstream] = taken(step, SECOND).await;
@@ -98,11 +98,7 @@ async fn what_is_no_error_and_what_is_given_up_is_the_same_to_both() {
         by_breaker: false,
     };
     let reported = Reply::result(RawJson::object(), true);
-    let pending = Outcome::Pending(Box::new(PendingCall {
-        handle: "handle".into(),
-        reason: "a person must decide".to_owned(),
-        detail: None,
-    }));
+    let pending = Outcome::Pending(Box::new(PendingCall::new("handle", "a person must decide")));
     let (long, short) = (29 * SECOND, 5 * SECOND);
     for (what, step, patience, expected) in [
         ("an answer", ScriptStep::Echo, long, counted(false)),

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     Builder, CallRequest, LAYERS, Place, Toolplane,
-    core::{Arguments, CallContext, DynInvoke, ErrorKind, Invoke, Layer, Outcome, Pattern, Reply, ToolError},
+    core::{CallContext, DynInvoke, ErrorKind, Invoke, Layer, Outcome, Pattern, Reply, ToolError},
     faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault},
     manifest::{Configuration, LoadOptions, Syntax, load},
     policy::Redactor,
@@ -319,6 +319,8 @@ async fn a_fallback_tool_passes_the_layers_as_itself() {
 #[cfg(feature = "exec-http")]
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_passes_the_layers_of_both_places() {
+    use toolplane::core::Arguments;
+
     struct Tenant(Arc<dyn DynInvoke>);
     impl Invoke for Tenant {
         async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {

@@ -109,13 +109,15 @@ fn plane(works: &Works) -> Toolplane {
         .executor(executor("scripted", works.clone()))
         .seed(1);
     let tools = TOOLS.map(|name| {
-        let limit = ConcurrencySettings {
-            queue: 8,
-            ..ConcurrencySettings::new(MOST)
+        let limit = {
+            let mut new = ConcurrencySettings::new(MOST);
+            new.queue = 8;
+            new
         };
-        let metadata = Metadata {
-            concurrency: (name == HUNG).then_some(limit),
-            ..Metadata::default()
+        let metadata = {
+            let mut metadata = Metadata::default();
+            metadata.concurrency = (name == HUNG).then_some(limit);
+            metadata
         };
         TestTool::new(name).metadata(metadata).descriptor
     });

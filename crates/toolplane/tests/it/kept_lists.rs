@@ -98,8 +98,10 @@ async fn after_a_restart_everything_is_listed_at_once_and_nothing_is_started() {
     world.first_run().await;
     let plane = world.plane();
     let listing = plane.list_within(&Caller::local(), Duration::ZERO).await;
-    let numbers = Feature::ALL.map(|feature| listing.view.list(feature).len());
-    assert_eq!((numbers, listing.missing), ([2, 1, 1, 1], vec![]));
+    let numbers = Feature::ALL
+        .iter()
+        .map(|&feature| listing.view.list(feature).len());
+    assert_eq!((numbers.collect(), listing.missing), (vec![2, 1, 1, 1], vec![]));
     let (_, status) = plane.sources().remove(1);
     assert_eq!(
         (status.state, status.n_tools, status.has_kept_lists),

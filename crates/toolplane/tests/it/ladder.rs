@@ -99,7 +99,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
     impl Observe for Told {
         fn observe(&self, event: &Event<'_>) {
             let said = match event {
-                Event::Degraded { cx, degraded } => format!("{} {}", cx.tool().name(), degraded.step),
+                Event::Degraded { cx, degraded, .. } => format!("{} {}", cx.tool().name(), degraded.step),
                 Event::CallFinished { cx, result, .. } => {
                     let is_ok = result.is_some_and(Result::is_ok);
                     format!("{} ends {is_ok} {}", cx.tool().name(), cx.fallback_of.is_some())
@@ -462,9 +462,10 @@ async fn fallbacks_of_the_metadata_are_a_ladder() {
     let script = ScriptedExecutor::new([down()]);
     let setup = Setup::default().add("a", &script, &[], |tool| {
         tool.overrides.remove::<FallbackLadder>();
-        tool.metadata = Metadata {
-            fallbacks: vec!["b".to_owned()],
-            ..Metadata::default()
+        tool.metadata = {
+            let mut metadata = Metadata::default();
+            metadata.fallbacks = vec!["b".to_owned()];
+            metadata
         };
     });
     let (setup, _) = setup.tool("b", [ScriptStep::Value(json!("b"))], &[]);

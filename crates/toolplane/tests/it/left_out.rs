@@ -110,10 +110,7 @@ impl Source for OneTool {
             "http" => json!({"url": "https://a.example/"}),
             _ => json!({"result": 1}),
         };
-        let mut catalogue = Catalogue::default();
-        catalogue.revision = 1;
-        catalogue.tools = vec![Arc::new(tool)];
-        Arc::new(catalogue)
+        Arc::new(Catalogue::new(1, vec![Arc::new(tool)]))
     }
 
     fn load(&self) -> BoxFuture<'_, ()> {

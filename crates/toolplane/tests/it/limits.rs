@@ -18,12 +18,7 @@ use toolplane::{
 const SECOND: Duration = Duration::from_secs(1);
 
 fn two_per_minute() -> RateLimitSettings {
-    RateLimitSettings {
-        requests: 2,
-        period: 60 * SECOND,
-        burst: None,
-        per_principal: None,
-    }
+    RateLimitSettings::new(2, 60 * SECOND)
 }
 
 fn plane(
@@ -48,10 +43,11 @@ async fn kind(plane: &Toolplane, tool: &str) -> Option<ErrorKind> {
 #[tokio::test(start_paused = true)]
 async fn a_tools_own_limit_holds_and_is_explained_and_a_dry_run_counts_nothing() {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
-    let metadata = Metadata {
-        rate_limit: Some(two_per_minute()),
-        concurrency: Some(ConcurrencySettings::new(1)),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.rate_limit = Some(two_per_minute());
+        metadata.concurrency = Some(ConcurrencySettings::new(1));
+        metadata
     };
     let plane = plane(
         &script,
@@ -130,9 +126,10 @@ async fn a_servers_limit_is_that_of_all_its_tools_in_the_place_of_the_default() 
     server.overrides.set(upstream(two_per_minute()));
     let mut configuration = Configuration::default();
     configuration.servers = vec![server];
-    configuration.defaults.overrides.set(upstream(RateLimitSettings {
-        requests: 1,
-        ..two_per_minute()
+    configuration.defaults.overrides.set(upstream({
+        let mut new = two_per_minute();
+        new.requests = 1;
+        new
     }));
     let plane = Toolplane::builder()
         .configuration(configuration)

@@ -73,13 +73,15 @@ async fn it_says_where_the_answers_of_a_cache_came_from() {
 
 #[tokio::test(start_paused = true)]
 async fn it_says_how_many_wait_also_when_one_is_withdrawn() {
-    let metadata = Metadata {
-        concurrency: Some(ConcurrencySettings {
-            queue: 2,
-            wait: Some(9 * SECOND),
-            ..ConcurrencySettings::new(1)
-        }),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.concurrency = Some({
+            let mut new = ConcurrencySettings::new(1);
+            new.queue = 2;
+            new.wait = Some(9 * SECOND);
+            new
+        });
+        metadata
     };
     let script = ScriptedExecutor::new([ScriptStep::After(SECOND, json!(1))]);
     let (plane, metrics) = plane(&script, [TestTool::new("t").metadata(metadata)]);
@@ -115,12 +117,7 @@ async fn it_counts_what_layers_did_to_calls() {
         .with(RetrySettings::default().with_max_attempts(2))
         .with(Breakers::from(BreakerSettings::default().with_max_failures(2)));
     let mut limited = TestTool::new("limited");
-    limited.descriptor.metadata.rate_limit = Some(RateLimitSettings {
-        requests: 1,
-        period: 60 * SECOND,
-        burst: None,
-        per_principal: None,
-    });
+    limited.descriptor.metadata.rate_limit = Some(RateLimitSettings::new(1, 60 * SECOND));
     let script = ScriptedExecutor::new([
         down(),
         down(),

@@ -136,7 +136,7 @@ impl Invoke for Raises {
             "its credentials are refused",
             cx.clock.wall(),
         );
-        cx.observers.emit(&Event::Alert { alert: &alert });
+        cx.observers.emit(&Event::alert(&alert));
         Ok(Reply::value(RawJson::object()).into())
     }
 }
@@ -151,10 +151,10 @@ impl Secrets for Rotating {
         Box::pin(async move {
             match is_there {
                 true => Ok(Some(Secret::new("0123456789"))),
-                false => Err(SecretError {
-                    reference: reference.to_string(),
-                    reason: "is being written".to_owned(),
-                }),
+                false => Err(SecretError::new(
+                    reference.to_string(),
+                    "is being written".to_owned(),
+                )),
             }
         })
     }

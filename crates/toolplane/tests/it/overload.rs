@@ -88,12 +88,14 @@ async fn load(per_second: u64, queue: u32, retry: Option<RetrySettings>) -> Came
         n_running: AtomicUsize::new(0),
         most_running: AtomicUsize::new(0),
     }));
-    let mut tool = TestTool::new("t").metadata(Metadata {
-        concurrency: Some(ConcurrencySettings {
-            queue,
-            ..ConcurrencySettings::new(PLACES)
-        }),
-        ..Metadata::default()
+    let mut tool = TestTool::new("t").metadata({
+        let mut metadata = Metadata::default();
+        metadata.concurrency = Some({
+            let mut new = ConcurrencySettings::new(PLACES);
+            new.queue = queue;
+            new
+        });
+        metadata
     });
     if let Some(retry) = retry {
         tool.descriptor.overrides.set(retry);

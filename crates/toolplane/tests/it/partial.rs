@@ -15,9 +15,10 @@ use toolplane::{
 const KEY: &str = "dev.toolplane/partial";
 
 fn plane(rule: PartialRule, script: &ScriptedExecutor, metrics: &Arc<Metrics>) -> Toolplane {
-    let metadata = Metadata {
-        read_only: Some(true),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.read_only = Some(true);
+        metadata
     };
     let mut tool = TestTool::new("search").metadata(metadata);
     tool.descriptor.overrides = Overrides::default()

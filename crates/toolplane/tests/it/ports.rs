@@ -150,13 +150,9 @@ struct Plugins(watch::Sender<Arc<Catalogue>>);
 
 impl Plugins {
     fn set(&self, revision: u64, names: &[&str]) {
-        let mut catalogue = Catalogue::default();
-        catalogue.revision = revision;
-        catalogue.tools = names
-            .iter()
-            .map(|name| Arc::new(TestTool::new(name).descriptor))
-            .collect();
-        self.0.send_replace(Arc::new(catalogue));
+        let tools = names.iter().map(|name| Arc::new(TestTool::new(name).descriptor));
+        self.0
+            .send_replace(Arc::new(Catalogue::new(revision, tools.collect())));
     }
 }
 

@@ -65,9 +65,10 @@ async fn a_call_is_explained_with_its_attempts() {
 
 #[tokio::test(start_paused = true)]
 async fn one_deadline_holds_for_all_attempts() {
-    let metadata = Metadata {
-        idempotent: Some(true),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata
     };
     let script = ScriptedExecutor::new([ScriptStep::Hang(true)]);
     let plane = plane(&script, tool("t", both()).metadata(metadata));

@@ -30,7 +30,7 @@ struct Told(Mutex<Vec<String>>);
 
 impl Observe for Told {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::SourceChanged { change } = event {
+        if let Event::SourceChanged { change, .. } = event {
             let line = match &change.to {
                 SourceState::Failed(reason) => format!("{} failed: {reason}", change.source),
                 state => format!("{} {state}", change.source),
@@ -270,11 +270,11 @@ async fn a_prompt_that_is_off_is_switched_on_again() {
     let (plane, ..) = plane(&yaml);
     let view = plane.view(&plane.local_caller()).await;
     for prompt in view.list(Feature::Prompt) {
-        prompt.state().disable(DisabledTool {
-            reason: "its credentials are refused".to_owned(),
-            since: SystemTime::UNIX_EPOCH,
-            until: Instant::default(),
-        });
+        prompt.state().disable(DisabledTool::new(
+            "its credentials are refused".to_owned(),
+            SystemTime::UNIX_EPOCH,
+            Instant::default(),
+        ));
     }
     for name in ["s__both", "s__prompt"] {
         assert!(plane.enable(name) && !plane.enable(name), "{name}");
@@ -337,10 +337,7 @@ async fn what_a_server_says_of_a_task_is_without_secrets() {
     );
     let tell = working.0.lock().expect("no test panics with it").clone();
     let tell = tell.expect("somebody listens");
-    let task = Task {
-        id: "1".into(),
-        runner: Arc::new(InProcess(ScriptedExecutor::new([]))),
-    };
+    let task = Task::new("1", Arc::new(InProcess(ScriptedExecutor::new([]))));
     let plain = r#"{"status":"working","n":1e2}"#;
     for state in [plain.to_owned(), format!(r#"{{"statusMessage":"with {TOKEN}"}}"#)] {
         tell(&Update::Task {

@@ -100,13 +100,15 @@ async fn it_says_where_an_answer_of_a_cache_came_from() {
 
 #[tokio::test(start_paused = true)]
 async fn it_says_for_how_long_a_call_waited_for_its_turn_and_that_one_got_none() {
-    let metadata = Metadata {
-        concurrency: Some(ConcurrencySettings {
-            queue: 1,
-            wait: Some(9 * SECOND),
-            ..ConcurrencySettings::new(1)
-        }),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.concurrency = Some({
+            let mut new = ConcurrencySettings::new(1);
+            new.queue = 1;
+            new.wait = Some(9 * SECOND);
+            new
+        });
+        metadata
     };
     let tool = TestTool::new("t").metadata(metadata);
     let (plane, kept) = plane([ScriptStep::After(SECOND, json!(1))], tool);
@@ -155,12 +157,7 @@ async fn it_says_that_arguments_were_changed_and_which_limit_refused() {
     tool.descriptor
         .overrides
         .set(ArgumentSettings::default().with_handling(ArgumentHandling::Coerce));
-    tool.descriptor.metadata.rate_limit = Some(RateLimitSettings {
-        requests: 1,
-        period: 60 * SECOND,
-        burst: None,
-        per_principal: None,
-    });
+    tool.descriptor.metadata.rate_limit = Some(RateLimitSettings::new(1, 60 * SECOND));
     let (plane, kept) = plane([ScriptStep::Echo], tool);
     for arguments in [json!({"n": "5"}), json!({"n": 5})] {
         let request = CallRequest::new("t").arguments(Arguments::from_value(arguments).expect("an object"));

@@ -97,20 +97,14 @@ async fn every_layer_decides_in_its_order() {
 #[tokio::test]
 async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
-    let mut tool = TestTool::new("echo")
-        .output(json!({"type": "object"}))
-        .metadata(Metadata {
-            idempotent: Some(true),
-            read_only: Some(true),
-            rate_limit: Some(RateLimitSettings {
-                requests: 10,
-                period: Duration::from_secs(60),
-                burst: None,
-                per_principal: None,
-            }),
-            concurrency: Some(ConcurrencySettings::new(1)),
-            ..Metadata::default()
-        });
+    let mut tool = TestTool::new("echo").output(json!({"type": "object"})).metadata({
+        let mut metadata = Metadata::default();
+        metadata.idempotent = Some(true);
+        metadata.read_only = Some(true);
+        metadata.rate_limit = Some(RateLimitSettings::new(10, Duration::from_secs(60)));
+        metadata.concurrency = Some(ConcurrencySettings::new(1));
+        metadata
+    });
     tool.descriptor
         .overrides
         .set(Breakers::from(BreakerSettings::default()));
@@ -226,14 +220,16 @@ async fn what_may_not_be_called_is_not_listed() {
 #[tokio::test]
 async fn permissions_decide_by_caller() {
     let script = ScriptedExecutor::new([ScriptStep::Echo]);
-    let metadata = Metadata {
-        required_permissions: vec!["network".to_owned()],
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.required_permissions = vec!["network".to_owned()];
+        metadata
     };
     let plane = plane(&script, TestTool::new("search").metadata(metadata));
-    let allowed = Caller {
-        permissions: ["network".into()].into(),
-        ..Caller::new("ann")
+    let allowed = {
+        let mut new = Caller::new("ann");
+        new.permissions = ["network".into()].into();
+        new
     };
     let call = |caller: Caller| plane.call(request("search", &json!({})).caller(Arc::new(caller)));
     assert!(call(allowed.clone()).await.is_ok());
@@ -321,7 +317,7 @@ async fn two_calls_do_not_share_an_identity() {
     struct Ids(Mutex<Vec<String>>);
     impl Observe for Ids {
         fn observe(&self, event: &Event<'_>) {
-            if let Event::CallStarted { cx } = event {
+            if let Event::CallStarted { cx, .. } = event {
                 self.0
                     .lock()
                     .expect("no test panics with it")

@@ -26,7 +26,10 @@ struct Switches(Mutex<Vec<String>>);
 
 impl Observe for Switches {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Switched { tool, is_on, reason } = event {
+        if let Event::Switched {
+            tool, is_on, reason, ..
+        } = event
+        {
             let said = format!("{tool} {is_on} {}", reason.unwrap_or("-"));
             self.0.lock().expect("no test panics with it").push(said);
         }

@@ -14,9 +14,10 @@ use toolplane::{
 fn plane(script: &ScriptedExecutor, change: impl FnOnce(&mut Configuration)) -> Toolplane {
     let mut configuration = Configuration::default();
     change(&mut configuration);
-    let metadata = Metadata {
-        cost_per_call: Some(0.1),
-        ..Metadata::default()
+    let metadata = {
+        let mut metadata = Metadata::default();
+        metadata.cost_per_call = Some(0.1);
+        metadata
     };
     Toolplane::builder()
         .configuration(configuration)
@@ -147,4 +148,21 @@ async fn a_callers_own_words_are_kept_beside_the_turn() {
     let request = plane.turn("one").request(search().meta(meta));
     assert_eq!(kind(plane.call(request.clone()).await), None);
     assert_eq!(kind(plane.call(request).await), Some(ErrorKind::Denied));
+}
+
+#[tokio::test]
+async fn a_program_makes_the_calls_of_a_turn() -> Result<(), ToolError> {
+    let script = ScriptedExecutor::new([ScriptStep::Echo]);
+    let plane = plane(&script, |configuration| {
+        configuration.policy.tool_choice = ToolChoiceSpec::Required;
+    });
+    let requests = [search(), search()];
+    // ANCHOR: turn
+    let turn = plane.turn("conversation 7");
+    let results = turn.call_many(requests, Toolplane::DEFAULT_CONCURRENCY).await;
+    turn.finish()?; // an error if a call was required and there was none
+    // ANCHOR_END: turn
+    assert_eq!(results.into_iter().filter_map(kind).count(), 0);
+    assert_eq!(script.n_calls(), 2);
+    Ok(())
 }

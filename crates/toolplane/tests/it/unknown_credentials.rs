@@ -29,7 +29,7 @@ impl Told {
 
 impl Observe for Told {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::Alert { alert } = event {
+        if let Event::Alert { alert, .. } = event {
             self.add(&format!("alert: {}", alert.message));
         }
     }

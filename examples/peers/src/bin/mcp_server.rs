@@ -34,7 +34,7 @@ impl Desk {
         (a + b).to_string()
     }
 
-    #[tool(description = "Counts, and reports each step.")]
+    #[tool(description = "Counts, step by step.")]
     async fn count(
         &self,
         Parameters(Count { to }): Parameters<Count>,

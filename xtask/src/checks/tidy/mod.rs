@@ -1,9 +1,11 @@
 //! Rules of the project that a program can check.
 
+mod growth;
 mod invariants;
 mod links;
 mod manifests;
 mod promises;
+mod published;
 mod rust;
 mod text;
 
@@ -13,6 +15,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::checks::form::measure_form;
+use crate::checks::packages;
 use crate::checks::source::SourceFile;
 use crate::support::console::Violation;
 use crate::support::members::WorkspaceMembers;
@@ -32,10 +35,11 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     problems.extend(measure_form(repository).violations());
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
-    problems.extend(manifests::check(
-        repository,
-        &WorkspaceMembers::load(repository.root())?,
-    ));
+    problems.extend(packages::check(repository)?);
+    let members = WorkspaceMembers::load(repository.root())?;
+    problems.extend(manifests::check(repository, &members));
+    problems.extend(published::check(repository, &members));
+    problems.extend(growth::check(repository, &members));
     Ok(problems)
 }
 

@@ -1,4 +1,5 @@
-//! Tests of servers over the standard streams of a process.
+//! Tests of the stream transport, and of servers over the standard streams of a process.
 
+#[cfg(feature = "stdio")]
 pub(crate) mod processes;
 pub(crate) mod writing;

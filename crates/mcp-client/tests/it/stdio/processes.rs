@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::{
     fixture,
+    memory::resident_peak,
     peer::{raw, says_each_thing_once, within},
 };
 
@@ -301,13 +302,6 @@ async fn a_flood_on_stderr_holds_nothing_up() {
     let connection = spawn(&fixture::command("stderr-flood")).await;
     call(&connection).await.unwrap();
     assert!(connection.stderr_tail().unwrap().len() <= 8 * 1024);
-}
-
-/// Peak resident memory of this process.
-pub(crate) fn resident_peak() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Other end of an in-memory connection, played by a test.
 
-#[cfg(feature = "stdio")]
-use std::sync::{Arc, atomic::AtomicUsize};
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use mcp_client::{ClientError, Connection, ConnectionOptions, EraChoice, RequestOptions};
 use raw_json::RawJson;
@@ -12,7 +13,6 @@ use tokio::{
     task::JoinHandle,
 };
 
-#[cfg(feature = "stdio")]
 use crate::stdio::writing::Counted;
 
 /// Server whose every message is written by the test.
@@ -45,6 +45,7 @@ impl Peer {
     }
 
     /// Sends `size` bytes of a line, as far as the client accepts them. Returns their number.
+    #[cfg(feature = "http")]
     pub(crate) async fn flood(&mut self, size: usize) -> usize {
         let block = [b'x'; 64 * 1024];
         let mut left = size;
@@ -109,7 +110,6 @@ pub(crate) async fn connect_with(options: ConnectionOptions, buffer: usize) -> (
 }
 
 /// Connects with a counter of writes.
-#[cfg(feature = "stdio")]
 pub(crate) async fn connect_counted() -> (Connection, Peer, Arc<AtomicUsize>) {
     let (ours, peer) = pair(64 * 1024);
     let (reader, inner) = tokio::io::split(ours);
@@ -193,6 +193,7 @@ pub(crate) async fn works(connection: &Connection, peer: &mut Peer) {
 }
 
 /// Shows that no message of an error's chain contains another one.
+#[cfg(feature = "stdio")]
 pub(crate) fn says_each_thing_once(error: &ClientError) {
     let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     let said: Vec<String> = chain.map(ToString::to_string).collect();

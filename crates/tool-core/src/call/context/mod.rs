@@ -70,6 +70,7 @@ pub enum Mode {
 
 /// A decision of a layer about a call, recorded if the call is to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayerDecision {
     /// Name of the layer.
     pub layer: &'static str,
@@ -77,6 +78,18 @@ pub struct LayerDecision {
     pub decision: String,
     /// Time of the decision, by the clock of the call.
     pub at: Instant,
+}
+
+impl LayerDecision {
+    /// Creates a decision of a layer at this time.
+    #[must_use]
+    pub fn new(layer: &'static str, decision: impl Into<String>, at: Instant) -> Self {
+        Self {
+            layer,
+            decision: decision.into(),
+            at,
+        }
+    }
 }
 
 impl CallContext {

@@ -2,6 +2,7 @@ use raw_json::RawJson;
 
 /// Request that an executor would send for a call. It holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Preview {
     /// Request as one object, for programs. Its members depend on the backend.
     pub request: RawJson,

@@ -31,6 +31,7 @@ pub enum Outcome {
 
 /// Input that a tool needs from the caller before it can answer.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct InputRequest {
     /// Requests for input, as the upstream wrote them.
     pub requests: RawJson,
@@ -58,6 +59,7 @@ impl InputRequest {
 
 /// Answers to an [`InputRequest`]. The caller repeats the call with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Resume {
     /// Answers, as the caller wrote them.
     pub responses: RawJson,
@@ -85,6 +87,7 @@ impl Resume {
 
 /// Call that waits for a decision.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PendingCall {
     /// Opaque handle that identifies the pending call.
     pub handle: Arc<str>,

@@ -6,6 +6,7 @@ use crate::{DynBackend, Reply};
 
 /// Selects whether a call may become a task, whose work continues after the call was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TaskMode {
     /// The call may become a task if the backend decides so.
     Allowed,
@@ -16,6 +17,7 @@ pub enum TaskMode {
 
 /// Task of a backend: see [`Target::Task`](crate::Target::Task).
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Task {
     /// Id that the backend gave to the task. Not for callers: ids of two servers may be equal, and whoever knows an
     /// id may control the task.
@@ -52,6 +54,7 @@ pub enum TaskRequest {
 
 /// Task and its known state: the answer to a call that became a task, or to [`TaskRequest::Get`].
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TaskHandle {
     /// Task.
     pub task: Task,

@@ -154,10 +154,7 @@ impl SecretSearch {
         if ranges.is_empty() {
             return None;
         }
-        let limits = JsonLimits {
-            depth: usize::MAX,
-            ..JsonLimits::RELAY
-        };
+        let limits = JsonLimits::RELAY.with_depth(usize::MAX);
         let hidden = RawJson::parse_within(replace_in_json(text, &ranges), limits);
         Some(hidden.unwrap_or_else(|_| RawJson::from(HIDDEN)))
     }

@@ -33,7 +33,7 @@ pub(super) fn write(key: &ListCacheKey, kept: &CachedLists) -> String {
     if let Some(instructions) = &info.instructions {
         member(",", "instructions", instructions.as_str());
     }
-    for feature in Feature::ALL {
+    for &feature in Feature::ALL {
         let Some(entries) = kept.lists.get(&feature) else {
             continue;
         };
@@ -78,7 +78,7 @@ pub(super) fn read(key: &ListCacheKey, text: Vec<u8>) -> Result<CachedLists, Str
     info.implementation = of_kind("serverInfo", JsonKind::Object)?;
     info.instructions = of_kind("instructions", JsonKind::String)?;
     let mut lists = HashMap::new();
-    for feature in Feature::ALL {
+    for &feature in Feature::ALL {
         let Some(list) = of_kind(member_of(feature), JsonKind::Array)? else {
             continue;
         };

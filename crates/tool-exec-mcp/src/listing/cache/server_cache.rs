@@ -137,10 +137,9 @@ impl McpServer {
             let described = describe(self.settings(), &cached.server, *feature, entries);
             (*feature, described)
         });
-        Catalogue {
-            is_kept: true,
-            ..replace_lists(&Catalogue::default(), lists.collect())
-        }
+        let mut catalogue = replace_lists(&Catalogue::default(), lists.collect());
+        catalogue.is_kept = true;
+        catalogue
     }
 
     fn adopt_cached(self: &Arc<Self>, cached: CachedLists, described: Catalogue) {

@@ -86,10 +86,9 @@ mod tests {
 
     #[test]
     fn notes_of_attempts_side_by_side_are_in_the_order_of_their_times() {
-        let note = |layer: &'static str, milliseconds: u64| LayerDecision {
-            layer,
-            decision: "decided".to_owned(),
-            at: Instant::since_start(Duration::from_millis(milliseconds)),
+        let note = |layer: &'static str, milliseconds: u64| {
+            let at = Instant::since_start(Duration::from_millis(milliseconds));
+            LayerDecision::new(layer, "decided", at)
         };
         let notes = [
             note("hedge", 0),

@@ -269,25 +269,11 @@ mod tests {
         let cli: Cli = clap::FromArgMatches::from_arg_matches(&arguments).unwrap();
         let console = Console::new(&cli.options);
         let (requests, state) = (RawJson::object(), RawJson::object());
-        let task = Task {
-            id: "t1".into(),
-            runner: Arc::new(InProcess(Never)),
-        };
+        let task = Task::new("t1", Arc::new(InProcess(Never)));
         for outcome in [
-            Outcome::Pending(Box::new(PendingCall {
-                handle: "a1".into(),
-                reason: "an approval".to_owned(),
-                detail: None,
-            })),
-            Outcome::NeedsInput(Box::new(InputRequest {
-                requests,
-                state: None,
-            })),
-            Outcome::Task(Box::new(TaskHandle {
-                task,
-                state,
-                result: None,
-            })),
+            Outcome::Pending(Box::new(PendingCall::new("a1", "an approval"))),
+            Outcome::NeedsInput(Box::new(InputRequest::new(requests))),
+            Outcome::Task(Box::new(TaskHandle::new(task, state))),
         ] {
             let failure = finished(&outcome, None, console).unwrap_err();
             assert_eq!((failure.exit, failure.kind), (Exit::Pending, "pending"));

@@ -42,10 +42,7 @@ pub(super) fn print(
 
 fn wrapped(text: String) -> Result<RawJson, CliError> {
     // The wrapping adds one level of depth.
-    let limits = JsonLimits {
-        depth: JsonLimits::RELAY.depth + 1,
-        ..JsonLimits::RELAY
-    };
+    let limits = JsonLimits::RELAY.with_depth(JsonLimits::RELAY.depth + 1);
     RawJson::parse_within(text, limits)
         .map_err(|error| CliError::failed("the result cannot be shown").with_source(&error))
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolplane::{
     RawJson,
-    core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool, Trust},
+    core::{Metadata, Tool},
     runtime::{FailureStep, FallbackLadder},
 };
 
@@ -60,10 +60,7 @@ pub(super) fn show(
         version: descriptor.version.as_deref(),
         source: &descriptor.origin.place,
         server_state,
-        trust: match descriptor.origin.trust {
-            Trust::Operator => "operator",
-            Trust::Upstream => "upstream",
-        },
+        trust: descriptor.origin.trust.as_str(),
         kind: &descriptor.executor.kind,
         timeout_ms: milliseconds(settings.attempt_timeout),
         call_timeout_ms: milliseconds(settings.call_timeout),
@@ -193,23 +190,11 @@ fn metadata(metadata: &Metadata) -> serde_json::Map<String, Value> {
             text::time(limit.period)
         ))
     });
-    let latency = metadata.latency.map(|latency| match latency {
-        LatencyClass::Fast => "fast",
-        LatencyClass::Medium => "medium",
-        LatencyClass::Slow => "slow",
-    });
+    let latency = metadata.latency.map(|latency| latency.as_str());
     let classification = metadata
         .data_classification
-        .map(|classification| match classification {
-            DataClassification::Public => "public",
-            DataClassification::Internal => "internal",
-            DataClassification::Sensitive => "sensitive",
-        });
-    let pii = metadata.pii_handling.map(|handling| match handling {
-        PiiHandling::None => "none",
-        PiiHandling::Anonymize => "anonymize",
-        PiiHandling::Encrypt => "encrypt",
-    });
+        .map(|classification| classification.as_str());
+    let pii = metadata.pii_handling.map(|handling| handling.as_str());
     let known = [
         ("capabilities", texts(&metadata.capabilities)),
         ("tags", texts(&metadata.tags)),

@@ -31,10 +31,10 @@ fn gateway(source: &Arc<ChangingSource>) -> Gateway {
 /// Returns the group of a principal's clients that declare these capabilities.
 fn group(principal: &str, declared: &str) -> ClientGroup {
     let capabilities = ClientCapabilities::from_json(&raw(declared));
-    ClientGroup {
-        identity: ClientIdentity::new(None, None, capabilities, &Caller::new(principal)),
-        is_principal: true,
-    }
+    ClientGroup::new(
+        ClientIdentity::new(None, None, capabilities, &Caller::new(principal)),
+        true,
+    )
 }
 
 fn names(list: &Value) -> Vec<&str> {

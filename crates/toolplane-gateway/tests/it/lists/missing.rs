@@ -46,11 +46,12 @@ impl Source for SlowServer {
                 let tool = behavior_tool(&format!("{}__tool", self.name));
                 let mut prompt = behavior_tool(&format!("{}__prompt", self.name));
                 prompt.feature = Feature::Prompt;
-                self.catalogue.send_replace(Arc::new(Catalogue {
-                    revision: 1,
-                    tools: vec![Arc::new(tool)],
-                    others: vec![Arc::new(prompt)],
-                    ..Catalogue::default()
+                self.catalogue.send_replace(Arc::new({
+                    let mut catalogue = Catalogue::default();
+                    catalogue.revision = 1;
+                    catalogue.tools = vec![Arc::new(tool)];
+                    catalogue.others = vec![Arc::new(prompt)];
+                    catalogue
                 }));
             }
         })

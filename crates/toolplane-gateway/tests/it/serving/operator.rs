@@ -57,11 +57,11 @@ async fn operators_see_servers_and_enable_tools() {
     assert_eq!(refused("none").await, "not_found");
     assert_eq!(refused("").await, "usage");
     let tool = plane.known_tool("t").expect("it is there");
-    tool.state().disable(DisabledTool {
-        reason: "the credentials were refused".to_owned(),
-        since: SystemTime::UNIX_EPOCH,
-        until: Instant::since_start(Duration::from_secs(3600)),
-    });
+    tool.state().disable(DisabledTool::new(
+        "the credentials were refused".to_owned(),
+        SystemTime::UNIX_EPOCH,
+        Instant::since_start(Duration::from_secs(3600)),
+    ));
     let disabled = values(&connect().await.disabled().await.expect("a list"));
     assert_eq!(disabled.len(), 1);
     assert_eq!(

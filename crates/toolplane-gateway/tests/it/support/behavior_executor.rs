@@ -182,10 +182,9 @@ fn input(cx: &CallContext) -> Result<Outcome, ToolError> {
 }
 
 fn needs(requests: &str, state: Option<&str>) -> Outcome {
-    Outcome::NeedsInput(Box::new(InputRequest {
-        requests: raw(requests),
-        state: state.map(raw),
-    }))
+    Outcome::NeedsInput(Box::new(
+        InputRequest::new(raw(requests)).with_state(state.map(raw)),
+    ))
 }
 
 fn other_feature(target: &Target, cx: &CallContext) -> Result<Outcome, ToolError> {
@@ -239,10 +238,7 @@ async fn ask(cx: &CallContext, method: &str, params: &str) -> String {
     let Some(asker) = &cx.origin.ask else {
         return "no way".to_owned();
     };
-    let question = Question {
-        method: method.to_owned(),
-        params: Some(raw(params)),
-    };
+    let question = Question::new(method.to_owned(), Some(raw(params)));
     match asker.ask(question).await {
         Ok(answer) => answer.to_string(),
         Err(AskError::Refused(error)) => format!("refused: {error}"),

@@ -80,14 +80,8 @@ impl ChangingSource {
 
     fn change(&self, change: impl FnOnce(&mut Catalogue)) {
         let mut catalogue = self.catalogue.lock().expect("no test panics with it");
-        let mut next = Catalogue {
-            revision: catalogue.revision + 1,
-            tools: catalogue.tools.clone(),
-            others: catalogue.others.clone(),
-            rejected: Vec::new(),
-            is_kept: false,
-            warnings: Vec::new(),
-        };
+        let mut next = Catalogue::new(catalogue.revision + 1, catalogue.tools.clone())
+            .with_others(catalogue.others.clone());
         change(&mut next);
         let revision = next.revision;
         *catalogue = Arc::new(next);
@@ -97,18 +91,14 @@ impl ChangingSource {
 
     /// Offers tools of these names to these clients only, and sends an update. Without names, the clients see the shared tools.
     pub(crate) fn set_own(&self, clients: &ClientGroup, names: &[&str]) {
-        let catalogue = Arc::new(Catalogue {
-            is_kept: false,
-            warnings: Vec::new(),
-            revision: 1,
-            tools: names.iter().map(|name| Arc::new(behavior_tool(name))).collect(),
-            others: vec![
-                Arc::new(other_feature(Feature::Prompt, "own_prompt")),
-                Arc::new(other_feature(Feature::Resource, "own://note")),
-                Arc::new(other_feature(Feature::Resource, "test://both")),
-            ],
-            rejected: Vec::new(),
-        });
+        let tools = names.iter().map(|name| Arc::new(behavior_tool(name))).collect();
+        let others = [
+            (Feature::Prompt, "own_prompt"),
+            (Feature::Resource, "own://note"),
+            (Feature::Resource, "test://both"),
+        ];
+        let others = others.map(|(feature, name)| Arc::new(other_feature(feature, name)));
+        let catalogue = Arc::new(Catalogue::new(1, tools).with_others(others.into()));
         let own = (!names.is_empty()).then(|| (clients.clone(), catalogue));
         *self.own.lock().expect("no test panics with it") = own;
         self.tell(&Update::ClientLists {
@@ -221,9 +211,10 @@ impl Source for ChangingSource {
     }
 
     fn status(&self) -> SourceStatus {
-        SourceStatus {
-            n_tools: self.snapshot().tools.len(),
-            ..SourceStatus::new(SourceState::Ready)
+        {
+            let mut status = SourceStatus::new(SourceState::Ready);
+            status.n_tools = self.snapshot().tools.len();
+            status
         }
     }
 }

@@ -308,5 +308,6 @@ pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
     cause.to_string()
 }
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(test)]
+#[cfg(feature = "tls")]
 mod tests;

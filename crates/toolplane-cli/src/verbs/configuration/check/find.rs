@@ -127,7 +127,7 @@ pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
             })),
             Err(error) => {
                 let place = loaded.locate(&tool.name, part, error.pointer());
-                let message = format!("the {name} of `{}` is not usable: {error}", tool.name);
+                let message = format!("the {name} of `{}` is not usable: {}", tool.name, error.reason());
                 problems.push(Diagnostic::error(message).with_location(place));
             }
         };

@@ -1,7 +1,6 @@
 use std::fmt;
 
 use raw_json::RawJson;
-use serde_json::json;
 
 /// Handling of arguments that do not match a tool's schema exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,6 +19,7 @@ pub enum ArgumentHandling {
 
 /// Arguments adapted to the schema, with the list of changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AdaptedArguments {
     /// The arguments after the changes. Unchanged parts keep their original bytes.
     pub arguments: RawJson,
@@ -37,6 +37,7 @@ impl AdaptedArguments {
 
 /// One change to the arguments of a call. It contains no values, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Change {
     /// Position of the change, as a JSON Pointer (RFC 6901).
     pub path: String,
@@ -55,6 +56,14 @@ impl Change {
             kind,
             detail: detail.into(),
         }
+    }
+
+    fn record(&self) -> RawJson {
+        RawJson::from_members(&[
+            ("path", RawJson::from(self.path.as_str())),
+            ("change", RawJson::from(self.kind.as_str())),
+            ("detail", RawJson::from(self.detail.as_str())),
+        ])
     }
 }
 
@@ -103,18 +112,18 @@ impl AdaptedArguments {
     /// Returns the report of the changes for the caller: `{"changes": [{"path", "change", "detail"}], "more": 3}`.
     #[must_use]
     pub fn report(&self) -> RawJson {
-        let told: Vec<_> = self
+        let told: Vec<RawJson> = self
             .changes
             .iter()
             .take(Self::MAX_TOLD)
-            .map(|change| json!({"path": change.path, "change": change.kind.as_str(), "detail": change.detail}))
+            .map(Change::record)
             .collect();
-        let mut report = json!({"changes": told});
+        let mut report = vec![("changes", RawJson::from_items(&told))];
         let more = self.changes.len().saturating_sub(Self::MAX_TOLD);
         if more > 0 {
-            report["more"] = more.into();
+            report.push(("more", RawJson::from(more as u64)));
         }
-        RawJson::from(report)
+        RawJson::from_members(&report)
     }
 }
 
