@@ -14,6 +14,7 @@ static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    // ANCHOR: stack
     let tool = Tool::builder("weather")
         .idempotent(true)
         .timeouts(Duration::from_secs(2), Duration::from_millis(50))
@@ -30,6 +31,7 @@ async fn main() {
         .then(RateLimitLayer::new())
         .then(TimeoutLayer)
         .around(TargetBackend);
+    // ANCHOR_END: stack
     for _ in 0..3 {
         match tool.call_through(&stack, &json!({})).await {
             Ok(reply) => println!("{} ({ATTEMPTS:?} attempts)", reply.text()),

@@ -1,4 +1,4 @@
-//! What the example programs talk to.
+//! Servers and clients that the example programs talk to.
 
 pub mod visitor;
 pub mod weather;

@@ -49,7 +49,7 @@ enum Command {
     Examples,
     /// Runs the benchmarks.
     Bench {
-        /// Run only benchmarks whose name contains this text.
+        /// Run only benchmarks whose name contains this text. `cold` measures cold builds of single crates and of peers.
         filter: Option<String>,
         /// Folder of a load harness.
         #[arg(long, value_name = "FOLDER")]

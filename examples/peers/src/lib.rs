@@ -1,4 +1,4 @@
-//! What the programs talk to: the same as ours.
+//! Servers and clients that the programs talk to: the same as ours.
 
 #[path = "../../src/visitor.rs"]
 pub mod visitor;

@@ -5,6 +5,9 @@ pub(crate) mod comparison;
 mod lines;
 mod runs;
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use anyhow::{Result, bail};
 
 use crate::build::program::{build, executable};
@@ -24,19 +27,14 @@ pub fn examples(repository: &Repository) -> Result<()> {
         for name in package.runnable() {
             say(format_args!("examples: running `{name}` of `{}`", package.name));
             let program = program(repository, &package, name, &built)?;
-            run(std::process::Command::new(program).current_dir(repository.root()))?;
+            run(Command::new(program).current_dir(repository.root()))?;
         }
     }
     runs::compare(repository, &built)
 }
 
 /// Returns the path of an example, or of a program that only its package builds.
-fn program(
-    repository: &Repository,
-    package: &Package,
-    name: &str,
-    built: &str,
-) -> Result<std::path::PathBuf> {
+fn program(repository: &Repository, package: &Package, name: &str, built: &str) -> Result<PathBuf> {
     if package.targets_of("example").any(|target| target == name) {
         executable(built, name)
     } else if package.targets_of("bin").any(|target| target == name) {
