@@ -4,9 +4,8 @@
 //! `cargo run -p toolplane-examples --example embedded-gateway`.
 
 use axum::{Router, extract::Request, middleware::map_request, routing::get, serve};
+use toolplane_examples::visitor;
 use toolplane_gateway::{Gateway, HttpServerOptions, Principal, toolplane::Toolplane};
-
-mod visitor;
 
 // ANCHOR: main
 #[tokio::main(flavor = "current_thread")]

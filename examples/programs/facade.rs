@@ -1,76 +1,44 @@
 //! The facade: a program with its own set of tools, without a server in front of it.
 //!
-//! Run it with `cargo run -p toolplane-examples --example facade`.
+//! Run it with `cargo run -p toolplane-examples --example facade` in the root of the repository.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::{error::Error, time::Duration};
-
-use toolplane::{
-    CallRequest, Toolplane,
-    core::{ErrorKind, Outcome},
-};
-
-/// Content of `toolplane.yaml`; `Toolplane::from_file` reads it from the file.
-const CONFIGURATION: &str = r#"
-tools:
-  weather:
-    description: Says what the weather is like in a city.
-    input_schema:
-      type: object
-      properties:
-        city: {type: string}
-      required: [city]
-    executor:
-      kind: mock
-      template: '{"city": {{ city }}, "sky": "clear"}'
-  shutdown:
-    description: Turns everything off.
-    executor: {kind: mock, result: done}
-policy:
-  blocklist: [shutdown]
-"#;
+use toolplane::{CallRequest, Toolplane, serde_json::Value, serde_json::json};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let plane = Toolplane::from_yaml(CONFIGURATION)?;
-
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: build
+    let plane = Toolplane::builder()
+        .file("examples/data/facade.yaml")?
+        .on_event(|event| println!("event: {}", event.name()))
+        .build()?;
     // Tools that the caller may not call are not listed.
     for tool in plane.view(&plane.local_caller()).await.tools() {
         println!("{}: {}", tool.name(), tool.descriptor().description);
     }
+    // ANCHOR_END: build
 
-    let request = CallRequest::new("weather")
-        .json(r#"{"city": "Oslo"}"#)?
-        .deadline(Duration::from_secs(5));
-    if let Outcome::Reply(reply) = plane.call(request).await? {
-        println!("weather answered {}", reply.raw());
+    // ANCHOR: call
+    let weather: Value = plane.call_json("weather", &json!({"city": "Oslo"})).await?;
+    println!("{}", weather["sky"]);
+    // ANCHOR_END: call
+
+    // ANCHOR: turn
+    let request = |city| CallRequest::new("weather").args(&json!({"city": city}));
+    let requests = [request("Bergen")?, request("Oslo")?, request("Tromsø")?];
+    let turn = plane.turn("trip");
+    for outcome in turn.call_many(requests, Toolplane::DEFAULT_CONCURRENCY).await {
+        println!("{}", outcome?.into_reply()?.text());
     }
+    // ANCHOR_END: turn
 
-    // Every layer explains its decision.
-    let explained = plane
-        .call_explained(CallRequest::new("weather").json(r#"{"city": 7}"#)?)
-        .await;
-    for note in &explained.decisions {
-        println!("{:>10}: {}", note.layer, note.decision);
-    }
-    expect_error(explained.result, ErrorKind::InvalidArguments)?;
-    expect_error(plane.call(CallRequest::new("shutdown")).await, ErrorKind::Denied)?;
-
-    plane.shutdown().await;
-    Ok(())
-}
-
-/// Programs match on the kind of an error; its text is for people and models.
-fn expect_error(
-    result: Result<Outcome, toolplane::core::ToolError>,
-    kind: ErrorKind,
-) -> Result<(), Box<dyn Error>> {
-    match result {
-        Err(error) if error.kind() == kind => {
-            println!("{kind}: {error}");
-            Ok(())
+    // ANCHOR: errors
+    for tool in ["weather", "wether", "shutdown", "survey"] {
+        if let Err(error) = plane.call_json::<_, Value>(tool, &json!({})).await {
+            println!("{}: {error}", error.kind());
         }
-        other => Err(format!("expected `{kind}`, got {other:?}").into()),
     }
+    // ANCHOR_END: errors
+    Ok(())
 }

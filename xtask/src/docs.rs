@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use tool_core::ErrorKind;
 
 use crate::build::program::{build, executable};
+use crate::checks::examples::comparison::comparison_table;
 use crate::checks::packages;
 use crate::packages::package_table;
 use crate::support::console::{Violation, refuse, say};
@@ -22,7 +23,7 @@ struct Generator {
     write: fn(&Repository) -> Result<String>,
 }
 
-const GENERATORS: [Generator; 6] = [
+const GENERATORS: [Generator; 7] = [
     Generator {
         file: "ARCHITECTURE.md",
         part: "crates",
@@ -42,6 +43,11 @@ const GENERATORS: [Generator; 6] = [
         file: "docs/src/reference/errors.md",
         part: "kinds",
         write: |_| Ok(kind_table()),
+    },
+    Generator {
+        file: "docs/src/library/comparison.md",
+        part: "programs",
+        write: comparison_table,
     },
     Generator {
         file: "docs/src/reference/packages.md",

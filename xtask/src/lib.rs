@@ -18,6 +18,7 @@ pub use bench::bench;
 pub use build::release::release;
 pub use checks::ci::{CiOptions, ci};
 pub use checks::deny::deny;
+pub use checks::examples::examples;
 pub use checks::form::{Form, measure_form};
 pub use checks::layers::{check_edges, check_layers, check_order, check_purity};
 pub use checks::packages::{PackageCount, check_counts};

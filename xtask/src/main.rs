@@ -45,9 +45,11 @@ enum Command {
     Tidy,
     /// Measures the form of the code: openings of doc blocks, names of public types, sizes, folders.
     Form,
+    /// Builds the example programs, runs them, and compares them with those of peers.
+    Examples,
     /// Runs the benchmarks.
     Bench {
-        /// Run only benchmarks whose name contains this text.
+        /// Run only benchmarks whose name contains this text. `cold` measures cold builds of single crates and of peers.
         filter: Option<String>,
         /// Folder of a load harness.
         #[arg(long, value_name = "FOLDER")]
@@ -127,6 +129,7 @@ fn run(command: Command) -> Result<()> {
             say(xtask::measure_form(&repository));
             Ok(())
         }
+        Command::Examples => xtask::examples(&repository),
         Command::Bench { filter, harness } => {
             xtask::bench(&repository, filter.as_deref(), harness.as_deref())
         }

@@ -70,6 +70,7 @@
 //! # }
 //! ```
 
+mod json;
 mod reply;
 mod scenario;
 mod server;

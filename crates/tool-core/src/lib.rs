@@ -78,3 +78,7 @@ pub use self::{
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,6 +25,8 @@ mod settings;
 mod template;
 mod translate;
 
+pub use tool_core::serde_json;
+
 pub use self::{
     executor::{MockExecutor, Sleep},
     settings::{MockError, MockSettings},

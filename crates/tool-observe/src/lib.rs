@@ -54,7 +54,7 @@ mod watch;
 pub use self::otel::{OtelMetrics, trace_id_of_call};
 #[cfg(feature = "otel")]
 pub use opentelemetry;
-pub use tool_core::sanitize_arguments;
+pub use tool_core::{sanitize_arguments, serde_json};
 
 pub use self::{
     alerts::{

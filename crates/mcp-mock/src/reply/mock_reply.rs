@@ -2,7 +2,6 @@ use std::{sync::Arc, time::Duration};
 
 use mcp_wire::{LogLevel, RpcError, method};
 use raw_json::RawJson;
-use serde_json::json;
 
 use crate::{Misbehavior, MockPrompt, MockResource, MockTool};
 
@@ -145,7 +144,11 @@ impl MockReply {
     /// Adds a progress notification, for clients that asked for it.
     #[must_use]
     pub fn progress(self, progress: u64, total: u64) -> Self {
-        self.progress_report(json!({"progress": progress, "total": total}).into())
+        let report = [
+            ("progress", RawJson::from(progress)),
+            ("total", RawJson::from(total)),
+        ];
+        self.progress_report(RawJson::from_members(&report))
     }
 
     /// Adds a progress notification: an object with `progress` and optionally `total` and `message`.
@@ -157,7 +160,11 @@ impl MockReply {
     /// Adds a log message, for clients that receive its level.
     #[must_use]
     pub fn log(self, level: LogLevel, data: impl Into<String>) -> Self {
-        self.log_message(level, json!({"data": data.into()}).into())
+        let data: String = data.into();
+        self.log_message(
+            level,
+            RawJson::from_members(&[("data", RawJson::from(data.as_str()))]),
+        )
     }
 
     /// Adds a log message: an object with `data` and optionally `logger`.

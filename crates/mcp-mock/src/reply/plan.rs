@@ -11,10 +11,10 @@ use http::HeaderMap;
 use mcp_wire::{Era, Id, Message, Notification, Request, Revision, RpcError, meta_key, method};
 use parking_lot::Mutex;
 use raw_json::{JsonKind, RawJson};
-use serde_json::json;
 
 use crate::{
     Misbehavior, MockReply,
+    json::array,
     reply::{
         mock_reply::{ReplyOutcome, Step},
         script::Script,
@@ -211,9 +211,13 @@ impl ReplyPlan {
 
     /// Returns the `requestState` of a modern round of questions.
     pub(crate) fn round(&self, step: usize, answers: &RawJson) -> String {
-        let round = json!({"call": self.call, "rule": self.rule, "step": step});
-        let round = RawJson::from(round).with_members(&[("answers", answers.clone())]);
-        round.expect("it is an object").to_string()
+        let round = RawJson::from_members(&[
+            ("call", RawJson::from(self.call as u64)),
+            ("rule", RawJson::from(self.rule as u64)),
+            ("step", RawJson::from(step as u64)),
+            ("answers", answers.clone()),
+        ]);
+        round.to_string()
     }
 }
 
@@ -229,15 +233,11 @@ pub(crate) fn instead_of_listening(request: &bytes::Bytes) -> bytes::Bytes {
 
 /// Narrows the answer of discovery to one revision.
 fn narrowed(id: &Id, frame: Vec<u8>) -> Vec<u8> {
-    let versions = json!([Revision::LATEST.as_str()]);
+    let versions = array(&[RawJson::from(Revision::LATEST.as_str())]);
     let result = RawJson::parse(frame.clone())
         .ok()
         .and_then(|message| message.get("result"))
-        .and_then(|result| {
-            result
-                .with_members(&[("supportedVersions", versions.into())])
-                .ok()
-        });
+        .and_then(|result| result.with_members(&[("supportedVersions", versions)]).ok());
     result.map_or(frame, |result| mcp_wire::result(id, &result))
 }
 

@@ -4,13 +4,12 @@ use mcp_server::ServerIdentity;
 use mcp_wire::Era;
 use raw_json::RawJson;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     reply::ReplyFile,
     values::{Entries, Json},
 };
-use crate::{MockPrompt, MockReply, MockResource, MockServer, MockServerBuilder, MockTool};
+use crate::{MockPrompt, MockReply, MockResource, MockServer, MockServerBuilder, MockTool, json::array};
 
 /// A whole scenario.
 #[derive(Debug, Deserialize)]
@@ -197,14 +196,15 @@ impl PromptFile {
         let mut prompt = MockPrompt::new(name);
         let mut arguments = Vec::new();
         for (name, argument) in self.arguments.0 {
-            let mut listed = json!({"name": name, "required": argument.required});
-            if let Some(description) = argument.description {
-                listed["description"] = description.into();
-            }
-            arguments.push(listed);
+            let mut listed = vec![
+                ("name", RawJson::from(name.as_str())),
+                ("required", RawJson::from(argument.required)),
+            ];
+            listed.extend(text(argument.description).map(|description| ("description", description)));
+            arguments.push(RawJson::from_members(&listed));
             prompt = prompt.complete(&name, argument.complete);
         }
-        let arguments = (!arguments.is_empty()).then(|| RawJson::from(Value::Array(arguments)));
+        let arguments = (!arguments.is_empty()).then(|| array(&arguments));
         let members = [
             ("title", text(self.title)),
             ("description", text(self.description)),

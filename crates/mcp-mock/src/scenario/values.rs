@@ -4,8 +4,8 @@ use std::{fmt, marker::PhantomData, time::Duration};
 
 use raw_json::RawJson;
 use serde::{
-    Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor},
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, SeqAccess, Visitor},
 };
 
 /// A map that keeps its order.
@@ -42,14 +42,87 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     }
 }
 
-/// Any value, as JSON.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Json(serde_json::Value);
+/// Any value, as JSON whose members are in the order of the file.
+#[derive(Debug)]
+pub(super) struct Json(RawJson);
 
 impl From<Json> for RawJson {
     fn from(json: Json) -> Self {
-        Self::from(&json.0)
+        json.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl JsonVisitor {
+    fn write<E: Error>(value: impl Serialize) -> Result<Json, E> {
+        RawJson::from_serialize(&value).map(Json).map_err(E::custom)
+    }
+}
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Json, E> {
+        Self::write(value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Json, E> {
+        Self::write(value)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Json, E> {
+        Self::write(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Json, E> {
+        Self::write(value)
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Json, E> {
+        Self::write(value)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Json, E> {
+        Self::write(())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Json, E> {
+        Self::write(())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        Json::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Json(item)) = items.next_element()? {
+            all.push(item);
+        }
+        Self::write(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut members: Vec<(String, RawJson)> = Vec::new();
+        while let Some((key, Json(value))) = map.next_entry()? {
+            members.push((key, value));
+        }
+        let members: Vec<_> = members
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.clone()))
+            .collect();
+        Ok(Json(RawJson::from_members(&members)))
     }
 }
 

@@ -3,7 +3,6 @@
 use mcp_server::{Answer, RequestContext, unknown_method};
 use mcp_wire::{Era, Request, RpcError, code, method};
 use raw_json::RawJson;
-use serde_json::json;
 
 use crate::{
     reply::plan::ReplyPlan,
@@ -84,9 +83,14 @@ fn completion(state: &State, request: &Request) -> Answer {
     let argument = text("argument", "name").unwrap_or_default();
     let typed = text("argument", "value").unwrap_or_default();
     let values: Vec<String> = entry.map_or_else(Vec::new, |entry| completions(&entry, &argument, &typed));
-    let completion = json!({"total": values.len(), "hasMore": values.len() > MOST_VALUES,
-        "values": &values[..values.len().min(MOST_VALUES)]});
-    RawJson::from(json!({ "completion": completion })).into()
+    let total = values.len();
+    let shown = RawJson::from_serialize(&values[..total.min(MOST_VALUES)]).expect("texts can be written");
+    let completion = RawJson::from_members(&[
+        ("total", RawJson::from(total as u64)),
+        ("hasMore", RawJson::from(total > MOST_VALUES)),
+        ("values", shown),
+    ]);
+    RawJson::from_members(&[("completion", completion)]).into()
 }
 
 /// Maximum number of values in an answer (MCP, completion).

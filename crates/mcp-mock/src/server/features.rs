@@ -1,5 +1,4 @@
 use raw_json::RawJson;
-use serde_json::{Value, json};
 
 use crate::MockReply;
 
@@ -50,10 +49,10 @@ pub(crate) struct ListedFeature {
 }
 
 impl ListedFeature {
-    fn new(key: String, listed: &Value) -> Self {
+    fn new(key: String, listed: &[(&str, RawJson)]) -> Self {
         Self {
             key,
-            listed: listed.into(),
+            listed: RawJson::from_members(listed),
             replies: Vec::new(),
         }
     }
@@ -71,7 +70,8 @@ impl MockTool {
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let listed = json!({"name": name, "inputSchema": {"type": "object"}});
+        let schema = RawJson::from_members(&[("type", RawJson::from("object"))]);
+        let listed = [("name", RawJson::from(name.as_str())), ("inputSchema", schema)];
         Self(ListedFeature::new(name, &listed))
     }
 
@@ -107,7 +107,7 @@ impl MockPrompt {
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let listed = json!({"name": name});
+        let listed = [("name", RawJson::from(name.as_str()))];
         Self {
             item: ListedFeature::new(name, &listed),
             completions: Vec::new(),
@@ -123,7 +123,10 @@ impl MockPrompt {
     /// Adds an argument.
     #[must_use]
     pub fn argument(self, name: &str, required: bool) -> Self {
-        let argument = RawJson::from(json!({"name": name, "required": required}));
+        let argument = RawJson::from_members(&[
+            ("name", RawJson::from(name)),
+            ("required", RawJson::from(required)),
+        ]);
         let arguments = self.item.listed.get("arguments").unwrap_or_default();
         let arguments: Vec<RawJson> = arguments.items().chain([argument]).collect();
         let arguments = RawJson::from_serialize(&arguments).expect("JSON can be written");
@@ -158,7 +161,10 @@ impl MockResource {
     #[must_use]
     pub fn new(uri: impl Into<String>) -> Self {
         let uri = uri.into();
-        let listed = json!({"uri": uri, "name": uri});
+        let listed = [
+            ("uri", RawJson::from(uri.as_str())),
+            ("name", RawJson::from(uri.as_str())),
+        ];
         Self {
             item: ListedFeature::new(uri, &listed),
             is_template: false,
@@ -171,7 +177,10 @@ impl MockResource {
     #[must_use]
     pub fn template(uri: impl Into<String>) -> Self {
         let uri = uri.into();
-        let listed = json!({"uriTemplate": uri, "name": uri});
+        let listed = [
+            ("uriTemplate", RawJson::from(uri.as_str())),
+            ("name", RawJson::from(uri.as_str())),
+        ];
         Self {
             item: ListedFeature::new(uri, &listed),
             is_template: true,

@@ -2,10 +2,9 @@
 
 use mcp_server::Answer;
 use mcp_wire::{Era, Request, RpcError, code, method};
-use raw_json::RawJson;
-use serde_json::json;
+use raw_json::{JsonKind, RawJson};
 
-use crate::{reply::template, server::catalog::CatalogEntry};
+use crate::{json::array, reply::template, server::catalog::CatalogEntry};
 
 /// Returns a result with this text.
 pub(crate) fn text(
@@ -14,21 +13,22 @@ pub(crate) fn text(
     text: &str,
     era: Era,
 ) -> Result<Answer, RpcError> {
-    let block = json!({"type": "text", "text": text});
+    let block = text_block(text);
     let result = match &*request.method {
-        method::TOOLS_CALL => json!({"content": [block]}),
-        method::PROMPTS_GET => json!({"messages": [{"role": "user", "content": block}]}),
+        method::TOOLS_CALL => RawJson::from_members(&[("content", array(&[block]))]),
+        method::PROMPTS_GET => {
+            let message = RawJson::from_members(&[("role", RawJson::from("user")), ("content", block)]);
+            RawJson::from_members(&[("messages", array(&[message]))])
+        }
         method::RESOURCES_READ => {
-            let uri = request
-                .params
-                .as_ref()
-                .and_then(|params| params.get("uri")?.string());
-            let mut content = json!({"uri": uri, "text": text});
-            let mime_type = entry.and_then(|entry| entry.listed.get("mimeType")?.string());
-            if let Some(mime_type) = mime_type {
-                content["mimeType"] = json!(mime_type);
-            }
-            json!({"contents": [content]})
+            let uri = request.params.as_ref().and_then(|params| params.get("uri"));
+            let uri = uri
+                .filter(|uri| uri.kind() == JsonKind::String)
+                .unwrap_or_default();
+            let mut content = vec![("uri", uri), ("text", RawJson::from(text))];
+            content.extend(entry.and_then(|entry| Some(("mimeType", entry.listed.get("mimeType")?))));
+            let content = RawJson::from_members(&content);
+            RawJson::from_members(&[("contents", array(&[content]))])
         }
         other => {
             let message = format!(
@@ -37,7 +37,6 @@ pub(crate) fn text(
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
     };
-    let result = RawJson::from(result);
     Ok(match &*request.method {
         method::RESOURCES_READ => cacheable(result, era),
         _ => result,
@@ -62,22 +61,26 @@ pub(crate) fn failure(method: &str, text: &str) -> Result<Answer, RpcError> {
     if method != method::TOOLS_CALL {
         return Err(RpcError::new(code::INTERNAL_ERROR, text));
     }
-    let result = json!({"content": [{"type": "text", "text": text}], "isError": true});
-    Ok(RawJson::from(result).into())
+    let content = array(&[text_block(text)]);
+    Ok(RawJson::from_members(&[("content", content), ("isError", RawJson::from(true))]).into())
 }
 
 /// Returns a tool's structured content and its JSON as text.
 pub(crate) fn structured(content: &RawJson) -> Answer {
-    let text = RawJson::from(json!([{"type": "text", "text": content.as_str()}]));
+    let text = array(&[text_block(content.as_str())]);
     RawJson::from_members(&[("content", text), ("structuredContent", content.clone())]).into()
 }
 
 /// Returns the values of a URI template's parts.
 pub(crate) fn parts(template: &str, uri: &str) -> RawJson {
     let parts = template::matches(template, uri).unwrap_or_default();
-    let parts: serde_json::Map<_, _> = parts
-        .into_iter()
-        .map(|(name, value)| (name, value.into()))
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|(name, value)| (name.as_str(), RawJson::from(value.as_str())))
         .collect();
-    RawJson::from(serde_json::Value::Object(parts))
+    RawJson::from_members(&parts)
+}
+
+fn text_block(text: &str) -> RawJson {
+    RawJson::from_members(&[("type", RawJson::from("text")), ("text", RawJson::from(text))])
 }

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use mcp_server::{Notifier, ServerIdentity};
 use mcp_wire::{Era, Message, RpcError, code, method};
 use raw_json::RawJson;
-use serde_json::json;
 
 use crate::{
     MockPrompt, MockReply, MockResource, MockTool,
+    json::array,
     reply::{mock_reply::Change, script::Script},
     server::{
         catalog::{Catalog, CatalogEntry, FeatureKind},
@@ -37,18 +37,21 @@ impl State {
         if let Some(declared) = &self.capabilities {
             return declared.clone();
         }
-        let mut declared = json!({"tools": {"listChanged": true}, "logging": {}});
+        let list_changed = RawJson::from_members(&[("listChanged", RawJson::from(true))]);
+        let mut declared = vec![("tools", list_changed.clone()), ("logging", RawJson::object())];
         let has = |kind| self.catalog.has(kind);
         if has(FeatureKind::Prompt) {
-            declared["prompts"] = json!({"listChanged": true});
+            declared.push(("prompts", list_changed.clone()));
         }
         if has(FeatureKind::Resource) || has(FeatureKind::Template) {
-            declared["resources"] = json!({"listChanged": true, "subscribe": true});
+            let subscribe = [("subscribe", RawJson::from(true))];
+            let resources = list_changed.with_members(&subscribe);
+            declared.push(("resources", resources.expect("it is an object")));
         }
         if has(FeatureKind::Prompt) || has(FeatureKind::Template) {
-            declared["completions"] = json!({});
+            declared.push(("completions", RawJson::object()));
         }
-        declared.into()
+        RawJson::from_members(&declared)
     }
 
     /// Adds an entry and notifies subscribers.
@@ -67,7 +70,7 @@ impl State {
 
     /// Notifies the subscribers of a resource that it has changed.
     pub(crate) fn update_resource(&self, uri: &str) {
-        let params = json!({ "uri": uri }).into();
+        let params = RawJson::from_members(&[("uri", RawJson::from(uri))]);
         self.notices.send(method::RESOURCES_UPDATED, Some(&params));
     }
 
@@ -127,15 +130,14 @@ impl State {
                 Some(RpcError::new(code::INVALID_REQUEST, message))
             }
             (Era::Modern, false) => {
-                let supported = json!({
-                    "supported": [mcp_wire::Revision::LATEST.as_str()],
-                    "requested": version.unwrap_or_default(),
-                });
+                let latest = array(&[RawJson::from(mcp_wire::Revision::LATEST.as_str())]);
+                let requested = RawJson::from(version.unwrap_or_default());
+                let supported = RawJson::from_members(&[("supported", latest), ("requested", requested)]);
                 let error = RpcError::new(
                     code::UNSUPPORTED_PROTOCOL_VERSION,
                     "this server speaks no revision that has `initialize`",
                 );
-                Some(error.with_data(supported.into()))
+                Some(error.with_data(supported))
             }
             _ => None,
         }

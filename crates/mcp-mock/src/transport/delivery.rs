@@ -5,7 +5,6 @@ use std::{sync::LazyLock, time::Duration};
 use bytes::Bytes;
 use mcp_wire::{method, sse_event};
 use raw_json::RawJson;
-use serde_json::json;
 
 use crate::{
     Misbehavior, MockReply,
@@ -154,8 +153,11 @@ fn event(text: &str, message: &[u8]) -> Vec<u8> {
 
 /// A notification that belongs to no request.
 static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let params = json!({"progressToken": "nobody's", "progress": 1});
-    mcp_wire::notification(method::PROGRESS, Some(&params.into()))
+    let params = [
+        ("progressToken", RawJson::from("nobody's")),
+        ("progress", RawJson::from(1_u64)),
+    ];
+    mcp_wire::notification(method::PROGRESS, Some(&RawJson::from_members(&params)))
 });
 
 /// An id that no request has.

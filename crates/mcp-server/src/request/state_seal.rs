@@ -1,4 +1,4 @@
-use std::{fmt, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -25,9 +25,9 @@ impl StateSeal {
     ///
     /// # Errors
     /// Fails if the system has no randomness to give.
-    pub fn new(lifetime: Duration) -> Result<Self, getrandom::Error> {
+    pub fn new(lifetime: Duration) -> io::Result<Self> {
         let mut key = [0; 32];
-        getrandom::fill(&mut key)?;
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
         Ok(Self {
             key,
             start: Instant::now(),

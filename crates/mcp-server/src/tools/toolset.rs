@@ -149,12 +149,11 @@ impl Tools {
     /// ```
     /// use mcp_server::{ServerIdentity, Tools};
     /// use raw_json::RawJson;
-    /// use tool_core::CheckJson;
     /// use tool_schema::Schema;
     ///
     /// let tools = Tools::new(ServerIdentity::new("checked", "1.0.0")).validator(|schema: &RawJson| {
     ///     let schema = Schema::compile(schema)?;
-    ///     Ok(move |arguments: &RawJson| Ok(schema.check(&arguments.to()?)?))
+    ///     Ok(move |arguments: &RawJson| Ok(schema.check_text(arguments.as_str())?))
     /// })?;
     /// # Ok::<(), mcp_server::AddToolError>(())
     /// ```

@@ -24,7 +24,6 @@ use tokio::{
     net::TcpListener,
     sync::{Notify, oneshot},
 };
-use tool_core::CheckJson;
 use tool_schema::Schema;
 
 use crate::support::{Connection, Head, META, raw, soon};
@@ -311,7 +310,7 @@ async fn unknown_tools_and_methods_are_errors() {
 /// Makes the check of a schema with `tool-schema`.
 fn compile(schema: &RawJson) -> Result<impl Fn(&RawJson) -> Result<(), BoxError> + use<>, BoxError> {
     let schema = Schema::compile(schema)?;
-    Ok(move |arguments: &RawJson| Ok(schema.check(&arguments.to()?)?))
+    Ok(move |arguments: &RawJson| Ok(schema.check_text(arguments.as_str())?))
 }
 
 #[tokio::test]

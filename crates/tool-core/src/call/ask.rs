@@ -126,6 +126,9 @@ impl Asker {
     ///
     /// # Errors
     /// The errors of [`Ask::ask`].
+    ///
+    /// # Cancellation
+    /// Dropping the future withdraws the question. The time waited so far still does not count for the deadline of the call.
     pub async fn ask(&self, question: Question) -> Result<RawJson, AskError> {
         let _waiting = Waiting::begin(self);
         self.ask.ask(question).await

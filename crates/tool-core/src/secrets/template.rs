@@ -173,6 +173,9 @@ impl Template {
     ///
     /// # Errors
     /// If a reference has no value.
+    ///
+    /// # Cancellation
+    /// Dropping the future resolves nothing further; a value that was read is wiped from memory.
     pub async fn resolve(&self, secrets: &dyn Secrets) -> Result<Secret, SecretError> {
         let mut text = String::new();
         for part in &self.parts {
@@ -248,6 +251,9 @@ impl Reference {
     ///
     /// # Errors
     /// If there is neither.
+    ///
+    /// # Cancellation
+    /// Dropping the future resolves nothing further; a value that was read is wiped from memory.
     pub async fn resolve(&self, secrets: &dyn Secrets) -> Result<Secret, SecretError> {
         let value = secrets.get(self).await?;
         match (&self.fallback, value) {

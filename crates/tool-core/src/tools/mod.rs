@@ -1,6 +1,7 @@
 //! Tools: as data, and resolved.
 
 mod builder;
+mod call_through;
 mod descriptor;
 mod executor;
 mod metadata;

@@ -58,6 +58,7 @@ pub struct Location {
 
 /// A line of a file, with the part that is meant. Serialized, it is the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Snippet {
     /// The line, cut if it is very long.
     pub text: String,

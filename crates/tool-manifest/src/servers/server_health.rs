@@ -26,6 +26,7 @@ pub struct ServerHealthSpec {
 
 /// A tool that checks its server: the server is healthy unless the tool fails.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ServerHealthTool {
     /// The tool, by the server's own name for it.
     pub name: String,

@@ -8,6 +8,7 @@ use crate::servers::{list_limits::ListLimitsSpec, server_health::ServerHealthSpe
 
 /// An MCP server to take tools from.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ServerSpec {
     /// Its name, unique in the configuration.
     pub name: String,

@@ -9,12 +9,10 @@ use tool_core::TraceContext;
 /// use tool_observe::Sampler;
 ///
 /// /// Records the traces that the caller samples, and one in a hundred of those that begin here.
-/// const SAMPLER: Sampler = Sampler {
-///     is_parent_based: true,
-///     ratio: 0.01,
-/// };
+/// const SAMPLER: Sampler = Sampler::DEFAULT.with_ratio(0.01);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Sampler {
     /// `true` if the decision of the caller holds, where it made one.
     pub is_parent_based: bool,
@@ -29,6 +27,20 @@ impl Sampler {
         is_parent_based: true,
         ratio: 1.0,
     };
+
+    /// Sets if the decision of the caller holds, where it made one.
+    #[must_use]
+    pub const fn with_parent_based(mut self, is_parent_based: bool) -> Self {
+        self.is_parent_based = is_parent_based;
+        self
+    }
+
+    /// Sets the share of the other traces that is recorded, from 0 to 1.
+    #[must_use]
+    pub const fn with_ratio(mut self, ratio: f64) -> Self {
+        self.ratio = ratio;
+        self
+    }
 
     pub(super) fn is_sampled(self, parent: Option<&TraceContext>, trace_id: u128) -> bool {
         if let Some(parent) = parent.filter(|_| self.is_parent_based) {

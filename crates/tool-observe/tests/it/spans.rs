@@ -271,10 +271,7 @@ async fn a_dropped_call_has_its_spans() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
     let unsampled = PARENT.replace("-01", "-00");
-    let never = Sampler {
-        ratio: 0.0,
-        is_parent_based: false,
-    };
+    let never = Sampler::DEFAULT.with_ratio(0.0).with_parent_based(false);
     for (sampler, parent) in [
         (Sampler::DEFAULT, Some(&*unsampled)),
         (never, Some(PARENT)),
@@ -285,10 +282,7 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
         assert!(fixture.spans().is_empty());
         assert!(!received_trace(&outcome).unwrap().is_sampled());
     }
-    let always = Sampler {
-        ratio: 1.0,
-        is_parent_based: false,
-    };
+    let always = Sampler::DEFAULT.with_parent_based(false);
     let fixture = Fixture::new(always, [ScriptStep::Echo]);
     fixture.run(&mut fixture.call(Some(&unsampled))).await.unwrap();
     assert_eq!(fixture.spans().len(), 2);
@@ -296,10 +290,7 @@ async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
 
 #[tokio::test(start_paused = true)]
 async fn a_share_of_traces_is_sampled_as_a_whole() {
-    let tenth = Sampler {
-        ratio: 0.1,
-        is_parent_based: true,
-    };
+    let tenth = Sampler::DEFAULT.with_ratio(0.1);
     let fixture = Fixture::new(tenth, [ScriptStep::Echo]);
     for n in 0..1000_u64 {
         let mut cx = fixture.call(None);

@@ -125,6 +125,15 @@ fn hosts_and_origins_change_with_the_configuration() {
         ]
     };
     assert_eq!(statuses(&served), [405, 403, 403, 200, 403]);
+    // A refusal names the key of the configuration that admits.
+    let refused = |headers: &str| served.page_with("/mcp", headers).1;
+    let host = refused("Host: after.example.com\r\n");
+    assert!(host.contains("admit it with `gateway.allowed_hosts`"), "{host}");
+    let origin = refused("Host: localhost\r\nOrigin: https://after.example.com\r\n");
+    assert!(
+        origin.contains("admit it with `gateway.allowed_origins`"),
+        "{origin}"
+    );
     let hosts = "allowed_hosts: [after.example.com], allowed_origins: ['https://after.example.com']";
     place.write("toolplane.yaml", with(hosts));
     signal(served.child.id(), Signal::HUP);

@@ -204,7 +204,7 @@ impl Invoke for Reporter {
             .trace
             .as_ref()
             .map(|trace| (trace.to_string(), trace.tracestate.as_deref()));
-        let value = json!({"trace": trace, "caller": &*cx.origin.caller.principal});
+        let value = json!({"caller": &*cx.origin.caller.principal, "trace": trace});
         Ok(Reply::value(RawJson::from(value)).into())
     }
 }
@@ -239,14 +239,14 @@ async fn progress_trace_and_caller_pass_through() {
     let result = client.receive().await;
     assert!(
         result.contains(concat!(
-            r#""structuredContent":{"trace":["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","#,
-            r#""s=1"],"caller":"local"}"#
+            r#""structuredContent":{"caller":"local","#,
+            r#""trace":["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","s=1"]}"#
         )),
         "{result}"
     );
     // Without a progress token, nothing is reported.
     let result = client.result("tools/call", r#""name":"t""#).await;
-    assert!(result.contains(r#"{"trace":null,"caller":"local"}"#), "{result}");
+    assert!(result.contains(r#"{"caller":"local","trace":null}"#), "{result}");
 }
 
 #[tokio::test]

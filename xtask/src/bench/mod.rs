@@ -1,5 +1,7 @@
 //! Runs the benchmarks of the members, and the separate benchmark of the MCP client.
 
+mod cold;
+
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -23,6 +25,9 @@ const WHOLE_PROCESS: [&str; 2] = ["gateway", "own_connections"];
 const CLIENT: &str = "client";
 const CLIENT_FOLDER: &str = "benches";
 
+/// Measurement of cold builds. It runs only if it is named, since it takes minutes.
+const COLD: &str = "cold";
+
 /// Runs every benchmark, or those whose file name or inner name contains `filter`.
 ///
 /// # Errors
@@ -31,8 +36,10 @@ pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Pat
     if let Some(folder) = harness.filter(|folder| !folder.is_dir()) {
         bail!("the harness `{}` is no folder", folder.display());
     }
-    if filter == Some(CLIENT) {
-        return client(repository);
+    match filter {
+        Some(CLIENT) => return client(repository),
+        Some(COLD) => return cold::cold(repository),
+        _ => {}
     }
     let members = WorkspaceMembers::load(repository.root())?;
     let benches = members.packages.iter().flat_map(|package| {
