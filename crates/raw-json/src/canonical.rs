@@ -4,6 +4,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
+#[cfg(feature = "digest")]
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -37,11 +38,12 @@ pub fn canonical(value: &RawJson) -> String {
 
 /// SHA-256 digest of the [`canonical`] form. Equal for texts that mean the same value.
 #[must_use]
+#[cfg(feature = "digest")]
 pub fn digest(value: &RawJson) -> [u8; 32] {
     Sha256::digest(canonical(value)).into()
 }
 
-/// Formats bytes, such as a [`digest`], as lower-case hexadecimal digits.
+/// Formats bytes, such as a digest, as lower-case hexadecimal digits.
 ///
 /// # Examples
 ///

@@ -32,8 +32,10 @@ pub use bytestring;
 pub use serde;
 pub use serde_json;
 
+#[cfg(feature = "digest")]
+pub use self::canonical::digest;
 pub use self::{
-    canonical::{canonical, digest, hex},
+    canonical::{canonical, hex},
     error::{JsonError, JsonErrorKind},
     indexed::IndexedJson,
     limits::{DuplicateKeys, JsonLimits},
