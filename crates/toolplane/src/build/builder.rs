@@ -14,7 +14,7 @@ use crate::{
     host::{extensions::HostExtensions, layers::PlacedLayers, telemetry::Telemetry},
 };
 
-/// Builder of a [`Toolplane`].
+/// Builder of a [`Toolplane`](crate::Toolplane).
 ///
 /// # Examples
 /// ```

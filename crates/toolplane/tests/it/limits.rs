@@ -5,14 +5,10 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::Instant;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
-use toolplane::policy::RateLimits;
 use toolplane::{
     CallRequest, Toolplane,
-    core::{
-        ConcurrencySettings, Descriptor, DynBackend, ErrorKind, Executor, Metadata, PrepareError,
-        RateLimitSettings, Scopes, Trust,
-    },
-    manifest::{Configuration, ServerSpec, ServerTransport},
+    core::{ConcurrencySettings, ErrorKind, Metadata, RateLimitSettings, Trust},
+    manifest::Configuration,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -87,62 +83,6 @@ async fn what_a_server_says_of_its_tools_limits_nothing() {
     }
 }
 
-/// A scripted executor all of whose tools are run by the server `files`.
-struct Files(ScriptedExecutor);
-
-impl Executor for Files {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
-        self.0.prepare(descriptor)
-    }
-
-    fn upstream(&self, _: &Descriptor) -> Option<Arc<str>> {
-        Some("files".into())
-    }
-
-    fn config_schema(&self) -> toolplane::RawJson {
-        self.0.config_schema()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_servers_limit_is_that_of_all_its_tools_in_the_place_of_the_default() {
-    let script = ScriptedExecutor::new([ScriptStep::Echo]);
-    let transport = ServerTransport::Http {
-        url: toolplane::core::Template::parse("http://127.0.0.1:1/mcp").expect("a URL"),
-        headers: Default::default(),
-        transport: Default::default(),
-    };
-    let mut server = ServerSpec::new("files", transport);
-    let upstream = |limit| {
-        RateLimits(Scopes {
-            upstream: Some(limit),
-            ..Scopes::default()
-        })
-    };
-    server.overrides.set(upstream(two_per_minute()));
-    let mut configuration = Configuration::default();
-    configuration.servers = vec![server];
-    configuration.defaults.overrides.set(upstream({
-        let mut new = two_per_minute();
-        new.requests = 1;
-        new
-    }));
-    let plane = Toolplane::builder()
-        .configuration(configuration)
-        .executor(Arc::new(Files(script.clone())))
-        .tool(TestTool::new("read").descriptor)
-        .tool(TestTool::new("list").descriptor)
-        .build()
-        .expect("can be set up");
-    assert_eq!(kind(&plane, "read").await, None);
-    assert_eq!(kind(&plane, "list").await, None);
-    assert_eq!(kind(&plane, "read").await, Some(ErrorKind::RateLimited));
-}
-
 #[tokio::test(start_paused = true)]
 async fn many_calls_at_once_are_bounded_by_the_window_and_keep_their_order() {
     let script = ScriptedExecutor::new([
@@ -183,4 +123,72 @@ async fn no_more_of_many_calls_run_than_the_window_holds() {
         (5, 0),
         "and are cancelled"
     );
+}
+
+/// Limits of a server.
+#[cfg(feature = "exec-mcp")]
+mod of_a_server {
+    use toolplane::{
+        core::{Descriptor, DynBackend, Executor, PrepareError, Scopes},
+        manifest::{ServerSpec, ServerTransport},
+        policy::RateLimits,
+    };
+
+    use super::*;
+
+    /// A scripted executor all of whose tools are run by the server `files`.
+    struct Files(ScriptedExecutor);
+
+    impl Executor for Files {
+        fn kind(&self) -> &'static str {
+            "scripted"
+        }
+
+        fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
+            self.0.prepare(descriptor)
+        }
+
+        fn upstream(&self, _: &Descriptor) -> Option<Arc<str>> {
+            Some("files".into())
+        }
+
+        fn config_schema(&self) -> toolplane::RawJson {
+            self.0.config_schema()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_servers_limit_is_that_of_all_its_tools_in_the_place_of_the_default() {
+        let script = ScriptedExecutor::new([ScriptStep::Echo]);
+        let transport = ServerTransport::Http {
+            url: toolplane::core::Template::parse("http://127.0.0.1:1/mcp").expect("a URL"),
+            headers: Default::default(),
+            transport: Default::default(),
+        };
+        let mut server = ServerSpec::new("files", transport);
+        let upstream = |limit| {
+            RateLimits(Scopes {
+                upstream: Some(limit),
+                ..Scopes::default()
+            })
+        };
+        server.overrides.set(upstream(two_per_minute()));
+        let mut configuration = Configuration::default();
+        configuration.servers = vec![server];
+        configuration.defaults.overrides.set(upstream({
+            let mut new = two_per_minute();
+            new.requests = 1;
+            new
+        }));
+        let plane = Toolplane::builder()
+            .configuration(configuration)
+            .executor(Arc::new(Files(script.clone())))
+            .tool(TestTool::new("read").descriptor)
+            .tool(TestTool::new("list").descriptor)
+            .build()
+            .expect("can be set up");
+        assert_eq!(kind(&plane, "read").await, None);
+        assert_eq!(kind(&plane, "list").await, None);
+        assert_eq!(kind(&plane, "read").await, Some(ErrorKind::RateLimited));
+    }
 }

@@ -10,7 +10,7 @@ use tokio::{
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{Caller, ErrorKind, Metadata, Outcome, Overrides, Settings, ToolError},
+    core::{ErrorKind, Metadata, Outcome, Overrides, ToolError},
     policy::{BreakerSettings, Breakers},
     runtime::RetrySettings,
 };
@@ -156,7 +156,14 @@ async fn a_tool_that_is_held_back_fails_at_once_and_a_dry_run_changes_nothing() 
     assert_eq!(script.n_calls(), 6, "the dry run did not close it");
 }
 
-const CONFIGURATION: &str = r#"
+/// Settings of tools that configurations name.
+#[cfg(all(feature = "exec-mcp", feature = "exec-mock"))]
+mod configured {
+    use toolplane::core::{Caller, Settings};
+
+    use super::*;
+
+    const CONFIGURATION: &str = r#"
 defaults:
   retry: {max_attempts: 4, initial_delay: 50ms}
   breaker: {max_failures: 2}
@@ -176,67 +183,67 @@ tools:
     executor: {kind: mock, result: 1}
 "#;
 
-async fn settings(yaml: &str, name: &str) -> Settings {
-    let plane = Toolplane::from_yaml(yaml).expect("usable");
-    let tool = plane.tool(name, &Caller::local()).await;
-    tool.expect("it is there").settings().clone()
-}
+    async fn settings(yaml: &str, name: &str) -> Settings {
+        let plane = Toolplane::from_yaml(yaml).expect("usable");
+        let tool = plane.tool(name, &Caller::local()).await;
+        tool.expect("it is there").settings().clone()
+    }
 
-fn retry(settings: &Settings) -> Option<RetrySettings> {
-    settings.get().copied()
-}
+    fn retry(settings: &Settings) -> Option<RetrySettings> {
+        settings.get().copied()
+    }
 
-fn breaker(settings: &Settings) -> Option<BreakerSettings> {
-    settings.get::<Breakers>().map(|breakers| breakers.tool)
-}
+    fn breaker(settings: &Settings) -> Option<BreakerSettings> {
+        settings.get::<Breakers>().map(|breakers| breakers.tool)
+    }
 
-#[tokio::test]
-async fn a_tools_settings_stand_in_the_place_of_the_defaults() {
-    let plain = settings(CONFIGURATION, "plain").await;
-    assert_eq!(
-        (retry(&plain), breaker(&plain).map(|breaker| breaker.max_failures)),
-        (
-            Some(
-                RetrySettings::default()
-                    .with_max_attempts(4)
-                    .with_initial_delay(Duration::from_millis(50))
-            ),
-            Some(2)
-        )
-    );
-    let own = settings(CONFIGURATION, "own").await;
-    let expected_breaker = BreakerSettings::default()
-        .with_failure_percent(25)
-        .with_window(Duration::from_secs(60));
-    let expected_retry = RetrySettings::default().with_max_attempts(2);
-    assert_eq!(
-        (retry(&own), breaker(&own)),
-        (Some(expected_retry), Some(expected_breaker))
-    );
-    let bare = settings(CONFIGURATION, "bare").await;
-    assert_eq!((retry(&bare), breaker(&bare)), (None, None));
-    let silent = "tools: {t: {description: x, executor: {kind: mock, result: 1}}}";
-    let silent = settings(silent, "t").await;
-    assert_eq!(
-        (retry(&silent), breaker(&silent)),
-        (None, None),
-        "nothing that nobody asked for"
-    );
-}
+    #[tokio::test]
+    async fn a_tools_settings_stand_in_the_place_of_the_defaults() {
+        let plain = settings(CONFIGURATION, "plain").await;
+        assert_eq!(
+            (retry(&plain), breaker(&plain).map(|breaker| breaker.max_failures)),
+            (
+                Some(
+                    RetrySettings::default()
+                        .with_max_attempts(4)
+                        .with_initial_delay(Duration::from_millis(50))
+                ),
+                Some(2)
+            )
+        );
+        let own = settings(CONFIGURATION, "own").await;
+        let expected_breaker = BreakerSettings::default()
+            .with_failure_percent(25)
+            .with_window(Duration::from_secs(60));
+        let expected_retry = RetrySettings::default().with_max_attempts(2);
+        assert_eq!(
+            (retry(&own), breaker(&own)),
+            (Some(expected_retry), Some(expected_breaker))
+        );
+        let bare = settings(CONFIGURATION, "bare").await;
+        assert_eq!((retry(&bare), breaker(&bare)), (None, None));
+        let silent = "tools: {t: {description: x, executor: {kind: mock, result: 1}}}";
+        let silent = settings(silent, "t").await;
+        assert_eq!(
+            (retry(&silent), breaker(&silent)),
+            (None, None),
+            "nothing that nobody asked for"
+        );
+    }
 
-#[cfg(feature = "exec-mcp")]
-#[tokio::test]
-async fn a_servers_settings_hold_for_the_tools_that_are_written_out_for_it() {
-    let yaml = serde_json::json!({
-        "defaults": {"retry": {"max_attempts": 9}},
-        "servers": {"s": {"command": "none", "retry": {"max_attempts": 2}, "breaker": {}}},
-        "tools": {"t": {
-            "description": "x",
-            "idempotent": true,
-            "executor": {"kind": "mcp", "server": "s", "tool": "t"},
-        }},
-    });
-    let settings = settings(&yaml.to_string(), "t").await;
-    assert_eq!(retry(&settings).map(|retry| retry.max_attempts), Some(2));
-    assert_eq!(breaker(&settings), Some(BreakerSettings::default()));
+    #[tokio::test]
+    async fn a_servers_settings_hold_for_the_tools_that_are_written_out_for_it() {
+        let yaml = serde_json::json!({
+            "defaults": {"retry": {"max_attempts": 9}},
+            "servers": {"s": {"command": "none", "retry": {"max_attempts": 2}, "breaker": {}}},
+            "tools": {"t": {
+                "description": "x",
+                "idempotent": true,
+                "executor": {"kind": "mcp", "server": "s", "tool": "t"},
+            }},
+        });
+        let settings = settings(&yaml.to_string(), "t").await;
+        assert_eq!(retry(&settings).map(|retry| retry.max_attempts), Some(2));
+        assert_eq!(breaker(&settings), Some(BreakerSettings::default()));
+    }
 }
