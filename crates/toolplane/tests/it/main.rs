@@ -15,6 +15,7 @@ mod configured;
 mod credentials;
 #[cfg(feature = "exec-mock")]
 mod defaults;
+mod error_chains;
 mod events;
 #[cfg(feature = "exec-mcp")]
 mod fallback_lookup;

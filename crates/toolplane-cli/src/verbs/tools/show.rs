@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolplane::{
     RawJson,
-    core::{Metadata, Tool},
+    core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool},
     runtime::{FailureStep, FallbackLadder},
 };
 
@@ -190,11 +190,9 @@ fn metadata(metadata: &Metadata) -> serde_json::Map<String, Value> {
             text::time(limit.period)
         ))
     });
-    let latency = metadata.latency.map(|latency| latency.as_str());
-    let classification = metadata
-        .data_classification
-        .map(|classification| classification.as_str());
-    let pii = metadata.pii_handling.map(|handling| handling.as_str());
+    let latency = metadata.latency.map(LatencyClass::as_str);
+    let classification = metadata.data_classification.map(DataClassification::as_str);
+    let pii = metadata.pii_handling.map(PiiHandling::as_str);
     let known = [
         ("capabilities", texts(&metadata.capabilities)),
         ("tags", texts(&metadata.tags)),
