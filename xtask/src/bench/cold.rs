@@ -31,7 +31,7 @@ const PAIRS: [[Subject; 2]; 3] = [
         Subject {
             name: "tool-schema",
             dependency: r#"{ path = "{root}/crates/tool-schema" }"#,
-            features: "",
+            features: "with jsonschema inside",
         },
         Subject {
             name: "jsonschema",
