@@ -48,6 +48,10 @@ impl CargoTool {
             ])
             .arg("--root")
             .arg(&tools)
+            // The programs run for seconds; their build with all optimizations takes many minutes.
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
             // Without this variable, cargo builds in a folder that it removes at the end.
             .env_remove("CARGO_TARGET_DIR"))?;
         Ok(own)
