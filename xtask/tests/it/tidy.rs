@@ -199,6 +199,10 @@ fn untidy_checkout(root: &Path) {
     write("crates/tool-a/Cargo.toml", "[package]\nname = \"tool-a\"\n");
     write("crates/tool-a/src/lib.rs", "//! Nothing.\n");
     write(
+        "docs/src/code.rs",
+        "// ANCHOR: open\n// ANCHOR: whole\nfn main() {}\n// ANCHOR_END: whole\n",
+    );
+    write(
         "ARCHITECTURE.md",
         "# Map\n\n[adr](docs/adr/001-a.md#why) [top](#map) [web](https://example.com)\n",
     );
@@ -208,7 +212,7 @@ fn untidy_checkout(root: &Path) {
     );
     write(
         "docs/src/SUMMARY.md",
-        "# Summary\n\n[out](../../../out.md)\n[heading](../../ARCHITECTURE.md#none)\n\n[ref]: lost.md\n",
+        "# Summary\n\n[out](../../../out.md)\n[heading](../../ARCHITECTURE.md#none)\n\n[ref]: lost.md\n\n```rust\n{{#include lost.rs}}\n{{#include code.rs:open}}\n{{#include code.rs:whole}}\n```\n",
     );
 }
 
@@ -229,9 +233,11 @@ fn crates_describe_themselves_and_links_lead_somewhere() {
             "crates/tool-a/Cargo.toml: no `layer` in `[package.metadata.toolplane]`",
             "docs/adr/001-a.md:8: the link `gone.md` leads to nothing: `docs/adr/gone.md` is missing",
             "docs/src/SUMMARY.md: does not list the decision `001-a.md`",
+            "docs/src/SUMMARY.md:10: the page includes the anchor `open`, which `code.rs` does not have from begin to end",
             "docs/src/SUMMARY.md:3: the link `../../../out.md` leads out of the repository",
             "docs/src/SUMMARY.md:4: the link `../../ARCHITECTURE.md#none` leads to a heading that `ARCHITECTURE.md` has not",
             "docs/src/SUMMARY.md:6: the link `lost.md` leads to nothing: `docs/src/lost.md` is missing",
+            "docs/src/SUMMARY.md:9: the page includes `lost.rs`, which is missing",
         ],
     );
 }

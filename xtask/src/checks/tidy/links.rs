@@ -1,4 +1,4 @@
-//! Checks that links between our pages lead to an existing file and heading.
+//! Checks that links between our pages lead to an existing file and heading, and that the code which pages include exists.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,13 +16,40 @@ fn check_page(repository: &Repository, page: &Path) -> Vec<Violation> {
     let Some(text) = repository.text(page) else {
         return Vec::new();
     };
-    links(&text)
-        .into_iter()
-        .filter_map(|(line, target)| {
-            let message = broken(repository, page, &target)?;
-            Some(Violation::on_line(page, line, message))
-        })
-        .collect()
+    let links = links(&text).into_iter().filter_map(|(line, target)| {
+        let message = broken(repository, page, &target)?;
+        Some(Violation::on_line(page, line, message))
+    });
+    let includes = includes(&text).filter_map(|(line, target)| {
+        let message = unincluded(repository, page, target)?;
+        Some(Violation::on_line(page, line, message))
+    });
+    links.chain(includes).collect()
+}
+
+/// Finds `{{#include target}}`, which mdBook replaces by code: <https://rust-lang.github.io/mdBook/format/mdbook.html>. It
+/// leaves an empty block where the target is missing.
+fn includes(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter_map(|(index, line)| {
+        let target = line.trim().strip_prefix("{{#include ")?.strip_suffix("}}")?;
+        Some((index + 1, target.trim()))
+    })
+}
+
+/// Returns the problem of an include: a missing file, or a file without the anchor.
+fn unincluded(repository: &Repository, page: &Path, target: &str) -> Option<String> {
+    let (file, anchor) = target.split_once(':').unwrap_or((target, ""));
+    let Some(text) = normal(&page.parent()?.join(file)).and_then(|path| repository.text(&path)) else {
+        return Some(format!("the page includes `{file}`, which is missing"));
+    };
+    let has = |mark: &str| {
+        text.lines()
+            .any(|line| line.trim_end().ends_with(&format!("{mark}: {anchor}")))
+    };
+    let is_there = anchor.is_empty() || has("ANCHOR") && has("ANCHOR_END");
+    (!is_there).then(|| {
+        format!("the page includes the anchor `{anchor}`, which `{file}` does not have from begin to end")
+    })
 }
 
 fn broken(repository: &Repository, page: &Path, target: &str) -> Option<String> {
