@@ -80,7 +80,7 @@ const MAX_COST_OF_PARTS: u64 = 20_000;
 /// Maximum nesting of subschemas and values together, so that no check exhausts a thread's stack.
 const MAX_NESTING: u64 = 1_024;
 impl Schema {
-    /// Compiles a schema, which keeps its original bytes, within budgets: [`MAX_TEXT`], [`MAX_DEPTH`], [`crate::MAX_SUBSCHEMAS`] and
+    /// Compiles a schema, which keeps its original bytes, within budgets: [`crate::MAX_TEXT`], [`crate::MAX_DEPTH`], [`crate::MAX_SUBSCHEMAS`] and
     /// [`crate::MAX_EXPANSION`]. Nothing is fetched: references lead into the schema itself or to the drafts' own
     /// schemas.
     ///

@@ -30,7 +30,7 @@ pub trait Layer<S> {
 
 /// Layer that explains its decisions under a name.
 pub trait NamedLayer {
-    /// Name of the layer in explanations: see [`CallContext::explain`].
+    /// Name of the layer in explanations: see [`CallContext::explain`](crate::CallContext::explain).
     const NAME: &'static str;
 
     /// Appends the name of this layer; for nested layers, the names of all of them, outermost first.
