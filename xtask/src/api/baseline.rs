@@ -46,8 +46,11 @@ impl Baseline {
             command.current_dir(repository.root()).args(arguments);
             command
         };
-        if output(&mut git(&["rev-parse", "--is-shallow-repository"]))?.trim() == "true" {
-            bail!("the history is cut off, and the baseline of the API with it: run `git fetch --unshallow`");
+        let is_shallow = output(&mut git(&["rev-parse", "--is-shallow-repository"]))?.trim() == "true";
+        if is_shallow && output(&mut git(&["fetch", "--quiet", "--unshallow"])).is_err() {
+            bail!(
+                "the history is cut off, and the baseline of the API with it: `git fetch --unshallow` failed"
+            );
         }
         if !output(&mut git(&["status", "--porcelain", "--", FILE]))?
             .trim()
