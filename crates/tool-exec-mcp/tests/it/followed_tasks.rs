@@ -108,7 +108,7 @@ async fn notifications_of_a_task_reach_the_caller_that_follows_it() {
     let mut call = Call::for_tool(&server, listed(&server).await, arguments);
     let task = made(&mut call, wanted()).await.task;
     let tell = |id: &str| {
-        let params = json!({"taskId": id, "status": "completed"});
+        let params = json!({"status": "completed", "taskId": id});
         Call::new(
             &server,
             "tell",
@@ -126,7 +126,7 @@ async fn notifications_of_a_task_reach_the_caller_that_follows_it() {
         assert!(Arc::ptr_eq(&of.runner, &task.runner));
         assert_eq!(
             (&*of.id, state.as_str()),
-            ("t1", r#"{"taskId":"t1","status":"completed"}"#)
+            ("t1", r#"{"status":"completed","taskId":"t1"}"#)
         );
     }
     told.lock().unwrap().clear();

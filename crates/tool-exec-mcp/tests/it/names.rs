@@ -180,7 +180,7 @@ async fn a_descriptor_says_what_the_server_says_and_is_trusted_no_further() {
         "name": "look",
         "title": "Look",
         "description": "Looks.",
-        "inputSchema": {"type": "object", "$comment": "kept"},
+        "inputSchema": {"$comment": "kept", "type": "object"},
         "outputSchema": {"type": "object"},
         "annotations": {"readOnlyHint": true, "idempotentHint": true},
         "icons": [{"src": "data:,"}],
@@ -193,7 +193,7 @@ async fn a_descriptor_says_what_the_server_says_and_is_trusted_no_further() {
     assert_eq!(descriptor.description, "Looks.");
     assert_eq!(
         descriptor.input_schema.as_str(),
-        r#"{"type":"object","$comment":"kept"}"#
+        r#"{"$comment":"kept","type":"object"}"#
     );
     assert_eq!(
         descriptor.output_schema,

@@ -272,15 +272,15 @@ async fn fields_are_hidden_that_are_named_by_default_for_a_server_or_for_a_tool(
     let yaml = "
 defaults: {redact: [ssn]}
 tools:
-  usual: {description: d, executor: {kind: mock, result: {ssn: 1, iban: 2}}}
-  own: {description: d, redact: [iban], executor: {kind: mock, result: {ssn: 1, iban: 2}}}
-  open: {description: d, redact: [], executor: {kind: mock, result: {ssn: 1, iban: 2}}}
+  usual: {description: d, executor: {kind: mock, result: {iban: 2, ssn: 1}}}
+  own: {description: d, redact: [iban], executor: {kind: mock, result: {iban: 2, ssn: 1}}}
+  open: {description: d, redact: [], executor: {kind: mock, result: {iban: 2, ssn: 1}}}
 "
     .to_owned();
     let expected = vec![
-        ("usual", r#"{"ssn":"[redacted]","iban":2}"#),
-        ("own", r#"{"ssn":1,"iban":"[redacted]"}"#),
-        ("open", r#"{"ssn":1,"iban":2}"#),
+        ("usual", r#"{"iban":2,"ssn":"[redacted]"}"#),
+        ("own", r#"{"iban":"[redacted]","ssn":1}"#),
+        ("open", r#"{"iban":2,"ssn":1}"#),
     ];
     #[cfg(feature = "exec-mcp")]
     let server = {
