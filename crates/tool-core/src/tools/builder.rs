@@ -1,4 +1,11 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::{
     AnyJson, Backend, CheckJson, Descriptor, DynBackend, ExecutorSpec, InProcess, Invoke, Metadata,
@@ -7,6 +14,9 @@ use crate::{
 
 /// Builder of a [`Tool`] that no registry resolves, with defaults for everything: the operator wrote it, it accepts any
 /// arguments, and layers use their defaults.
+///
+/// Each built tool has a [generation](Tool::generation) of its own, so cached replies of one are never those of another: two
+/// closures may differ where their descriptors do not. Build a tool once, and share it.
 ///
 /// # Examples
 /// ```
@@ -28,6 +38,9 @@ pub struct ToolBuilder {
     upstream: Option<Arc<UpstreamState>>,
     state: Option<Arc<ToolState>>,
 }
+
+/// Generation of the next tool. Those of configurations count from zero and never get here.
+static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1 << 63);
 
 impl Tool {
     /// Starts a tool with this name. It is not checked: see [`check_name`](crate::check_name).
@@ -150,14 +163,15 @@ impl ToolBuilder {
     pub fn run_on_dyn(self, backend: Arc<dyn DynBackend>) -> Arc<Tool> {
         let upstream = self.upstream;
         let settings = self.settings.settled(&self.descriptor);
-        Arc::new(Tool::new(ToolParts {
+        let tool = Tool::new(ToolParts {
             input: self.input,
             output: self.output,
             provenance: self.provenance,
             state: self.state.unwrap_or_else(|| Arc::new(ToolState::new(upstream))),
             settings,
             ..ToolParts::new(Arc::new(self.descriptor), backend)
-        }))
+        });
+        Arc::new(tool.in_generation(NEXT_GENERATION.fetch_add(1, Ordering::Relaxed)))
     }
 }
 

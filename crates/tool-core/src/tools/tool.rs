@@ -59,7 +59,7 @@ impl Tool {
     }
 
     /// Returns the number of the configuration under which the tool was created, or of the first one under which it
-    /// was the same.
+    /// was the same. A tool of a [`ToolBuilder`](crate::ToolBuilder) has a number that no other tool has.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation

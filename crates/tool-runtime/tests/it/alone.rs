@@ -12,6 +12,7 @@
 //! | fallback | one time limit for all steps | [`a_ladder_without_a_deadline_ends_with_the_time_of_the_call`] |
 //! | cache | identical calls run once, and a reply is cached | `cache.rs`: `an_answer_is_given_again_until_it_is_too_old_and_says_so` |
 //! | cache | shared work ends in time | [`shared_work_ends_without_a_deadline`] |
+//! | cache | replies of one closure are not those of another | [`tools_with_equal_descriptors_share_no_replies`] |
 //! | cache | a disabled cache is none | [`a_cache_that_is_disabled_keeps_nothing`] |
 //! | hedge | hedges are a tenth of the calls | [`hedges_earn_their_budget_without_the_retry_layer`] |
 //! | concurrency limit | attempts that run at once are limited | `concurrency_limit.rs` |
@@ -31,7 +32,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, Clock, ConcurrencySettings, ErrorKind, Invoke, Layer, Outcome,
-    Reentry, Target, Tool, ToolBuilder, ToolError, invoke_fn,
+    Reentry, Target, TargetBackend, Tool, ToolBuilder, ToolError, invoke_fn,
 };
 use tool_runtime::{
     CacheLayer, CacheSettings, ConcurrencyLimitLayer, ConcurrencyLimits, FailureStep, FallbackLadder,
@@ -193,6 +194,24 @@ async fn shared_work_ends_without_a_deadline() {
         assert!(result.unwrap_err().may_have_run());
     }
     assert_eq!((start.elapsed(), script.n_calls()), (40 * SECOND, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_with_equal_descriptors_share_no_replies() {
+    let stack = CacheLayer::new(1 << 20).layer(TargetBackend);
+    let tool_of = |owner: &'static str| {
+        let builder = Tool::builder("mail")
+            .read_only(true)
+            .setting(CacheSettings::default());
+        builder.run(invoke_fn(
+            move |_| async move { Ok::<_, ToolError>(json!(owner)) },
+        ))
+    };
+    let (ada, bob) = (tool_of("ada"), tool_of("bob"));
+    for (tool, expected) in [(&ada, "ada"), (&bob, "bob"), (&ada, "ada")] {
+        let outcome = stack.invoke(&mut call(tool)).await.unwrap();
+        assert_eq!(outcome.into_reply().unwrap().text(), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
