@@ -63,6 +63,7 @@ mod namespaces;
 mod registry;
 mod resolve;
 mod snapshot;
+mod store;
 
 pub use tokio::sync::watch;
 
@@ -70,6 +71,12 @@ pub use self::{
     fixed_source::FixedSource,
     registry::{Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
+    store::{
+        Deprecation, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore, NewVersion, OfferedTool,
+        PublishError, PublishOptions, Published, Publisher, ReadManifest, ServerRecord, Store, StoreChanges,
+        StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias, ToolFile, ToolRecord, VersionHead,
+        VersionRequest, VersionState, split_version,
+    },
 };
 
 #[cfg(doctest)]

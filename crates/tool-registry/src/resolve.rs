@@ -197,9 +197,19 @@ impl Resolver<'_> {
     fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, RefusedFeature> {
         let before = self.before.find(descriptor.feature, &key(descriptor));
         let is_kept = |tool: &&Arc<Tool>| self.reuses_tools && Arc::ptr_eq(tool.descriptor(), descriptor);
-        if let Some(tool) = before.filter(is_kept) {
-            return Ok(tool.clone());
+        match before.filter(is_kept) {
+            Some(tool) => Ok(tool.clone()),
+            None => self.new_tool(source, descriptor, before),
         }
+    }
+
+    /// Makes a tool. The state of the tool before it is kept.
+    pub(crate) fn new_tool(
+        &self,
+        source: &str,
+        descriptor: &Arc<Descriptor>,
+        before: Option<&Arc<Tool>>,
+    ) -> Result<Arc<Tool>, RefusedFeature> {
         let refused = |reason: String, problems| RefusedFeature {
             problems,
             ..refused_feature(source, descriptor.feature, &descriptor.name, reason)
@@ -234,6 +244,7 @@ impl Resolver<'_> {
             .clone()
             .map(|schema| Arc::new(LazySchema::new(schema)) as _);
         parts.provenance = executor.provenance(descriptor);
+        parts.provenance.names.extend(descriptor.policy_names.iter().cloned());
         parts.settings = {
             let mut settings = self.settings(descriptor, upstream.as_deref());
             settings.passes_key = executor.passes_key(descriptor);

@@ -101,6 +101,22 @@ pub trait Source: Send + Sync {
     /// Returns the status.
     fn status(&self) -> SourceStatus;
 
+    /// Returns a version of a tool that [`Source::snapshot`] lists in another version, or not at all. `version` is a
+    /// request as it follows `@` in `tool@version`: a version, a range or a digest. `None` if the source has no such
+    /// version, or only one version of each tool.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`] if `version` is no request; [`ErrorKind::Unavailable`] if the source does not
+    /// work.
+    fn version<'a>(
+        &'a self,
+        tool: &'a str,
+        version: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Arc<Descriptor>>, ToolError>> {
+        let _ = (tool, version);
+        Box::pin(ready(Ok(None)))
+    }
+
     /// Returns warnings about the current lists, for operators.
     fn warnings(&self) -> Vec<ListWarning> {
         self.snapshot().warnings.clone()

@@ -15,6 +15,8 @@ pub struct Descriptor {
     /// Name that agents and policy rules use: see [`check_name`](crate::check_name). The name of a resource or
     /// template is its server's prefix and its URI.
     pub name: Arc<str>,
+    /// Other names of the same tool: policy rules for any of them apply to it. An alias has the name of its tool here.
+    pub policy_names: Vec<Arc<str>>,
     /// URI of a resource, or URI template (RFC 6570).
     pub uri: Option<Arc<str>>,
     /// Name for people.
@@ -58,6 +60,7 @@ impl Descriptor {
         Self {
             feature: Feature::Tool,
             name: name.into(),
+            policy_names: Vec::new(),
             uri: None,
             title: None,
             description: String::new(),

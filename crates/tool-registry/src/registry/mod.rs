@@ -1,6 +1,7 @@
 mod loading;
 mod lookup;
 mod parts;
+mod versions;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,7 +20,7 @@ use tool_core::{
     UpstreamState,
 };
 
-use self::loading::InitialLoads;
+use self::{loading::InitialLoads, versions::VersionedTools};
 pub use self::parts::RegistryParts;
 use crate::{Snapshot, client_snapshots::ClientSnapshots, follow, log::log_changes, namespaces::Namespaces};
 
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) clients: ClientSnapshots,
     /// Held while a snapshot is made, so that an older one never replaces a newer one.
     pub(crate) resolving: Mutex<()>,
+    /// Tools in other versions than those of the snapshot.
+    versioned: VersionedTools,
     /// Loads of sources whose lists are unknown.
     initial_loads: InitialLoads,
     /// Generation of the parts whose sources have all offered their kept lists, plus 1. 0 before the first recall.
@@ -126,6 +129,7 @@ impl Registry {
             snapshot: ArcSwap::default(),
             clients: ClientSnapshots::default(),
             resolving: Mutex::new(()),
+            versioned: VersionedTools::default(),
             initial_loads: InitialLoads::default(),
             recalled: AtomicU64::new(0),
             n_recalling: AtomicUsize::new(0),

@@ -1,0 +1,139 @@
+//! Tools in other versions than those that the snapshot lists.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+use tool_core::{Descriptor, ErrorKind, Feature, Source, Tool, ToolError, Trust};
+
+use super::{Registry, ResolveReason};
+use crate::VersionRequest;
+
+/// Maximum number of tools that are kept.
+const MAX_KEPT: usize = 4096;
+
+/// Tools by their name and the requested version, each with the revision of the snapshot for which it was made.
+#[derive(Debug, Default)]
+pub(crate) struct VersionedTools(Mutex<HashMap<(String, String), (u64, Arc<Tool>)>>);
+
+impl VersionedTools {
+    fn get(&self, name: &str, version: &str) -> Option<(u64, Arc<Tool>)> {
+        let key = (name.to_owned(), version.to_owned());
+        self.0.lock().get(&key).cloned()
+    }
+
+    fn keep(&self, name: &str, version: &str, revision: u64, tool: &Arc<Tool>) {
+        let mut kept = self.0.lock();
+        if kept.len() >= MAX_KEPT {
+            kept.retain(|_, (of, _)| *of == revision);
+        }
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.insert((name.to_owned(), version.to_owned()), (revision, tool.clone()));
+    }
+}
+
+impl Registry {
+    /// Returns a tool in a version that is known to be valid, without reading any source: the fast path of
+    /// [`Registry::find_version`].
+    #[must_use]
+    pub fn get_version(&self, name: &str, version: &str) -> Option<Arc<Tool>> {
+        let (revision, tool) = self.0.versioned.get(name, version)?;
+        (revision == self.0.snapshot.load().revision).then_some(tool)
+    }
+
+    /// Returns a tool in the requested version: `version` is what follows `@` in `tool@version`, see [`VersionRequest`].
+    /// Several versions of a tool exist side by side, and each has a state of its own.
+    ///
+    /// The source that offers a tool of this name answers. A tool that a source lists in one version only is found if that
+    /// version satisfies the request.
+    ///
+    /// # Cancellation
+    /// As for [`Registry::find`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`] if `version` is no request, [`ErrorKind::NotFound`] if there is no such version, and
+    /// [`ErrorKind::Unavailable`] if the source does not work or the version cannot be used.
+    pub async fn find_version(&self, name: &str, version: &str) -> Result<Arc<Tool>, ToolError> {
+        if let Some(tool) = self.get_version(name, version) {
+            return Ok(tool);
+        }
+        let request: VersionRequest = version.parse().map_err(|error: crate::InvalidVersionRequest| {
+            ToolError::new(ErrorKind::InvalidArguments, error.to_string())
+        })?;
+        let listed = self.find(name).await;
+        if request == VersionRequest::Latest
+            && let Some(listed) = &listed
+        {
+            return Ok(listed.clone());
+        }
+        // The revision before the source is read: a change meanwhile makes the result outdated.
+        let revision = self.snapshot().revision;
+        let sources = match &listed {
+            Some(listed) => self.find_source(listed).into_iter().collect(),
+            None => self.sources(),
+        };
+        for source in &sources {
+            // An alias has one version: that of its target.
+            let is_alias = listed.as_ref().is_some_and(|tool| !tool.descriptor().policy_names.is_empty());
+            let found = if is_alias { None } else { source.version(name, version).await? };
+            if let Some(descriptor) = found {
+                return self.versioned(name, version, revision, source, &descriptor);
+            }
+        }
+        let satisfies = |tool: &&Arc<Tool>| {
+            let written = tool.descriptor().version.as_deref();
+            written.is_some_and(|written| request.matches_text(written))
+        };
+        match listed.as_ref().filter(satisfies) {
+            Some(listed) => Ok(listed.clone()),
+            None => Err(missing(name, version, listed.as_deref())),
+        }
+    }
+
+    fn versioned(
+        &self,
+        name: &str,
+        version: &str,
+        revision: u64,
+        source: &Arc<dyn Source>,
+        descriptor: &Arc<Descriptor>,
+    ) -> Result<Arc<Tool>, ToolError> {
+        let shared = &*self.0;
+        let snapshot = shared.snapshot.load_full();
+        let is_listed = |tool: &&Arc<Tool>| tool.descriptor().version == descriptor.version;
+        let tool = match snapshot.find(Feature::Tool, name).filter(is_listed) {
+            Some(listed) => listed.clone(),
+            None => {
+                let parts = shared.parts.load_full();
+                let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
+                let resolver =
+                    Registry::resolver(shared, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
+                let known = shared.versioned.get(name, version);
+                let before = known.map(|(_, tool)| tool).filter(|tool| is_listed(&tool));
+                let made = resolver.new_tool(source.name(), descriptor, before.as_ref());
+                made.map_err(|refused| {
+                    let message = format!("`{name}@{version}` cannot be used: {}", refused.reason);
+                    ToolError::new(ErrorKind::Unavailable, message).with_no_retry()
+                })?
+            }
+        };
+        shared.versioned.keep(name, version, revision, &tool);
+        Ok(tool)
+    }
+}
+
+/// Returns the error for a version that does not exist.
+fn missing(name: &str, version: &str, listed: Option<&Tool>) -> ToolError {
+    let message = match listed.map(Tool::descriptor) {
+        None => format!("there is no tool `{name}` with a version `{version}`"),
+        Some(listed) => match &listed.version {
+            Some(known) => format!("`{name}` has no version `{version}`; its version is `{known}`"),
+            None if listed.origin.trust == Trust::Upstream => {
+                format!("`{name}` has no versions: its server lists it without one")
+            }
+            None => format!("`{name}` has no version: give it one in its definition"),
+        },
+    };
+    ToolError::new(ErrorKind::NotFound, message)
+}

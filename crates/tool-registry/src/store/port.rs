@@ -1,0 +1,179 @@
+use std::{fmt, sync::Arc};
+
+use raw_json::RawJson;
+use semver::Version;
+use tool_core::{BoxFuture, Descriptor};
+
+use super::{LatestChange, ServerRecord, StoreError, StoredVersion, ToolAlias, ToolRecord, VersionState};
+
+/// Port to a store of tools and servers: the repository behind the registry.
+///
+/// A store keeps records and applies changes; [`Publisher`](crate::Publisher) decides which ones. It guarantees:
+///
+/// - a change of a tool is visible wholly or not at all, also after a crash;
+/// - a change that is based on an outdated revision of the tool fails with [`StoreError::Conflict`] and changes nothing;
+/// - every change raises the revision of the store, and [`Store::changes`] reports it to all users of the same store.
+///
+/// # Cancellation
+/// The futures may be dropped at any time. A change is then made wholly or not at all.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// Returns the name for messages, such as `sqlite`.
+    fn name(&self) -> &str;
+
+    /// Returns a tool with the heads of all its versions.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn tool<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<ToolRecord>, StoreError>>;
+
+    /// Returns all tools, in the order of their names.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<ToolRecord>, StoreError>>;
+
+    /// Returns a version with its content.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn version<'a>(
+        &'a self,
+        tool: &'a str,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<Option<StoredVersion>, StoreError>>;
+
+    /// Applies operations to one tool, all or none, and returns the new revision. `expected` is the revision of the
+    /// record that the operations are based on; 0 for a tool that does not exist.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the tool has another revision by now. Otherwise if the store does not work.
+    fn apply<'a>(
+        &'a self,
+        tool: &'a str,
+        expected: u64,
+        operations: Vec<StoreOperation>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Returns everything that changed after a revision; everything that is offered for revision 0.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn changes(&self, since: u64) -> BoxFuture<'_, Result<StoreChanges, StoreError>>;
+
+    /// Completes when the store has another revision than `seen`, whoever changed it. Completes early if that is
+    /// unknown: the caller compares.
+    fn changed(&self, seen: u64) -> BoxFuture<'_, ()>;
+
+    /// Returns the aliases, in the order of their names.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn aliases(&self) -> BoxFuture<'_, Result<Vec<ToolAlias>, StoreError>>;
+
+    /// Sets an alias, or removes it if `target` is `None`. Returns `false` if there was nothing to remove.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn set_alias<'a>(
+        &'a self,
+        name: &'a str,
+        target: Option<ToolAlias>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Returns the servers, in the order of their names.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn servers(&self) -> BoxFuture<'_, Result<Vec<ServerRecord>, StoreError>>;
+
+    /// Adds or replaces a server, or removes it if `server` is `None`. Returns `false` if there was nothing to remove.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn set_server<'a>(
+        &'a self,
+        name: &'a str,
+        server: Option<ServerRecord>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+}
+
+/// Part of a change of one tool.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum StoreOperation {
+    /// Creates the tool.
+    Create {
+        /// Principal that creates it.
+        owner: Arc<str>,
+    },
+    /// Adds a version, or replaces the draft with the same number.
+    Put(Box<StoredVersion>),
+    /// Sets the state of a version.
+    SetState {
+        /// The version.
+        version: Version,
+        /// Its new state.
+        state: VersionState,
+    },
+    /// Sets the latest version.
+    SetLatest(LatestChange),
+    /// Removes the last entry of the history of latest versions and makes the one before it the latest.
+    PopLatest,
+    /// Removes a draft.
+    RemoveDraft {
+        /// The version.
+        version: Version,
+    },
+}
+
+/// Changes of a store since a revision.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct StoreChanges {
+    /// Revision of the store.
+    pub revision: u64,
+    /// Tools that changed.
+    pub tools: Vec<OfferedTool>,
+    /// All aliases, if any alias changed.
+    pub aliases: Option<Vec<ToolAlias>>,
+    /// `true` if any server changed.
+    pub servers_changed: bool,
+}
+
+/// A tool as a registry offers it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OfferedTool {
+    /// Name.
+    pub name: Arc<str>,
+    /// Latest version, without its files. `None` if the tool is not offered.
+    pub latest: Option<StoredVersion>,
+}
+
+impl StoreChanges {
+    /// Creates a report without changes.
+    #[must_use]
+    pub fn new(revision: u64) -> Self {
+        Self {
+            revision,
+            ..Self::default()
+        }
+    }
+}
+
+impl OfferedTool {
+    /// Creates the offer of a tool.
+    #[must_use]
+    pub fn new(name: Arc<str>, latest: Option<StoredVersion>) -> Self {
+        Self { name, latest }
+    }
+}
+
+/// Port to the reader of manifests: the store keeps documents, and a registry needs descriptors.
+pub trait ReadManifest: Send + Sync {
+    /// Reads the manifest of a version.
+    ///
+    /// # Errors
+    /// If the manifest is not usable: every problem, as a fragment.
+    fn read(&self, tool: &str, manifest: &RawJson) -> Result<Descriptor, String>;
+}

@@ -1,0 +1,332 @@
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use raw_json::RawJson;
+use serde_json::json;
+use tokio::sync::Mutex as AsyncMutex;
+use tool_core::{
+    BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, Origin, RejectedEntry, Source, SourceState,
+    SourceStatus, ToolError,
+};
+
+use super::{
+    OfferedTool, ReadManifest, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, VersionRequest,
+    VersionState,
+};
+
+/// Pause after a failed read of the store.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Source that offers the latest version of each tool in a [`Store`], and its aliases. Other versions are found on
+/// request: see [`Source::version`].
+///
+/// A change of the store reads only what changed. If the store fails, the tools that were read stay.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use tool_core::{Descriptor, ExecutorSpec, RawJson, Source};
+/// use tool_registry::{MemoryStore, ReadManifest, StoreSource};
+///
+/// /// Reader for this example: every manifest is a tool of kind `mock`.
+/// struct Mocks;
+///
+/// impl ReadManifest for Mocks {
+///     fn read(&self, tool: &str, _: &RawJson) -> Result<Descriptor, String> {
+///         Ok(Descriptor::new(tool, ExecutorSpec::new("mock")))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let source = StoreSource::new(Arc::new(MemoryStore::new()), Arc::new(Mocks));
+/// source.load().await;
+/// assert!(source.snapshot().tools.is_empty());
+/// # }
+/// ```
+pub struct StoreSource {
+    store: Arc<dyn Store>,
+    manifests: Arc<dyn ReadManifest>,
+    /// Held while the store is read.
+    reading: AsyncMutex<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    catalogue: Arc<Catalogue>,
+    /// Revision of the store that the catalogue shows.
+    revision: u64,
+    tools: BTreeMap<Arc<str>, Arc<Descriptor>>,
+    aliases: Vec<ToolAlias>,
+    /// Tools of the store that cannot be offered, and the reasons.
+    rejected: BTreeMap<Arc<str>, String>,
+    failure: Option<String>,
+}
+
+impl StoreSource {
+    /// Name of the source.
+    pub const NAME: &'static str = "store";
+
+    /// Creates the source of a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, manifests: Arc<dyn ReadManifest>) -> Self {
+        Self {
+            store,
+            manifests,
+            reading: AsyncMutex::default(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Reads what changed in the store.
+    async fn refresh(&self) -> Result<(), StoreError> {
+        let _reading = self.reading.lock().await;
+        let (seen, is_first) = {
+            let state = self.state.lock();
+            (state.revision, state.catalogue.revision == 0)
+        };
+        let since = if is_first { 0 } else { seen };
+        let changes = match self.store.changes(since).await {
+            Ok(changes) => changes,
+            Err(error) => {
+                let mut state = self.state.lock();
+                state.failure = Some(error.to_string());
+                return Err(error);
+            }
+        };
+        let aliases = changes.aliases.clone();
+        let tools_changed = !changes.tools.is_empty();
+        let read: Vec<_> = changes.tools.iter().map(|tool| self.read_offer(tool)).collect();
+        // Aliases point to versions of tools, either of which may have changed.
+        let aliases = match aliases {
+            Some(aliases) => aliases,
+            None => self.state.lock().aliases.clone(),
+        };
+        let is_unchanged = !is_first && !tools_changed && changes.aliases.is_none();
+        let of_aliases = match is_unchanged {
+            true => Vec::new(),
+            false => self.read_aliases(&aliases).await,
+        };
+        let mut state = self.state.lock();
+        state.failure = None;
+        state.apply(&changes, read);
+        if !is_unchanged {
+            state.aliases = aliases;
+            state.publish(of_aliases);
+        }
+        Ok(())
+    }
+
+    fn read_offer(&self, tool: &OfferedTool) -> Option<Result<Arc<Descriptor>, String>> {
+        let stored = tool.latest.as_ref()?;
+        Some(self.descriptor(&tool.name, stored).map(Arc::new))
+    }
+
+    async fn read_aliases(&self, aliases: &[ToolAlias]) -> Vec<(ToolAlias, Result<Arc<Descriptor>, String>)> {
+        let mut read = Vec::with_capacity(aliases.len());
+        for alias in aliases {
+            let target = self.read_alias(alias).await;
+            read.push((alias.clone(), target));
+        }
+        read
+    }
+
+    async fn read_alias(&self, alias: &ToolAlias) -> Result<Arc<Descriptor>, String> {
+        let request: VersionRequest = alias.version.parse().map_err(|error| format!("{error}"))?;
+        let found = self.find(&alias.tool, &request).await.map_err(|error| error.to_string())?;
+        let missing = || format!("`{}` has no version `{}`", alias.tool, alias.version);
+        let mut descriptor = found.ok_or_else(missing)?;
+        descriptor.policy_names = vec![descriptor.name];
+        descriptor.name = alias.name.clone();
+        Ok(Arc::new(descriptor))
+    }
+
+    /// Finds a version in the store. Drafts are not found.
+    async fn find(&self, tool: &str, request: &VersionRequest) -> Result<Option<Descriptor>, StoreError> {
+        let Some(record) = self.store.tool(tool).await? else {
+            return Ok(None);
+        };
+        let head = request.select(&record).filter(|head| !VersionRequest::is_draft(head));
+        let Some(head) = head else {
+            return Ok(None);
+        };
+        let Some(stored) = self.store.version(tool, &head.version).await? else {
+            return Ok(None);
+        };
+        let descriptor = self.descriptor(tool, &stored);
+        let unreadable = |reason| StoreError::corrupt(format!("`{tool}@{}`", head.version), reason);
+        descriptor.map(Some).map_err(unreadable)
+    }
+
+    /// Reads a version as what agents see.
+    fn descriptor(&self, tool: &str, stored: &StoredVersion) -> Result<Descriptor, String> {
+        let mut descriptor = self.manifests.read(tool, &stored.manifest)?;
+        let version = stored.head.version.to_string();
+        descriptor.origin = Origin::operator(format!("{}: {tool}@{version}", self.store.name()));
+        descriptor.version = Some(version);
+        let notice = match &stored.head.state {
+            VersionState::Deprecated(deprecation) => Some(deprecation.sentence()),
+            VersionState::Yanked { reason } => Some(format!("Withdrawn: {reason}.")),
+            _ => None,
+        };
+        if let Some(notice) = notice {
+            let separator = if descriptor.description.is_empty() { "" } else { " " };
+            descriptor.description = format!("{}{separator}{notice}", descriptor.description.trim_end());
+            descriptor.definition = Some(definition(&descriptor, &stored.head.state));
+        }
+        Ok(descriptor)
+    }
+}
+
+/// Returns the definition of a tool with a notice about its version in `_meta`.
+fn definition(descriptor: &Descriptor, state: &VersionState) -> RawJson {
+    let details = match state {
+        VersionState::Deprecated(deprecation) => json!({
+            "state": "deprecated",
+            "replacement": deprecation.replacement,
+            "until": deprecation.until,
+            "reason": deprecation.reason,
+        }),
+        VersionState::Yanked { reason } => json!({"state": "yanked", "reason": reason}),
+        state => json!({"state": state.as_str()}),
+    };
+    let meta = RawJson::from(json!({"dev.toolplane/version": descriptor.version, "dev.toolplane/state": details}));
+    let members = [
+        ("name", Some(RawJson::from(&*descriptor.name))),
+        ("title", descriptor.title.as_deref().map(RawJson::from)),
+        ("description", Some(RawJson::from(&*descriptor.description))),
+        ("inputSchema", Some(descriptor.input_schema.clone())),
+        ("outputSchema", descriptor.output_schema.clone()),
+        ("_meta", Some(meta)),
+    ];
+    let members = members.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    RawJson::from_members(&members.collect::<Vec<_>>())
+}
+
+impl State {
+    /// Takes the changed tools.
+    fn apply(&mut self, changes: &StoreChanges, read: Vec<Option<Result<Arc<Descriptor>, String>>>) {
+        self.revision = changes.revision;
+        for (tool, read) in changes.tools.iter().zip(read) {
+            self.rejected.remove(&tool.name);
+            match read {
+                Some(Ok(descriptor)) => drop(self.tools.insert(tool.name.clone(), descriptor)),
+                Some(Err(reason)) => {
+                    self.tools.remove(&tool.name);
+                    self.rejected.insert(tool.name.clone(), reason);
+                }
+                None => drop(self.tools.remove(&tool.name)),
+            }
+        }
+    }
+
+    /// Makes a new catalogue.
+    fn publish(&mut self, aliases: Vec<(ToolAlias, Result<Arc<Descriptor>, String>)>) {
+        let mut tools: Vec<_> = self.tools.values().cloned().collect();
+        let reject = |name: &Arc<str>, reason: String| RejectedEntry::new(Feature::Tool, &**name, reason);
+        let mut rejected: Vec<_> = self
+            .rejected
+            .iter()
+            .map(|(name, reason)| reject(name, reason.clone()))
+            .collect();
+        for (alias, target) in aliases {
+            match target {
+                Ok(descriptor) => tools.push(descriptor),
+                Err(reason) => rejected.push(reject(&alias.name, format!("it is an alias, and {reason}"))),
+            }
+        }
+        let mut catalogue = Catalogue::new(self.catalogue.revision + 1, tools);
+        catalogue.rejected = rejected;
+        self.catalogue = Arc::new(catalogue);
+    }
+}
+
+impl Source for StoreSource {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn snapshot(&self) -> Arc<Catalogue> {
+        self.state.lock().catalogue.clone()
+    }
+
+    fn load(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let is_loaded = {
+                let state = self.state.lock();
+                state.catalogue.revision > 0 && state.failure.is_none()
+            };
+            if !is_loaded && let Err(error) = self.refresh().await {
+                tracing::warn!(error = %error, "the store of tools cannot be read");
+            }
+        })
+    }
+
+    fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let (revision, known, is_loaded) = {
+                    let state = self.state.lock();
+                    (state.catalogue.revision, state.revision, state.catalogue.revision > 0)
+                };
+                if revision != seen {
+                    return;
+                }
+                if is_loaded {
+                    self.store.changed(known).await;
+                }
+                if let Err(error) = self.refresh().await {
+                    tracing::debug!(error = %error, "the store of tools cannot be read");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        })
+    }
+
+    fn may_hold(&self, feature: Feature, _: &str) -> bool {
+        feature == Feature::Tool && self.state.lock().catalogue.revision == 0
+    }
+
+    fn status(&self) -> SourceStatus {
+        let state = self.state.lock();
+        let is_loaded = state.catalogue.revision > 0;
+        let mut status = SourceStatus::new(match &state.failure {
+            Some(reason) if !is_loaded => SourceState::Failed(reason.clone()),
+            None if !is_loaded => SourceState::NotStarted,
+            _ => SourceState::Ready,
+        });
+        status.n_tools = state.catalogue.tools.len();
+        status.has_lists = is_loaded;
+        status.last_error.clone_from(&state.failure);
+        status.detail = Some(self.store.name().to_owned());
+        status
+    }
+
+    fn version<'a>(
+        &'a self,
+        tool: &'a str,
+        version: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Arc<Descriptor>>, ToolError>> {
+        Box::pin(async move {
+            let request: VersionRequest = version.parse().map_err(|error: super::InvalidVersionRequest| {
+                ToolError::new(ErrorKind::InvalidArguments, error.to_string())
+            })?;
+            let found = self.find(tool, &request).await;
+            let found = found.map_err(|error| {
+                let message = format!("`{tool}@{version}` cannot be read from the store");
+                ToolError::new(ErrorKind::Unavailable, message).with_source(error)
+            })?;
+            Ok(found.map(Arc::new))
+        })
+    }
+}
+
+impl fmt::Debug for StoreSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreSource")
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}

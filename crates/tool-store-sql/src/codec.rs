@@ -1,0 +1,78 @@
+//! Values as the columns hold them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tool_registry::{Deprecation, VersionState};
+
+use crate::SqlError;
+
+/// Returns a time as milliseconds since 1970.
+pub(crate) fn millis(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |millis| -millis),
+    }
+}
+
+/// Returns the time of these milliseconds since 1970.
+pub(crate) fn time(millis: i64) -> SystemTime {
+    let since = Duration::from_millis(millis.unsigned_abs());
+    let time = match millis {
+        0.. => UNIX_EPOCH.checked_add(since),
+        _ => UNIX_EPOCH.checked_sub(since),
+    };
+    time.unwrap_or(UNIX_EPOCH)
+}
+
+/// Reads the hexadecimal digits of a SHA-256.
+pub(crate) fn digest(text: &str) -> Result<[u8; 32], SqlError> {
+    let invalid = || SqlError::Corrupt(format!("`{}` is no SHA-256", text.escape_debug()));
+    if text.len() != 64 || !text.is_ascii() {
+        return Err(invalid());
+    }
+    let mut digest = [0; 32];
+    for (index, byte) in digest.iter_mut().enumerate() {
+        let digits = &text[2 * index..2 * index + 2];
+        *byte = u8::from_str_radix(digits, 16).map_err(|_| invalid())?;
+    }
+    Ok(digest)
+}
+
+/// Returns the details of a state as JSON.
+pub(crate) fn state_detail(state: &VersionState) -> Option<String> {
+    let detail = match state {
+        VersionState::Deprecated(deprecation) => json!({
+            "replacement": deprecation.replacement,
+            "until": deprecation.until,
+            "reason": deprecation.reason,
+        }),
+        VersionState::Yanked { reason } => json!({"reason": reason}),
+        _ => return None,
+    };
+    Some(detail.to_string())
+}
+
+/// Reads a state with its details.
+pub(crate) fn state(word: &str, detail: Option<&str>) -> Result<VersionState, SqlError> {
+    let detail: Value = match detail {
+        Some(detail) => serde_json::from_str(detail)
+            .map_err(|error| SqlError::Corrupt(format!("the details of a state are no JSON: {error}")))?,
+        None => Value::Null,
+    };
+    let text = |name: &str| detail[name].as_str().map(str::to_owned);
+    Ok(match word {
+        "draft" => VersionState::Draft,
+        "published" => VersionState::Published,
+        "deprecated" => VersionState::Deprecated(
+            Deprecation::default()
+                .with_replacement(text("replacement"))
+                .with_until(text("until"))
+                .with_reason(text("reason")),
+        ),
+        "yanked" => VersionState::Yanked {
+            reason: text("reason").unwrap_or_default(),
+        },
+        other => return Err(SqlError::Corrupt(format!("unknown state `{}`", other.escape_debug()))),
+    })
+}

@@ -1,0 +1,22 @@
+//! Store of tools, tokens and approvals in an SQL database: tables, migrations and statements for every database.
+//!
+//! [`SqlStore`] implements the ports of toolplane on a [`Database`]. A database brings connections and transactions; the
+//! crates `tool-store-sqlite` and `tool-store-postgres` have one each. All statements are written once, in the SQL that
+//! both understand: parameters are `$1`, `$2`; integers are 64 bits; times are milliseconds since 1970 in UTC.
+
+mod codec;
+mod database;
+mod migrations;
+mod rows;
+mod store;
+mod tokens;
+
+pub use self::{
+    database::{ChangeWatch, Database, SqlError, SqlRow, SqlTransaction, SqlValue},
+    migrations::{SCHEMA_VERSION, migrate, migrate_to},
+    store::SqlStore,
+};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

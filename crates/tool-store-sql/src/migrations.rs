@@ -1,0 +1,125 @@
+//! Tables, and the steps from each version of them to the next. Forward only: a released step never changes.
+
+use crate::{
+    SqlError, SqlTransaction,
+    codec::millis,
+};
+
+/// Steps, each a list of statements. `BLOB` is the type of bytes: a database with another name for it translates that.
+const STEPS: &[&[&str]] = &[
+    // 1: tools, servers, tokens.
+    &[
+        "CREATE TABLE store_meta (name TEXT PRIMARY KEY, number BIGINT, content BLOB)",
+        "INSERT INTO store_meta (name, number) VALUES ('revision', 0)",
+        "INSERT INTO store_meta (name, number) VALUES ('aliases_revision', 0)",
+        "INSERT INTO store_meta (name, number) VALUES ('servers_revision', 0)",
+        "CREATE TABLE tools (
+            name TEXT PRIMARY KEY,
+            owner TEXT NOT NULL,
+            latest TEXT,
+            revision BIGINT NOT NULL,
+            created_at BIGINT NOT NULL
+        )",
+        "CREATE INDEX tools_by_revision ON tools (revision)",
+        "CREATE TABLE tool_versions (
+            tool TEXT NOT NULL REFERENCES tools (name),
+            version TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            state TEXT NOT NULL,
+            state_detail TEXT,
+            manifest TEXT NOT NULL,
+            change_note TEXT,
+            created_at BIGINT NOT NULL,
+            created_by TEXT NOT NULL,
+            PRIMARY KEY (tool, version)
+        )",
+        "CREATE INDEX tool_versions_by_digest ON tool_versions (digest)",
+        "CREATE TABLE tool_files (
+            tool TEXT NOT NULL,
+            version TEXT NOT NULL,
+            path TEXT NOT NULL,
+            content BLOB NOT NULL,
+            PRIMARY KEY (tool, version, path),
+            FOREIGN KEY (tool, version) REFERENCES tool_versions (tool, version)
+        )",
+        "CREATE TABLE latest_history (
+            tool TEXT NOT NULL REFERENCES tools (name),
+            position BIGINT NOT NULL,
+            version TEXT,
+            at BIGINT NOT NULL,
+            by_principal TEXT NOT NULL,
+            PRIMARY KEY (tool, position)
+        )",
+        "CREATE TABLE tool_aliases (name TEXT PRIMARY KEY, tool TEXT NOT NULL, version TEXT NOT NULL)",
+        "CREATE TABLE mcp_servers (
+            name TEXT PRIMARY KEY,
+            transport TEXT NOT NULL,
+            command TEXT,
+            args TEXT,
+            env TEXT,
+            url TEXT,
+            settings TEXT NOT NULL,
+            is_official BIGINT NOT NULL,
+            schema_cache TEXT,
+            schema_cached_at BIGINT,
+            created_at BIGINT NOT NULL,
+            updated_at BIGINT NOT NULL
+        )",
+        "CREATE TABLE tokens (
+            id TEXT PRIMARY KEY,
+            secret_digest TEXT NOT NULL,
+            principal TEXT NOT NULL,
+            tenant TEXT,
+            roles TEXT NOT NULL,
+            label TEXT,
+            created_at BIGINT NOT NULL,
+            expires_at BIGINT,
+            revoked_at BIGINT
+        )",
+    ],
+];
+
+/// Version of the tables that this program makes and needs.
+pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
+
+/// Makes the tables, or brings older ones to the present version. Runs in a transaction that excludes other migrations.
+///
+/// # Cancellation
+/// Dropping the future changes nothing: the transaction is not committed.
+///
+/// # Errors
+/// [`SqlError::Newer`] if a newer program made the tables. Otherwise if a statement fails.
+pub async fn migrate(transaction: &mut dyn SqlTransaction) -> Result<(), SqlError> {
+    migrate_to(transaction, SCHEMA_VERSION).await
+}
+
+/// Makes the tables of an earlier version: for tests of migrations.
+///
+/// # Cancellation
+/// As for [`migrate`].
+///
+/// # Errors
+/// As for [`migrate`].
+pub async fn migrate_to(transaction: &mut dyn SqlTransaction, version: i64) -> Result<(), SqlError> {
+    let table = "CREATE TABLE IF NOT EXISTS schema_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
+    transaction.execute(table, Vec::new()).await?;
+    let query = "SELECT COALESCE(MAX(version), 0) FROM schema_migrations";
+    let mut rows = transaction.fetch(query, Vec::new()).await?;
+    let found = rows.first_mut().map_or(Ok(0), |row| row.int(0))?;
+    if found > SCHEMA_VERSION {
+        let known = SCHEMA_VERSION;
+        return Err(SqlError::Newer { found, known });
+    }
+    for (step, number) in STEPS.iter().zip(1..=version) {
+        if number <= found {
+            continue;
+        }
+        for statement in *step {
+            transaction.execute(statement, Vec::new()).await?;
+        }
+        let record = "INSERT INTO schema_migrations (version, applied_at) VALUES ($1, $2)";
+        let now = millis(std::time::SystemTime::now());
+        transaction.execute(record, vec![number.into(), now.into()]).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Opened connections, and transactions on them.
+
+use std::{fs::OpenOptions, io, os::unix::fs::{DirBuilderExt, OpenOptionsExt}, path::Path};
+
+use sqlx::{
+    Column, Row, Sqlite, SqlitePool, Transaction, TypeInfo, ValueRef,
+    sqlite::{
+        SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
+    },
+};
+use tool_core::BoxFuture;
+use tool_store_sql::{SqlError, SqlRow, SqlTransaction, SqlValue, migrate};
+
+use crate::SqliteOptions;
+
+/// Connections to an existing file.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    /// The one connection that writes.
+    writer: SqlitePool,
+    readers: SqlitePool,
+    /// Connection that only watches: `data_version` is counted for each connection.
+    pub(crate) watcher: SqlitePool,
+}
+
+impl Connections {
+    /// Opens the file and brings its tables to the present version.
+    pub(crate) async fn open(options: &SqliteOptions) -> Result<Self, SqlError> {
+        let connect = SqliteConnectOptions::new()
+            .filename(&options.path)
+            .create_if_missing(false)
+            .busy_timeout(options.busy_timeout)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true);
+        let pool = |max, options: SqliteConnectOptions| {
+            let pool = SqlitePoolOptions::new().max_connections(max).test_before_acquire(false);
+            // Connections do not age: the file is local.
+            pool.max_lifetime(None).idle_timeout(None).connect_lazy_with(options)
+        };
+        let writer = pool(1, connect.clone());
+        if options.migrates {
+            let mut transaction = begin(&writer, true).await?;
+            migrate(&mut *transaction).await?;
+            transaction.commit().await?;
+        }
+        // Not `read_only`: the first reader after a crash may have to recover the log of the last writer.
+        let readers = pool(options.max_readers, connect.clone().pragma("query_only", "ON"));
+        let watcher = pool(1, connect.pragma("query_only", "ON"));
+        Ok(Self {
+            writer,
+            readers,
+            watcher,
+        })
+    }
+
+    pub(crate) async fn read(&self) -> Result<Box<dyn SqlTransaction>, SqlError> {
+        begin(&self.readers, false).await
+    }
+
+    pub(crate) async fn write(&self) -> Result<Box<dyn SqlTransaction>, SqlError> {
+        begin(&self.writer, true).await
+    }
+
+    /// Returns a number that changes with every commit of another connection.
+    pub(crate) async fn data_version(&self) -> Result<i64, SqlError> {
+        let row = sqlx::query("PRAGMA data_version").fetch_one(&self.watcher).await;
+        row.and_then(|row| row.try_get(0)).map_err(|error| failed("look for changes", error))
+    }
+}
+
+/// Creates an empty file that only its owner may read, and its directory. An existing file stays.
+pub(crate) fn create(path: &Path) -> io::Result<()> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map(drop)
+}
+
+async fn begin(pool: &SqlitePool, writes: bool) -> Result<Box<dyn SqlTransaction>, SqlError> {
+    let begun = match writes {
+        // Waits for other writers here, and never fails in the middle.
+        true => pool.begin_with("BEGIN IMMEDIATE").await,
+        false => pool.begin().await,
+    };
+    let transaction = begun.map_err(|error| failed("begin a transaction", error))?;
+    Ok(Box::new(SqliteTransaction(transaction)))
+}
+
+struct SqliteTransaction(Transaction<'static, Sqlite>);
+
+impl SqlTransaction for SqliteTransaction {
+    fn execute<'a>(
+        &'a mut self,
+        statement: &'static str,
+        parameters: Vec<SqlValue>,
+    ) -> BoxFuture<'a, Result<u64, SqlError>> {
+        Box::pin(async move {
+            let result = bind(statement, parameters).execute(&mut *self.0).await;
+            result
+                .map(|result| result.rows_affected())
+                .map_err(|error| failed(statement, error))
+        })
+    }
+
+    fn fetch<'a>(
+        &'a mut self,
+        query: &'static str,
+        parameters: Vec<SqlValue>,
+    ) -> BoxFuture<'a, Result<Vec<SqlRow>, SqlError>> {
+        Box::pin(async move {
+            let rows = bind(query, parameters).fetch_all(&mut *self.0).await;
+            let rows = rows.map_err(|error| failed(query, error))?;
+            rows.iter().map(|row| read(row).map_err(|error| failed(query, error))).collect()
+        })
+    }
+
+    fn commit<'a>(self: Box<Self>) -> BoxFuture<'a, Result<(), SqlError>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move { self.0.commit().await.map_err(|error| failed("commit", error)) })
+    }
+}
+
+fn bind(
+    statement: &'static str,
+    parameters: Vec<SqlValue>,
+) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
+    let query = sqlx::query(statement);
+    parameters.into_iter().fold(query, |query, value| match value {
+        SqlValue::Null => query.bind(None::<i64>),
+        SqlValue::Int(number) => query.bind(number),
+        SqlValue::Text(text) => query.bind(text),
+        SqlValue::Blob(bytes) => query.bind(bytes),
+    })
+}
+
+fn read(row: &SqliteRow) -> Result<SqlRow, sqlx::Error> {
+    let columns = row.columns().iter().map(|column| {
+        let at = column.ordinal();
+        let raw = row.try_get_raw(at)?;
+        if raw.is_null() {
+            return Ok(SqlValue::Null);
+        }
+        let kind = raw.type_info();
+        Ok(match kind.name() {
+            "INTEGER" | "BIGINT" | "INT4" | "INT8" | "BOOLEAN" => SqlValue::Int(row.try_get(at)?),
+            "BLOB" => SqlValue::Blob(row.try_get(at)?),
+            _ => SqlValue::Text(row.try_get(at)?),
+        })
+    });
+    columns.collect::<Result<_, _>>().map(SqlRow::new)
+}
+
+/// Returns the error of a statement. The text of a statement holds no values.
+fn failed(what: &str, error: sqlx::Error) -> SqlError {
+    if let sqlx::Error::Database(cause) = &error
+        && cause.is_unique_violation()
+    {
+        return SqlError::Exists;
+    }
+    let what: String = what.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
+    SqlError::failed(format!("`{what}` failed")).with_source(error)
+}

@@ -1,0 +1,69 @@
+//! The file of the database.
+
+use std::os::unix::fs::PermissionsExt;
+
+use tool_registry::{Store, StoreError, StoreOperation};
+use tool_store_sql::{Database, SCHEMA_VERSION, migrate, migrate_to};
+use tool_store_sqlite::{SqliteDatabase, SqliteOptions, sqlite_store};
+
+#[tokio::test]
+async fn reading_creates_nothing_and_a_change_creates_a_private_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("deep/er/toolplane.db");
+    let store = sqlite_store(SqliteOptions::new(&path));
+    assert!(store.tools().await.expect("readable").is_empty());
+    assert!(!directory.path().join("deep").exists());
+    let create = StoreOperation::Create { owner: "ada".into() };
+    store.apply("greet", 0, vec![create]).await.expect("applied");
+    let mode = |path: &std::path::Path| path.metadata().expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().expect("a directory")), 0o700);
+    let again = sqlite_store(SqliteOptions::new(&path));
+    assert_eq!(again.tools().await.expect("readable").len(), 1);
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_program_are_refused_with_both_versions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = SqliteOptions::new(directory.path().join("toolplane.db"));
+    let database = SqliteDatabase::new(options.clone());
+    let mut transaction = database.write().await.expect("begun");
+    let newer = "INSERT INTO schema_migrations (version, applied_at) VALUES (999, 0)";
+    transaction.execute(newer, Vec::new()).await.expect("inserted");
+    transaction.commit().await.expect("committed");
+    let error = sqlite_store(options).tools().await.expect_err("newer");
+    assert!(matches!(error, StoreError::Newer { found: 999, known } if known == SCHEMA_VERSION));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_an_error_that_names_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("toolplane.db");
+    std::fs::write(&path, "this is a text and no database, and it is long enough for a header of SQLite").expect("written");
+    let error = sqlite_store(SqliteOptions::new(&path)).tools().await.expect_err("no database");
+    assert!(error.to_string().contains("toolplane.db"), "{error}");
+}
+
+/// Every earlier version of the tables is brought to the present one, and both have the same tables.
+#[tokio::test]
+async fn tables_of_every_earlier_version_become_the_present_ones() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut layouts = Vec::new();
+    for version in 0..=SCHEMA_VERSION {
+        let path = directory.path().join(format!("{version}.db"));
+        let mut options = SqliteOptions::new(&path);
+        options.migrates = false;
+        let database = SqliteDatabase::new(options);
+        let mut transaction = database.write().await.expect("begun");
+        migrate_to(&mut *transaction, version).await.expect("earlier tables");
+        transaction.commit().await.expect("committed");
+        let mut transaction = database.write().await.expect("begun");
+        migrate(&mut *transaction).await.expect("present tables");
+        let query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name";
+        layouts.push(transaction.fetch(query, Vec::new()).await.expect("readable"));
+        transaction.commit().await.expect("committed");
+        let store = sqlite_store(SqliteOptions::new(&path));
+        assert!(store.tools().await.expect("readable").is_empty());
+    }
+    assert!(layouts.windows(2).all(|pair| pair[0] == pair[1]), "{layouts:?}");
+}

@@ -1,0 +1,4 @@
+//! Tests of the SQLite store.
+
+mod file;
+mod suite;
