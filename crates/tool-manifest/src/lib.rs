@@ -22,6 +22,7 @@ pub use self::{
             ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
         },
         health::{AlertsSpec, HealthSpec, WebhookSpec},
+        store::StoreSpec,
     },
     diagnostics::diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     document::source::Syntax,

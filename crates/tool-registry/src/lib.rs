@@ -72,10 +72,10 @@ pub use self::{
     registry::{Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
     store::{
-        Deprecation, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore, NewVersion, OfferedTool,
-        PublishError, PublishOptions, Published, Publisher, ReadManifest, ServerRecord, Store, StoreChanges,
-        StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias, ToolFile, ToolRecord, VersionHead,
-        VersionRequest, VersionState, split_version,
+        Deprecation, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore, NewVersion,
+        OfferedTool, PublishError, PublishOptions, Published, Publisher, ReadManifest, ServerRecord, Store,
+        StoreChanges, StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias, ToolFile,
+        ToolRecord, VersionHead, VersionRequest, VersionState, split_version,
     },
 };
 

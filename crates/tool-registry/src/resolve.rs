@@ -244,7 +244,10 @@ impl Resolver<'_> {
             .clone()
             .map(|schema| Arc::new(LazySchema::new(schema)) as _);
         parts.provenance = executor.provenance(descriptor);
-        parts.provenance.names.extend(descriptor.policy_names.iter().cloned());
+        parts
+            .provenance
+            .names
+            .extend(descriptor.policy_names.iter().cloned());
         parts.settings = {
             let mut settings = self.settings(descriptor, upstream.as_deref());
             settings.passes_key = executor.passes_key(descriptor);

@@ -170,7 +170,9 @@ impl SqlRow {
     }
 
     fn column(&mut self, at: usize) -> SqlValue {
-        self.0.get_mut(at).map_or(SqlValue::Null, |value| std::mem::replace(value, SqlValue::Null))
+        self.0
+            .get_mut(at)
+            .map_or(SqlValue::Null, |value| std::mem::replace(value, SqlValue::Null))
     }
 
     /// Takes the text of a column.

@@ -45,7 +45,8 @@ impl<D: Database> SqlStore<D> {
             let raise = "UPDATE store_meta SET number = number + 1 WHERE name = 'revision' RETURNING number";
             let mut raised = transaction.fetch(raise, Vec::new()).await?;
             let revision = raised.first_mut().map(|row| row.int(0)).transpose()?;
-            let revision = revision.ok_or_else(|| SqlError::Corrupt("the store has no revision".to_owned()))?;
+            let revision =
+                revision.ok_or_else(|| SqlError::Corrupt("the store has no revision".to_owned()))?;
             Ok((transaction, revision))
         };
         begun.await.map_err(|error| self.error(error))
@@ -105,7 +106,10 @@ async fn revision_of(transaction: &mut dyn SqlTransaction, name: &str) -> Result
 }
 
 /// Reads the records of all tools, or of one.
-async fn records(transaction: &mut dyn SqlTransaction, tool: Option<&str>) -> Result<Vec<ToolRecord>, SqlError> {
+async fn records(
+    transaction: &mut dyn SqlTransaction,
+    tool: Option<&str>,
+) -> Result<Vec<ToolRecord>, SqlError> {
     let parameters = || tool.map(SqlValue::from).into_iter().collect::<Vec<_>>();
     let query = match tool {
         Some(_) => "SELECT name, owner, latest, revision FROM tools WHERE name = $1",
@@ -215,13 +219,18 @@ async fn apply(
     let mut known = transaction.fetch(query, vec![tool.into()]).await?;
     let known = known.first_mut().map_or(Ok(0), |row| row.int(0))?;
     if u64::try_from(known).ok() != Some(expected) {
-        return Err(StoreError::Conflict { tool: tool.to_owned() }.into());
+        return Err(StoreError::Conflict {
+            tool: tool.to_owned(),
+        }
+        .into());
     }
     for operation in operations {
         apply_one(transaction, tool, operation).await?;
     }
     let statement = "UPDATE tools SET revision = $2 WHERE name = $1";
-    transaction.execute(statement, vec![tool.into(), revision.into()]).await?;
+    transaction
+        .execute(statement, vec![tool.into(), revision.into()])
+        .await?;
     Ok(u64::try_from(revision).unwrap_or_default())
 }
 
@@ -239,9 +248,15 @@ async fn apply_one(
         }
         StoreOperation::Put(stored) => put(transaction, tool, &stored).await?,
         StoreOperation::SetState { version, state } => {
-            let statement = "UPDATE tool_versions SET state = $3, state_detail = $4 WHERE tool = $1 AND version = $2";
+            let statement =
+                "UPDATE tool_versions SET state = $3, state_detail = $4 WHERE tool = $1 AND version = $2";
             let detail = codec::state_detail(&state);
-            let parameters = vec![tool.into(), version.to_string().into(), state.as_str().into(), detail.into()];
+            let parameters = vec![
+                tool.into(),
+                version.to_string().into(),
+                state.as_str().into(),
+                detail.into(),
+            ];
             must_exist(transaction.execute(statement, parameters).await?, tool, &version)?;
         }
         StoreOperation::SetLatest(change) => push_latest(transaction, tool, &change).await?,
@@ -260,13 +275,19 @@ async fn apply_one(
 
 fn must_exist(n_rows: u64, tool: &str, version: &Version) -> Result<(), SqlError> {
     match n_rows {
-        0 => Err(SqlError::Corrupt(format!("there is no `{tool}@{version}` to change"))),
+        0 => Err(SqlError::Corrupt(format!(
+            "there is no `{tool}@{version}` to change"
+        ))),
         _ => Ok(()),
     }
 }
 
 /// Adds a version, or replaces a draft. A version in another state stays: the key exists.
-async fn put(transaction: &mut dyn SqlTransaction, tool: &str, stored: &StoredVersion) -> Result<(), SqlError> {
+async fn put(
+    transaction: &mut dyn SqlTransaction,
+    tool: &str,
+    stored: &StoredVersion,
+) -> Result<(), SqlError> {
     let head = &stored.head;
     let version = head.version.to_string();
     let key = || vec![tool.into(), SqlValue::from(version.as_str())];
@@ -280,7 +301,10 @@ async fn put(transaction: &mut dyn SqlTransaction, tool: &str, stored: &StoredVe
             .execute("DELETE FROM tool_files WHERE tool = $1 AND version = $2", key())
             .await?;
         transaction
-            .execute("DELETE FROM tool_versions WHERE tool = $1 AND version = $2", key())
+            .execute(
+                "DELETE FROM tool_versions WHERE tool = $1 AND version = $2",
+                key(),
+            )
             .await?;
     }
     let statement = "INSERT INTO tool_versions (tool, version, digest, state, state_detail, manifest, change_note, \
@@ -328,7 +352,9 @@ async fn push_latest(
 async fn pop_latest(transaction: &mut dyn SqlTransaction, tool: &str) -> Result<(), SqlError> {
     let statement = "DELETE FROM latest_history WHERE tool = $1 AND position = \
                      (SELECT MAX(position) FROM latest_history WHERE tool = $2)";
-    transaction.execute(statement, vec![tool.into(), tool.into()]).await?;
+    transaction
+        .execute(statement, vec![tool.into(), tool.into()])
+        .await?;
     let query = "SELECT version FROM latest_history WHERE tool = $1 ORDER BY position DESC LIMIT 1";
     let mut rows = transaction.fetch(query, vec![tool.into()]).await?;
     let version = rows.first_mut().map_or(Ok(None), |row| row.optional_text(0))?;
@@ -341,13 +367,17 @@ async fn set_latest(
     version: Option<String>,
 ) -> Result<(), SqlError> {
     let statement = "UPDATE tools SET latest = $2 WHERE name = $1";
-    transaction.execute(statement, vec![tool.into(), version.into()]).await?;
+    transaction
+        .execute(statement, vec![tool.into(), version.into()])
+        .await?;
     Ok(())
 }
 
 async fn mark(transaction: &mut dyn SqlTransaction, name: &str, revision: i64) -> Result<(), SqlError> {
     let statement = "UPDATE store_meta SET number = $2 WHERE name = $1";
-    transaction.execute(statement, vec![name.into(), revision.into()]).await?;
+    transaction
+        .execute(statement, vec![name.into(), revision.into()])
+        .await?;
     Ok(())
 }
 
@@ -439,7 +469,8 @@ impl<D: Database> Store for SqlStore<D> {
                 return Ok(None);
             };
             let read = records(&mut *transaction, Some(name)).await;
-            read.map(|mut records| records.pop()).map_err(|error| self.error(error))
+            read.map(|mut records| records.pop())
+                .map_err(|error| self.error(error))
         })
     }
 

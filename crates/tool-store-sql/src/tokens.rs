@@ -95,7 +95,12 @@ fn unavailable<D: Database>(store: &SqlStore<D>, error: SqlError) -> TokensError
 
 fn token(row: &mut SqlRow) -> Result<TokenRecord, SqlError> {
     let secret_digest = codec::digest(&row.text(1)?)?;
-    let mut record = TokenRecord::new(row.text(0)?, secret_digest, row.text(2)?, codec::time(row.int(6)?));
+    let mut record = TokenRecord::new(
+        row.text(0)?,
+        secret_digest,
+        row.text(2)?,
+        codec::time(row.int(6)?),
+    );
     record.tenant = row.optional_text(3)?.map(Into::into);
     let roles: Vec<String> = serde_json::from_str(&row.text(4)?)
         .map_err(|error| SqlError::Corrupt(format!("the roles of a token are no list: {error}")))?;

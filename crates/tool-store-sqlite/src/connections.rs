@@ -1,11 +1,17 @@
 //! Opened connections, and transactions on them.
 
-use std::{fs::OpenOptions, io, os::unix::fs::{DirBuilderExt, OpenOptionsExt}, path::Path};
+use std::{
+    fs::OpenOptions,
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
 
 use sqlx::{
     Column, Row, Sqlite, SqlitePool, Transaction, TypeInfo, ValueRef,
     sqlite::{
-        SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
+        SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow,
+        SqliteSynchronous,
     },
 };
 use tool_core::BoxFuture;
@@ -34,9 +40,13 @@ impl Connections {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true);
         let pool = |max, options: SqliteConnectOptions| {
-            let pool = SqlitePoolOptions::new().max_connections(max).test_before_acquire(false);
+            let pool = SqlitePoolOptions::new()
+                .max_connections(max)
+                .test_before_acquire(false);
             // Connections do not age: the file is local.
-            pool.max_lifetime(None).idle_timeout(None).connect_lazy_with(options)
+            pool.max_lifetime(None)
+                .idle_timeout(None)
+                .connect_lazy_with(options)
         };
         let writer = pool(1, connect.clone());
         if options.migrates {
@@ -65,14 +75,21 @@ impl Connections {
     /// Returns a number that changes with every commit of another connection.
     pub(crate) async fn data_version(&self) -> Result<i64, SqlError> {
         let row = sqlx::query("PRAGMA data_version").fetch_one(&self.watcher).await;
-        row.and_then(|row| row.try_get(0)).map_err(|error| failed("look for changes", error))
+        row.and_then(|row| row.try_get(0))
+            .map_err(|error| failed("look for changes", error))
     }
 }
 
 /// Creates an empty file that only its owner may read, and its directory. An existing file stays.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
-    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    if let Some(directory) = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+    {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)?;
     }
     OpenOptions::new()
         .write(true)
@@ -117,7 +134,9 @@ impl SqlTransaction for SqliteTransaction {
         Box::pin(async move {
             let rows = bind(query, parameters).fetch_all(&mut *self.0).await;
             let rows = rows.map_err(|error| failed(query, error))?;
-            rows.iter().map(|row| read(row).map_err(|error| failed(query, error))).collect()
+            rows.iter()
+                .map(|row| read(row).map_err(|error| failed(query, error)))
+                .collect()
         })
     }
 

@@ -84,7 +84,8 @@ impl Database for SqliteDatabase {
             if !self.connections.initialized() {
                 let path = self.options.path.clone();
                 let created = tokio::task::spawn_blocking(move || create(&path)).await;
-                let created = created.map_err(|error| SqlError::failed("the file cannot be created").with_source(error))?;
+                let created = created
+                    .map_err(|error| SqlError::failed("the file cannot be created").with_source(error))?;
                 created.map_err(|error| SqlError::failed("the file cannot be created").with_source(error))?;
             }
             self.open().await?.write().await

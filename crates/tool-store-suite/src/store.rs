@@ -43,7 +43,11 @@ fn put(number: &str, state: VersionState) -> StoreOperation {
 }
 
 fn latest(number: &str, seconds: u64) -> StoreOperation {
-    StoreOperation::SetLatest(LatestChange::new(Some(version(number)), at(seconds), "ada".into()))
+    StoreOperation::SetLatest(LatestChange::new(
+        Some(version(number)),
+        at(seconds),
+        "ada".into(),
+    ))
 }
 
 /// Publishes the tool `greet` in this version as a first one.
@@ -56,7 +60,10 @@ async fn first(store: &Arc<dyn Store>, number: &str) -> u64 {
 pub async fn a_new_store_is_empty(first: Arc<dyn Store>, _: Arc<dyn Store>) {
     assert_eq!(first.tool("greet").await.expect("readable"), None);
     assert!(first.tools().await.expect("readable").is_empty());
-    assert_eq!(first.version("greet", &version("1.0.0")).await.expect("readable"), None);
+    assert_eq!(
+        first.version("greet", &version("1.0.0")).await.expect("readable"),
+        None
+    );
     let changes = first.changes(0).await.expect("readable");
     assert_eq!((changes.revision, changes.tools.len()), (0, 0));
     assert!(first.aliases().await.expect("readable").is_empty());
@@ -68,27 +75,48 @@ pub async fn a_version_comes_back_as_it_was_stored(writer: Arc<dyn Store>, reade
     let revision = first(&writer, "1.0.0-rc.1").await;
     let expected = stored("1.0.0-rc.1", VersionState::Published);
     let number = version("1.0.0-rc.1");
-    assert_eq!(reader.version("greet", &number).await.expect("readable"), Some(expected.clone()));
+    assert_eq!(
+        reader.version("greet", &number).await.expect("readable"),
+        Some(expected.clone())
+    );
     let record = reader.tool("greet").await.expect("readable").expect("known");
-    assert_eq!((&*record.name, &*record.owner, record.revision), ("greet", "ada", revision));
+    assert_eq!(
+        (&*record.name, &*record.owner, record.revision),
+        ("greet", "ada", revision)
+    );
     assert_eq!(record.latest, Some(number.clone()));
     assert_eq!(record.versions, [expected.head]);
-    assert_eq!(record.history, [LatestChange::new(Some(number), at(60), "ada".into())]);
+    assert_eq!(
+        record.history,
+        [LatestChange::new(Some(number), at(60), "ada".into())]
+    );
     assert_eq!(reader.tools().await.expect("readable"), [record]);
 }
 
 /// A change that is based on an older revision fails as a whole.
-pub async fn an_outdated_change_is_a_conflict_and_changes_nothing(one: Arc<dyn Store>, other: Arc<dyn Store>) {
+pub async fn an_outdated_change_is_a_conflict_and_changes_nothing(
+    one: Arc<dyn Store>,
+    other: Arc<dyn Store>,
+) {
     let revision = first(&one, "1.0.0").await;
     for outdated in [0, revision - 1, revision + 1] {
         let operations = vec![put("2.0.0", VersionState::Published), latest("2.0.0", 70)];
         let refused = other.apply("greet", outdated, operations).await;
-        assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{outdated}: {refused:?}");
+        assert!(
+            matches!(refused, Err(StoreError::Conflict { .. })),
+            "{outdated}: {refused:?}"
+        );
     }
     let record = other.tool("greet").await.expect("readable").expect("known");
-    assert_eq!((record.versions.len(), record.latest), (1, Some(version("1.0.0"))));
+    assert_eq!(
+        (record.versions.len(), record.latest),
+        (1, Some(version("1.0.0")))
+    );
     assert_eq!(record.revision, revision);
-    assert_eq!(other.version("greet", &version("2.0.0")).await.expect("readable"), None);
+    assert_eq!(
+        other.version("greet", &version("2.0.0")).await.expect("readable"),
+        None
+    );
 }
 
 /// Of two changes that are based on the same revision, one is made and the other one is a conflict.
@@ -108,13 +136,18 @@ pub async fn of_two_writers_one_wins(one: Arc<dyn Store>, other: Arc<dyn Store>)
             tokio::spawn(write(other.clone(), b))
         );
         let results = [writes.0.expect("no panic"), writes.1.expect("no panic")];
-        let n_conflicts = results.iter().filter(|result| matches!(result, Err(StoreError::Conflict { .. })));
+        let n_conflicts = results
+            .iter()
+            .filter(|result| matches!(result, Err(StoreError::Conflict { .. })));
         assert_eq!(n_conflicts.count(), 1, "{results:?}");
         revision = results.into_iter().find_map(Result::ok).expect("one won");
         let record = one.tool("greet").await.expect("readable").expect("known");
         assert_eq!(record.revision, revision);
         assert_eq!(u64::try_from(record.versions.len()), Ok(round));
-        assert_eq!(record.latest, record.versions.last().map(|head| head.version.clone()));
+        assert_eq!(
+            record.latest,
+            record.versions.last().map(|head| head.version.clone())
+        );
     }
 }
 
@@ -125,14 +158,25 @@ pub async fn a_change_that_fails_in_the_middle_changes_nothing(one: Arc<dyn Stor
         version: version("9.9.9"),
         state: VersionState::Published,
     };
-    let operations = vec![put("2.0.0", VersionState::Published), latest("2.0.0", 70), unknown];
-    one.apply("greet", revision, operations).await.expect_err("an unknown version");
+    let operations = vec![
+        put("2.0.0", VersionState::Published),
+        latest("2.0.0", 70),
+        unknown,
+    ];
+    one.apply("greet", revision, operations)
+        .await
+        .expect_err("an unknown version");
     let record = other.tool("greet").await.expect("readable").expect("known");
     assert_eq!((record.versions.len(), record.history.len()), (1, 1));
     assert_eq!(record.latest, Some(version("1.0.0")));
-    assert_eq!(other.version("greet", &version("2.0.0")).await.expect("readable"), None);
+    assert_eq!(
+        other.version("greet", &version("2.0.0")).await.expect("readable"),
+        None
+    );
     let retried = vec![put("2.0.0", VersionState::Published)];
-    one.apply("greet", revision, retried).await.expect("the revision is still the same");
+    one.apply("greet", revision, retried)
+        .await
+        .expect("the revision is still the same");
 }
 
 /// The content of a published version stays as it is.
@@ -140,7 +184,9 @@ pub async fn a_published_version_is_not_replaced(one: Arc<dyn Store>, _: Arc<dyn
     let revision = first(&one, "1.0.0").await;
     let mut other = stored("1.0.0", VersionState::Published);
     other.manifest = RawJson::object();
-    let replaced = one.apply("greet", revision, vec![StoreOperation::Put(Box::new(other))]).await;
+    let replaced = one
+        .apply("greet", revision, vec![StoreOperation::Put(Box::new(other))])
+        .await;
     replaced.expect_err("it is published");
     let kept = one.version("greet", &version("1.0.0")).await.expect("readable");
     assert_eq!(kept, Some(stored("1.0.0", VersionState::Published)));
@@ -154,12 +200,23 @@ pub async fn a_draft_is_replaced_and_removed(one: Arc<dyn Store>, other: Arc<dyn
     second.manifest = RawJson::object();
     second.files = BTreeMap::from([("only".to_owned(), ToolFile::new("it"))]);
     let operation = StoreOperation::Put(Box::new(second.clone()));
-    let revision = one.apply("greet", revision, vec![operation]).await.expect("applied");
+    let revision = one
+        .apply("greet", revision, vec![operation])
+        .await
+        .expect("applied");
     let number = version("1.0.0");
-    assert_eq!(other.version("greet", &number).await.expect("readable"), Some(second));
+    assert_eq!(
+        other.version("greet", &number).await.expect("readable"),
+        Some(second)
+    );
     let changes = other.changes(0).await.expect("readable");
-    assert!(changes.tools.iter().all(|tool| tool.latest.is_none()), "drafts are not offered");
-    let remove = StoreOperation::RemoveDraft { version: number.clone() };
+    assert!(
+        changes.tools.iter().all(|tool| tool.latest.is_none()),
+        "drafts are not offered"
+    );
+    let remove = StoreOperation::RemoveDraft {
+        version: number.clone(),
+    };
     one.apply("greet", revision, vec![remove]).await.expect("applied");
     assert_eq!(other.version("greet", &number).await.expect("readable"), None);
     let record = other.tool("greet").await.expect("readable").expect("known");
@@ -185,7 +242,10 @@ pub async fn every_state_comes_back_with_its_details(one: Arc<dyn Store>, other:
             version: version("1.0.0"),
             state: state.clone(),
         };
-        revision = one.apply("greet", revision, vec![operation]).await.expect("applied");
+        revision = one
+            .apply("greet", revision, vec![operation])
+            .await
+            .expect("applied");
         let record = other.tool("greet").await.expect("readable").expect("known");
         assert_eq!(record.versions[0].state, state);
         let changes = other.changes(0).await.expect("readable");
@@ -202,10 +262,16 @@ pub async fn the_latest_version_goes_back_through_its_history(one: Arc<dyn Store
         revision = one.apply("greet", revision, operations).await.expect("applied");
     }
     for expected in [Some("1.1.0"), Some("1.0.0"), None] {
-        revision = one.apply("greet", revision, vec![StoreOperation::PopLatest]).await.expect("applied");
+        revision = one
+            .apply("greet", revision, vec![StoreOperation::PopLatest])
+            .await
+            .expect("applied");
         let record = other.tool("greet").await.expect("readable").expect("known");
         assert_eq!(record.latest, expected.map(version));
-        assert_eq!(record.history.last().and_then(|change| change.version.clone()), record.latest);
+        assert_eq!(
+            record.history.last().and_then(|change| change.version.clone()),
+            record.latest
+        );
         assert_eq!(record.versions.len(), 3, "no version is lost");
     }
 }
@@ -213,7 +279,11 @@ pub async fn the_latest_version_goes_back_through_its_history(one: Arc<dyn Store
 /// A report since a revision has the tools that changed after it, with their latest version and without files.
 pub async fn changes_hold_only_what_changed(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let before = first(&one, "1.0.0").await;
-    let operations = vec![create(), put("3.0.0", VersionState::Published), latest("3.0.0", 61)];
+    let operations = vec![
+        create(),
+        put("3.0.0", VersionState::Published),
+        latest("3.0.0", 61),
+    ];
     let after = one.apply("other", 0, operations).await.expect("applied");
     let all = other.changes(0).await.expect("readable");
     let names: Vec<&str> = all.tools.iter().map(|tool| &*tool.name).collect();
@@ -251,12 +321,23 @@ pub async fn a_waiter_learns_of_the_change_of_another_handle(one: Arc<dyn Store>
 pub async fn aliases_and_servers_are_set_and_removed(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let revision = first(&one, "1.0.0").await;
     let alias = ToolAlias::new("hello", "greet", "^1");
-    assert!(one.set_alias("hello", Some(alias.clone())).await.expect("applied"));
+    assert!(
+        one.set_alias("hello", Some(alias.clone()))
+            .await
+            .expect("applied")
+    );
     let moved = ToolAlias::new("hello", "greet", "1.0.0");
-    assert!(one.set_alias("hello", Some(moved.clone())).await.expect("applied"));
+    assert!(
+        one.set_alias("hello", Some(moved.clone()))
+            .await
+            .expect("applied")
+    );
     assert_eq!(other.aliases().await.expect("readable"), [moved.clone()]);
     let changes = other.changes(revision).await.expect("readable");
-    assert_eq!((changes.aliases, changes.servers_changed), (Some(vec![moved]), false));
+    assert_eq!(
+        (changes.aliases, changes.servers_changed),
+        (Some(vec![moved]), false)
+    );
     assert!(one.set_alias("hello", None).await.expect("applied"));
     assert!(!one.set_alias("hello", None).await.expect("applied"));
     assert!(other.aliases().await.expect("readable").is_empty());
@@ -264,14 +345,26 @@ pub async fn aliases_and_servers_are_set_and_removed(one: Arc<dyn Store>, other:
     let revision = other.changes(0).await.expect("readable").revision;
     let settings = RawJson::from(json!({"command": "npx", "args": ["-y", "x"], "env": {"A": "${A}"}}));
     let server = ServerRecord::new("github", settings, at(60)).with_official(true);
-    assert!(one.set_server("github", Some(server.clone())).await.expect("applied"));
+    assert!(
+        one.set_server("github", Some(server.clone()))
+            .await
+            .expect("applied")
+    );
     assert_eq!(other.servers().await.expect("readable"), [server]);
     let changes = other.changes(revision).await.expect("readable");
     assert!(changes.servers_changed && changes.aliases.is_none() && changes.tools.is_empty());
-    let moved = ServerRecord::new("github", RawJson::from(json!({"url": "http://127.0.0.1:9/mcp"})), at(61));
+    let moved = ServerRecord::new(
+        "github",
+        RawJson::from(json!({"url": "http://127.0.0.1:9/mcp"})),
+        at(61),
+    );
     assert!(one.set_server("github", Some(moved)).await.expect("applied"));
     let listed = other.servers().await.expect("readable");
-    assert_eq!((listed.len(), listed[0].created_at), (1, at(60)), "the time of creation stays");
+    assert_eq!(
+        (listed.len(), listed[0].created_at),
+        (1, at(60)),
+        "the time of creation stays"
+    );
     assert!(one.set_server("github", None).await.expect("applied"));
     assert!(!one.set_server("github", None).await.expect("applied"));
 }

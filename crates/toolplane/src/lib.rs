@@ -54,7 +54,7 @@ pub use tool_core::{self as core, RawJson, raw_json, serde_json};
 pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
 pub use tool_observe as observe;
 pub use tool_policy as policy;
-pub use tool_registry::RefusedFeature;
+pub use tool_registry::{self as registry, RefusedFeature};
 pub use tool_runtime as runtime;
 pub use tool_settings as settings;
 
@@ -67,7 +67,7 @@ pub use self::{
         turn::Turn,
         view::View,
     },
-    host::layers::Place,
+    host::{layers::Place, stored_manifests::StoredManifests},
     operate::{
         checks::CheckOutcome,
         health::Readiness,

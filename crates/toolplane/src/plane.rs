@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use tool_chaos::ChaosLayer;
 use tool_core::{Caller, ClientIdentity, Clock, DynInvoke, Feature, Ledger, Observers, Tool, ToolError};
 use tool_policy::{ApprovalDesk, Denial, ErrorPolicyLayer, Redactor, SharedRules};
-use tool_registry::{Registry, Snapshot};
+use tool_registry::{Publisher, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
@@ -68,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) callers: ArcSwap<DefaultCallers>,
     pub(crate) live: ArcSwap<LiveParts>,
     pub(crate) reload: ReloadState,
+    pub(crate) publisher: Option<Publisher>,
     pub(crate) watch: HealthMonitor,
     pub(crate) webhooks: Webhooks,
     pub(crate) error_policy: ErrorPolicyLayer,
@@ -154,7 +155,7 @@ impl Toolplane {
         self.0.views.get(snapshot, &self.0.rules.load(), caller)
     }
 
-    /// Returns the tool with this name. Starts servers that may have it.
+    /// Returns the tool with this name, or this version of it for `tool@version`. Starts servers that may have it.
     ///
     /// # Cancellation
     /// Dropping the future ends the wait. Servers that are starting continue to start.
@@ -163,7 +164,10 @@ impl Toolplane {
     /// [`ErrorKind::NotFound`](tool_core::ErrorKind::NotFound), with the nearest name, if there is no such tool that this caller may see;
     /// [`ErrorKind::Unavailable`](tool_core::ErrorKind::Unavailable) if an operator disabled it.
     pub async fn tool(&self, name: &str, caller: &Caller) -> Result<Arc<Tool>, ToolError> {
-        let tool = self.registry().find(name).await;
+        let tool = match name.split_once('@') {
+            Some((name, version)) => Some(self.registry().find_version(name, version).await?),
+            None => self.registry().find(name).await,
+        };
         let Some(tool) = tool else {
             return Err(self.not_found(Feature::Tool, name, caller));
         };
@@ -174,6 +178,12 @@ impl Toolplane {
             // A tool that the caller may not see does not exist for it.
             Err(_) => Err(self.not_found(Feature::Tool, name, caller)),
         }
+    }
+
+    /// Returns the publisher of the store's tools: see [`Builder::store`](crate::Builder::store). `None` without a store.
+    #[must_use]
+    pub fn publisher(&self) -> Option<&Publisher> {
+        self.0.publisher.as_ref()
     }
 
     /// Returns the desk of pending approvals, for people who decide.

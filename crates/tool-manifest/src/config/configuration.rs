@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, Template};
 
-use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
+use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, StoreSpec, WebhookSpec};
 
 /// A configuration: all files together, whatever dialect they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,6 +28,8 @@ pub struct Configuration {
     pub secrets: BTreeMap<String, Template>,
     /// Settings of the HTTP gateway.
     pub gateway: GatewaySpec,
+    /// Store of tools with versions, tokens and approvals.
+    pub store: StoreSpec,
     /// Settings of the health of tools and servers.
     pub health: HealthSpec,
     /// Settings of alerts to operators.

@@ -9,6 +9,7 @@ use crate::{
         gateway::{self, GatewayBody},
         health::{self, AlertsBody, HealthBody},
         policy::PolicyBody,
+        store::{self, StoreBody},
     },
     document::{place::Cx, suggest},
     loading::draft::Draft,
@@ -47,6 +48,8 @@ pub(crate) struct FileBody {
     secrets: Field<Entries<String>>,
     /// The HTTP gateway.
     gateway: Field<GatewayBody>,
+    /// Where tools with versions, tokens and approvals are kept.
+    store: Field<StoreBody>,
     /// Health of tools and servers.
     health: Field<HealthBody>,
     /// Alerts to operators about tools and servers that are not healthy.
@@ -54,13 +57,14 @@ pub(crate) struct FileBody {
 }
 
 /// The keys that only our own files have: a file with one of them is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 9] = [
+pub(crate) const OWN_KEYS: [&str; 10] = [
     "include",
     "tools",
     "defaults",
     "policy",
     "secrets",
     "gateway",
+    "store",
     "health",
     "alerts",
     "mcp_servers",
@@ -84,6 +88,10 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
     if let Some((at, body)) = body.gateway.located() {
         draft.set_gateway(cx, at, gateway::gateway(cx, body));
+    }
+    if let Some((at, body)) = body.store.located() {
+        let spec = store::store(cx, body);
+        draft.set_store(cx, at, spec);
     }
     if let Some((at, body)) = body.health.located() {
         draft.set_health(cx, at, health::health(cx, body));
@@ -117,7 +125,7 @@ fn take_server(cx: Cx<'_>, name: &str, field: Field<ServerBody>, draft: &mut Dra
     if let Some((at, body)) = field.located()
         && let Some(server) = server::server(cx, name, at, body)
     {
-        draft.add_server(cx, at, server);
+        draft.add_server(cx, at, at, server);
     }
 }
 

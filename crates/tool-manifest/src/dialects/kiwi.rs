@@ -13,7 +13,7 @@ use crate::{
     tools::{
         metadata::texts,
         schema_field,
-        tool::{self, Parts, Settings},
+        tool::{self, Parts, Settings, WrittenAs},
     },
 };
 
@@ -84,6 +84,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     metadata.tags = texts(body.tags);
     metadata.capabilities = texts(body.capabilities);
     let parts = Parts {
+        written_as: WrittenAs::Document,
         name,
         named,
         at,
@@ -184,7 +185,16 @@ fn routing(cx: Cx<'_>, at: NodeId, draft: &mut Draft) -> Option<Settings> {
         spec.include = Some(Vec::<Pattern>::new());
         let place = cx.place(at);
         let inline = true;
-        draft.put_server(cx.report, ServerDraft { spec, place, inline });
+        let settings = None;
+        draft.put_server(
+            cx.report,
+            ServerDraft {
+                spec,
+                place,
+                settings,
+                inline,
+            },
+        );
     }
     Some(Settings {
         root: Some(at),

@@ -13,6 +13,8 @@ use crate::{
 
 /// The version of our own manifests.
 pub(crate) const API_VERSION: &str = "toolplane.dev/v1";
+/// The version of PromptKit's manifests.
+pub(crate) const PROMPTKIT_VERSION: &str = "promptkit.altairalabs.ai/v1alpha1";
 /// Prefix of the versions of PromptKit's manifests.
 const PROMPTKIT: &str = "promptkit.altairalabs.ai/";
 /// The kinds of our own manifests.
@@ -105,7 +107,7 @@ fn take_own(cx: Cx<'_>, at: NodeId, kind: NodeId, kind_text: &str, draft: &mut D
             if let Some((named, name)) = name
                 && let Some(server) = server::server(cx, &name, spec_at, body)
             {
-                draft.add_server(cx, named, server);
+                draft.add_server(cx, named, spec_at, server);
             }
         }
         "Policy" => {

@@ -7,7 +7,7 @@ use crate::{
     loading::draft::Draft,
     tools::{
         schema_field,
-        tool::{self, Parts, Settings},
+        tool::{self, Parts, Settings, WrittenAs},
     },
 };
 
@@ -52,6 +52,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
             .collect(),
     };
     let parts = Parts {
+        written_as: WrittenAs::Document,
         name,
         named,
         at,

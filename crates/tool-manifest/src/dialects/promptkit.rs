@@ -10,7 +10,7 @@ use crate::{
     servers::server::milliseconds,
     tools::{
         schema_field,
-        tool::{self, Parts, Settings},
+        tool::{self, Parts, Settings, WrittenAs},
     },
 };
 
@@ -67,6 +67,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let executor = executor(cx, spec_at, used);
     let is_unrouted = executor.as_ref().is_some_and(|(spec, _)| spec.kind == "mcp");
     let parts = Parts {
+        written_as: WrittenAs::PromptKit,
         name,
         named,
         at: spec_at,

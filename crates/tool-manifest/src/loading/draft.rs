@@ -10,6 +10,7 @@ use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
     AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
+    StoreSpec,
     config::policy::{self, PolicyBody},
     diagnostics::report::Report,
     document::{
@@ -29,6 +30,7 @@ pub(crate) struct Draft {
     tool_names: HashMap<Arc<str>, usize>,
     defaults: Option<(Place, Defaults)>,
     gateway: Option<(Place, GatewaySpec)>,
+    store: Option<(Place, StoreSpec)>,
     health: Option<(Place, HealthSpec)>,
     alerts: Option<(Place, AlertsSpec)>,
     /// Places of the callbacks of approvals, in their order.
@@ -45,6 +47,8 @@ pub(crate) struct Draft {
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) servers: HashMap<String, Place>,
+    /// Settings of the servers that do not stand in a tool.
+    pub(crate) server_settings: HashMap<String, NodeId>,
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
     pub(crate) secrets: HashMap<String, Place>,
     pub(crate) alerts: Option<Place>,
@@ -60,18 +64,22 @@ pub(crate) type RulePlaces = HashMap<(&'static str, String), Place>;
 pub(crate) struct ServerDraft {
     pub(crate) spec: ServerSpec,
     pub(crate) place: Place,
+    /// Its settings; `None` if they stand in a tool.
+    pub(crate) settings: Option<NodeId>,
     /// `true` if it is written inside a tool that it serves. Such a server may be written several times.
     pub(crate) inline: bool,
 }
 
 impl Draft {
-    pub(crate) fn add_server(&mut self, cx: Cx<'_>, at: NodeId, spec: ServerSpec) {
+    /// Adds a server. `at` is shown in messages, and `settings` is what a store keeps.
+    pub(crate) fn add_server(&mut self, cx: Cx<'_>, at: NodeId, settings: NodeId, spec: ServerSpec) {
         let place = cx.place(at);
         self.put_server(
             cx.report,
             ServerDraft {
                 spec,
                 place,
+                settings: Some(settings),
                 inline: false,
             },
         );
@@ -126,6 +134,10 @@ impl Draft {
 
     pub(crate) fn set_gateway(&mut self, cx: Cx<'_>, at: NodeId, gateway: GatewaySpec) {
         set_once(&mut self.gateway, cx.report, "`gateway`", (cx.place(at), gateway));
+    }
+
+    pub(crate) fn set_store(&mut self, cx: Cx<'_>, at: NodeId, store: StoreSpec) {
+        set_once(&mut self.store, cx.report, "`store`", (cx.place(at), store));
     }
 
     pub(crate) fn set_health(&mut self, cx: Cx<'_>, at: NodeId, health: HealthSpec) {
@@ -211,6 +223,9 @@ impl Draft {
         }
         if let Some(gateway) = other.gateway {
             set_once(&mut self.gateway, report, "`gateway`", gateway);
+        }
+        if let Some(store) = other.store {
+            set_once(&mut self.store, report, "`store`", store);
         }
         if let Some(health) = other.health {
             set_once(&mut self.health, report, "`health`", health);
@@ -337,8 +352,14 @@ impl Draft {
             .iter()
             .map(|tool| (tool.descriptor.name.clone(), tool.places.clone()))
             .collect();
+        let server_settings = self
+            .servers
+            .iter()
+            .filter_map(|server| Some((server.spec.name.clone(), server.settings?)))
+            .collect();
         let places = Places {
             servers,
+            server_settings,
             tools,
             secrets: self.secret_places,
             alerts: self.alerts.as_ref().map(|(place, _)| place.clone()),
@@ -352,6 +373,7 @@ impl Draft {
             policy: self.policy,
             secrets: self.secrets,
             gateway: self.gateway.map(|(_, gateway)| gateway).unwrap_or_default(),
+            store: self.store.map(|(_, store)| store).unwrap_or_default(),
             health: self.health.map(|(_, health)| health).unwrap_or_default(),
             alerts: self.alerts.map(|(_, alerts)| alerts).unwrap_or_default(),
         };

@@ -5,19 +5,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use raw_json::RawJson;
+use serde_json::Value;
 use tool_core::PrepareError;
 use tool_settings::Sections;
 
 use crate::{
     Configuration, Diagnostic, Diagnostics, Location, ProcessSecrets, Severity, Syntax,
     diagnostics::report::Report,
-    dialects::detect,
+    dialects::{
+        detect,
+        manifest::{API_VERSION, PROMPTKIT_VERSION},
+    },
     document::{
         place::Place,
         source::{MAX_FILE_BYTES, SourceFile},
     },
     loading::draft::{Draft, Places},
-    tools::tool::ToolPlaces,
+    tools::tool::{ToolPlaces, WrittenAs},
 };
 
 /// Extensions of the files of a directory that are read.
@@ -153,6 +158,34 @@ impl Loaded {
             "" => document.key_location(*at),
             pointer => document.location(document.descend(*at, pointer)),
         })
+    }
+
+    /// Returns a document that describes this tool alone and loads as it does here: what a store keeps. Comments are not
+    /// part of it. `None` if there is no such tool.
+    #[must_use]
+    pub fn manifest(&self, tool: &str) -> Option<RawJson> {
+        let places = self.places.tools.get(tool)?;
+        let written = places.name.document.to_json(places.tool);
+        let name = Value::from(tool);
+        let document = match places.written_as {
+            WrittenAs::Document => written,
+            WrittenAs::Body => format!(
+                r#"{{"apiVersion":"{API_VERSION}","kind":"Tool","metadata":{{"name":{name}}},"spec":{written}}}"#
+            ),
+            WrittenAs::PromptKit => format!(
+                r#"{{"apiVersion":"{PROMPTKIT_VERSION}","kind":"Tool","metadata":{{"name":{name}}},"spec":{written}}}"#
+            ),
+        };
+        RawJson::parse(document).ok()
+    }
+
+    /// Returns the settings of this server as they are written: an entry of `servers`. `None` if there is no such server,
+    /// or if a tool that it serves holds them.
+    #[must_use]
+    pub fn server_settings(&self, server: &str) -> Option<RawJson> {
+        let document = &self.places.servers.get(server)?.document;
+        let settings = self.places.server_settings.get(server)?;
+        RawJson::parse(document.to_json(*settings)).ok()
     }
 
     /// Returns the place of a pattern of the policy, by its setting, such as `blocklist` or `approval.required`, and

@@ -124,9 +124,21 @@ pub(crate) struct ToolDraft {
     pub(crate) checks: Vec<DeferredCheck>,
 }
 
+/// Way in which the place of a tool is written, from which a document with that tool alone can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrittenAs {
+    /// The content of one of our tools, without its name.
+    Body,
+    /// A whole document.
+    Document,
+    /// The `spec` of a manifest of PromptKit.
+    PromptKit,
+}
+
 /// Places of the parts of a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolPlaces {
+    pub(crate) written_as: WrittenAs,
     /// Its name, or the entry that is called by it.
     pub(crate) name: Place,
     pub(crate) tool: NodeId,
@@ -144,6 +156,7 @@ pub(crate) struct Settings {
 
 /// Parts of a tool, in whatever dialect it is written.
 pub(crate) struct Parts {
+    pub(crate) written_as: WrittenAs,
     pub(crate) name: String,
     /// Place that is shown for its name.
     pub(crate) named: NodeId,
@@ -194,6 +207,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
         is_scanned: false,
         checks: Vec::new(),
         places: ToolPlaces {
+            written_as: parts.written_as,
             name: place,
             tool: parts.at,
             settings,
@@ -235,6 +249,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
     cx.sections.read_tool(&cx, &entries, &mut settings);
     settings.metadata.fallbacks = metadata::texts(settings.fallbacks);
     let parts = Parts {
+        written_as: WrittenAs::Body,
         name: settings.name,
         named,
         at,

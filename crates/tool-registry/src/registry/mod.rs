@@ -20,8 +20,8 @@ use tool_core::{
     UpstreamState,
 };
 
-use self::{loading::InitialLoads, versions::VersionedTools};
 pub use self::parts::RegistryParts;
+use self::{loading::InitialLoads, versions::VersionedTools};
 use crate::{Snapshot, client_snapshots::ClientSnapshots, follow, log::log_changes, namespaces::Namespaces};
 
 /// All tools of all sources. Clones share one registry.

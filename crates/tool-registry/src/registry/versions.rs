@@ -75,8 +75,14 @@ impl Registry {
         };
         for source in &sources {
             // An alias has one version: that of its target.
-            let is_alias = listed.as_ref().is_some_and(|tool| !tool.descriptor().policy_names.is_empty());
-            let found = if is_alias { None } else { source.version(name, version).await? };
+            let is_alias = listed
+                .as_ref()
+                .is_some_and(|tool| !tool.descriptor().policy_names.is_empty());
+            let found = if is_alias {
+                None
+            } else {
+                source.version(name, version).await?
+            };
             if let Some(descriptor) = found {
                 return self.versioned(name, version, revision, source, &descriptor);
             }

@@ -82,7 +82,9 @@ pub enum PublishError {
         newest: Version,
     },
     /// The change needs a greater version number.
-    #[error("`{tool}@{version}` does not accept all that `{before}` did ({reason}): the version must be at least {needed}")]
+    #[error(
+        "`{tool}@{version}` does not accept all that `{before}` did ({reason}): the version must be at least {needed}"
+    )]
     Breaking {
         /// Name of the tool.
         tool: String,
@@ -96,7 +98,9 @@ pub enum PublishError {
         needed: Version,
     },
     /// The compatibility of the change is not proven.
-    #[error("it is not proven that `{tool}@{version}` accepts all that `{before}` did ({reason}): the version must be at least {needed}, or declared compatible")]
+    #[error(
+        "it is not proven that `{tool}@{version}` accepts all that `{before}` did ({reason}): the version must be at least {needed}, or declared compatible"
+    )]
     Unproven {
         /// Name of the tool.
         tool: String,

@@ -1,8 +1,4 @@
-use std::{
-    collections::BTreeMap,
-    fmt,
-    future::ready,
-};
+use std::{collections::BTreeMap, fmt, future::ready};
 
 use parking_lot::Mutex;
 use semver::Version;
@@ -78,7 +74,9 @@ impl State {
     ) -> Result<u64, StoreError> {
         let known = self.tools.get(tool).map_or(0, |record| record.revision);
         if known != expected {
-            return Err(StoreError::Conflict { tool: tool.to_owned() });
+            return Err(StoreError::Conflict {
+                tool: tool.to_owned(),
+            });
         }
         let before = self.tools.get(tool).cloned();
         let contents_before = self.contents.get(tool).cloned();
@@ -199,7 +197,10 @@ impl Store for MemoryStore {
         version: &'a Version,
     ) -> BoxFuture<'a, Result<Option<StoredVersion>, StoreError>> {
         let state = self.state.lock();
-        let found = state.contents.get(tool).and_then(|contents| contents.get(version));
+        let found = state
+            .contents
+            .get(tool)
+            .and_then(|contents| contents.get(version));
         Box::pin(ready(Ok(found.cloned())))
     }
 

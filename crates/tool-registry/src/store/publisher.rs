@@ -4,8 +4,8 @@ use semver::Version;
 use tool_core::{Clock, Descriptor};
 
 use super::{
-    Deprecation, InterfaceChange, LatestChange, NewVersion, PublishError, ReadManifest, Store, StoreOperation,
-    StoredVersion, ToolAlias, ToolRecord, VersionHead, VersionRequest, VersionState, rules,
+    Deprecation, InterfaceChange, LatestChange, NewVersion, PublishError, ReadManifest, Store,
+    StoreOperation, StoredVersion, ToolAlias, ToolRecord, VersionHead, VersionRequest, VersionState, rules,
 };
 
 /// Publishes, deprecates, yanks and rolls back versions of the tools in a [`Store`]. Clones share the store.
@@ -194,7 +194,11 @@ impl Publisher {
         let mut latest = record.latest.clone();
         if !options.is_draft && becomes_latest(&new.version, record.latest.as_ref()) {
             latest = Some(new.version.clone());
-            operations.push(StoreOperation::SetLatest(LatestChange::new(latest.clone(), now, by.into())));
+            operations.push(StoreOperation::SetLatest(LatestChange::new(
+                latest.clone(),
+                now,
+                by.into(),
+            )));
         }
         if !options.is_dry_run {
             self.store.apply(&new.tool, expected, operations).await?;
@@ -300,7 +304,12 @@ impl Publisher {
     ///
     /// # Errors
     /// If there is no such version, if somebody else changed the tool meanwhile, or if the store does not work.
-    pub async fn rollback(&self, tool: &str, to: Option<&Version>, by: &str) -> Result<Version, PublishError> {
+    pub async fn rollback(
+        &self,
+        tool: &str,
+        to: Option<&Version>,
+        by: &str,
+    ) -> Result<Version, PublishError> {
         let record = self.record(tool).await?;
         if let Some(to) = to {
             let (record, head) = self.select(tool, &VersionRequest::Exact(to.clone())).await?;
@@ -313,17 +322,25 @@ impl Publisher {
             return Ok(to.clone());
         }
         let is_usable = |change: &LatestChange| {
-            let head = change.version.as_ref().and_then(|version| record.version(version));
+            let head = change
+                .version
+                .as_ref()
+                .and_then(|version| record.version(version));
             head.is_some_and(|head| head.state.is_current() && Some(&head.version) != record.latest.as_ref())
         };
         let former = record.history.iter().rposition(is_usable);
         let Some(former) = former else {
-            return Err(PublishError::NoFormer { tool: tool.to_owned() });
+            return Err(PublishError::NoFormer {
+                tool: tool.to_owned(),
+            });
         };
         let n_later = record.history.len() - 1 - former;
         let operations = vec![StoreOperation::PopLatest; n_later];
         self.store.apply(tool, record.revision, operations).await?;
-        Ok(record.history[former].version.clone().unwrap_or_else(|| Version::new(0, 0, 0)))
+        Ok(record.history[former]
+            .version
+            .clone()
+            .unwrap_or_else(|| Version::new(0, 0, 0)))
     }
 
     /// Removes a draft.
@@ -374,7 +391,9 @@ impl Publisher {
     /// If there is no such tool, or if the store does not work.
     pub async fn record(&self, tool: &str) -> Result<ToolRecord, PublishError> {
         let record = self.store.tool(tool).await?;
-        record.ok_or_else(|| PublishError::UnknownTool { tool: tool.to_owned() })
+        record.ok_or_else(|| PublishError::UnknownTool {
+            tool: tool.to_owned(),
+        })
     }
 
     /// Returns a version with its content.
@@ -396,7 +415,11 @@ impl Publisher {
     ) -> Result<(ToolRecord, VersionHead), PublishError> {
         let record = self.record(tool).await?;
         let Some(head) = request.select(&record).cloned() else {
-            let known: Vec<_> = record.versions.iter().map(|head| head.version.to_string()).collect();
+            let known: Vec<_> = record
+                .versions
+                .iter()
+                .map(|head| head.version.to_string())
+                .collect();
             return Err(PublishError::UnknownVersion {
                 tool: tool.to_owned(),
                 version: request.to_string(),

@@ -46,7 +46,9 @@ impl InterfaceChange {
     #[must_use]
     pub fn between(old: &Descriptor, new: &Descriptor) -> Self {
         let is_same = |old: Option<&raw_json::RawJson>, new: Option<&raw_json::RawJson>| match (old, new) {
-            (Some(old), Some(new)) => old.as_str() == new.as_str() || raw_json::digest(old) == raw_json::digest(new),
+            (Some(old), Some(new)) => {
+                old.as_str() == new.as_str() || raw_json::digest(old) == raw_json::digest(new)
+            }
             (None, None) => true,
             _ => false,
         };
@@ -84,7 +86,9 @@ fn check_files(files: &BTreeMap<String, ToolFile>) -> Result<(), PublishError> {
     }
     let bytes: usize = files.values().map(|file| file.content.len()).sum();
     if bytes > MAX_FILE_BYTES {
-        return invalid(format!("the files have {bytes} bytes, more than {MAX_FILE_BYTES}"));
+        return invalid(format!(
+            "the files have {bytes} bytes, more than {MAX_FILE_BYTES}"
+        ));
     }
     for path in files.keys() {
         let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
@@ -103,7 +107,10 @@ fn check_files(files: &BTreeMap<String, ToolFile>) -> Result<(), PublishError> {
 
 /// Returns the version that a new one is compared with: the greatest published one below it.
 pub(super) fn version_before<'a>(record: &'a ToolRecord, version: &Version) -> Option<&'a Version> {
-    let published = record.versions.iter().filter(|head| head.state != VersionState::Draft);
+    let published = record
+        .versions
+        .iter()
+        .filter(|head| head.state != VersionState::Draft);
     published
         .map(|head| &head.version)
         .filter(|known| *known < version)
@@ -146,7 +153,8 @@ pub(super) fn check_change(
 ) -> Result<(), PublishError> {
     let needed = next_breaking(before);
     // A pre-release of the needed version may break as well.
-    let is_enough = (version.major, version.minor, version.patch) >= (needed.major, needed.minor, needed.patch);
+    let is_enough =
+        (version.major, version.minor, version.patch) >= (needed.major, needed.minor, needed.patch);
     if is_enough {
         return Ok(());
     }
@@ -178,5 +186,6 @@ pub(super) fn latest_without(record: &ToolRecord, withdrawn: &Version) -> Option
         .iter()
         .filter(|head| head.state.is_current() && head.version != *withdrawn)
         .map(|head| &head.version);
-    rest.max_by_key(|version| (version.pre.is_empty(), (*version).clone())).cloned()
+    rest.max_by_key(|version| (version.pre.is_empty(), (*version).clone()))
+        .cloned()
 }

@@ -135,7 +135,10 @@ impl StoreSource {
 
     async fn read_alias(&self, alias: &ToolAlias) -> Result<Arc<Descriptor>, String> {
         let request: VersionRequest = alias.version.parse().map_err(|error| format!("{error}"))?;
-        let found = self.find(&alias.tool, &request).await.map_err(|error| error.to_string())?;
+        let found = self
+            .find(&alias.tool, &request)
+            .await
+            .map_err(|error| error.to_string())?;
         let missing = || format!("`{}` has no version `{}`", alias.tool, alias.version);
         let mut descriptor = found.ok_or_else(missing)?;
         descriptor.policy_names = vec![descriptor.name];
@@ -148,7 +151,9 @@ impl StoreSource {
         let Some(record) = self.store.tool(tool).await? else {
             return Ok(None);
         };
-        let head = request.select(&record).filter(|head| !VersionRequest::is_draft(head));
+        let head = request
+            .select(&record)
+            .filter(|head| !VersionRequest::is_draft(head));
         let Some(head) = head else {
             return Ok(None);
         };
@@ -172,7 +177,11 @@ impl StoreSource {
             _ => None,
         };
         if let Some(notice) = notice {
-            let separator = if descriptor.description.is_empty() { "" } else { " " };
+            let separator = if descriptor.description.is_empty() {
+                ""
+            } else {
+                " "
+            };
             descriptor.description = format!("{}{separator}{notice}", descriptor.description.trim_end());
             descriptor.definition = Some(definition(&descriptor, &stored.head.state));
         }
@@ -192,7 +201,8 @@ fn definition(descriptor: &Descriptor, state: &VersionState) -> RawJson {
         VersionState::Yanked { reason } => json!({"state": "yanked", "reason": reason}),
         state => json!({"state": state.as_str()}),
     };
-    let meta = RawJson::from(json!({"dev.toolplane/version": descriptor.version, "dev.toolplane/state": details}));
+    let meta =
+        RawJson::from(json!({"dev.toolplane/version": descriptor.version, "dev.toolplane/state": details}));
     let members = [
         ("name", Some(RawJson::from(&*descriptor.name))),
         ("title", descriptor.title.as_deref().map(RawJson::from)),
@@ -269,7 +279,11 @@ impl Source for StoreSource {
             loop {
                 let (revision, known, is_loaded) = {
                     let state = self.state.lock();
-                    (state.catalogue.revision, state.revision, state.catalogue.revision > 0)
+                    (
+                        state.catalogue.revision,
+                        state.revision,
+                        state.catalogue.revision > 0,
+                    )
                 };
                 if revision != seen {
                     return;
@@ -310,9 +324,10 @@ impl Source for StoreSource {
         version: &'a str,
     ) -> BoxFuture<'a, Result<Option<Arc<Descriptor>>, ToolError>> {
         Box::pin(async move {
-            let request: VersionRequest = version.parse().map_err(|error: super::InvalidVersionRequest| {
-                ToolError::new(ErrorKind::InvalidArguments, error.to_string())
-            })?;
+            let request: VersionRequest =
+                version.parse().map_err(|error: super::InvalidVersionRequest| {
+                    ToolError::new(ErrorKind::InvalidArguments, error.to_string())
+                })?;
             let found = self.find(tool, &request).await;
             let found = found.map_err(|error| {
                 let message = format!("`{tool}@{version}` cannot be read from the store");

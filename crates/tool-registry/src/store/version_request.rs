@@ -61,7 +61,8 @@ impl VersionRequest {
                 .filter(|head| head.state.is_current() && range.matches(&head.version))
                 .max_by(|a, b| a.version.cmp(&b.version)),
             Self::Digest(digits) => {
-                let mut found = versions.filter(|head| raw_json::hex(&head.digest).starts_with(digits.as_str()));
+                let mut found =
+                    versions.filter(|head| raw_json::hex(&head.digest).starts_with(digits.as_str()));
                 let first = found.next()?;
                 // Two versions with the same beginning: the request is ambiguous.
                 found.next().is_none().then_some(first)
@@ -100,8 +101,12 @@ impl FromStr for VersionRequest {
         }
         if let Some(digits) = trimmed.strip_prefix("sha256:") {
             let is_digest = (8..=64).contains(&digits.len())
-                && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-            return is_digest.then(|| Self::Digest(digits.to_owned())).ok_or_else(invalid);
+                && digits
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            return is_digest
+                .then(|| Self::Digest(digits.to_owned()))
+                .ok_or_else(invalid);
         }
         if let Ok(version) = Version::parse(trimmed) {
             return Ok(Self::Exact(version));

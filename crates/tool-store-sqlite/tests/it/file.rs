@@ -39,8 +39,15 @@ async fn tables_of_a_newer_program_are_refused_with_both_versions() {
 async fn a_file_that_is_no_database_is_an_error_that_names_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("toolplane.db");
-    std::fs::write(&path, "this is a text and no database, and it is long enough for a header of SQLite").expect("written");
-    let error = sqlite_store(SqliteOptions::new(&path)).tools().await.expect_err("no database");
+    std::fs::write(
+        &path,
+        "this is a text and no database, and it is long enough for a header of SQLite",
+    )
+    .expect("written");
+    let error = sqlite_store(SqliteOptions::new(&path))
+        .tools()
+        .await
+        .expect_err("no database");
     assert!(error.to_string().contains("toolplane.db"), "{error}");
 }
 
@@ -55,7 +62,9 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
         options.migrates = false;
         let database = SqliteDatabase::new(options);
         let mut transaction = database.write().await.expect("begun");
-        migrate_to(&mut *transaction, version).await.expect("earlier tables");
+        migrate_to(&mut *transaction, version)
+            .await
+            .expect("earlier tables");
         transaction.commit().await.expect("committed");
         let mut transaction = database.write().await.expect("begun");
         migrate(&mut *transaction).await.expect("present tables");

@@ -72,17 +72,28 @@ impl<'a> IncomingRequest<'a> {
         {
             call = call.trace(trace);
         }
-        if let Some(key) = cx.custom_meta().and_then(|meta| meta.get(Claim::META_KEY)) {
-            let key = key.string().ok_or_else(|| {
-                let message = format!("`{}` in `_meta` must be a string", Claim::META_KEY);
-                ToolError::new(ErrorKind::InvalidArguments, message)
-            })?;
+        if let Some(key) = self.meta_text(Claim::META_KEY)? {
             call = call.idempotency_key(key);
+        }
+        if let Some(version) = self.meta_text(CallRequest::VERSION_KEY)? {
+            call = call.version(version);
         }
         Ok(match cx.custom_meta().and_then(end_to_end_meta) {
             Some(meta) => call.meta(meta),
             None => call,
         })
+    }
+
+    /// Returns a text of the request's `_meta`.
+    fn meta_text(&self, name: &str) -> Result<Option<String>, ToolError> {
+        let Some(value) = self.cx.custom_meta().and_then(|meta| meta.get(name)) else {
+            return Ok(None);
+        };
+        let text = value.string().ok_or_else(|| {
+            let message = format!("`{name}` in `_meta` must be a string");
+            ToolError::new(ErrorKind::InvalidArguments, message)
+        })?;
+        Ok(Some(text))
     }
 
     /// Returns the call that the request makes. The client is asked and notified while the request is in progress.

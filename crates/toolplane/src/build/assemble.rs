@@ -10,14 +10,14 @@ use tool_policy::{
     AdmissionLayer, ApprovalDesk, ApprovalLayer, BreakerLayer, ErrorPolicyLayer, MemoryApprovals, QuotaLayer,
     RateLimitLayer, RedactionLayer, SharedRules,
 };
-use tool_registry::Registry;
+use tool_registry::{Publisher, Registry};
 use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
 
 use crate::{
-    BuildError, Builder, Toolplane,
+    BuildError, Builder, StoredManifests, Toolplane,
     build::background::Background,
     build::executors::LiveParts,
     build::observers::{emit_source_changes, own_observers, watch},
@@ -41,6 +41,7 @@ impl Builder {
     /// `pii_handling` that is not supported. A tool that cannot be used is left out: see [`Toolplane::refused`].
     pub fn build(mut self) -> Result<Toolplane, BuildError> {
         let configuration = mem::take(&mut self.configuration);
+        let store = self.extensions.store.as_ref().map(|parts| parts.store.clone());
         let background = Arc::new(Background::default());
         let reload = self.reload_state(&configuration);
         let (parts, live) = reload.parts(&configuration, &LiveParts::default())?;
@@ -107,10 +108,11 @@ impl Builder {
             rules,
             observers,
             views: Views::default(),
-            clock,
+            clock: clock.clone(),
             callers: ArcSwap::from_pointee(policies::callers(&configuration)),
             live: ArcSwap::from_pointee(live),
             reload,
+            publisher: store.map(|store| Publisher::new(store, Arc::new(StoredManifests), clock.clone())),
             watch,
             webhooks,
             error_policy,

@@ -7,11 +7,16 @@ use tool_core::{
 };
 use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax};
 use tool_policy::Redactor;
+use tool_registry::Store;
 
 use crate::{
     BuildError, Place,
     build::executors::ListCache,
-    host::{extensions::HostExtensions, layers::PlacedLayers, telemetry::Telemetry},
+    host::{
+        extensions::{HostExtensions, StoreParts},
+        layers::PlacedLayers,
+        telemetry::Telemetry,
+    },
 };
 
 /// Builder of a [`Toolplane`](crate::Toolplane).
@@ -105,6 +110,40 @@ impl Builder {
     /// Adds a source of tools.
     pub fn source(mut self, source: Arc<dyn Source>) -> Self {
         self.extensions.sources.push(source);
+        self
+    }
+
+    /// Sets the store of tools with versions. Its latest versions are offered after the tools of the configuration, which
+    /// have precedence, and before those of servers; other versions are called as `tool@version`. Changes of the store are
+    /// offered without a reload. [`Toolplane::publisher`](crate::Toolplane::publisher) publishes.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use toolplane::{
+    ///     CallRequest, RawJson, Toolplane,
+    ///     registry::{MemoryStore, NewVersion, PublishOptions},
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let plane = Toolplane::builder().store(Arc::new(MemoryStore::new())).build()?;
+    /// let publisher = plane.publisher().expect("there is a store");
+    /// for (version, result) in [("1.0.0", "hello"), ("2.0.0", "good day")] {
+    ///     let manifest = RawJson::parse(format!(
+    ///         r#"{{"apiVersion": "toolplane.dev/v1", "kind": "Tool", "metadata": {{"name": "greet"}},
+    ///             "spec": {{"description": "Greets.", "executor": {{"kind": "mock", "result": "{result}"}}}}}}"#,
+    ///     ))?;
+    ///     let version = NewVersion::new("greet", version.parse()?, manifest);
+    ///     publisher.publish(version, "ada", PublishOptions::default()).await?;
+    /// }
+    /// let first = plane.call(CallRequest::new("greet@1.0.0")).await?.into_reply()?;
+    /// assert_eq!(first.text(), "hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.extensions.store = Some(StoreParts::new(store));
         self
     }
 

@@ -19,13 +19,14 @@ impl Toolplane {
     /// futures of the call and of its caller would hold it as often as it is moved.
     pub(super) fn known_context(&self, request: CallRequest) -> Result<Box<CallContext>, CallRequest> {
         let known = match &request.0.address {
+            Address::Tool(_) if request.0.version.is_some() => self.known_version(&request.0),
             // A tool from a cached list is looked up again once its server runs.
             Address::Tool(name) => {
                 let known = self
                     .0
                     .registry
                     .get_confirmed_for(name, || self.client_of(&request.0));
-                known.map(Target::Tool)
+                known.map(Target::Tool).or_else(|| self.known_version(&request.0))
             }
             _ => None,
         };
@@ -36,6 +37,34 @@ impl Toolplane {
             }
             None => Err(request),
         }
+    }
+
+    /// Returns the requested version of a tool, if it was used before and nothing has changed since.
+    fn known_version(&self, request: &RequestParts) -> Option<Target> {
+        let (name, version) = request.versioned()?;
+        self.0.registry.get_version(name, version).map(Target::Tool)
+    }
+
+    /// Returns the requested version of a tool.
+    async fn find_version(
+        &self,
+        request: &RequestParts,
+        caller: &Caller,
+    ) -> Option<Result<Target, ToolError>> {
+        let (name, version) = request.versioned()?;
+        let found = self.0.registry.find_version(name, version).await;
+        Some(match found {
+            // A tool that the caller may not see does not exist for it, in any version.
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.may_see(name, caller) => {
+                Err(self.not_found(Feature::Tool, name, caller))
+            }
+            found => found.map(Target::Tool),
+        })
+    }
+
+    fn may_see(&self, name: &str, caller: &Caller) -> bool {
+        let tool = self.0.registry.get(name);
+        tool.is_some_and(|tool| self.0.rules.load().admit(&tool, caller).is_ok())
     }
 
     /// Returns the context of a call whose tool is in a cached list, or gives the request back.
@@ -63,8 +92,12 @@ impl Toolplane {
         let deadline = self.deadline(&request);
         let client = self.client_of(&request.0);
         let wanted = &mut *request.0;
-        let caller = wanted.caller.get_or_insert_with(|| self.local_caller());
-        let found = self.find(&wanted.address, caller, &client, wanted.deadline).await;
+        let caller = wanted.caller.get_or_insert_with(|| self.local_caller()).clone();
+        let caller = &caller;
+        let found = match self.find_version(wanted, caller).await {
+            Some(found) => found,
+            None => self.find(&wanted.address, caller, &client, wanted.deadline).await,
+        };
         let target = found.inspect_err(|error| {
             self.0.observers.emit(&Event::unresolved(caller, error));
         })?;

@@ -19,6 +19,8 @@ pub struct CallRequest(pub(crate) Box<RequestParts>);
 #[derive(Clone)]
 pub(crate) struct RequestParts {
     pub(crate) address: Address,
+    /// Requested version of a tool: what follows `@` in `tool@version`.
+    pub(crate) version: Option<Arc<str>>,
     /// `None` if the call has no arguments.
     pub(crate) arguments: Option<Arc<Arguments>>,
     /// `None` for the local caller.
@@ -77,7 +79,24 @@ impl Address {
     }
 }
 
+impl RequestParts {
+    /// Returns the name and the requested version of a tool; `None` if the call requests no version. A tool's name never
+    /// has an `@`.
+    pub(crate) fn versioned(&self) -> Option<(&str, &str)> {
+        let Address::Tool(name) = &self.address else {
+            return None;
+        };
+        match &self.version {
+            Some(version) => Some((name, version)),
+            None => name.split_once('@'),
+        }
+    }
+}
+
 impl CallRequest {
+    /// Key in `_meta` under which a client requests a version of a tool.
+    pub const VERSION_KEY: &'static str = "dev.toolplane/version";
+
     /// Creates a call of this tool without arguments, by the local caller.
     #[inline]
     pub fn new(tool: impl Into<Arc<str>>) -> Self {
@@ -117,6 +136,7 @@ impl CallRequest {
     fn to(address: Address) -> Self {
         Self(Box::new(RequestParts {
             address,
+            version: None,
             arguments: None,
             caller: None,
             deadline: None,
@@ -127,6 +147,22 @@ impl CallRequest {
             ask: None,
             extras: RequestExtras::default(),
         }))
+    }
+
+    /// Requests a version of the tool: an exact version, a range such as `^1.2`, `latest`, or `sha256:` and the digits of
+    /// a digest, see [`VersionRequest`](tool_registry::VersionRequest). The call fails if there is none. The name
+    /// `tool@version` requests one as well.
+    ///
+    /// # Examples
+    /// ```
+    /// use toolplane::CallRequest;
+    ///
+    /// let exact = CallRequest::new("weather").version("1.4.2");
+    /// let range = CallRequest::new("weather@^1.2");
+    /// ```
+    pub fn version(mut self, version: impl Into<Arc<str>>) -> Self {
+        self.0.version = Some(version.into());
+        self
     }
 
     /// Sets the arguments.

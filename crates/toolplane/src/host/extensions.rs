@@ -5,10 +5,10 @@ use std::{
 
 use tool_core::{Descriptor, Executor, SettingLevel, Settings, Source};
 use tool_manifest::Configuration;
-use tool_registry::{FixedSource, RegistryParts};
+use tool_registry::{FixedSource, RegistryParts, Store, StoreSource};
 
 use crate::{
-    BuildError,
+    BuildError, StoredManifests,
     build::executors::{LiveParts, Primitives},
     sections::sections,
 };
@@ -20,6 +20,20 @@ pub(crate) struct HostExtensions {
     pub(crate) tools: Vec<Arc<Descriptor>>,
     pub(crate) executors: Vec<Arc<dyn Executor>>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) store: Option<StoreParts>,
+}
+
+/// Store of tools, and the source that offers them.
+pub(crate) struct StoreParts {
+    pub(crate) store: Arc<dyn Store>,
+    source: Arc<StoreSource>,
+}
+
+impl StoreParts {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        let source = Arc::new(StoreSource::new(store.clone(), Arc::new(StoredManifests)));
+        Self { store, source }
+    }
 }
 
 impl HostExtensions {
@@ -41,6 +55,7 @@ impl HostExtensions {
         executors.extend(self.executors.iter().cloned());
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
         let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new("configuration", tools))];
+        sources.extend(self.store.as_ref().map(|parts| parts.source.clone() as _));
         sources.extend(primitives.sources);
         sources.extend(self.sources.iter().cloned());
         let mut names = HashSet::new();

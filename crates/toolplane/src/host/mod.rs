@@ -2,4 +2,5 @@
 
 pub(crate) mod extensions;
 pub(crate) mod layers;
+pub(crate) mod stored_manifests;
 pub(crate) mod telemetry;

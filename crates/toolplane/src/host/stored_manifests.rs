@@ -1,0 +1,45 @@
+//! Manifests of a store.
+
+use raw_json::RawJson;
+use tool_core::Descriptor;
+use tool_manifest::{LoadOptions, Severity, Syntax};
+use tool_registry::ReadManifest;
+
+/// Reader of the manifests in a store: the documents that files hold, in every dialect.
+///
+/// # Examples
+/// ```
+/// use toolplane::{RawJson, StoredManifests, registry::ReadManifest};
+///
+/// let manifest = RawJson::parse(
+///     r#"{"tool_id": "greet", "tool_type": "api", "description": "Greets.",
+///         "executor_config": {"url": "http://127.0.0.1:1/greet"}, "parameters": []}"#,
+/// )?;
+/// let tool = StoredManifests.read("greet", &manifest)?;
+/// assert_eq!(tool.executor.kind, "http");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct StoredManifests;
+
+impl ReadManifest for StoredManifests {
+    fn read(&self, tool: &str, manifest: &RawJson) -> Result<Descriptor, String> {
+        let options = LoadOptions::new().text(tool, Syntax::Json, manifest.as_str());
+        let loaded = crate::manifest::load(&options).map_err(|problems| {
+            let errors = problems
+                .into_iter()
+                .filter(|problem| problem.severity == Severity::Error);
+            let errors: Vec<_> = errors.map(|problem| problem.message).collect();
+            errors.join("; ")
+        })?;
+        let configuration = loaded.configuration;
+        if !configuration.servers.is_empty() {
+            return Err("a stored tool names a server and does not describe it".to_owned());
+        }
+        match <[_; 1]>::try_from(configuration.tools) {
+            Ok([only]) => Ok(std::sync::Arc::unwrap_or_clone(only)),
+            Err(tools) => Err(format!("the manifest describes {} tools, not one", tools.len())),
+        }
+    }
+}
