@@ -37,7 +37,8 @@ pub trait Clock: Send + Sync {
     /// Returns the current point on the monotonic time line, for deadlines and durations.
     fn now(&self) -> Instant;
 
-    /// Returns the current time of day, for records. Never used to measure or to expire.
+    /// Returns the current time of day, for records and for expiries that outlive the process, such as those of
+    /// tokens. Never used to measure.
     fn wall(&self) -> SystemTime;
 }
 
