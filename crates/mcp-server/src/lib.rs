@@ -73,8 +73,9 @@ pub use self::{
     service::{Answer, HeaderParams, ServerIdentity, Service, unknown_method},
     stdio::{StdioOptions, serve_stdio},
     streamable_http::{
-        AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, RequestBody, RequestRefusal,
-        ResponseBody, ServeOptions, SharedAllowList, serve_http,
+        AllowList, AllowedHosts, AuthenticateRequest, AuthenticateRequestFuture, HttpServerOptions,
+        HttpService, Identify, RequestBody, RequestRefusal, ResponseBody, ServeOptions, SharedAllowList,
+        serve_http,
     },
     tools::{AddToolError, ArgumentsError, ToolCall, ToolDefinition, ToolOutput, Tools},
 };

@@ -52,9 +52,9 @@ pub use self::{
         HealthReport, HealthStatus, Observe, ObserveFn, Observers, Scope, TraceContext, observe_fn,
     },
     ports::{
-        ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, CallEnd,
-        Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry, LedgerState, SystemClock, TokenRecord,
-        TokenState, Tokens, TokensError,
+        ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError,
+        Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry,
+        LedgerState, SystemClock, TokenRecord, TokenState, Tokens, TokensError,
     },
     secrets::{
         HIDDEN, IfUnset, NoSecrets, Provider, Reference, Secret, SecretError, SecretSearch, Secrets,

@@ -12,6 +12,8 @@
 //! - [`RedactionLayer`] hides secrets in what a tool returns.
 //! - [`PartialResultsLayer`] marks or refuses incomplete results.
 //!
+//! A [`TokenAuthenticator`] turns static tokens into callers, whose permissions [`Principals`] gives.
+//!
 //! Each layer works alone around anything that implements [`tool_core::Invoke`], except for [`BreakerPeekLayer`], which needs a
 //! [`BreakerLayer`] in the same stack.
 //!
@@ -64,6 +66,7 @@
 mod admission;
 mod approval;
 mod argument_size;
+mod authentication;
 mod breaker;
 mod credential_refresh;
 mod error_policy;
@@ -83,6 +86,10 @@ pub use self::{
         approval_json, harmless_text, readable_json,
     },
     argument_size::{ArgumentSize, ArgumentSizeLayer, MaxArgumentsBytes},
+    authentication::{
+        MemoryTokens, NewToken, ParseTokenError, PrincipalSettings, Principals, SharedPrincipals,
+        TenantMismatch, TokenAuthenticator, TokenText,
+    },
     breaker::{
         Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer, BreakerScope, BreakerSettings, Breakers,
         Circuit, CircuitOpen, CircuitOutcome, CircuitPermit,

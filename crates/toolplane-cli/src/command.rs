@@ -113,6 +113,9 @@ pub(crate) enum Verb {
     /// Look up calls with unknown outcome in your gateways on this machine
     #[command(subcommand)]
     Ledger(Ledger),
+    /// Create, list or revoke the tokens by which clients authenticate
+    #[command(subcommand)]
+    Tokens(Tokens),
     /// Serve a mock MCP server that answers, and misbehaves, as a scenario says: for tests of clients and gateways
     MockServer(MockServer),
     /// Print the JSON Schema of the configuration, or of a chaos file, for editors
@@ -345,6 +348,41 @@ pub(crate) enum Ledger {
         #[arg(value_name = "ID")]
         id: String,
     },
+}
+
+/// `toolplane tokens`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tokens {
+    /// Create a token and print it, once
+    Create(CreateToken),
+    /// List the tokens, oldest first, without their secrets
+    Ls,
+    /// Revoke a token: it is refused from the next request on
+    Revoke {
+        /// Id of the token, or its beginning
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// `toolplane tokens create`
+#[derive(Debug, Args)]
+pub(crate) struct CreateToken {
+    /// Name of the person or program that the token authenticates
+    #[arg(value_name = "PRINCIPAL")]
+    pub(crate) principal: String,
+    /// Tenant of the principal, unless `policy.principals` sets it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    /// Role of `policy.roles` that the token adds to those of the principal; may be given more than once
+    #[arg(long = "role", value_name = "NAME")]
+    pub(crate) roles: Vec<String>,
+    /// Time until the token expires, such as `12h` or `30d`; it does not expire by default
+    #[arg(long, value_name = "TIME", value_parser = crate::output::text::lifetime)]
+    pub(crate) expires: Option<Duration>,
+    /// Note for people, shown in lists
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
 }
 
 /// `toolplane mock-server`

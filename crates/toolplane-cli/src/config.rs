@@ -5,10 +5,13 @@ use std::{env, path::PathBuf, sync::Arc};
 use toolplane::{
     Builder, FileListCache, Toolplane,
     faults::ChaosLayer,
-    manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
+    manifest::{AuthenticationSpec, LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
-use crate::{command::Options, error::CliError, output::Console, process::logging, telemetry::Telemetry};
+use crate::{
+    command::Options, error::CliError, output::Console, process::logging, store::open_store,
+    telemetry::Telemetry,
+};
 
 /// Returns the configuration files: those of the command line, or the first one that is found.
 pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
@@ -56,6 +59,16 @@ pub(crate) fn builder(loaded: &Loaded) -> Builder {
     match list_store() {
         Some(store) => builder.list_cache(Arc::new(store)),
         None => builder,
+    }
+}
+
+/// Returns a builder as [`builder`] does, which authenticates callers by the tokens of the store if the configuration says
+/// so.
+pub(crate) fn builder_with_tokens(loaded: &Loaded) -> Builder {
+    let builder = builder(loaded);
+    match loaded.configuration.gateway.auth {
+        AuthenticationSpec::None => builder,
+        _ => builder.tokens(open_store(&loaded.configuration)),
     }
 }
 

@@ -10,6 +10,7 @@ mod gateways;
 mod output;
 mod process;
 mod run;
+mod store;
 mod telemetry;
 mod verbs;
 

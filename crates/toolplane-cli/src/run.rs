@@ -66,6 +66,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Health(health) => verbs::operator::health::run(options, &health, console),
         Verb::Approvals(approvals) => verbs::operator::approvals::run(&approvals, console),
         Verb::Ledger(ledger) => verbs::operator::ledger::run(&ledger, console),
+        Verb::Tokens(tokens) => verbs::operator::tokens::run(options, tokens, console),
         Verb::MockServer(mock) => verbs::mock_server::run(&mock, console),
         Verb::Schema(schema) => verbs::reference::schema::run(&schema, console),
         Verb::Completions(completions) => verbs::reference::completions::run(&completions, console),

@@ -72,6 +72,7 @@ pub use self::{
         checks::CheckOutcome,
         health::Readiness,
         idle_rules::IdleRule,
+        principals::UndefinedRole,
         usage::{CacheUse, ConnectionUse, HttpUse},
     },
     plane::{Toolplane, WeakToolplane},

@@ -7,14 +7,14 @@ use std::{
 use arc_swap::ArcSwap;
 use tool_chaos::ChaosLayer;
 use tool_core::{Caller, ClientIdentity, Clock, DynInvoke, Feature, Ledger, Observers, Tool, ToolError};
-use tool_policy::{ApprovalDesk, Denial, ErrorPolicyLayer, Redactor, SharedRules};
+use tool_policy::{ApprovalDesk, Denial, ErrorPolicyLayer, Redactor, SharedPrincipals, SharedRules};
 use tool_registry::{Publisher, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
-    BuildError, Builder, View, build::background::Background, build::executors::LiveParts,
-    build::reload::ReloadState, calls::views::Views, operate::health::HealthMonitor,
-    outgoing::webhooks::Webhooks,
+    BuildError, Builder, View, build::authentication::Authentication, build::background::Background,
+    build::executors::LiveParts, build::reload::ReloadState, calls::views::Views,
+    operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
 };
 
 /// Governed set of tools. Clones share it; [`Toolplane::shutdown`] ends it.
@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) cache: CacheLayer,
     pub(crate) callers: ArcSwap<DefaultCallers>,
+    pub(crate) principals: SharedPrincipals,
+    pub(crate) authentication: Authentication,
     pub(crate) live: ArcSwap<LiveParts>,
     pub(crate) reload: ReloadState,
     pub(crate) publisher: Option<Publisher>,
@@ -84,10 +86,12 @@ impl Inner {
     }
 }
 
-/// Default callers for surfaces without authentication.
+/// Default callers for surfaces without authentication, and the other callers that the policy names.
 pub(crate) struct DefaultCallers {
     pub(crate) local: Arc<Caller>,
     pub(crate) anonymous: Arc<Caller>,
+    /// Principals that the policy names, each with the setting.
+    pub(crate) named: Vec<(&'static str, String)>,
 }
 
 impl Toolplane {

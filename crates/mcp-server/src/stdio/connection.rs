@@ -362,7 +362,10 @@ impl<S: Service> Connection<S> {
             session: self.session.as_ref().map(|session| Arc::clone(&session.id)),
             connection: Some(self.handle.number()),
             connection_name: Some(self.handle.name()),
-            principal: self.options.principal.clone(),
+            principal: match &self.session {
+                Some(session) => session.principal(),
+                None => self.options.principal.clone(),
+            },
             progress: ProgressReporter::default(),
             is_traced: false,
             http: None,

@@ -1,6 +1,9 @@
 use std::sync::{Arc, OnceLock};
 
 use mcp_wire::Revision;
+use parking_lot::Mutex;
+
+use crate::Principal;
 
 /// Facts about a connection that are shared with the transport that feeds it, HTTP+SSE.
 #[derive(Debug)]
@@ -8,13 +11,29 @@ pub(crate) struct SessionInfo {
     pub(crate) id: Arc<str>,
     /// Revision that was negotiated, once the connection is open.
     revision: OnceLock<Revision>,
+    /// Principal, with the claims of the latest message.
+    principal: Mutex<Principal>,
 }
 
 impl SessionInfo {
-    pub(crate) fn new(id: Arc<str>) -> Self {
+    pub(crate) fn new(id: Arc<str>, principal: Principal) -> Self {
         Self {
             id,
             revision: OnceLock::new(),
+            principal: Mutex::new(principal),
+        }
+    }
+
+    /// Returns the principal that requests are made for now.
+    pub(super) fn principal(&self) -> Principal {
+        self.principal.lock().clone()
+    }
+
+    /// Takes over the claims of a message of the same principal.
+    pub(crate) fn set_claims(&self, principal: &Principal) {
+        let mut known = self.principal.lock();
+        if *known == *principal {
+            *known = principal.clone();
         }
     }
 

@@ -13,7 +13,7 @@ mod sse;
 pub use self::{
     head::{AllowList, AllowedHosts, SharedAllowList},
     options::HttpServerOptions,
-    refusal::{Identify, RequestRefusal},
+    refusal::{AuthenticateRequest, AuthenticateRequestFuture, Identify, RequestRefusal},
     response::ResponseBody,
     server::{RequestBody, ServeOptions, serve_http},
     service::HttpService,

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::request::Parts;
 
-use super::{Identify, RequestRefusal, SharedAllowList};
+use super::{AuthenticateRequest, Identify, RequestRefusal, SharedAllowList};
 use crate::{Notifier, Principal};
 
 /// Options of an [`HttpService`](crate::HttpService). The defaults suit a server on loopback.
@@ -43,6 +43,9 @@ pub struct HttpServerOptions {
     pub origin_setting: &'static str,
     /// Name of the server's own address, which is always allowed.
     pub own_host: Option<String>,
+    /// Authenticates every request before its body is read, with time to ask a store or a server. Takes precedence over
+    /// [`identify`](Self::identify).
+    pub authenticate: Option<Arc<dyn AuthenticateRequest>>,
     /// Identifies the principal of a request. Without it, the principal of all requests is `anonymous`.
     pub identify: Option<Identify>,
     /// Maximum size of a request body, in bytes: 4 MiB. A larger one is answered with 413.
@@ -119,6 +122,13 @@ impl HttpServerOptions {
     #[must_use]
     pub fn own_host(mut self, own_host: impl Into<String>) -> Self {
         self.own_host = Some(own_host.into());
+        self
+    }
+
+    /// Sets [`authenticate`](Self#structfield.authenticate), which authenticates every request.
+    #[must_use]
+    pub fn authenticate(mut self, authenticate: impl AuthenticateRequest + 'static) -> Self {
+        self.authenticate = Some(Arc::new(authenticate));
         self
     }
 
@@ -222,6 +232,7 @@ impl Default for HttpServerOptions {
             host_setting: "HttpServerOptions::allow_host",
             origin_setting: "HttpServerOptions::allow_origin",
             own_host: None,
+            authenticate: None,
             identify: None,
             max_body: 4 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
@@ -244,6 +255,7 @@ impl fmt::Debug for HttpServerOptions {
             .field("sse_path", &self.sse_path)
             .field("allowed", &self.allowed)
             .field("own_host", &self.own_host)
+            .field("authenticate", &self.authenticate.is_some())
             .field("identify", &self.identify.is_some())
             .field("max_body", &self.max_body)
             .field("max_sessions", &self.max_sessions)

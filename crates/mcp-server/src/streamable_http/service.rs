@@ -54,8 +54,11 @@ impl<S: Service> HttpService<S> {
     ///
     /// # Errors
     /// Returns the response to a request that is refused.
-    pub fn admit(&self, head: &Parts) -> Result<Principal, Box<Response<ResponseBody>>> {
-        self.0.admit_elsewhere(head)
+    ///
+    /// # Cancellation
+    /// Dropping the future has no effect, except that of the authentication.
+    pub async fn admit(&self, head: &Parts) -> Result<Principal, Box<Response<ResponseBody>>> {
+        self.0.admit_elsewhere(head).await
     }
 
     /// Prepares for the end of the server: ends the streams on which clients listen, and opens no more, so that connections can

@@ -3,6 +3,7 @@
 
 mod batches;
 mod http_asking;
+mod http_authentication;
 mod http_checks;
 mod http_cors;
 mod http_eras;

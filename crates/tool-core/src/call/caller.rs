@@ -13,12 +13,17 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Tenant of callers that belong to no other one.
+    pub const DEFAULT_TENANT: &'static str = "default";
+    /// Principals that are established without authentication: those of [`Caller::local`] and [`Caller::anonymous`].
+    pub const WITHOUT_AUTHENTICATION: &'static [&'static str] = &["local", "anonymous"];
+
     /// Creates a caller without permissions in the tenant `default`.
     #[must_use]
     pub fn new(principal: impl Into<Arc<str>>) -> Self {
         Self {
             principal: principal.into(),
-            tenant: "default".into(),
+            tenant: Self::DEFAULT_TENANT.into(),
             permissions: BTreeSet::new(),
         }
     }
@@ -33,5 +38,22 @@ impl Caller {
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("anonymous")
+    }
+
+    /// Checks that a text is a valid name of a principal, tenant or role: 1 to 128 characters without white space and
+    /// control characters.
+    ///
+    /// # Errors
+    /// The broken rule, as a fragment that follows the name.
+    pub fn check_name(name: &str) -> Result<(), &'static str> {
+        if name.is_empty() {
+            Err("is empty")
+        } else if name.chars().count() > 128 {
+            Err("is longer than 128 characters")
+        } else if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            Err("contains white space or control characters")
+        } else {
+            Ok(())
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! Ports through which layers reach what they do not own.
 
 mod approval;
+mod authentication;
 mod clock;
 mod ledger;
 mod tokens;
 
 pub use self::{
     approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
+    authentication::{Authenticate, AuthenticationError},
     clock::{Clock, Instant, SystemClock},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},
     tokens::{TokenRecord, TokenState, Tokens, TokensError},

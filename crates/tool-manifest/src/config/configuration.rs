@@ -99,6 +99,10 @@ pub struct PolicySpec {
     pub allowlist: Option<Vec<Pattern>>,
     /// Permissions of each principal.
     pub permissions: BTreeMap<String, Vec<String>>,
+    /// Permissions of each role.
+    pub roles: BTreeMap<String, Vec<String>>,
+    /// Settings of each principal.
+    pub principals: BTreeMap<String, PrincipalSpec>,
     /// Permissions that tools require in addition to their own, by patterns of the names that agents see.
     pub required_permissions: BTreeMap<String, Vec<String>>,
     /// Rules about approvals.
@@ -111,6 +115,18 @@ pub struct PolicySpec {
     pub settings: Overrides,
     /// Handling of suspicious definitions of servers that do not set their own.
     pub definitions: DefinitionPolicy,
+}
+
+/// Settings of a principal.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PrincipalSpec {
+    /// Tenant; that of the credentials if absent.
+    pub tenant: Option<String>,
+    /// Names of roles.
+    pub roles: Vec<String>,
+    /// Permissions in addition to those of the roles and of [`PolicySpec::permissions`].
+    pub permissions: Vec<String>,
 }
 
 /// Rule about tool calls of a model: it may, must or must not call tools.
@@ -172,6 +188,8 @@ impl Configuration {
 pub struct GatewaySpec {
     /// The address to listen on: `127.0.0.1:7080`.
     pub listen: SocketAddr,
+    /// Authentication of clients over HTTP: none.
+    pub auth: AuthenticationSpec,
     /// Hosts that requests may be addressed to, besides the address itself.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may use the gateway and read its answers.
@@ -188,10 +206,24 @@ pub struct GatewaySpec {
     pub list_wait: Duration,
 }
 
+/// Authentication of clients over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Authentication")]
+#[non_exhaustive]
+pub enum AuthenticationSpec {
+    /// Every client is `anonymous`. Only an address of this machine can be listened at.
+    #[default]
+    None,
+    /// Every request needs a static token in `Authorization: Bearer`, as `toolplane tokens create` makes them.
+    Tokens,
+}
+
 impl Default for GatewaySpec {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7080)),
+            auth: AuthenticationSpec::None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             instructions: None,

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use tool_settings::{Field, Period};
 
 use crate::{
-    GatewaySpec,
+    AuthenticationSpec, GatewaySpec,
     config::{listen::Listen, origins},
     document::place::Cx,
     tools::metadata::texts,
@@ -16,6 +16,8 @@ use crate::{
 pub(crate) struct GatewayBody {
     /// The address to listen on; `127.0.0.1:7080` by default.
     listen: Field<Listen>,
+    /// Authentication of clients; none by default. An address that is not of this machine requires it.
+    auth: Field<AuthenticationSpec>,
     /// Hosts that requests may be addressed to, in addition to the address itself, such as `tools.example.com`.
     allowed_hosts: Field<Vec<Field<String>>>,
     /// Origins of web pages that may use the gateway and read its answers (CORS), such as
@@ -43,6 +45,7 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
         allowed_origins: origins::read(cx, body.allowed_origins),
         ..GatewaySpec::default()
     };
+    gateway.auth = body.auth.get().unwrap_or_default();
     if let Some(Listen(listen)) = body.listen.get() {
         gateway.listen = listen;
     }

@@ -8,4 +8,5 @@ pub(crate) mod health;
 pub(crate) mod listen;
 pub(crate) mod origins;
 pub(crate) mod policy;
+pub(crate) mod principals;
 pub(crate) mod store;

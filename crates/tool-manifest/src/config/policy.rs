@@ -6,7 +6,10 @@ use tool_settings::{Entries, Field, Period, SectionEntries};
 
 use crate::{
     ApprovalSpec, CallLimitsSpec, PolicySpec, ToolChoiceSpec, WebhookSpec,
-    config::health::{self, WebhookBody},
+    config::{
+        health::{self, WebhookBody},
+        principals::PrincipalBody,
+    },
     document::{
         lists::patterns,
         place::{Cx, Place},
@@ -26,6 +29,11 @@ pub(crate) struct PolicyBody {
     pub(crate) allowlist: Field<Vec<Field<String>>>,
     /// Permissions of each principal: `local: [network.external]`.
     pub(crate) permissions: Field<Entries<Vec<Field<String>>>>,
+    /// Permissions of each role: `reader: [files.read]`. Principals and tokens have roles by their names.
+    pub(crate) roles: Field<Entries<Vec<Field<String>>>>,
+    /// Tenant, roles and permissions of each principal: `ada: {roles: [reader]}`. Tokens authenticate principals; see
+    /// `gateway.auth`.
+    pub(crate) principals: Field<Entries<PrincipalBody>>,
     /// Permissions that tools require in addition to their own, by the names that agents see; `*` stands for any
     /// characters: `files__delete_*: [files.write]`. A caller that lacks one of them neither sees nor calls the tool.
     pub(crate) required_permissions: Field<Entries<Vec<Field<String>>>>,

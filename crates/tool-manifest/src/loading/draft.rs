@@ -11,7 +11,10 @@ use tool_settings::{Entries, NodeId, SectionLevel};
 use crate::{
     AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
     StoreSpec,
-    config::policy::{self, PolicyBody},
+    config::{
+        policy::{self, PolicyBody},
+        principals::PrincipalsDraft,
+    },
     diagnostics::report::Report,
     document::{
         lists::patterns,
@@ -40,6 +43,7 @@ pub(crate) struct Draft {
     secrets: BTreeMap<String, Template>,
     secret_places: HashMap<String, Place>,
     rule_places: RulePlaces,
+    principals: PrincipalsDraft,
     pub(crate) includes: Vec<(Place, PathBuf)>,
 }
 
@@ -165,7 +169,10 @@ impl Draft {
             .flat_map(Entries::iter);
         let required = required
             .filter_map(|(pattern, list)| Some(("required_permissions", pattern.clone(), list.place()?)));
-        for (setting, pattern, at) in written.chain(required) {
+        let permissions = body.permissions.as_ref().into_iter().flat_map(Entries::iter);
+        let permissions = permissions
+            .filter_map(|(principal, list)| Some(("permissions", principal.clone(), list.place()?)));
+        for (setting, pattern, at) in written.chain(required).chain(permissions) {
             self.rule_places
                 .entry((setting, pattern))
                 .or_insert_with(|| cx.place(at));
@@ -179,6 +186,7 @@ impl Draft {
             }
             self.allowlist.get_or_insert(place);
         }
+        self.principals.read(cx, body.roles, body.principals);
         let callback = policy::approval(cx, body.approval, &mut self.policy.approval);
         self.callbacks.extend(callback);
         policy::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
@@ -244,6 +252,7 @@ impl Draft {
             }
             self.allowlist.get_or_insert(place);
         }
+        self.principals.merge(report, other.principals);
         policy::merge_approval(&mut self.policy.approval, other.policy.approval);
         self.callbacks.extend(other.callbacks);
         policy::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
@@ -328,6 +337,11 @@ impl Draft {
         said
     }
 
+    /// Reports roles that principals have and that no file defines.
+    pub(crate) fn check_roles(&self, report: &Report) {
+        self.principals.check(report);
+    }
+
     /// Gives the defaults to servers that set none of their own.
     pub(crate) fn settle_servers(&mut self, report: &Report) {
         let usual = self
@@ -341,7 +355,12 @@ impl Draft {
         }
     }
 
-    pub(crate) fn finish(self) -> (Configuration, Places) {
+    pub(crate) fn finish(mut self) -> (Configuration, Places) {
+        for (principal, place) in self.principals.places() {
+            let rule = ("principals", principal.to_owned());
+            self.rule_places.insert(rule, place.clone());
+        }
+        self.principals.finish(&mut self.policy);
         let servers = self
             .servers
             .iter()
@@ -402,7 +421,7 @@ fn routed<'a>(name: &'a str, servers: &[&'a str]) -> Option<(&'a str, &'a str)> 
 }
 
 /// A problem of two places.
-fn clash(message: &str, second: &Place, first: &Place) -> Diagnostic {
+pub(crate) fn clash(message: &str, second: &Place, first: &Place) -> Diagnostic {
     Diagnostic::error(message)
         .with_location(Some(second.key_location()))
         .with_related("first given here", first.key_location())

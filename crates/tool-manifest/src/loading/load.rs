@@ -378,6 +378,7 @@ impl Loader<'_> {
         let (mut draft, mut left_out) = (self.draft, self.left_out);
         left_out.extend(draft.route(&self.report));
         left_out.extend(draft.check_sections(&self.report));
+        draft.check_roles(&self.report);
         draft.settle_servers(&self.report);
         let has_errors = self.report.has_errors();
         let mut diagnostics = self.report.into_problems();

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use tool_core::{DefinitionPolicy, ListLimits, Pattern};
 use tool_policy::ApprovalRule;
-use toolplane::manifest::{Configuration, LoadOptions, Syntax, ToolChoiceSpec, load, may_need_approval};
+use toolplane::manifest::{
+    AuthenticationSpec, Configuration, LoadOptions, PrincipalSpec, Syntax, ToolChoiceSpec, load,
+    may_need_approval,
+};
 
 fn configuration(texts: &[&str]) -> Configuration {
     let options = texts
@@ -180,4 +183,118 @@ servers: {a: {command: a, list_limits: {tools: 20, definition_bytes: 4KiB}}}
     };
     assert_eq!(loaded.servers[0].list_limits.or(defaults), of_server);
     assert!(problem("defaults: {list_limits: {tools: 0}}").contains("at least 1"));
+}
+
+#[test]
+fn roles_and_principals_are_read_from_all_files() {
+    let loaded = configuration(&[
+        "
+gateway: {auth: tokens}
+policy:
+  roles: {writer: [files.write, files.read], none: []}
+  principals: {ada: {tenant: acme, roles: [writer, reader], permissions: [mail]}}
+",
+        "
+apiVersion: toolplane.dev/v1
+kind: Policy
+metadata: {name: more}
+spec:
+  roles: {reader: [files.read]}
+  principals: {bob: {}, carl: null}
+",
+    ]);
+    assert_eq!(loaded.gateway.auth, AuthenticationSpec::Tokens);
+    let policy = &loaded.policy;
+    assert_eq!(policy.roles["writer"], ["files.write", "files.read"]);
+    assert_eq!(policy.roles["reader"], ["files.read"]);
+    assert!(policy.roles["none"].is_empty());
+    let ada = &policy.principals["ada"];
+    assert_eq!(ada.tenant.as_deref(), Some("acme"));
+    assert_eq!(
+        (&ada.roles[..], &ada.permissions[..]),
+        (
+            &["writer".to_owned(), "reader".to_owned()][..],
+            &["mail".to_owned()][..]
+        )
+    );
+    for name in ["bob", "carl"] {
+        assert_eq!(policy.principals[name], PrincipalSpec::default());
+    }
+    assert_eq!(
+        configuration(&["gateway: {auth: none}"]).gateway.auth,
+        AuthenticationSpec::None
+    );
+    assert_eq!(
+        configuration(&["gateway: {}"]).gateway.auth,
+        AuthenticationSpec::None
+    );
+}
+
+#[test]
+fn mistakes_in_roles_and_principals_are_errors_with_their_place() {
+    for (text, message, hint) in [
+        (
+            "policy: {roles: {writer: []}, principals: {ada: {roles: [writr]}}}",
+            "the role `writr` is not defined",
+            "did you mean `writer`?",
+        ),
+        (
+            "policy: {principals: {ada: {roles: [x]}}}",
+            "the role `x` is not defined",
+            "define it under `policy.roles`",
+        ),
+        (
+            "policy: {principals: {a b: {}}}",
+            "the name of the principal `a b` contains white space",
+            "",
+        ),
+        (
+            "policy: {roles: {'': []}}",
+            "the name of the role `` is empty",
+            "",
+        ),
+        (
+            "policy: {principals: {ada: {tenant: ''}}}",
+            "the tenant of `ada` is empty",
+            "",
+        ),
+        (
+            "policy: {principals: {ada: {tenants: x}}}",
+            "unknown key `tenants`",
+            "did you mean `tenant`?",
+        ),
+        ("policy: {principals: {ada: [writer]}}", "toolplane.yaml:1:28", ""),
+        ("gateway: {auth: token}", "toolplane.yaml:1:17", "tokens"),
+        ("gateway: {auth: true}", "toolplane.yaml:1:17", ""),
+    ] {
+        let problem = problem(text);
+        assert!(
+            problem.contains(message) && problem.contains(hint),
+            "{text}: {problem}"
+        );
+        assert!(problem.contains("toolplane.yaml:1:"), "{text}: {problem}");
+    }
+}
+
+/// Lists of two files are not merged, since a role would silently get more permissions.
+#[test]
+fn a_role_or_principal_of_two_files_is_an_error() {
+    for (one, kind) in [
+        ("roles: {x: [a]}", "role"),
+        ("principals: {x: {permissions: [a]}}", "principal"),
+    ] {
+        let text = format!("policy: {{{one}}}");
+        let options = LoadOptions::new()
+            .text("one.yaml", Syntax::Yaml, text.clone())
+            .text("two.yaml", Syntax::Yaml, text);
+        let problems = load(&options).expect_err("it is defined twice").render(false);
+        assert!(
+            problems.contains(&format!("the {kind} `x` is defined twice")),
+            "{problems}"
+        );
+        assert!(
+            problems.contains("one.yaml") && problems.contains("two.yaml"),
+            "{problems}"
+        );
+    }
 }

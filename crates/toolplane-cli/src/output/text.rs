@@ -40,6 +40,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the lifetime of something that is stored, in units up to days.
+pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
+    match toolplane::settings::Period::parse(text) {
+        Some(period) if period.0 >= Duration::from_secs(1) => Ok(period.0),
+        Some(_) => Err("the time must be at least one second".to_owned()),
+        None => Err("write a number and a unit, such as `12h` or `30d`".to_owned()),
+    }
+}
+
 /// Parses an address to listen on, such as `127.0.0.1:7080`, `localhost:7080` or `:7080`.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':'));

@@ -116,7 +116,11 @@ policy: {{blocklist: [blocked]}}
             2,
             "invalid log level `=,=` in `--log`",
         ),
-        (&["serve", "--http", "0.0.0.0:0"], 2, "no authentication yet"),
+        (
+            &["serve", "--http", "0.0.0.0:0"],
+            2,
+            "clients are not authenticated",
+        ),
     ];
     for (arguments, code, said) in cases {
         let run = place.run(arguments);

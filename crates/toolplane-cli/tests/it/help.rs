@@ -23,6 +23,8 @@ fn help() {
         "approvals deny",
         "ledger",
         "ledger show",
+        "tokens",
+        "tokens create",
         "mock-server",
         "schema",
     ] {

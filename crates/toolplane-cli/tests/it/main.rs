@@ -21,5 +21,6 @@ mod reload;
 mod serve;
 mod signals;
 mod sockets;
+mod tokens;
 mod websocket;
 mod wire_names;

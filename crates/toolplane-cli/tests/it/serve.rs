@@ -180,8 +180,12 @@ impl Served {
     }
 
     pub(crate) fn start_with(place: &Place, options: &[&str]) -> Self {
+        Self::start_at(place, "127.0.0.1:0", options)
+    }
+
+    pub(crate) fn start_at(place: &Place, address: &str, options: &[&str]) -> Self {
         let mut child = place
-            .command(&[&["serve", "--http", "127.0.0.1:0"], options].concat())
+            .command(&[&["serve", "--http", address], options].concat())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -211,6 +215,11 @@ impl Served {
     /// Sends a message and returns the answer with its head.
     pub(crate) fn post(&self, host: &str, message: &Value) -> String {
         self.send(host, "", message)
+    }
+
+    /// Sends a message with these headers.
+    pub(crate) fn post_with(&self, headers: &str, message: &Value) -> String {
+        self.send(&self.address, headers, message)
     }
 
     /// Sends a message of 2026-07-28.

@@ -54,10 +54,9 @@ pub(crate) fn resolve_caller(
     if let Some(resolver) = resolver {
         return resolver(principal);
     }
-    match principal.as_str() {
-        "local" => plane.local_caller(),
-        ANONYMOUS => plane.anonymous_caller(),
-        other => Arc::new(Caller::new(other)),
+    match principal.claims::<Caller>() {
+        Some(caller) => caller,
+        None => plane.caller(principal.as_str()),
     }
 }
 

@@ -20,7 +20,10 @@ use toolplane::{Toolplane, observe::Gauge};
 
 pub(crate) use self::state::GatewayState;
 pub use self::{embedded::EmbeddedGateway, options::GatewayOptions};
-use crate::pages::{MetricsPage, Routes};
+use crate::{
+    client::PlaneAuthentication,
+    pages::{MetricsPage, Routes},
+};
 
 /// An MCP server that offers the tools, prompts and resources of a [`Toolplane`]. Clones share one gateway.
 ///
@@ -158,8 +161,15 @@ impl Gateway {
     ///
     /// Clients receive notifications of changes only while [`Gateway::announce`] runs with the notifier of these options, and a
     /// graceful shutdown of the server waits for open streams until [`HttpService::end_streams`] is called.
+    ///
+    /// If the toolplane [requires authentication](Toolplane::requires_authentication), every request needs credentials that
+    /// it accepts, unless the options identify principals otherwise: a program with a login of its own decides alone.
     #[must_use]
-    pub fn http_service(&self, options: HttpServerOptions) -> HttpService<Self> {
+    pub fn http_service(&self, mut options: HttpServerOptions) -> HttpService<Self> {
+        let has_login = options.authenticate.is_some() || options.identify.is_some();
+        if self.plane().requires_authentication() && !has_login {
+            options = options.authenticate(PlaneAuthentication(self.plane().clone()));
+        }
         HttpService::new(self.clone(), options)
     }
 

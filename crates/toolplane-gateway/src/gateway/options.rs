@@ -28,8 +28,8 @@ pub struct GatewayOptions {
     pub page_size: usize,
     /// Time that a list waits for a server whose list is unknown, counted from the server's first start: 4 s.
     pub list_wait: Duration,
-    /// Maps principals to callers. By default `local` and `anonymous` are the toolplane's own callers, and any other
-    /// principal is a caller without permissions.
+    /// Maps principals to callers. By default a caller has the permissions that the configuration gives to the principal
+    /// of that name, and a caller that the toolplane has authenticated is used as it is.
     pub caller_resolver: Option<CallerResolver>,
     /// Metrics that receive the gateway's own gauges. To count calls, the toolplane must have them as an observer as well.
     pub metrics: Option<Arc<Metrics>>,

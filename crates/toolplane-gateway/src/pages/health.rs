@@ -2,37 +2,45 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header::CONTENT_TYPE, request::Parts};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use mcp_server::{HttpService, Principal};
 use raw_json::RawJson;
 use serde_json::{Map, Value, json};
 use toolplane::Readiness;
 
+use super::routes::Body;
 use crate::Gateway;
 
 /// Answers a request for one of the pages. Returns `None` if it is for something else.
 ///
 /// Liveness and readiness are shown to every request, whatever host name a probe uses. Names of servers and tools are
 /// shown only to requests that MCP would accept as well.
-pub(super) fn answer(
+pub(super) async fn answer(
     mcp: &HttpService<Gateway>,
     head: &Parts,
     is_draining: bool,
-) -> Option<Response<Full<Bytes>>> {
+) -> Option<Response<Body>> {
     if !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
     let gateway = mcp.service();
-    let admitted = || mcp.admit(head).ok();
-    Some(match head.uri.path() {
+    let page = match head.uri.path() {
         "/healthz" => page(StatusCode::OK, r#"{"status":"ok"}"#.to_owned()),
-        "/readyz" => ready(&gateway.plane().readiness(), is_draining, admitted().is_some()),
-        "/health" => match admitted() {
-            Some(principal) => health(gateway, &principal, is_draining),
-            None => page(StatusCode::FORBIDDEN, r#"{"status":"refused"}"#.to_owned()),
+        "/readyz" => {
+            let is_admitted = mcp.admit(head).await.is_ok();
+            ready(&gateway.plane().readiness(), is_draining, is_admitted)
+        }
+        "/health" => match mcp.admit(head).await {
+            Ok(principal) => health(gateway, &principal, is_draining),
+            // With the challenge, by which a client learns which credentials are needed.
+            Err(refusal) if refusal.status() != StatusCode::FORBIDDEN => {
+                return Some(refusal.map(Either::Left));
+            }
+            Err(_) => page(StatusCode::FORBIDDEN, r#"{"status":"refused"}"#.to_owned()),
         },
         _ => return None,
-    })
+    };
+    Some(page.map(Either::Right))
 }
 
 const DRAINING: &str = "draining";

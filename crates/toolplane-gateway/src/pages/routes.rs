@@ -1,6 +1,6 @@
 use std::{
     convert::Infallible,
-    future::{Future, ready},
+    future::Future,
     pin::Pin,
     sync::{
         Arc,
@@ -29,7 +29,7 @@ pub(crate) struct Routes {
     is_draining: Arc<AtomicBool>,
 }
 
-type Body = Either<ResponseBody, Full<Bytes>>;
+pub(super) type Body = Either<ResponseBody, Full<Bytes>>;
 
 impl Routes {
     pub(crate) fn new(mcp: HttpService<Gateway>, metrics: Option<MetricsPage>) -> Self {
@@ -53,30 +53,43 @@ impl Service<Request<RequestBody>> for Routes {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<RequestBody>) -> Self::Future {
-        let (request, page) = self.page(request);
-        if let Some(page) = page {
-            return Box::pin(ready(Ok(page.map(Either::Right))));
+        // Fast path: calls are POST requests, and no page besides the metrics answers POST.
+        if request.method() == Method::POST && !self.is_for_metrics(&request) {
+            let answer = self.mcp.respond(request);
+            return Box::pin(answer.map(|answer| Ok(answer.map(Either::Left))));
         }
-        let answer = self.mcp.respond(request);
-        Box::pin(answer.map(|answer| Ok(answer.map(Either::Left))))
+        let routes = self.clone();
+        Box::pin(async move { Ok(routes.page_or_mcp(request).await) })
     }
 }
 
 impl Routes {
-    /// Returns the page that a request asks for, or `None` if the request is for MCP.
-    fn page(&self, request: Request<RequestBody>) -> (Request<RequestBody>, Option<Response<Full<Bytes>>>) {
-        if let Some(metrics) = &self.metrics
-            && request.uri().path() == metrics::PATH
-        {
+    fn is_for_metrics(&self, request: &Request<RequestBody>) -> bool {
+        self.metrics.is_some() && request.uri().path() == metrics::PATH
+    }
+
+    /// Answers with the page that a request asks for, or else as MCP does.
+    async fn page_or_mcp(&self, request: Request<RequestBody>) -> Response<Body> {
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| self.is_for_metrics(&request)) {
             let page = metrics.answer(&request);
-            return (request, Some(page));
-        }
-        // Fast path: calls are POST requests, and no page besides the metrics answers POST.
-        if request.method() == Method::POST {
-            return (request, None);
+            // Without authentication, only the checks of the page itself.
+            if page.status().is_success() && self.mcp.service().plane().requires_authentication() {
+                let (head, _) = request.into_parts();
+                if let Err(refusal) = self.mcp.admit(&head).await {
+                    return refusal.map(Either::Left);
+                }
+            }
+            return page.map(Either::Right);
         }
         let (head, body) = request.into_parts();
-        let health = health::answer(&self.mcp, &head, self.is_draining.load(Ordering::Relaxed));
-        (Request::from_parts(head, body), health)
+        let is_draining = self.is_draining.load(Ordering::Relaxed);
+        match health::answer(&self.mcp, &head, is_draining).await {
+            Some(page) => page,
+            None => self
+                .mcp
+                .respond(Request::from_parts(head, body))
+                .await
+                .map(Either::Left),
+        }
     }
 }

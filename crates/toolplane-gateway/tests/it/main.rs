@@ -1,5 +1,6 @@
 //! The gateway in front of scripted and mock tools, with messages as bytes.
 
+mod authentication;
 mod calls;
 mod chained;
 mod eras;

@@ -8,7 +8,7 @@ use tool_manifest::{Configuration, ProcessSecrets};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
     AdmissionLayer, ApprovalDesk, ApprovalLayer, BreakerLayer, ErrorPolicyLayer, MemoryApprovals, QuotaLayer,
-    RateLimitLayer, RedactionLayer, SharedRules,
+    RateLimitLayer, RedactionLayer, SharedPrincipals, SharedRules,
 };
 use tool_registry::{Publisher, Registry};
 use tool_runtime::{
@@ -18,6 +18,7 @@ use tool_runtime::{
 
 use crate::{
     BuildError, Builder, StoredManifests, Toolplane,
+    build::authentication::Authentication,
     build::background::Background,
     build::executors::LiveParts,
     build::observers::{emit_source_changes, own_observers, watch},
@@ -70,6 +71,14 @@ impl Builder {
             .into_iter()
             .chain([webhooks.of_approvals()]);
         let desk = ApprovalDesk::new(approvals, listeners, clock.clone());
+        let principals = SharedPrincipals::new(policies::principals(&configuration));
+        let authentication = Authentication::new(
+            &configuration,
+            self.authenticator,
+            self.tokens,
+            &principals,
+            &clock,
+        );
         let reentry = Arc::new(LateToolplane::default());
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
         let cache = cache(&configuration);
@@ -109,7 +118,9 @@ impl Builder {
             observers,
             views: Views::default(),
             clock: clock.clone(),
-            callers: ArcSwap::from_pointee(policies::callers(&configuration)),
+            callers: ArcSwap::from_pointee(policies::callers(&configuration, &principals.load())),
+            principals,
+            authentication,
             live: ArcSwap::from_pointee(live),
             reload,
             publisher: store.map(|store| Publisher::new(store, Arc::new(StoredManifests), clock.clone())),

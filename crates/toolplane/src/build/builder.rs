@@ -2,8 +2,8 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use tool_chaos::ChaosLayer;
 use tool_core::{
-    ApprovalListener, Approvals, Clock, Descriptor, DynInvoke, Event, Executor, Invoke, Layer, Ledger,
-    Observe, Secrets, Source, observe_fn,
+    ApprovalListener, Approvals, Authenticate, Clock, Descriptor, DynInvoke, Event, Executor, Invoke, Layer,
+    Ledger, Observe, Secrets, Source, Tokens, observe_fn,
 };
 use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax};
 use tool_policy::Redactor;
@@ -59,6 +59,8 @@ pub struct Builder {
     pub(crate) approvals: Option<Arc<dyn Approvals>>,
     pub(crate) approval_listeners: Vec<Arc<dyn ApprovalListener>>,
     pub(crate) list_cache: ListCache,
+    pub(crate) tokens: Option<Arc<dyn Tokens>>,
+    pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
 }
 
 impl Builder {
@@ -251,6 +253,20 @@ impl Builder {
     /// Sets the storage of approvals. Default: in memory.
     pub fn approvals(mut self, approvals: Arc<dyn Approvals>) -> Self {
         self.approvals = Some(approvals);
+        self
+    }
+
+    /// Sets the store of tokens that authenticate callers if the configuration has `gateway.auth: tokens`. Without a
+    /// store, such a configuration refuses everybody: see [`Toolplane::authenticate`](crate::Toolplane::authenticate).
+    pub fn tokens(mut self, tokens: Arc<dyn Tokens>) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Sets an authenticator of callers, instead of that of the configuration's `gateway.auth`. Surfaces then refuse
+    /// callers that it does not authenticate.
+    pub fn authenticator(mut self, authenticator: Arc<dyn Authenticate>) -> Self {
+        self.authenticator = Some(authenticator);
         self
     }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use tool_core::{Caller, Pattern};
-use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
-use tool_policy::{ApprovalRules, ErrorPolicySettings, MicroDollars, QuotaLimits, Rules, ToolChoice};
+use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, ToolChoiceSpec};
+use tool_policy::{
+    ApprovalRules, ErrorPolicySettings, MicroDollars, Principals, QuotaLimits, Rules, ToolChoice,
+};
 
 use crate::plane::DefaultCallers;
 
@@ -48,20 +50,40 @@ fn approval(spec: &ApprovalSpec) -> ApprovalRules {
         .with_expires_after(expires_after)
 }
 
-/// Returns the default callers of surfaces without authentication.
-pub(crate) fn callers(configuration: &Configuration) -> DefaultCallers {
+/// Returns the principals and roles of the policy. `permissions` is a shorter spelling of those of principals.
+pub(crate) fn principals(configuration: &Configuration) -> Principals {
     let policy = &configuration.policy;
+    let mut principals = Principals::default();
+    principals.roles.clone_from(&policy.roles);
+    for (name, spec) in &policy.principals {
+        let settings = principals.by_name.entry(name.clone()).or_default();
+        settings.tenant.clone_from(&spec.tenant);
+        settings.roles.clone_from(&spec.roles);
+        settings.permissions.clone_from(&spec.permissions);
+    }
+    for (name, permissions) in &policy.permissions {
+        let settings = principals.by_name.entry(name.clone()).or_default();
+        settings.permissions.extend_from_slice(permissions);
+    }
+    principals
+}
+
+/// Returns the default callers of surfaces without authentication.
+pub(crate) fn callers(configuration: &Configuration, principals: &Principals) -> DefaultCallers {
+    let policy = &configuration.policy;
+    let named = policy.permissions.keys().map(|name| ("permissions", name));
+    let named = named.chain(policy.principals.keys().map(|name| ("principals", name)));
     DefaultCallers {
-        local: Arc::new(caller(policy, Caller::local())),
-        anonymous: Arc::new(caller(policy, Caller::anonymous())),
+        named: named.map(|(setting, name)| (setting, name.clone())).collect(),
+        local: Arc::new(caller(principals, "local")),
+        anonymous: Arc::new(caller(principals, "anonymous")),
     }
 }
 
-/// Adds the permissions of the policy to a caller.
-fn caller(policy: &PolicySpec, mut caller: Caller) -> Caller {
-    let granted = policy.permissions.get(&*caller.principal).into_iter().flatten();
-    caller.permissions = granted.map(|permission| permission.as_str().into()).collect();
-    caller
+/// Returns the caller of a principal without credentials.
+pub(crate) fn caller(principals: &Principals, name: &str) -> Caller {
+    let caller = principals.caller(name, None, &[]);
+    caller.expect("without credentials, no other tenant is named")
 }
 
 /// The operator's rules on errors.

@@ -96,7 +96,7 @@ impl Toolplane {
     /// stays disabled. If the reload fails, everything stays as it was.
     ///
     /// Storage limits are fixed at the start: `defaults.cache_bytes`, and `max_entries` and `max_bytes` of
-    /// `defaults.idempotency`. The section `gateway` belongs to the serving program.
+    /// `defaults.idempotency`. So is `gateway.auth`; roles and principals take effect with the next request. The section `gateway` belongs to the serving program.
     ///
     /// # Errors
     /// If two sources have the same name, the build lacks something that the configuration needs, or a tool has a
@@ -119,14 +119,12 @@ impl Toolplane {
         let_go.add(&before.servers, &running.servers);
         let mut rules = rules(configuration);
         rules.disabled.clone_from(&inner.rules.load().disabled);
-        let callers = callers(configuration);
-        let known = inner.callers.load();
-        let lists_changed = **inner.rules.load() != rules
-            || known.local != callers.local
-            || known.anonymous != callers.anonymous;
+        let principals = policies::principals(configuration);
+        let lists_changed = **inner.rules.load() != rules || *inner.principals.load() != principals;
         // Rules first: no tool that they forbid is visible or callable for a moment.
         inner.rules.store(&rules);
-        inner.callers.store(Arc::new(callers));
+        inner.callers.store(Arc::new(callers(configuration, &principals)));
+        inner.principals.store(principals);
         inner.live.store(Arc::new(running));
         inner
             .error_policy

@@ -7,7 +7,7 @@ use tool_registry::Snapshot;
 
 use crate::Toolplane;
 
-/// Rule about names that matches no tool, prompt or resource, although all names that it could match are known.
+/// Rule about names that matches no tool, prompt, resource or principal, although all names that it could match are known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct IdleRule {
@@ -25,6 +25,12 @@ pub struct IdleRule {
 impl IdleRule {
     /// Setting of a rule of the [chaos plan](crate::Builder::chaos).
     pub const CHAOS: &'static str = "chaos";
+
+    /// Returns `true` if the rule names a principal instead of tools: an entry of `permissions` or `principals`.
+    #[must_use]
+    pub fn is_about_principals(&self) -> bool {
+        matches!(self.setting, "permissions" | "principals")
+    }
 }
 
 impl fmt::Display for IdleRule {
@@ -33,6 +39,13 @@ impl fmt::Display for IdleRule {
             Some(server) => write!(f, "`{}` of the server `{server}`", self.setting)?,
             None if self.setting == Self::CHAOS => f.write_str("a rule of the chaos plan")?,
             None => write!(f, "`policy.{}`", self.setting)?,
+        }
+        if self.is_about_principals() {
+            return write!(
+                f,
+                " has `{}`, but no client can authenticate as that principal",
+                self.pattern
+            );
         }
         write!(
             f,
@@ -113,7 +126,11 @@ impl Toolplane {
                 told.clear();
                 rules = now;
             }
-            let idle = self.idle_rules();
+            let mut idle = self.idle_rules();
+            if self.requires_authentication() {
+                // A store that does not work shows in the log with the first request.
+                idle.extend(self.idle_principals().await.unwrap_or_default());
+            }
             for rule in idle.iter().filter(|rule| !told.contains(*rule)) {
                 match &rule.suggestion {
                     Some(suggestion) => tracing::warn!("{rule}; did you mean `{suggestion}`?"),

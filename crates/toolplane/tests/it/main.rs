@@ -4,6 +4,7 @@
 mod aliases;
 mod approval;
 mod argument_size;
+mod authentication;
 #[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]
 mod breakers;
 mod build_errors;

@@ -75,12 +75,9 @@ impl Admission {
 
 impl<S: Service> Endpoint<S> {
     /// Makes all checks that need only the head, and identifies the principal.
-    pub(super) fn admit(&self, parts: Arc<Parts>) -> Result<Admitted, Box<HttpResponse>> {
-        let known = KnownHeaders::from_map(&parts.headers);
-        self.check_names(&parts, &known)?;
-        self.check_path(&parts)?;
-        let principal = self.identify(&parts)?;
-        let format = RequestFormat::from_headers(&known, &parts.headers);
+    pub(super) async fn admit(&self, parts: Arc<Parts>) -> Result<Admitted, Box<HttpResponse>> {
+        let format = self.check_format(&parts)?;
+        let principal = self.identify(&parts).await?;
         Ok(Admitted {
             parts,
             principal,
@@ -88,13 +85,21 @@ impl<S: Service> Endpoint<S> {
         })
     }
 
+    /// Checks the host, the origin and the path of a request, and returns its format.
+    fn check_format(&self, parts: &Parts) -> Result<RequestFormat, Box<HttpResponse>> {
+        let known = KnownHeaders::from_map(&parts.headers);
+        self.check_names(parts, &known)?;
+        self.check_path(parts)?;
+        Ok(RequestFormat::from_headers(&known, &parts.headers))
+    }
+
     /// Makes the same checks as for MCP, except that of the path, for a request to another route.
-    pub(in crate::streamable_http) fn admit_elsewhere(
+    pub(in crate::streamable_http) async fn admit_elsewhere(
         &self,
         parts: &Parts,
     ) -> Result<Principal, Box<HttpResponse>> {
         self.check_names(parts, &KnownHeaders::from_map(&parts.headers))?;
-        self.identify(parts)
+        self.identify(parts).await
     }
 
     /// Checks the host, the origin and the path of a request.
@@ -131,11 +136,13 @@ impl<S: Service> Endpoint<S> {
         Ok(())
     }
 
-    fn identify(&self, parts: &Parts) -> Result<Principal, Box<HttpResponse>> {
-        match &self.options.identify {
-            Some(identify) => identify(parts).map_err(|refusal| Box::new(response::refusal(refusal))),
-            None => Ok(self.anonymous.clone()),
-        }
+    async fn identify(&self, parts: &Parts) -> Result<Principal, Box<HttpResponse>> {
+        let identified = match (&self.options.authenticate, &self.options.identify) {
+            (Some(authenticate), _) => authenticate.authenticate(parts).await,
+            (None, Some(identify)) => identify(parts),
+            (None, None) => Ok(self.anonymous.clone()),
+        };
+        identified.map_err(|refusal| Box::new(response::refusal(refusal)))
     }
 
     /// Returns the session that a request names, if it names one.

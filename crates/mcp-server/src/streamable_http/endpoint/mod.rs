@@ -106,7 +106,7 @@ impl<S: Service> Endpoint<S> {
         if let Some(headers) = cors.preflight(&parts) {
             return self.preflight(&parts, headers);
         }
-        let admitted = match self.admit(parts) {
+        let admitted = match self.admit(parts).await {
             Ok(admitted) => admitted,
             Err(refused) => return *refused,
         };

@@ -90,7 +90,7 @@ impl SseClients {
             lines,
             rest: Bytes::new(),
         };
-        let session = Arc::new(SessionInfo::new(Arc::clone(&id)));
+        let session = Arc::new(SessionInfo::new(Arc::clone(&id), options.principal.clone()));
         let client = SseClient {
             principal: options.principal.clone(),
             session: Arc::clone(&session),
@@ -123,10 +123,12 @@ impl SseClients {
         })
     }
 
-    /// Returns the client with this id, if it belongs to this principal.
+    /// Returns the client with this id, if it belongs to this principal, whose claims its messages have from now on.
     pub(in crate::streamable_http) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<SseClient>> {
         let client = self.by_id.lock().get(id).cloned();
-        client.filter(|client| client.principal == *principal)
+        let client = client.filter(|client| client.principal == *principal)?;
+        client.session.set_claims(principal);
+        Some(client)
     }
 
     /// Ends all connections once their requests are answered, and opens no more.

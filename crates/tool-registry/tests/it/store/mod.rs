@@ -41,7 +41,11 @@ fn publisher(store: &Arc<MemoryStore>) -> Publisher {
 /// Version of `greet` whose description has its number.
 fn greet(version: &str) -> NewVersion {
     let manifest = json!({"description": format!("Greets, in version {version}.")});
-    NewVersion::new("greet", version.parse().expect("a version"), RawJson::from(manifest))
+    NewVersion::new(
+        "greet",
+        version.parse().expect("a version"),
+        RawJson::from(manifest),
+    )
 }
 
 fn version(text: &str) -> semver::Version {
@@ -49,6 +53,8 @@ fn version(text: &str) -> semver::Version {
 }
 
 async fn publish(publisher: &Publisher, version: &str) {
-    let published = publisher.publish(greet(version), "ada", PublishOptions::default()).await;
+    let published = publisher
+        .publish(greet(version), "ada", PublishOptions::default())
+        .await;
     assert!(published.expect("published").is_new);
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tool_core::{RawJson, Source, SourceState};
-use tool_registry::{Deprecation, MemoryStore, NewVersion, PublishOptions, StoreSource, ToolAlias, VersionRequest};
+use tool_registry::{
+    Deprecation, MemoryStore, NewVersion, PublishOptions, StoreSource, ToolAlias, VersionRequest,
+};
 
 use super::{Manifests, publish, publisher, version};
 
@@ -37,11 +39,20 @@ async fn the_latest_version_is_offered_and_follows_every_change() {
     assert_eq!(next().await, ["greet@1.0.0"]);
     publish(&publisher, "1.1.0").await;
     assert_eq!(next().await, ["greet@1.1.0"]);
-    publisher.rollback("greet", None, "ada").await.expect("rolled back");
+    publisher
+        .rollback("greet", None, "ada")
+        .await
+        .expect("rolled back");
     assert_eq!(next().await, ["greet@1.0.0"]);
-    publisher.set_alias(ToolAlias::new("hello", "greet", "^1.1")).await.expect("set");
+    publisher
+        .set_alias(ToolAlias::new("hello", "greet", "^1.1"))
+        .await
+        .expect("set");
     assert_eq!(next().await, ["greet@1.0.0", "hello@1.1.0"]);
-    publisher.yank("greet", &version("1.0.0"), "it leaks", "ada").await.expect("yanked");
+    publisher
+        .yank("greet", &version("1.0.0"), "it leaks", "ada")
+        .await
+        .expect("yanked");
     assert_eq!(next().await, ["greet@1.1.0", "hello@1.1.0"]);
 }
 
@@ -52,8 +63,15 @@ async fn an_unchanged_tool_keeps_its_descriptor() {
     publish(&publisher, "1.0.0").await;
     source.load().await;
     let before = source.snapshot();
-    let other = NewVersion::new("other", version("1.0.0"), RawJson::from(json!({"description": "x"})));
-    publisher.publish(other, "ada", PublishOptions::default()).await.expect("published");
+    let other = NewVersion::new(
+        "other",
+        version("1.0.0"),
+        RawJson::from(json!({"description": "x"})),
+    );
+    publisher
+        .publish(other, "ada", PublishOptions::default())
+        .await
+        .expect("published");
     source.changed(before.revision).await;
     let after = source.snapshot();
     assert_eq!(after.tools.len(), 2);
@@ -68,14 +86,26 @@ async fn agents_are_told_of_a_deprecation_with_its_replacement_and_day() {
     let deprecation = Deprecation::default()
         .with_replacement(Some("hello".to_owned()))
         .with_until(Some("2027-01-31".to_owned()));
-    publisher.deprecate("greet", &VersionRequest::Latest, Some(deprecation)).await.expect("deprecated");
+    publisher
+        .deprecate("greet", &VersionRequest::Latest, Some(deprecation))
+        .await
+        .expect("deprecated");
     source.load().await;
     let tool = source.snapshot().tools[0].clone();
     let notice = "Greets, in version 1.0.0. Deprecated, to be removed on 2027-01-31; use `hello` instead.";
     assert_eq!(tool.description, notice);
     let definition = tool.definition.as_ref().expect("with a notice");
-    let state = definition.get("_meta").and_then(|meta| meta.get("dev.toolplane/state")).expect("a state");
-    assert_eq!(state.get("replacement").and_then(|value| value.string()).as_deref(), Some("hello"));
+    let state = definition
+        .get("_meta")
+        .and_then(|meta| meta.get("dev.toolplane/state"))
+        .expect("a state");
+    assert_eq!(
+        state
+            .get("replacement")
+            .and_then(|value| value.string())
+            .as_deref(),
+        Some("hello")
+    );
 }
 
 #[tokio::test]
@@ -92,11 +122,24 @@ async fn a_version_that_cannot_be_read_is_left_out_with_the_reason_and_the_other
             }
         }
     }
-    let other = NewVersion::new("other", version("1.0.0"), RawJson::from(json!({"description": "x"})));
-    publisher(&store).publish(other, "ada", PublishOptions::default()).await.expect("published");
+    let other = NewVersion::new(
+        "other",
+        version("1.0.0"),
+        RawJson::from(json!({"description": "x"})),
+    );
+    publisher(&store)
+        .publish(other, "ada", PublishOptions::default())
+        .await
+        .expect("published");
     let source = StoreSource::new(store, Arc::new(Newer));
     source.load().await;
     let catalogue = source.snapshot();
     assert_eq!(catalogue.tools.len(), 1);
-    assert_eq!((catalogue.rejected[0].name.as_str(), catalogue.rejected[0].reason.as_str()), ("greet", "unknown key `colour`"));
+    assert_eq!(
+        (
+            catalogue.rejected[0].name.as_str(),
+            catalogue.rejected[0].reason.as_str()
+        ),
+        ("greet", "unknown key `colour`")
+    );
 }

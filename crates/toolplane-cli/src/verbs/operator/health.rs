@@ -1,7 +1,12 @@
 use std::{net::SocketAddr, time::Duration};
 
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{Request, body::Bytes, client::conn::http1, header::HOST};
+use hyper::{
+    Request,
+    body::Bytes,
+    client::conn::http1,
+    header::{AUTHORIZATION, HOST},
+};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::{net::TcpStream, time::timeout};
@@ -107,10 +112,7 @@ async fn ask(address: SocketAddr) -> Result<RawJson, CliError> {
     })?;
     let broke = |error: hyper::Error| failed("closed the connection", &error);
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broke)?;
-    let request = Request::get("/health")
-        .header(HOST, address.to_string())
-        .body(Empty::<Bytes>::new())
-        .expect("an address is a header");
+    let request = request(address)?;
     let exchange = async move {
         let answer = sender.send_request(request).await.map_err(broke)?;
         let status = answer.status();
@@ -123,10 +125,27 @@ async fn ask(address: SocketAddr) -> Result<RawJson, CliError> {
     let (status, body) = answered?;
     if !status.is_success() {
         let message = format!("the server at `{address}` answered with HTTP status {status}");
-        return Err(CliError::new(Exit::Unavailable, "unavailable", message)
-            .with_hint("it may not be a gateway, or it may require authentication"));
+        return Err(
+            CliError::new(Exit::Unavailable, "unavailable", message).with_hint(format!(
+                "it may not be a gateway; one that authenticates its clients needs a token in `${TOKEN}`"
+            )),
+        );
     }
     RawJson::parse(body).map_err(|error| failed("did not answer in JSON", &error))
+}
+
+/// Variable with the token for a gateway that authenticates its clients.
+const TOKEN: &str = "TOOLPLANE_TOKEN";
+
+fn request(address: SocketAddr) -> Result<Request<Empty<Bytes>>, CliError> {
+    let mut request = Request::get("/health").header(HOST, address.to_string());
+    if let Some(token) = config::variable(TOKEN) {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", token.trim()));
+    }
+    // The address is a header in any case, and the error does not contain the value.
+    request.body(Empty::new()).map_err(|error| {
+        CliError::usage(format!("the value of `${TOKEN}` is no bearer token")).with_source(&error)
+    })
 }
 
 fn show(page: &RawJson, console: Console) -> Result<Exit, CliError> {

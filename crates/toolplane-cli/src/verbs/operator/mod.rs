@@ -3,3 +3,4 @@
 pub(crate) mod approvals;
 pub(crate) mod health;
 pub(crate) mod ledger;
+pub(crate) mod tokens;

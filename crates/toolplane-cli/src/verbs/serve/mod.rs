@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let loaded = config::read(files.clone(), console)?;
         let telemetry = Telemetry::start(console);
         let metrics = MetricsEndpoint::new(serve, &loaded.configuration.gateway, &telemetry);
-        let builder = config::builder(&loaded).chaos(chaos);
+        let builder = config::builder_with_tokens(&loaded).chaos(chaos);
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
@@ -168,7 +168,14 @@ async fn serve_until(
     }
     // Bound before the servers start: an address in use must not cost their start.
     let address = serve.http.unwrap_or(loaded.configuration.gateway.listen);
-    let listener = listen(address).await?;
+    if !plane.requires_authentication() {
+        check_loopback(address, HINT_OF_GATEWAY)?;
+    } else if !is_loopback(address.ip()) {
+        console.warn(&format!(
+            "tokens and answers travel unencrypted to `{address}`: let clients connect through a proxy with TLS"
+        ));
+    }
+    let listener = bind(address).await?;
     announce(&listener, console)?;
     tokio::spawn(start_servers(plane.clone(), console));
     let served = serve_http(&gateway, listener, http, serve, stopped).await;
@@ -251,14 +258,30 @@ fn allowed(spec: &GatewaySpec) -> AllowList {
     allowed
 }
 
-/// Binds a loopback address. Others are refused: there is no authentication yet.
+/// Advice on serving MCP to other machines.
+const HINT_OF_GATEWAY: &str = "set `gateway.auth: tokens` and give each client a token by `toolplane tokens create`; or listen \
+                               at `127.0.0.1` or `[::1]`, behind a proxy that authenticates";
+
+/// Binds a loopback address. Others are refused: nobody is authenticated there.
 pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
-    if !is_loopback(address.ip()) {
-        return Err(CliError::configuration(format!(
-            "refusing to listen at `{address}`: others could call every tool, since there is no authentication yet"
-        ))
-        .with_hint("listen at `127.0.0.1` or `[::1]`, behind a proxy that authenticates if others are to use it"));
+    check_loopback(
+        address,
+        "listen at `127.0.0.1` or `[::1]`, behind a proxy that authenticates if others are to use it",
+    )?;
+    bind(address).await
+}
+
+fn check_loopback(address: SocketAddr, hint: &str) -> Result<(), CliError> {
+    if is_loopback(address.ip()) {
+        return Ok(());
     }
+    Err(CliError::configuration(format!(
+        "refusing to listen at `{address}`: others could use it, since clients are not authenticated"
+    ))
+    .with_hint(hint))
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|error| {
         CliError::failed(format!("cannot listen at `{address}`"))
             .with_source(&error)

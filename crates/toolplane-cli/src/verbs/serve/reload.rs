@@ -34,12 +34,13 @@ impl StartupSettings {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults.overrides);
         let cache = defaults.get::<CacheCapacity>().copied().unwrap_or_default();
         let ledger = defaults.get::<LedgerCapacity>().copied().unwrap_or_default();
-        let values: [(_, bool, &dyn fmt::Debug); 9] = [
+        let values: [(_, bool, &dyn fmt::Debug); 10] = [
             (
                 "gateway.listen",
                 !serve.stdio && serve.http.is_none(),
                 &gateway.listen,
             ),
+            ("gateway.auth", !serve.stdio, &gateway.auth),
             ("gateway.sse_path", !serve.stdio, &gateway.sse_path),
             ("gateway.metrics", !serve.stdio, &gateway.metrics),
             (

@@ -4,9 +4,13 @@ mod behavior_executor;
 mod client;
 mod source;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use raw_json::RawJson;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use tool_testkit::{ScriptedExecutor, TestTool};
 use toolplane::Toolplane;
 
@@ -43,4 +47,15 @@ pub(crate) fn plane(script: &ScriptedExecutor, tools: impl IntoIterator<Item = T
         builder = builder.tool(tool.descriptor);
     }
     builder.build().expect("the standard primitives can be set up")
+}
+
+/// Sends a request with `Connection: close` over a connection of its own, and returns the whole answer.
+pub(crate) async fn exchange(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("the server listens");
+    let sent = stream.write_all(request.as_bytes()).await;
+    sent.expect("the server reads");
+    let mut answer = String::new();
+    let read = stream.read_to_string(&mut answer).await;
+    read.expect("the server answers");
+    answer
 }

@@ -5,7 +5,7 @@ use tool_schema::Schema;
 use toolplane::{
     IdleRule, Toolplane,
     core::{PiiHandling, Secrets, Template},
-    manifest::{ConfigPart, Diagnostic, Loaded, ServerSpec, ServerTransport},
+    manifest::{AuthenticationSpec, ConfigPart, Diagnostic, Loaded, ServerSpec, ServerTransport},
     policy::ArgumentSettings,
 };
 
@@ -96,6 +96,42 @@ pub(super) fn idle_rules(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<
             Some(suggestion) => problem.with_hint(format!("did you mean `{suggestion}`?")),
             None => problem.with_hint("`toolplane tools ls` lists the names"),
         });
+    }
+}
+
+/// Reports principals of the policy that no client can authenticate as, and undefined roles of tokens.
+pub(super) async fn principals(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    let has_tokens = loaded.configuration.gateway.auth == AuthenticationSpec::Tokens;
+    let (idle, undefined) = match (plane.idle_principals().await, plane.undefined_roles().await) {
+        (Ok(idle), Ok(undefined)) => (idle, undefined),
+        (Err(error), _) | (_, Err(error)) => {
+            let message = format!("nobody can authenticate: {error}");
+            problems.push(Diagnostic::error(text::line(&message)));
+            return;
+        }
+    };
+    for rule in idle {
+        let hint = match &rule.suggestion {
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None if has_tokens => format!(
+                "`toolplane tokens create {}` makes a token",
+                text::line(&rule.pattern)
+            ),
+            None => "set `gateway.auth: tokens`, so that clients authenticate".to_owned(),
+        };
+        let place = loaded.locate_rule(rule.setting, &rule.pattern);
+        problems.push(
+            Diagnostic::warning(rule.to_string())
+                .with_hint(hint)
+                .with_location(place),
+        );
+    }
+    for role in undefined {
+        let hint = match &role.suggestion {
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None => "define it under `policy.roles`, or revoke the token".to_owned(),
+        };
+        problems.push(Diagnostic::warning(text::line(&role.to_string())).with_hint(hint));
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) async fn check_configuration(
 async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, CliError> {
     let mut problems = loaded.diagnostics.clone();
     find::settings_without_effect(loaded, &mut problems);
-    match config::builder(loaded).build() {
+    match config::builder_with_tokens(loaded).build() {
         Ok(plane) => {
             if lists == KeptLists::Read {
                 plane.recall().await;
@@ -93,6 +93,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
             let warned = plane.warnings().into_iter();
             problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
             find::idle_rules(loaded, &plane, &mut problems);
+            find::principals(loaded, &plane, &mut problems).await;
             names::listed(loaded, &plane, &mut problems);
             names::too_long(&plane, &mut problems);
             find::defaults_of_servers(loaded, &plane, &mut problems);
