@@ -67,7 +67,7 @@ impl<D: Database> SqlStore<D> {
         Ok(result)
     }
 
-    async fn revision(&self) -> Result<u64, StoreError> {
+    async fn read_revision(&self) -> Result<u64, StoreError> {
         let Some(mut transaction) = self.begin_read().await? else {
             return Ok(0);
         };
@@ -511,6 +511,10 @@ impl<D: Database> Store for SqlStore<D> {
         })
     }
 
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(self.read_revision())
+    }
+
     fn changes(&self, since: u64) -> BoxFuture<'_, Result<StoreChanges, StoreError>> {
         Box::pin(async move {
             let Some(mut transaction) = self.begin_read().await? else {
@@ -528,7 +532,7 @@ impl<D: Database> Store for SqlStore<D> {
             let Ok(mut watch) = self.database.watch().await else {
                 return;
             };
-            while self.revision().await.is_ok_and(|revision| revision == seen) {
+            while self.read_revision().await.is_ok_and(|revision| revision == seen) {
                 if watch.changed().await.is_err() {
                     return;
                 }

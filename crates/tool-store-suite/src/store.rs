@@ -64,6 +64,7 @@ pub async fn a_new_store_is_empty(first: Arc<dyn Store>, _: Arc<dyn Store>) {
         first.version("greet", &version("1.0.0")).await.expect("readable"),
         None
     );
+    assert_eq!(first.revision().await.expect("readable"), 0);
     let changes = first.changes(0).await.expect("readable");
     assert_eq!((changes.revision, changes.tools.len()), (0, 0));
     assert!(first.aliases().await.expect("readable").is_empty());
@@ -303,7 +304,7 @@ pub async fn changes_hold_only_what_changed(one: Arc<dyn Store>, other: Arc<dyn 
 pub async fn a_waiter_learns_of_the_change_of_another_handle(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let wait = |store: Arc<dyn Store>, seen: u64| {
         tokio::spawn(async move {
-            while store.changes(0).await.expect("readable").revision == seen {
+            while store.revision().await.expect("readable") == seen {
                 store.changed(seen).await;
             }
         })

@@ -166,6 +166,9 @@ pub(crate) enum Tools {
         #[arg(value_name = "TOOL")]
         name: String,
     },
+    /// Publish, deprecate, withdraw and roll back versions in the store
+    #[command(flatten)]
+    Versions(VersionVerb),
     /// Disable a tool in your gateways on this machine: it is neither listed nor called until `tools enable` or the end
     /// of the gateway
     Disable {
@@ -182,6 +185,106 @@ pub(crate) enum Tools {
         #[arg(value_name = "TOOL")]
         name: String,
     },
+}
+
+/// The verbs of `toolplane tools` about versions in the store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VersionVerb {
+    /// Publish the tools of a file, or a draft of the store
+    Publish(Publish),
+    /// List the versions of a tool in the store
+    Versions {
+        /// Name of the tool
+        #[arg(value_name = "TOOL")]
+        tool: String,
+    },
+    /// Mark a version as deprecated, for agents and operators
+    Deprecate(Deprecate),
+    /// Withdraw a version: only calls that name it exactly get it
+    Yank {
+        /// The version, `TOOL@VERSION`
+        #[arg(value_name = "TOOL@VERSION")]
+        version: String,
+        /// Reason, shown to callers
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Name of the person who withdraws it, for the record
+        #[arg(long = "as", value_name = "NAME")]
+        by: Option<String>,
+    },
+    /// Make the former latest version the latest one again
+    Rollback {
+        /// Name of the tool
+        #[arg(value_name = "TOOL")]
+        tool: String,
+        /// The version, instead of the one that was the latest before
+        #[arg(long, value_name = "VERSION")]
+        to: Option<String>,
+        /// Name of the person who rolls back, for the record
+        #[arg(long = "as", value_name = "NAME")]
+        by: Option<String>,
+    },
+    /// List a version of a tool under a second name, or remove such a name
+    Alias {
+        /// The second name
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// The tool and its version, such as `search@^1`
+        #[arg(value_name = "TOOL@VERSION", required_unless_present = "remove")]
+        target: Option<String>,
+        /// Remove the second name
+        #[arg(long, conflicts_with = "target")]
+        remove: bool,
+    },
+}
+
+/// `toolplane tools publish`
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    /// File with tools in any accepted form, or a draft, `TOOL@VERSION`
+    #[arg(value_name = "FILE")]
+    pub(crate) source: String,
+    /// Only this tool of the file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Version, instead of the one in the file; `1.0.0` for a new tool without one
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) version: Option<String>,
+    /// Directory of the files that belong to the version
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) files: Option<PathBuf>,
+    /// Store a draft, which is neither listed nor called
+    #[arg(long)]
+    pub(crate) draft: bool,
+    /// Declare the version compatible where that is not proven
+    #[arg(long)]
+    pub(crate) compatible: bool,
+    /// Show what would be published, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Name of the person who publishes, for the record
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
+/// `toolplane tools deprecate`
+#[derive(Debug, Args)]
+pub(crate) struct Deprecate {
+    /// The version, `TOOL@VERSION`; `TOOL@latest` for the latest one
+    #[arg(value_name = "TOOL@VERSION")]
+    pub(crate) version: String,
+    /// Tool to use instead, `TOOL` or `TOOL@VERSION`
+    #[arg(long = "use", value_name = "TOOL")]
+    pub(crate) replacement: Option<String>,
+    /// Day on which it may disappear, `YYYY-MM-DD`
+    #[arg(long, value_name = "DAY")]
+    pub(crate) until: Option<String>,
+    /// Reason, shown to callers
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Take the deprecation back
+    #[arg(long, conflicts_with_all = ["replacement", "until", "reason"])]
+    pub(crate) undo: bool,
 }
 
 /// `toolplane servers`

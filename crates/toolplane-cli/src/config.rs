@@ -5,11 +5,15 @@ use std::{env, path::PathBuf, sync::Arc};
 use toolplane::{
     Builder, FileListCache, Toolplane,
     faults::ChaosLayer,
-    manifest::{AuthenticationSpec, LoadOptions, Loaded, Severity, find_configuration, load},
+    manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
 use crate::{
-    command::Options, error::CliError, output::Console, process::logging, store::open_store,
+    command::Options,
+    error::CliError,
+    output::Console,
+    process::logging,
+    store::{OpenStore, add_servers, open_store, with_store},
     telemetry::Telemetry,
 };
 
@@ -53,23 +57,25 @@ pub(crate) fn warn(loaded: &Loaded, plane: &Toolplane, console: Console) {
     }
 }
 
-/// Returns a builder for the configuration. Logs hide its secrets, and lists of servers are kept on disk.
-pub(crate) fn builder(loaded: &Loaded) -> Builder {
+/// Returns a builder for the configuration and its store. Logs hide its secrets, and lists of servers are kept on disk.
+pub(crate) fn builder(loaded: &Loaded, store: Option<OpenStore>) -> Builder {
     let builder = Toolplane::builder().loaded(loaded).redactor(logging::redactor());
+    let builder = with_store(builder, &loaded.configuration, store);
     match list_store() {
         Some(store) => builder.list_cache(Arc::new(store)),
         None => builder,
     }
 }
 
-/// Returns a builder as [`builder`] does, which authenticates callers by the tokens of the store if the configuration says
-/// so.
-pub(crate) fn builder_with_tokens(loaded: &Loaded) -> Builder {
-    let builder = builder(loaded);
-    match loaded.configuration.gateway.auth {
-        AuthenticationSpec::None => builder,
-        _ => builder.tokens(open_store(&loaded.configuration)),
-    }
+/// Loads files as [`read`] does, and adds the servers of the store.
+pub(crate) async fn read_with_store(
+    files: Vec<PathBuf>,
+    console: Console,
+) -> Result<(Loaded, Option<OpenStore>), CliError> {
+    let mut loaded = read(files, console)?;
+    let store = open_store(&loaded.configuration)?;
+    add_servers(&mut loaded, store.as_ref(), console).await;
+    Ok((loaded, store))
 }
 
 /// Returns the store of kept lists: in `$XDG_CACHE_HOME`, else in `~/.cache`, since its content can be read again from
@@ -84,15 +90,15 @@ pub(crate) fn list_store() -> Option<FileListCache> {
 }
 
 /// Builds the toolplane of the configuration with these injected faults. Needs a runtime; starts no server.
-pub(crate) fn open(
+pub(crate) async fn open(
     options: &Options,
     chaos: ChaosLayer,
     telemetry: &Telemetry,
     console: Console,
 ) -> Result<(Loaded, Toolplane), CliError> {
-    let loaded = read(files(options)?, console)?;
+    let (loaded, store) = read_with_store(files(options)?, console).await?;
     let plane = telemetry
-        .instrument(builder(&loaded).chaos(chaos), None)
+        .instrument(builder(&loaded, store).chaos(chaos), None)
         .build()?;
     warn(&loaded, &plane, console);
     Ok((loaded, plane))

@@ -213,6 +213,10 @@ impl Store for MemoryStore {
         Box::pin(async move { self.change(|state| state.apply(tool, expected, operations)) })
     }
 
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(ready(Ok(self.state.lock().revision)))
+    }
+
     fn changes(&self, since: u64) -> BoxFuture<'_, Result<StoreChanges, StoreError>> {
         Box::pin(ready(Ok(self.state.lock().changes(since))))
     }

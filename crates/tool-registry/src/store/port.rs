@@ -54,6 +54,12 @@ pub trait Store: fmt::Debug + Send + Sync {
         operations: Vec<StoreOperation>,
     ) -> BoxFuture<'a, Result<u64, StoreError>>;
 
+    /// Returns the revision: a number that grows with every change. 0 for a store that was never changed.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+
     /// Returns everything that changed after a revision; everything that is offered for revision 0.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ pub(crate) mod configuration;
 pub(crate) mod mock_server;
 pub(crate) mod operator;
 pub(crate) mod reference;
+pub(crate) mod registry;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod tools;
@@ -45,7 +46,7 @@ where
 {
     block_on(async {
         let telemetry = Telemetry::start(console);
-        let (loaded, plane) = config::open(options, chaos, &telemetry, console)?;
+        let (loaded, plane) = config::open(options, chaos, &telemetry, console).await?;
         let mut signals = Signals::listen()?;
         let result = tokio::select! {
             result = verb(&loaded, &plane) => result,

@@ -23,7 +23,7 @@ tools:
 ";
 
 /// File of the tokens, below the user's home.
-const FILE: &str = ".local/share/toolplane/tokens.json";
+const FILE: &str = ".local/share/toolplane/toolplane.db";
 
 /// Creates a token and returns its text.
 #[track_caller]

@@ -20,7 +20,6 @@ use tool_registry::ReadManifest;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
 pub struct StoredManifests;
 
 impl ReadManifest for StoredManifests {

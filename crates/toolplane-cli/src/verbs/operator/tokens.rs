@@ -20,13 +20,13 @@ use crate::{
     exit::Exit,
     output::{Console, text},
     process::runtime::block_on,
-    store::open_store,
+    store::required_store,
 };
 
 pub(crate) fn run(options: &Options, verb: Tokens, console: Console) -> Result<Exit, CliError> {
     let loaded = config::read(config::files(options)?, console)?;
     let configuration = &loaded.configuration;
-    let store = open_store(configuration);
+    let store = required_store(configuration)?.tokens;
     block_on(async {
         match verb {
             Tokens::Create(create) => self::create(configuration, &*store, create, console).await,

@@ -43,14 +43,22 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let mut signals = Signals::listen()?;
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
-        let loaded = config::read(files.clone(), console)?;
+        let (loaded, store) = config::read_with_store(files.clone(), console).await?;
         let telemetry = Telemetry::start(console);
         let metrics = MetricsEndpoint::new(serve, &loaded.configuration.gateway, &telemetry);
-        let builder = config::builder_with_tokens(&loaded).chaos(chaos);
+        let builder = config::builder(&loaded, store.clone()).chaos(chaos);
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
-        let reloads = reload::watch(&loaded, &plane, http.allowed.clone(), files, serve, console)?;
+        let reloads = reload::watch(
+            &loaded,
+            &plane,
+            store,
+            http.allowed.clone(),
+            files,
+            serve,
+            console,
+        )?;
         let reloads = AbortOnDrop(tokio::spawn(reloads));
         let stop = Arc::new(Notify::new());
         let served = async {

@@ -1,6 +1,12 @@
 //! Reload of the configuration while it is served: when its files change, and on SIGHUP.
 
-use std::{fmt, fs, future::Future, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
+use std::{
+    fmt, fs,
+    future::{Future, pending},
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+    time::Duration,
+};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -13,7 +19,13 @@ use toolplane::{
 };
 use toolplane_gateway::SharedAllowList;
 
-use crate::{command::Serve, config, error::CliError, output::Console};
+use crate::{
+    command::Serve,
+    config,
+    error::CliError,
+    output::Console,
+    store::{OpenStore, add_servers},
+};
 
 /// Time between two looks at the files. Polling, unlike inotify, also works over network file systems and through
 /// symbolic links that are switched to another directory.
@@ -34,7 +46,8 @@ impl StartupSettings {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults.overrides);
         let cache = defaults.get::<CacheCapacity>().copied().unwrap_or_default();
         let ledger = defaults.get::<LedgerCapacity>().copied().unwrap_or_default();
-        let values: [(_, bool, &dyn fmt::Debug); 10] = [
+        let values: [(_, bool, &dyn fmt::Debug); 11] = [
+            ("store", true, &configuration.store),
             (
                 "gateway.listen",
                 !serve.stdio && serve.http.is_none(),
@@ -81,6 +94,8 @@ impl StartupSettings {
 /// Reloads the configuration, and warns of changes that need a restart.
 struct Reloader {
     plane: Toolplane,
+    /// Store of the start, whose servers belong to the configuration.
+    store: Option<OpenStore>,
     serve: Serve,
     /// Hosts and origins that may connect over HTTP.
     allowed: SharedAllowList,
@@ -91,7 +106,58 @@ struct Reloader {
     console: Console,
 }
 
-/// Reloads the configuration when its files change or on SIGHUP, as long as the returned future is polled. An invalid
+/// Watch for changes of the servers in the store.
+struct ServerChanges {
+    store: Option<OpenStore>,
+    /// Revision of the store that was looked at last.
+    seen: u64,
+}
+
+impl ServerChanges {
+    async fn new(store: Option<OpenStore>) -> Self {
+        let seen = match &store {
+            Some(store) => store.tools.revision().await.unwrap_or_default(),
+            None => 0,
+        };
+        Self { store, seen }
+    }
+
+    /// Reads the store. Returns `true` if a server changed since the last time.
+    async fn look(&mut self) -> bool {
+        let Some(store) = &self.store else {
+            return false;
+        };
+        match store.tools.changes(self.seen).await {
+            Ok(changes) => {
+                self.seen = changes.revision;
+                changes.servers_changed
+            }
+            Err(error) => {
+                tracing::debug!(error = %error, "the store cannot be read");
+                sleep(POLL_INTERVAL).await;
+                false
+            }
+        }
+    }
+
+    /// Waits for a change of a server.
+    ///
+    /// # Cancellation
+    /// Dropping the future loses nothing: the next one looks again.
+    async fn changed(&mut self) {
+        loop {
+            match &self.store {
+                Some(store) => store.tools.changed(self.seen).await,
+                None => pending().await,
+            }
+            if self.look().await {
+                return;
+            }
+        }
+    }
+}
+
+/// Reloads the configuration when its files or the servers of its store change, or on SIGHUP, as long as the returned future is polled. An invalid
 /// configuration changes nothing: the previous one stays.
 ///
 /// # Errors
@@ -99,6 +165,7 @@ struct Reloader {
 pub(super) fn watch(
     loaded: &Loaded,
     plane: &Toolplane,
+    store: Option<OpenStore>,
     allowed: SharedAllowList,
     files: Vec<PathBuf>,
     serve: &Serve,
@@ -110,6 +177,7 @@ pub(super) fn watch(
     let watches = !serve.no_reload;
     let mut reloader = Reloader {
         plane: plane.clone(),
+        store: store.clone(),
         serve: serve.clone(),
         allowed,
         startup: StartupSettings::new(&loaded.configuration, serve),
@@ -120,9 +188,11 @@ pub(super) fn watch(
     Ok(async move {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut servers = ServerChanges::new(store).await;
         loop {
             tokio::select! {
                 _ = hang_up.recv() => {}
+                () = servers.changed(), if watches => {}
                 _ = ticks.tick(), if watches => {
                     if fingerprints(&watched) == seen {
                         continue;
@@ -130,7 +200,7 @@ pub(super) fn watch(
                 }
             }
             seen = debounce(&watched).await;
-            if let Some(loaded) = reloader.reload(&files) {
+            if let Some(loaded) = reloader.reload(&files).await {
                 watched = loaded.files;
                 // Files that are new in the configuration are as they were a moment ago.
                 seen = fingerprints(&watched);
@@ -153,15 +223,17 @@ async fn debounce(files: &[PathBuf]) -> Fingerprints {
 }
 
 impl Reloader {
-    fn reload(&mut self, files: &[PathBuf]) -> Option<Loaded> {
+    async fn reload(&mut self, files: &[PathBuf]) -> Option<Loaded> {
         let console = self.console;
-        let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
+        let reloaded = async {
+            let mut loaded = config::read(files.to_owned(), console)?;
+            add_servers(&mut loaded, self.store.as_ref(), console).await;
             self.plane.reload(&loaded)?;
             config::warn(&loaded, &self.plane, console);
             self.allowed.store(super::allowed(&loaded.configuration.gateway));
-            Ok(loaded)
-        });
-        match reloaded {
+            Ok::<_, CliError>(loaded)
+        };
+        match reloaded.await {
             Ok(loaded) => {
                 let now = StartupSettings::new(&loaded.configuration, &self.serve);
                 let changed = self.startup.changed(&now);

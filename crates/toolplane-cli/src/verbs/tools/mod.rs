@@ -31,6 +31,7 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             let disabled = disabled::for_tool(&disabled::all(console).await, &tool);
             show::show(&tool, plane.server_record_of(&tool), &disabled, console)
         }),
+        Tools::Versions(verb) => super::registry::run(options, verb, console),
         Tools::Disable { name, reason } => block_on(disabled::disable(&name, reason.as_deref(), console)),
         Tools::Enable { name } => block_on(disabled::enable(&name, console)),
     }

@@ -16,6 +16,7 @@ use crate::{
     exit::Exit,
     output::{Console, text},
     process::runtime::block_on,
+    store,
 };
 
 /// Contents and problems of a configuration.
@@ -84,7 +85,7 @@ pub(super) async fn check_configuration(
 async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, CliError> {
     let mut problems = loaded.diagnostics.clone();
     find::settings_without_effect(loaded, &mut problems);
-    match config::builder_with_tokens(loaded).build() {
+    match config::builder(loaded, store::open_store(&loaded.configuration)?).build() {
         Ok(plane) => {
             if lists == KeptLists::Read {
                 plane.recall().await;

@@ -1,0 +1,130 @@
+//! `toolplane tools publish` and the other verbs that change the versions in the store.
+
+mod files;
+mod publish;
+mod versions;
+
+use semver::Version;
+use toolplane::{
+    StoredManifests,
+    core::SystemClock,
+    registry::{PublishError, Publisher, StoreError, VersionRequest, split_version},
+};
+
+use crate::{
+    command::{Options, VersionVerb},
+    config,
+    error::CliError,
+    exit::Exit,
+    output::Console,
+    process::runtime::block_on,
+    store::required_store,
+};
+
+pub(crate) fn run(options: &Options, verb: VersionVerb, console: Console) -> Result<Exit, CliError> {
+    block_on(async {
+        if let VersionVerb::Publish(publish) = &verb {
+            return publish::run(options, publish, console).await;
+        }
+        let publisher = publisher(options, console)?;
+        match verb {
+            VersionVerb::Publish(_) => Ok(Exit::Done),
+            VersionVerb::Versions { tool } => versions::list(&publisher, &tool, console).await,
+            VersionVerb::Deprecate(deprecate) => versions::deprecate(&publisher, deprecate, console).await,
+            VersionVerb::Yank { version, reason, by } => {
+                versions::yank(&publisher, &version, &reason, by.as_deref(), console).await
+            }
+            VersionVerb::Rollback { tool, to, by } => {
+                versions::rollback(&publisher, &tool, to.as_deref(), by.as_deref(), console).await
+            }
+            VersionVerb::Alias { name, target, remove } => {
+                versions::alias(&publisher, &name, target.as_deref(), remove, console).await
+            }
+        }
+    })
+}
+
+/// Returns the publisher of the configuration's store. The configuration is optional: without one, the store is in the
+/// user's data directory.
+fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
+    let configuration = match config::files(options) {
+        Ok(files) => config::read(files, console)?.configuration,
+        Err(error) if !options.config.is_empty() => return Err(error),
+        Err(_) => toolplane::manifest::Configuration::default(),
+    };
+    let store = required_store(&configuration)?;
+    Ok(Publisher::new(
+        store.tools,
+        std::sync::Arc::new(StoredManifests),
+        std::sync::Arc::new(SystemClock::new()),
+    ))
+}
+
+/// Splits `tool@version`, where the version is required.
+fn tool_and_version(text: &str) -> Result<(&str, VersionRequest), CliError> {
+    match split_version(text) {
+        Ok((tool, Some(request))) => Ok((tool, request)),
+        Ok((tool, None)) => Err(
+            CliError::usage(format!("`{tool}` names no version")).with_hint(format!(
+                "write `{tool}@1.0.0`; `toolplane tools versions {tool}` lists them"
+            )),
+        ),
+        Err(error) => Err(CliError::usage(error.to_string())),
+    }
+}
+
+/// Splits `tool@version`, where the version is an exact one.
+fn tool_and_number(text: &str) -> Result<(&str, Version), CliError> {
+    match tool_and_version(text)? {
+        (tool, VersionRequest::Exact(version)) => Ok((tool, version)),
+        (tool, request) => Err(CliError::usage(format!("`{request}` is no exact version"))
+            .with_hint(format!("write one such as `{tool}@1.0.0`"))),
+    }
+}
+
+/// Returns the person who changes the store, for its records.
+fn author(by: Option<&str>) -> String {
+    by.map(str::to_owned)
+        .or_else(|| config::variable("USER"))
+        .unwrap_or_else(|| "local".to_owned())
+}
+
+impl From<PublishError> for CliError {
+    fn from(error: PublishError) -> Self {
+        let hint = match &error {
+            PublishError::UnknownTool { .. } => {
+                Some("`toolplane tools ls --wide` shows where each tool comes from".to_owned())
+            }
+            PublishError::UnknownVersion { tool, .. } => {
+                Some(format!("`toolplane tools versions {tool}` lists them"))
+            }
+            PublishError::Immutable { .. } => Some("publish the new content under a new version".to_owned()),
+            PublishError::Unproven { .. } => Some("`--compatible` declares it compatible".to_owned()),
+            PublishError::NoFormer { tool } => Some(format!(
+                "`toolplane tools rollback {tool} --to VERSION` names one"
+            )),
+            PublishError::Store(StoreError::Conflict { .. }) => {
+                Some("look at the present state, and try again".to_owned())
+            }
+            _ => None,
+        };
+        let (exit, kind) = match &error {
+            PublishError::UnknownTool { .. } | PublishError::UnknownVersion { .. } => {
+                (Exit::NotFound, "not_found")
+            }
+            PublishError::Invalid(_) | PublishError::Request(_) => (Exit::Usage, "invalid"),
+            PublishError::Store(StoreError::Conflict { .. }) => (Exit::Failed, "conflict"),
+            PublishError::Store(_) => (Exit::Unavailable, "unavailable"),
+            _ => (Exit::Failed, "refused"),
+        };
+        let failure = Self::new(exit, kind, error.to_string());
+        let failure = match std::error::Error::source(&error) {
+            Some(source) => failure.with_source(source),
+            None => failure,
+        };
+        match hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
