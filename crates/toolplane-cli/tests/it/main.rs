@@ -22,5 +22,6 @@ mod serve;
 mod signals;
 mod sockets;
 mod tokens;
+mod versions;
 mod websocket;
 mod wire_names;

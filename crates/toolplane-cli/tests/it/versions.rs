@@ -1,0 +1,229 @@
+//! Tools with versions: published on the command line, and listed and called over MCP in both eras while the gateway runs.
+
+use std::io::Read;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{Place, Run, end_of, eventually, signal},
+    serve::Served,
+};
+
+/// Configuration with this store, and a tool of its own.
+fn configuration(store: &str) -> String {
+    format!(
+        "store: {store}\ntools: {{own: {{description: Of the file, executor: {{kind: mock, result: own}}}}}}\n"
+    )
+}
+
+/// File with the tool `greet` in this version, which returns its text.
+fn greet(place: &Place, version: &str, result: &str, input: &str) -> String {
+    let text = format!(
+        "apiVersion: toolplane.dev/v1\nkind: Tool\nmetadata: {{name: greet}}\nspec:\n  description: Greets people.\n  \
+         version: {version}\n  input_schema: {input}\n  executor: {{kind: mock, result: {result}}}\n"
+    );
+    let file = place.write(&format!("greet-{version}.yaml"), text);
+    file.to_str().unwrap().to_owned()
+}
+
+const ANY: &str = "{type: object, properties: {name: {type: string}}}";
+const REQUIRED: &str = "{type: object, properties: {name: {type: string}}, required: [name]}";
+
+#[track_caller]
+fn publish(place: &Place, file: &str) -> Value {
+    let run = place.run(&["tools", "publish", file, "-o", "json"]);
+    run.data();
+    run.json()[0].clone()
+}
+
+/// Protocol era of a client.
+#[derive(Debug, Clone, Copy)]
+enum Era {
+    Legacy,
+    Modern,
+}
+
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+/// Sends a request in an era and returns its result.
+fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
+    let mut headers = format!("Host: {}\r\n", served.address);
+    if let Era::Modern = era {
+        headers.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"));
+        if let Some(name) = params["name"].as_str() {
+            headers.push_str(&format!("Mcp-Name: {name}\r\n"));
+        }
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        for (key, value) in meta.as_object().unwrap() {
+            params["_meta"][key] = value.clone();
+        }
+    }
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let mut answer = String::new();
+    served.begin(&served.address, &headers, &message).read_to_string(&mut answer).unwrap();
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_else(|| panic!("{answer}"));
+    let body: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    match body.get("result") {
+        Some(result) => result.clone(),
+        None => body,
+    }
+}
+
+/// Names of the listed tools.
+fn listed(served: &Served, era: Era) -> Vec<String> {
+    let result = ask(served, era, "tools/list", json!({}));
+    let tools = result["tools"].as_array().unwrap_or_else(|| panic!("{result}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Text of the result of `greet`, in a version if one is given.
+fn call(served: &Served, era: Era, version: Option<&str>) -> String {
+    let mut params = json!({"name": "greet", "arguments": {"name": "Ada"}});
+    if let Some(version) = version {
+        params["_meta"] = json!({"dev.toolplane/version": version});
+    }
+    let result = ask(served, era, "tools/call", params);
+    let text = result["content"][0]["text"].as_str();
+    text.unwrap_or_else(|| panic!("{result}")).to_owned()
+}
+
+#[track_caller]
+fn done(run: &Run) {
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+/// Publish, find, call, update, pin, deprecate, withdraw, roll back; a gateway that is restarted, and one that is killed.
+fn first_slice(store: &str) {
+    let place = Place::with(&configuration(store));
+    let served = Served::start(&place);
+    for era in ERAS {
+        assert_eq!(listed(&served, era), ["own"]);
+    }
+    let published = publish(&place, &greet(&place, "1.0.0", "hello", ANY));
+    assert_eq!((&published["new"], &published["latest"]), (&json!(true), &json!("1.0.0")));
+    for era in ERAS {
+        eventually("the published tool", || listed(&served, era) == ["greet", "own"]);
+        assert_eq!(call(&served, era, None), "hello", "{era:?}");
+    }
+    // A second version beside the first; a breaking one needs a major number.
+    publish(&place, &greet(&place, "1.1.0", "hi", ANY));
+    let breaking = place.run(&["tools", "publish", &greet(&place, "1.2.0", "no", REQUIRED)]);
+    assert_eq!(breaking.code, 1, "{breaking:?}");
+    assert!(breaking.stderr.contains("must be at least 2.0.0"), "{breaking:?}");
+    publish(&place, &greet(&place, "2.0.0", "good_day", REQUIRED));
+    for era in ERAS {
+        eventually("the latest version", || call(&served, era, None) == "good_day");
+        for (version, expected) in [("1.0.0", "hello"), ("^1", "hi"), ("latest", "good_day")] {
+            assert_eq!(call(&served, era, Some(version)), expected, "{era:?} {version}");
+        }
+        let missing = ask(&served, era, "tools/call", json!({
+            "name": "greet", "arguments": {}, "_meta": {"dev.toolplane/version": "3.0.0"},
+        }));
+        assert!(missing.to_string().contains("no version `3.0.0`"), "{missing}");
+    }
+    // A killed gateway loses nothing, and another one beside it sees the same.
+    signal(served.child.id(), Signal::KILL);
+    drop(served);
+    let mut restarted = Served::start(&place);
+    for era in ERAS {
+        assert_eq!(call(&restarted, era, Some("1.0.0")), "hello");
+    }
+    let digest = place.run(&["tools", "versions", "greet", "-o", "json"]).json()[2]["digest"].clone();
+    let pinned = digest.as_str().unwrap();
+    assert_eq!(call(&restarted, Era::Modern, Some(pinned)), "hello");
+    done(&place.run(&["tools", "deprecate", "greet@2.0.0", "--use", "greet@1.1.0", "--until", "2027-01-31"]));
+    for era in ERAS {
+        eventually("the deprecation", || {
+            let tools = ask(&restarted, era, "tools/list", json!({}));
+            let description = tools["tools"][0]["description"].as_str().unwrap().to_owned();
+            description.contains("Deprecated, to be removed on 2027-01-31; use `greet@1.1.0` instead.")
+        });
+    }
+    done(&place.run(&["tools", "rollback", "greet"]));
+    for era in ERAS {
+        eventually("the former version", || call(&restarted, era, None) == "hi");
+        assert_eq!(call(&restarted, era, Some("2.0.0")), "good_day", "it is not lost");
+    }
+    done(&place.run(&["tools", "yank", "greet@1.1.0", "--reason", "it leaks"]));
+    for era in ERAS {
+        // The greatest version that is left.
+        eventually("the next version", || call(&restarted, era, None) == "good_day");
+        assert_eq!(call(&restarted, era, Some("^1")), "hello");
+        assert_eq!(call(&restarted, era, Some("1.1.0")), "hi", "by its exact version");
+    }
+    signal(restarted.child.id(), Signal::TERM);
+    assert_eq!(end_of(&mut restarted.child), 0);
+    let again = Served::start(&place);
+    for era in ERAS {
+        assert_eq!(listed(&again, era), ["greet", "own"]);
+        assert_eq!(call(&again, era, None), "good_day");
+    }
+}
+
+#[test]
+fn versions_are_published_called_side_by_side_and_rolled_back_on_sqlite() {
+    first_slice("{sqlite: data/tools.db}");
+}
+
+#[test]
+fn the_command_line_calls_and_shows_versions() {
+    let place = Place::with(&configuration("{sqlite: data/tools.db}"));
+    publish(&place, &greet(&place, "1.0.0", "hello", ANY));
+    publish(&place, &greet(&place, "1.1.0", "hi", ANY));
+    for (tool, expected) in [("greet", "hi"), ("greet@1.0.0", "hello"), ("greet@<1.1", "hello")] {
+        let run = place.run(&["call", tool, "name=Ada"]);
+        assert_eq!((run.code, run.stdout.trim()), (0, expected), "{run:?}");
+    }
+    let shown = place.run(&["tools", "show", "greet@1.0.0", "-o", "json"]);
+    assert_eq!(shown.json()["version"], "1.0.0", "{shown:?}");
+    for (arguments, code, expected) in [
+        (&["call", "greet@2"][..], 3, "`greet` has no version `2`; its version is `1.1.0`"),
+        (&["call", "greet@new"], 2, "`new` is no version: write `1.4.2`"),
+        (&["call", "own@1.0.0"], 3, "`own` has no version"),
+        (&["tools", "versions", "own"], 3, "there is no tool `own` in the store"),
+        (&["tools", "yank", "greet", "--reason", "x"], 2, "`greet` names no version"),
+        (&["tools", "yank", "greet@^1", "--reason", "x"], 2, "`^1` is no exact version"),
+        (&["tools", "rollback", "greet", "--to", "x"], 2, "`x` is no version"),
+        (&["tools", "deprecate", "greet@1.0.0", "--until", "soon"], 2, "`soon` is no day"),
+        (&["tools", "alias", "--remove", "hello"], 3, "there is no alias `hello`"),
+        (&["tools", "publish", "toolplane.yaml", "--tool", "x"], 3, "has no tool `x`"),
+    ] {
+        let run = place.run(arguments);
+        assert_eq!(run.code, code, "{run:?}");
+        assert!(run.stderr.contains(expected), "{expected}: {run:?}");
+    }
+    done(&place.run(&["tools", "alias", "welcome", "greet@^1.0"]));
+    let run = place.run(&["call", "welcome"]);
+    assert_eq!((run.code, run.stdout.trim()), (0, "hi"), "{run:?}");
+}
+
+#[test]
+fn drafts_are_published_later_and_a_dry_run_changes_nothing() {
+    let place = Place::with(&configuration("{sqlite: data/tools.db}"));
+    let file = greet(&place, "1.0.0", "hello", ANY);
+    done(&place.run(&["tools", "publish", &file, "--dry-run"]));
+    assert_eq!(place.run(&["tools", "versions", "greet"]).code, 3);
+    done(&place.run(&["tools", "publish", &file, "--draft"]));
+    assert_eq!(place.run(&["call", "greet@1.0.0"]).code, 3, "nobody calls a draft");
+    done(&place.run(&["tools", "publish", "greet@1.0.0", "--as", "ada"]));
+    let versions = place.run(&["tools", "versions", "greet", "-o", "json"]).json();
+    assert_eq!((&versions[0]["state"], &versions[0]["created_by"]), (&json!("published"), &json!("ada")));
+    assert_eq!(place.run(&["call", "greet"]).stdout.trim(), "hello");
+}
+
+#[test]
+fn a_tool_of_a_file_has_precedence_over_one_of_the_store() {
+    let place = Place::with(&configuration("{sqlite: data/tools.db}"));
+    let same = "tools: {own: {description: Of the store, executor: {kind: mock, result: stored}}}";
+    place.write("own.yaml", same);
+    publish(&place, "own.yaml");
+    let run = place.run(&["call", "own"]);
+    assert_eq!((run.code, run.stdout.trim()), (0, "own"), "{run:?}");
+    let listed = place.run(&["tools", "ls"]);
+    assert!(listed.stderr.contains("`own` is already a tool of `configuration`"), "{listed:?}");
+}
