@@ -150,7 +150,9 @@ async fn an_approval_serves_only_the_principal_that_asked_for_it() {
         for token in [&bob, &acme] {
             let other = world.call(token, "pay", &with_handle).await;
             // As for a handle that never existed.
-            let never = world.call(token, "pay", &with_handle.replace(handle, "0123")).await;
+            let never = world
+                .call(token, "pay", &with_handle.replace(handle, "0123"))
+                .await;
             let never = never.to_string().replace("0123", handle);
             assert_eq!(other.to_string(), never);
             assert_eq!(kind(&other), Some("denied"), "{other}");
