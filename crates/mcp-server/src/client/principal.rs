@@ -2,6 +2,7 @@ use std::{
     any::Any,
     fmt,
     hash::{Hash, Hasher},
+    panic::AssertUnwindSafe,
     sync::Arc,
 };
 
@@ -24,10 +25,10 @@ use std::{
 /// assert_eq!(ada, Principal::new("ada"));
 /// assert!(ada.claims::<Account>().is_some_and(|account| account.is_admin));
 /// ```
-#[derive(Clone)]
 pub struct Principal {
     name: Arc<str>,
-    claims: Option<Arc<dyn Any + Send + Sync>>,
+    /// Nobody changes the claims, so that a panic cannot leave them half changed.
+    claims: Option<AssertUnwindSafe<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Principal {
@@ -44,14 +45,14 @@ impl Principal {
     /// the same principal may have other claims.
     #[must_use]
     pub fn with_claims(mut self, claims: Arc<dyn Any + Send + Sync>) -> Self {
-        self.claims = Some(claims);
+        self.claims = Some(AssertUnwindSafe(claims));
         self
     }
 
     /// Returns the claims, if they are of this type.
     #[must_use]
     pub fn claims<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        self.claims.clone()?.downcast().ok()
+        Arc::clone(self.claims.as_ref()?).downcast().ok()
     }
 
     /// Returns the name.
@@ -64,6 +65,16 @@ impl Principal {
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+}
+
+impl Clone for Principal {
+    fn clone(&self) -> Self {
+        let claims = self.claims.as_ref();
+        Self {
+            name: Arc::clone(&self.name),
+            claims: claims.map(|claims| AssertUnwindSafe(Arc::clone(claims))),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn at(path: &str) -> Head<'_> {
 
 const WHO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;
 const PAUSE: &str = r#"{"jsonrpc":"2.0","id":7,"method":"test/pause"}"#;
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"0"}}}"#;
 
 #[tokio::test]
 async fn refusals_have_the_challenges_of_the_standard() {

@@ -14,7 +14,7 @@ use tool_core::TokenRecord;
 /// A fast hash is sufficient here. Slow, salted hashes (RFC 9106, OWASP Password Storage Cheat Sheet) protect passwords,
 /// because people choose them from a small set that an attacker with the digests can try out. A secret of 256 random bits
 /// cannot be tried out: 2^256 guesses are out of reach at any speed, and equal secrets do not occur, so that a salt would
-/// add nothing (NIST SP 800-63B, section 3.1.2, asks for a plain approved hash from 112 bits on). A slow hash would
+/// add nothing (NIST SP 800-63B revision 3, section 5.1.2.2, asks for a plain approved hash from 112 bits on). A slow hash would
 /// however cost every request its time, and offer anonymous clients a way to exhaust the gateway.
 ///
 /// # Examples

@@ -3,6 +3,7 @@
 mod alone;
 mod approval;
 mod argument_size;
+mod authentication;
 mod breaker;
 mod chains;
 mod credential_refresh;
