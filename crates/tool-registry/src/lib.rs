@@ -69,8 +69,10 @@ pub use tokio::sync::watch;
 
 pub use self::{
     fixed_source::FixedSource,
-    pins::{MemoryPins, Pin, PinKey, PinSet, Pins, PinsError},
-    registry::{Registry, RegistryParts},
+    pins::{
+        MemoryPins, Pin, PinKey, PinPolicy, PinSet, Pins, PinsError, WithheldDefinition, definition_changes,
+    },
+    registry::{OnDefinitionChange, Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
 };
 

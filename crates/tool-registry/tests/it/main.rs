@@ -2,6 +2,7 @@
 
 mod loading;
 mod names;
+mod pins;
 
 use std::{
     sync::{
