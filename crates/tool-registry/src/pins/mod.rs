@@ -1,6 +1,10 @@
 //! Pins: the definitions of tools that were accepted. A changed definition is withheld until it is accepted.
 
 mod diff;
+mod lock_drift;
+mod lock_file;
+mod lock_format;
+mod lock_pins;
 mod memory;
 mod pin;
 mod policy;
@@ -12,6 +16,9 @@ use tool_core::PinMode;
 pub(crate) use self::withheld::{PinCheck, check_pin};
 pub use self::{
     diff::definition_changes,
+    lock_drift::LockDrift,
+    lock_file::LockFile,
+    lock_pins::LockFilePins,
     memory::MemoryPins,
     pin::{Pin, PinKey, PinSet},
     policy::PinPolicy,

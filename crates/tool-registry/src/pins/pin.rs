@@ -122,6 +122,12 @@ impl Pin {
         self.definition.as_ref()
     }
 
+    /// Returns `true` if the definition for people is the accepted one, and not one without secrets.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
     /// Returns the version of a tool that an operator wrote.
     #[must_use]
     pub fn version(&self) -> Option<&Arc<str>> {

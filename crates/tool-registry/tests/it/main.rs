@@ -1,6 +1,7 @@
 //! Sources, names, resolution, and changes and failures of sources.
 
 mod loading;
+mod lock_file;
 mod names;
 mod pins;
 
