@@ -8,7 +8,9 @@ use toolplane::{
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
-use crate::{command::Options, error::CliError, output::Console, process::logging, telemetry::Telemetry};
+use crate::{
+    command::Options, error::CliError, lock, output::Console, process::logging, telemetry::Telemetry,
+};
 
 /// Returns the configuration files: those of the command line, or the first one that is found.
 pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
@@ -77,10 +79,21 @@ pub(crate) fn open(
     telemetry: &Telemetry,
     console: Console,
 ) -> Result<(Loaded, Toolplane), CliError> {
+    let with_pins =
+        |builder: Builder, loaded: &Loaded| lock::with_pins(builder.chaos(chaos), loaded, console);
+    open_with(options, telemetry, console, with_pins)
+}
+
+/// Builds the toolplane of the configuration with what `complete` adds. Needs a runtime; starts no server.
+pub(crate) fn open_with(
+    options: &Options,
+    telemetry: &Telemetry,
+    console: Console,
+    complete: impl FnOnce(Builder, &Loaded) -> Result<Builder, CliError>,
+) -> Result<(Loaded, Toolplane), CliError> {
     let loaded = read(files(options)?, console)?;
-    let plane = telemetry
-        .instrument(builder(&loaded).chaos(chaos), None)
-        .build()?;
+    let builder = complete(builder(&loaded), &loaded)?;
+    let plane = telemetry.instrument(builder, None).build()?;
     warn(&loaded, &plane, console);
     Ok((loaded, plane))
 }

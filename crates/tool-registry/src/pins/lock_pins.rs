@@ -1,7 +1,10 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -25,13 +28,15 @@ struct Inner {
     all: MemoryPins,
     state: Mutex<State>,
     redact: OnceLock<Box<Redact>>,
+    /// `true` if a missing file is created.
+    creates: AtomicBool,
 }
 
 struct State {
     /// Content of the file as it was last read or written.
     file: LockFile,
-    /// Definitions of first use.
-    first_used: PinSet,
+    /// Definitions of first use, and accepted ones without a file.
+    unwritten: PinSet,
 }
 
 impl LockFilePins {
@@ -43,9 +48,10 @@ impl LockFilePins {
             all: MemoryPins::new(file.pins()),
             state: Mutex::new(State {
                 file,
-                first_used: PinSet::default(),
+                unwritten: PinSet::default(),
             }),
             redact: OnceLock::new(),
+            creates: AtomicBool::new(true),
         }))
     }
 
@@ -70,6 +76,13 @@ impl LockFilePins {
         self
     }
 
+    /// Keeps accepted definitions in memory as long as there is no file.
+    #[must_use]
+    pub fn without_creation(self) -> Self {
+        self.0.creates.store(false, Ordering::Relaxed);
+        self
+    }
+
     /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -91,7 +104,7 @@ impl Inner {
             return false;
         }
         let mut all = file.pins();
-        for pin in state.first_used.iter() {
+        for pin in state.unwritten.iter() {
             let key = pin.key();
             if all.get(&key.source, key.feature, &key.name).is_none() {
                 all.insert(pin.clone());
@@ -108,7 +121,18 @@ impl Inner {
 
     /// Adds pins to the file as it is now, so that the changes of others stay.
     fn write(&self, pins: Vec<Pin>) -> Result<(), PinsError> {
-        let mut file = self.read()?;
+        let file = LockFile::read(&self.path)?;
+        if file.is_none() && !self.creates.load(Ordering::Relaxed) {
+            let mut state = self.state.lock();
+            self.all.change(|set| {
+                for pin in pins.into_iter().map(Arc::new) {
+                    set.insert(pin.clone());
+                    state.unwritten.insert(pin);
+                }
+            });
+            return Ok(());
+        }
+        let mut file = file.unwrap_or_default();
         for pin in pins {
             file.insert(self.without_secrets(pin));
         }
@@ -142,7 +166,7 @@ impl Pins for LockFilePins {
                 let key = pin.key();
                 if set.get(&key.source, key.feature, &key.name).is_none() {
                     set.insert(pin.clone());
-                    state.first_used.insert(pin);
+                    state.unwritten.insert(pin);
                 }
             }
         });

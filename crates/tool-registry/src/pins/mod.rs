@@ -13,7 +13,6 @@ mod withheld;
 
 use tool_core::PinMode;
 
-pub(crate) use self::withheld::{PinCheck, check_pin};
 pub use self::{
     diff::definition_changes,
     lock_drift::LockDrift,
@@ -24,4 +23,8 @@ pub use self::{
     policy::PinPolicy,
     port::{Pins, PinsError},
     withheld::WithheldDefinition,
+};
+pub(crate) use self::{
+    policy::upstream_name,
+    withheld::{PinCheck, check_pin},
 };

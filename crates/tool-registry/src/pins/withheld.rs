@@ -1,10 +1,13 @@
 use std::sync::Arc;
 
 use raw_json::RawJson;
-use tool_core::{DefinitionChange, DefinitionState, FieldChange, Tool, Trust};
+use tool_core::{Clock, DefinitionChange, DefinitionState, FieldChange, SystemClock, Tool, Trust};
 
 use super::{Pin, PinKey, PinMode, PinPolicy, PinSet, definition_changes, policy::upstream_name};
 use crate::snapshot;
+
+/// Name of who accepted a definition that was accepted by its first use.
+const FIRST_USE: &str = "first use";
 
 /// Tool, prompt, resource or resource template that is not offered because its definition was not accepted.
 #[derive(Debug, Clone)]
@@ -37,21 +40,42 @@ impl WithheldDefinition {
         self.accepted.is_none()
     }
 
+    /// Returns the state of the definition: new or changed.
+    #[must_use]
+    pub fn state(&self) -> DefinitionState {
+        match self.is_new() {
+            true => DefinitionState::New,
+            false => DefinitionState::Changed,
+        }
+    }
+
     /// Returns the differences from the accepted definition, shortened and escaped. Empty if nothing was accepted, or only the
     /// digest of the accepted definition is known.
     #[must_use]
     pub fn changes(&self) -> Vec<FieldChange> {
+        self.changes_without(|_| None)
+    }
+
+    /// Returns [`WithheldDefinition::changes`] without secrets. `redact` replaces the secrets in a definition, and returns `None`
+    /// if there are none.
+    #[must_use]
+    pub fn changes_without(&self, redact: impl Fn(&RawJson) -> Option<RawJson>) -> Vec<FieldChange> {
         let Some(accepted) = &self.accepted else {
             return Vec::new();
         };
-        let before = accepted.definition();
-        let mut changes =
-            before.map_or_else(Vec::new, |before| definition_changes(before, self.definition()));
+        let shown = |definition: &RawJson| redact(definition).unwrap_or_else(|| definition.clone());
+        let before = accepted.definition().map(shown);
+        let after = shown(self.definition());
+        let mut changes = before.map_or_else(Vec::new, |before| definition_changes(&before, &after));
         let version = pinned_version(&self.tool);
-        if accepted.version().map(|version| &**version) != version {
+        let accepted_version = accepted.version().map(|version| &**version);
+        if accepted_version != version {
             let shown = |version: Option<&str>| version.map(|version| format!("\"{version}\""));
-            let before = shown(accepted.version().map(|version| &**version));
-            changes.push(FieldChange::new("/version", before, shown(version)));
+            changes.push(FieldChange::new(
+                "/version",
+                shown(accepted_version),
+                shown(version),
+            ));
         }
         changes
     }
@@ -68,18 +92,9 @@ impl WithheldDefinition {
         pin(self.key.clone(), &self.tool)
     }
 
-    /// Returns the event that reports the entry as withheld.
+    /// Returns the change of its definition to this state, for observers.
     #[must_use]
-    pub fn change(&self) -> DefinitionChange {
-        let state = if self.is_new() {
-            DefinitionState::New
-        } else {
-            DefinitionState::Changed
-        };
-        self.change_to(state).with_changes(self.changes())
-    }
-
-    pub(crate) fn change_to(&self, state: DefinitionState) -> DefinitionChange {
+    pub fn change_to(&self, state: DefinitionState) -> DefinitionChange {
         let (source, feature) = (self.key.source.clone(), self.key.feature);
         DefinitionChange::new(source, feature, self.name(), self.digest(), state)
     }
@@ -122,7 +137,10 @@ pub(crate) fn check_pin(
     match (accepted, mode) {
         (Some(pin), _) if pin.matches(pinned_definition(tool), pinned_version(tool)) => PinCheck::Offered,
         (None, PinMode::FirstUse) if is_kept => PinCheck::Offered,
-        (None, PinMode::FirstUse) => PinCheck::FirstUse(Box::new(pin(key(), tool))),
+        (None, PinMode::FirstUse) => {
+            let now = SystemClock::new().wall();
+            PinCheck::FirstUse(Box::new(pin(key(), tool).accepted(now, FIRST_USE)))
+        }
         (accepted, _) => PinCheck::Withheld(Box::new(WithheldDefinition {
             tool: tool.clone(),
             key: key(),

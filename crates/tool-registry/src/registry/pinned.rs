@@ -2,13 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use tool_core::{Clock, DefinitionChange, DefinitionState, SystemClock};
+use tool_core::{Clock, DefinitionState, SystemClock, Tool};
 
 use super::{Registry, ResolveReason, Shared};
-use crate::{PinsError, Snapshot, WithheldDefinition};
+use crate::{PinKey, PinsError, Snapshot, WithheldDefinition, pins::upstream_name};
 
-/// Callback for definitions that are withheld or accepted. Must not block.
-pub type OnDefinitionChange = Arc<dyn Fn(&DefinitionChange) + Send + Sync>;
+/// Callback for definitions that are withheld or accepted, with their new state. Must not block.
+pub type OnDefinitionChange = Arc<dyn Fn(&WithheldDefinition, &DefinitionState) + Send + Sync>;
 
 impl Registry {
     /// Registers a receiver of definitions that are withheld from now on, and of those that are accepted. Definitions that are
@@ -17,7 +17,7 @@ impl Registry {
         let mut listeners = self.0.definition_listeners.lock();
         listeners.push(Arc::clone(listener));
         for withheld in self.snapshot().withheld() {
-            listener(&withheld.change());
+            listener(withheld, &withheld.state());
         }
     }
 
@@ -51,10 +51,22 @@ impl Registry {
         self.pins_changed();
         let by: Arc<str> = by.into();
         for withheld in definitions {
-            let change = withheld.change_to(DefinitionState::Accepted { by: by.clone() });
-            self.0.report(&change);
+            let state = DefinitionState::Accepted { by: by.clone() };
+            self.0.report(withheld, &state);
         }
         Ok(())
+    }
+
+    /// Returns the key of the pin of a tool, prompt or resource that a source lists now.
+    #[must_use]
+    pub fn pin_key(&self, tool: &Tool) -> Option<PinKey> {
+        let source = self.find_source(tool)?;
+        let descriptor = tool.descriptor();
+        Some(PinKey::new(
+            source.name(),
+            descriptor.feature,
+            upstream_name(descriptor),
+        ))
     }
 
     /// Compares all definitions with the present pins, after a storage of pins has changed.
@@ -93,16 +105,16 @@ impl Shared {
         for withheld in now.withheld() {
             let known = known.get(&withheld.key);
             if !known.is_some_and(|known| known.iter().any(|known| known.is_same(withheld))) {
-                self.report(&withheld.change());
+                self.report(withheld, &withheld.state());
             }
         }
     }
 
-    fn report(&self, change: &DefinitionChange) {
+    fn report(&self, definition: &WithheldDefinition, state: &DefinitionState) {
         // The lock is not held while listeners run.
         let listeners = self.definition_listeners.lock().clone();
         for listener in listeners {
-            listener(change);
+            listener(definition, state);
         }
     }
 }

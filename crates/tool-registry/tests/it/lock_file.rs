@@ -179,6 +179,34 @@ async fn accepted_definitions_are_written_and_those_of_first_use_are_not() {
     assert_eq!(left_over, 1);
 }
 
+#[tokio::test]
+async fn without_a_file_acceptance_is_for_this_run() {
+    let (_folder, path) = folder();
+    let pins = LockFilePins::open(&path).expect("empty").without_creation();
+    pins.add_first_used(vec![described("read", "one")]);
+    pins.accept(vec![described("read", "two")])
+        .await
+        .expect("it is accepted");
+    assert!(!path.exists());
+    let pin = pins
+        .snapshot()
+        .get("files", Feature::Tool, "read")
+        .cloned()
+        .expect("it is pinned");
+    assert_eq!(*pin, described("read", "two"));
+    // A file that is created later goes first.
+    let mut file = LockFile::default();
+    file.insert(described("read", "three"));
+    file.write(&path).expect("it is written");
+    assert_eq!(pins.refresh().await, Ok(true));
+    let pin = pins
+        .snapshot()
+        .get("files", Feature::Tool, "read")
+        .cloned()
+        .expect("it is pinned");
+    assert_eq!(*pin, described("read", "three"));
+}
+
 /// Two processes that accept different definitions lose none.
 #[tokio::test]
 async fn the_changes_of_others_stay() {

@@ -67,16 +67,16 @@ fn listen(registry: &Registry) -> Arc<Mutex<Vec<String>>> {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let listener: OnDefinitionChange = {
         let heard = heard.clone();
-        Arc::new(move |change| {
-            let changes: Vec<_> = change.changes.iter().map(ToString::to_string).collect();
-            let by = match &change.state {
+        Arc::new(move |withheld, state| {
+            let changes: Vec<_> = withheld.changes().iter().map(ToString::to_string).collect();
+            let by = match state {
                 DefinitionState::Accepted { by } => format!(" by {by}"),
                 _ => String::new(),
             };
             let line = format!(
                 "{} {}{by} [{}]",
-                change.name,
-                change.state.as_str(),
+                withheld.name(),
+                state.as_str(),
                 changes.join(", ")
             );
             heard.lock().expect("no listener panics").push(line);
@@ -131,7 +131,10 @@ async fn a_changed_definition_is_withheld_until_it_is_accepted() {
     let third = registry.snapshot();
     assert_eq!(offered(&third), ["s__read", "s__write"]);
     assert!(withheld(&third).is_empty());
-    assert_eq!(heard.lock().unwrap()[1], "s__read accepted by ann []");
+    assert_eq!(
+        heard.lock().unwrap()[1],
+        format!("s__read accepted by ann [{shown}]")
+    );
 
     // The accepted definition is the only one: the first one is a change now.
     server.offer(vec![described("read", "Reads.")]);

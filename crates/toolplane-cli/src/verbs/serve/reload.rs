@@ -13,7 +13,7 @@ use toolplane::{
 };
 use toolplane_gateway::SharedAllowList;
 
-use crate::{command::Serve, config, error::CliError, output::Console};
+use crate::{command::Serve, config, error::CliError, lock, output::Console};
 
 /// Time between two looks at the files. Polling, unlike inotify, also works over network file systems and through
 /// symbolic links that are switched to another directory.
@@ -116,13 +116,19 @@ pub(super) fn watch(
         console,
     };
     let mut seen = fingerprints(&watched);
+    let lock = vec![lock::path(loaded)];
+    let mut seen_lock = fingerprints(&lock);
     Ok(async move {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = hang_up.recv() => {}
+                _ = hang_up.recv() => reloader.refresh_pins().await,
                 _ = ticks.tick(), if watches => {
+                    if fingerprints(&lock) != seen_lock {
+                        seen_lock = debounce(&lock).await;
+                        reloader.refresh_pins().await;
+                    }
                     if fingerprints(&watched) == seen {
                         continue;
                     }
@@ -152,6 +158,22 @@ async fn debounce(files: &[PathBuf]) -> Fingerprints {
 }
 
 impl Reloader {
+    /// Reads the lock file again. An unusable one changes nothing.
+    async fn refresh_pins(&self) {
+        match self.plane.refresh_pins().await {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::info!("the lock file was read again");
+                self.console.say("the lock file was read again");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the pins of definitions stay as they were");
+                self.console
+                    .warn(&format!("the pins of definitions stay as they were: {error}"));
+            }
+        }
+    }
+
     fn reload(&mut self, files: &[PathBuf]) -> Option<Loaded> {
         let console = self.console;
         let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
