@@ -176,7 +176,8 @@ async fn accept(plane: &Toolplane, body: &RawJson) -> ApiResult {
     let by = by
         .filter(|by| !by.is_empty())
         .unwrap_or_else(|| "operator".to_owned());
-    let accepted = plane.accept(&harmless_text(&by), |withheld| {
+    let by = harmless_text(&by);
+    let accepted = plane.accept(&by, |withheld| {
         digests.contains(&hex(&withheld.digest()))
     });
     let accepted = accepted
