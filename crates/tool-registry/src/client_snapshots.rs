@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tool_core::{Catalogue, ClientIdentity, Feature, Source, Tool, ToolState};
 
 use crate::{
-    Registry, Snapshot,
+    Registry, Snapshot, WithheldDefinition,
     registry::{Parts, ResolveReason, Shared},
     resolve::Resolver,
     snapshot::key,
@@ -58,6 +58,18 @@ impl ClientSnapshots {
 
     fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Acquire)
+    }
+
+    /// Returns the withheld definitions of all kept snapshots.
+    pub(crate) fn withheld(&self) -> Vec<WithheldDefinition> {
+        if !self.is_used() {
+            return Vec::new();
+        }
+        let resolved = lock(&self.resolved);
+        let snapshots = resolved.values().map(|known| &known.snapshot);
+        snapshots
+            .flat_map(|snapshot| snapshot.withheld().to_vec())
+            .collect()
     }
 
     /// Returns the state of a tool that is on no shared list.
@@ -145,6 +157,14 @@ impl Registry {
             snapshot.feature_list_mut(feature).revision = base.feature_list(feature).revision;
         }
         let snapshot = Arc::new(snapshot);
+        if !snapshot.withheld().is_empty() {
+            let known: Vec<_> = lock(&clients.resolved)
+                .values()
+                .map(|known| known.snapshot.clone())
+                .collect();
+            let known: Vec<_> = known.iter().map(|known| &**known).chain([&*base]).collect();
+            self.0.report_withheld(&known, &snapshot);
+        }
         let resolved = ClientSnapshot {
             base,
             lists,
@@ -276,6 +296,7 @@ impl Registry {
             namespaces: &parts.namespaces,
             is_renamed,
             before,
+            pins: &parts.pins,
             reuses_tools: !matches!(reason, ResolveReason::Parts { .. }),
             lists_changed: matches!(
                 reason,

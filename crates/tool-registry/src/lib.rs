@@ -60,6 +60,7 @@ mod follow;
 mod log;
 mod look_alikes;
 mod namespaces;
+mod pins;
 mod registry;
 mod resolve;
 mod snapshot;
@@ -69,7 +70,11 @@ pub use tokio::sync::watch;
 
 pub use self::{
     fixed_source::FixedSource,
-    registry::{Registry, RegistryParts},
+    pins::{
+        LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinPolicy, PinSet, Pins, PinsError,
+        WithheldDefinition, definition_changes,
+    },
+    registry::{OnDefinitionChange, Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
     store::{
         Deprecation, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore, NewVersion,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use tool_core::Source;
+use tool_core::{Source, outward_name};
 
 /// Namespaces of all sources.
 #[derive(Debug, Default)]
@@ -30,6 +30,33 @@ impl Namespaces {
         namespaces.lengths.sort_unstable_by(|a, b| b.cmp(a));
         namespaces.lengths.dedup();
         namespaces
+    }
+
+    /// Returns the names that a name stands for if a single `_` joins its prefix, as in `files_read` for `files__read`.
+    pub(crate) fn expand(&self, name: &str) -> Vec<String> {
+        let prefixes = self.owners.keys().filter(|prefix| prefix.ends_with("__"));
+        let mut expanded: Vec<String> = prefixes
+            .filter(|prefix| !name.starts_with(prefix.as_str()))
+            .filter_map(|prefix| {
+                let own = name.strip_prefix(&prefix[..prefix.len() - 1])?;
+                (!own.is_empty()).then(|| outward_name(&format!("{prefix}{own}")))
+            })
+            .collect();
+        expanded.sort_unstable();
+        expanded
+    }
+
+    /// Returns the name with a single `_` behind its prefix, if it begins with a prefix that ends with `__`.
+    pub(crate) fn contract(&self, name: &str) -> Option<String> {
+        let prefixes = self.owners.keys().filter(|prefix| prefix.ends_with("__"));
+        let prefix = prefixes
+            .filter(|prefix| name.starts_with(prefix.as_str()))
+            .max_by_key(|prefix| prefix.len())?;
+        Some(format!(
+            "{}{}",
+            &prefix[..prefix.len() - 1],
+            &name[prefix.len()..]
+        ))
     }
 
     /// Returns the namespace of another source that the name of a tool of `source` belongs to, as its prefix and its owner.

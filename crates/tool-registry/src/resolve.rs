@@ -14,7 +14,11 @@ use tool_core::{
 use tool_schema::LazySchema;
 
 use crate::{
-    RefusedFeature, Snapshot, look_alikes::look_alikes, namespaces::Namespaces, registry::Shared,
+    Pin, PinPolicy, RefusedFeature, Snapshot,
+    look_alikes::look_alikes,
+    namespaces::Namespaces,
+    pins::{PinCheck, check_pin},
+    registry::Shared,
     snapshot::key,
 };
 
@@ -38,6 +42,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) reuses_tools: bool,
     /// `true` if unchanged lists count as changed.
     pub(crate) lists_changed: bool,
+    pub(crate) pins: &'a PinPolicy,
 }
 
 impl Resolver<'_> {
@@ -61,6 +66,8 @@ impl Resolver<'_> {
         let mut owners: HashMap<_, &str> = HashMap::with_capacity(n_tools + n_others);
         let mut named: Vec<(&str, &Descriptor)> = Vec::with_capacity(n_tools);
         let mut candidates = Vec::with_capacity(n_tools + n_others);
+        snapshot.pins = self.pins.store().snapshot();
+        let mut first_used = Vec::new();
         for (source, catalogue) in sources {
             let rejected = catalogue.rejected.iter();
             snapshot
@@ -89,17 +96,56 @@ impl Resolver<'_> {
                     if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
                         named.push((source, &**descriptor));
                     }
-                    let list = snapshot.feature_list_mut(descriptor.feature);
-                    list.by_key.insert(key(descriptor), tool.clone());
-                    list.items.push(tool);
+                    if self.is_offered(source, &tool, &mut snapshot, &mut first_used) {
+                        let list = snapshot.feature_list_mut(descriptor.feature);
+                        list.by_key.insert(key(descriptor), tool.clone());
+                        list.items.push(tool);
+                    }
                 }
                 (Entry::Vacant(_), Err(refused)) => snapshot.refused.push(*refused),
             }
+        }
+        if !first_used.is_empty() {
+            self.pins.store().add_first_used(first_used);
+            snapshot.pins = self.pins.store().snapshot();
         }
         snapshot.warnings = look_alikes(named.into_iter());
         snapshot.retained = self.retained(sources, &snapshot);
         self.finish(&mut snapshot);
         snapshot
+    }
+
+    /// Returns `true` if a tool's definition is accepted, or accepts it by its first use. A withheld tool keeps its name, so that
+    /// no other source can take it.
+    fn is_offered(
+        &self,
+        source: &str,
+        tool: &Arc<Tool>,
+        snapshot: &mut Snapshot,
+        first_used: &mut Vec<Pin>,
+    ) -> bool {
+        let descriptor = tool.descriptor();
+        let is_kept = snapshot.unconfirmed.contains(source);
+        let offered = self.before.find(descriptor.feature, &key(descriptor));
+        // Compared already: nothing has changed, neither the definition nor the pins.
+        if self.reuses_tools
+            && Arc::ptr_eq(&self.before.pins, &snapshot.pins)
+            && !self.before.unconfirmed.contains(source)
+            && offered.is_some_and(|offered| Arc::ptr_eq(offered, tool))
+        {
+            return true;
+        }
+        match check_pin(self.pins, &snapshot.pins, source, tool, is_kept) {
+            PinCheck::Offered => true,
+            PinCheck::FirstUse(pin) => {
+                first_used.push(*pin);
+                true
+            }
+            PinCheck::Withheld(withheld) => {
+                snapshot.withheld.push(*withheld);
+                false
+            }
+        }
     }
 
     /// Returns the reason if a name belongs to the namespace of another source. Names that an operator gave are exempt.
@@ -129,13 +175,14 @@ impl Resolver<'_> {
         let may_return = |(feature, key): &(Feature, Arc<str>), state: &ToolState| {
             let upstream = state.upstream();
             upstream.is_some_and(|upstream| unread.contains(&**upstream.name()))
-                && now.find(*feature, key).is_none()
+                && now.find_any(*feature, key).is_none()
         };
         let lists = Feature::ALL
             .iter()
             .copied()
             .map(|feature| self.before.list(feature));
-        let known = lists.flatten().map(|tool| {
+        let withheld = self.before.withheld.iter().map(|withheld| &withheld.tool);
+        let known = lists.flatten().chain(withheld).map(|tool| {
             let descriptor = tool.descriptor();
             ((descriptor.feature, key(descriptor)), tool.state().clone())
         });
@@ -195,7 +242,7 @@ impl Resolver<'_> {
     }
 
     fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, RefusedFeature> {
-        let before = self.before.find(descriptor.feature, &key(descriptor));
+        let before = self.before.find_any(descriptor.feature, &key(descriptor));
         let is_kept = |tool: &&Arc<Tool>| self.reuses_tools && Arc::ptr_eq(tool.descriptor(), descriptor);
         match before.filter(is_kept) {
             Some(tool) => Ok(tool.clone()),

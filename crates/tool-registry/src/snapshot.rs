@@ -6,6 +6,8 @@ use std::{
 use foldhash::fast::RandomState;
 use tool_core::{Feature, ListWarning, PrepareError, Target, Tool, ToolState, Trust, UriTemplate};
 
+use crate::{PinSet, WithheldDefinition};
+
 /// All tools, prompts and resources at one moment, resolved. Immutable: a call ends with the snapshot that it began with.
 #[derive(Debug, Default)]
 pub struct Snapshot {
@@ -16,6 +18,10 @@ pub struct Snapshot {
     /// Compiled URI templates, in the order of the resource templates.
     pub(crate) uri_templates: Vec<UriTemplate>,
     pub(crate) refused: Vec<RefusedFeature>,
+    /// Entries whose definition was not accepted.
+    pub(crate) withheld: Vec<WithheldDefinition>,
+    /// Pins that the entries were compared with.
+    pub(crate) pins: Arc<PinSet>,
     /// Warnings about names, each with the source that has the name.
     pub(crate) warnings: Vec<(String, ListWarning)>,
     /// States of missing tools whose source has not read its lists yet, because it was replaced after a change of settings.
@@ -111,6 +117,10 @@ impl Snapshot {
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<Target> {
         let listed = self.find(Feature::Resource, uri);
+        // A withheld resource is not read by way of another one.
+        if listed.is_none() && self.find_withheld(Feature::Resource, uri).is_some() {
+            return None;
+        }
         let resource = listed.or_else(|| self.find_template(uri));
         Some(Target::Resource {
             resource: resource.or_else(|| self.find_by_scheme(uri))?.clone(),
@@ -166,6 +176,46 @@ impl Snapshot {
     #[must_use]
     pub fn refused(&self) -> &[RefusedFeature] {
         &self.refused
+    }
+
+    /// Returns the entries that are withheld because their definition was not accepted.
+    #[must_use]
+    pub fn withheld(&self) -> &[WithheldDefinition] {
+        &self.withheld
+    }
+
+    /// Returns the withheld entry that a name or URI stands for. The URI of a resource also stands for a withheld template that
+    /// matches it, unless something else is offered under it.
+    #[must_use]
+    pub fn find_withheld(&self, feature: Feature, key: &str) -> Option<&WithheldDefinition> {
+        if self.withheld.is_empty() {
+            return None;
+        }
+        let of_key = |wanted: Feature| {
+            let mut withheld = self.withheld.iter();
+            withheld.find(|known| known.key.feature == wanted && *known.name() == *key)
+        };
+        let by_template = || {
+            let mut withheld = self.withheld.iter();
+            withheld.find(|known| {
+                known.key.feature == Feature::ResourceTemplate && UriTemplate::new(&known.name()).matches(key)
+            })
+        };
+        let found = of_key(feature);
+        match feature {
+            Feature::Resource if found.is_none() && self.find_template(key).is_none() => by_template(),
+            _ => found,
+        }
+    }
+
+    /// Returns the tool, prompt or resource of this key, whether it is offered or withheld.
+    pub(crate) fn find_any(&self, feature: Feature, key: &str) -> Option<&Arc<Tool>> {
+        let withheld = || {
+            let mut withheld = self.withheld.iter();
+            withheld.find(|known| known.key.feature == feature && *known.name() == *key)
+        };
+        self.find(feature, key)
+            .or_else(|| withheld().map(|withheld| &withheld.tool))
     }
 
     /// Returns warnings about look-alike names, each with the name of its source.

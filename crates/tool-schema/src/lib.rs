@@ -22,6 +22,7 @@
 
 mod arguments;
 mod budget;
+mod compatibility;
 mod compile;
 mod dialect;
 mod document;
@@ -41,6 +42,10 @@ pub use tool_check::{
 pub use self::{
     arguments::UnusableDefault,
     budget::{MAX_DEPTH, MAX_EXPANSION, MAX_SUBSCHEMAS, MAX_TEXT},
+    compatibility::{
+        Compatibility, SchemaBreak, ToolSchemas, VersionBump, compatibility, output_compatibility,
+        required_bump,
+    },
     error::{SchemaError, SchemaErrorKind},
     lazy::{LazySchema, any_object},
     schema::{Schema, SchemaWarning},

@@ -129,6 +129,15 @@ impl Schema {
         })
     }
 
+    /// Returns the schema as a value, without its `$schema`.
+    pub(crate) fn value(&self) -> &Value {
+        &self.value
+    }
+
+    pub(crate) fn draft(&self) -> Draft {
+        self.draft
+    }
+
     /// Compiles a schema that is a tree, as [`compile`](Self::compile) does.
     ///
     /// # Errors

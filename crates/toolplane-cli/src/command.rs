@@ -100,6 +100,9 @@ pub(crate) enum Verb {
     /// List MCP servers, or delete their kept lists
     #[command(subcommand)]
     Servers(Servers),
+    /// Write the definitions of all tools, prompts and resources to `toolplane.lock`, or compare them with it; starts the
+    /// servers
+    Lock(Lock),
     /// Call a tool
     #[command(after_help = CALL_HELP)]
     Call(Call),
@@ -179,6 +182,14 @@ pub(crate) enum Tools {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
+    /// Show what has changed in definitions that are withheld: in your gateways on this machine, or else by the lock file
+    Diff {
+        /// Name of the tool or prompt, or URI of the resource; all if absent
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Accept definitions that are withheld, and offer them: in your gateways on this machine, or else in the lock file
+    Accept(Accept),
     /// Enable a tool in your gateways on this machine, after `tools disable` or after its credentials were refused
     Enable {
         /// Name of the tool
@@ -267,6 +278,27 @@ pub(crate) struct Publish {
     pub(crate) by: Option<String>,
 }
 
+/// `toolplane tools accept`
+#[derive(Debug, Args)]
+#[group(id = "accepted", required = true, multiple = false, args = ["name", "server", "all"])]
+pub(crate) struct Accept {
+    /// Name of the tool or prompt, or URI of the resource
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// All withheld definitions of this server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+    /// All withheld definitions
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only the definition with this digest, or its beginning, as `tools diff` shows it
+    #[arg(long, value_name = "HEX", requires = "name")]
+    pub(crate) digest: Option<String>,
+    /// Name of the person who accepts, for the record
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
 /// `toolplane tools deprecate`
 #[derive(Debug, Args)]
 pub(crate) struct Deprecate {
@@ -285,6 +317,17 @@ pub(crate) struct Deprecate {
     /// Take the deprecation back
     #[arg(long, conflicts_with_all = ["replacement", "until", "reason"])]
     pub(crate) undo: bool,
+}
+
+/// `toolplane lock`
+#[derive(Debug, Args)]
+pub(crate) struct Lock {
+    /// Write nothing: print what differs from the lock file, and exit with 7 if anything does
+    #[arg(long, conflicts_with = "update")]
+    pub(crate) check: bool,
+    /// Write the present definitions although others are locked: those of these tools and servers, or all
+    #[arg(long, value_name = "NAME", num_args = 0..)]
+    pub(crate) update: Option<Vec<String>>,
 }
 
 /// `toolplane servers`
@@ -373,6 +416,9 @@ pub(crate) struct Serve {
     /// Time that running calls have to finish after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::output::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,
+    /// Offer only what `toolplane.lock` has: other definitions are withheld
+    #[arg(long)]
+    pub(crate) locked: bool,
     /// Do not reload the configuration when its files change; SIGHUP still does
     #[arg(long)]
     pub(crate) no_reload: bool,

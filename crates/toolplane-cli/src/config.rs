@@ -11,6 +11,7 @@ use toolplane::{
 use crate::{
     command::Options,
     error::CliError,
+    lock,
     output::Console,
     process::logging,
     store::{OpenStore, add_servers, open_store, with_store},
@@ -96,10 +97,21 @@ pub(crate) async fn open(
     telemetry: &Telemetry,
     console: Console,
 ) -> Result<(Loaded, Toolplane), CliError> {
+    let with_pins =
+        |builder: Builder, loaded: &Loaded| lock::with_pins(builder.chaos(chaos), loaded, console);
+    open_with(options, telemetry, console, with_pins).await
+}
+
+/// Builds the toolplane of the configuration with what `complete` adds. Needs a runtime; starts no server.
+pub(crate) async fn open_with(
+    options: &Options,
+    telemetry: &Telemetry,
+    console: Console,
+    complete: impl FnOnce(Builder, &Loaded) -> Result<Builder, CliError>,
+) -> Result<(Loaded, Toolplane), CliError> {
     let (loaded, store) = read_with_store(files(options)?, console).await?;
-    let plane = telemetry
-        .instrument(builder(&loaded, store).chaos(chaos), None)
-        .build()?;
+    let builder = complete(builder(&loaded, store), &loaded)?;
+    let plane = telemetry.instrument(builder, None).build()?;
     warn(&loaded, &plane, console);
     Ok((loaded, plane))
 }

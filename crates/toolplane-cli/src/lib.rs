@@ -7,6 +7,7 @@ mod config;
 mod error;
 mod exit;
 mod gateways;
+mod lock;
 mod output;
 mod process;
 mod run;

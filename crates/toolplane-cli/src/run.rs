@@ -61,6 +61,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Doctor => verbs::configuration::doctor::run(options, console),
         Verb::Tools(tools) => verbs::tools::run(options, tools, console),
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
+        Verb::Lock(lock) => verbs::lock::run(options, &lock, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
         Verb::Health(health) => verbs::operator::health::run(options, &health, console),

@@ -54,7 +54,10 @@ pub use tool_core::{self as core, RawJson, raw_json, serde_json};
 pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
 pub use tool_observe as observe;
 pub use tool_policy as policy;
-pub use tool_registry::{self as registry, RefusedFeature};
+pub use tool_registry::{
+    self as registry, LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinSet, Pins, PinsError,
+    RefusedFeature, WithheldDefinition,
+};
 pub use tool_runtime as runtime;
 pub use tool_settings as settings;
 

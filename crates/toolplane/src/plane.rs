@@ -168,10 +168,13 @@ impl Toolplane {
     /// [`ErrorKind::NotFound`](tool_core::ErrorKind::NotFound), with the nearest name, if there is no such tool that this caller may see;
     /// [`ErrorKind::Unavailable`](tool_core::ErrorKind::Unavailable) if an operator disabled it.
     pub async fn tool(&self, name: &str, caller: &Caller) -> Result<Arc<Tool>, ToolError> {
-        let tool = match name.split_once('@') {
+        let mut tool = match name.split_once('@') {
             Some((name, version)) => Some(self.registry().find_version(name, version).await?),
             None => self.registry().find(name).await,
         };
+        if tool.is_none() {
+            tool = self.find_by_spelling(name, None).await;
+        }
         let Some(tool) = tool else {
             return Err(self.not_found(Feature::Tool, name, caller));
         };

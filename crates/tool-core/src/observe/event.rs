@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use crate::{
-    AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome,
-    Scope, SourceChange, ToolError,
+    AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller, DefinitionChange, Degraded,
+    Instant, Outcome, Scope, SourceChange, ToolError,
 };
 
 /// Event, in most cases of one call.
@@ -58,6 +58,12 @@ pub enum Event<'a> {
     SourceChanged {
         /// Change of state.
         change: &'a SourceChange,
+    },
+    /// A definition of a source is withheld from agents, or an operator accepted it.
+    #[non_exhaustive]
+    DefinitionChanged {
+        /// Definition and its state.
+        change: &'a DefinitionChange,
     },
     /// A call could not be resolved: there is no such tool, or its server did not start. No other event of this call
     /// follows.
@@ -193,6 +199,7 @@ impl Event<'_> {
             Self::Switched { .. } => "switched",
             Self::Alert { .. } => "alert",
             Self::SourceChanged { .. } => "source_changed",
+            Self::DefinitionChanged { .. } => "definition_changed",
             Self::Unresolved { .. } => "unresolved",
             Self::Adapted { .. } => "adapted",
             Self::Refused { .. } => "refused",
@@ -235,6 +242,7 @@ impl Event<'_> {
             Self::Switched { .. }
             | Self::Alert { .. }
             | Self::SourceChanged { .. }
+            | Self::DefinitionChanged { .. }
             | Self::Unresolved { .. } => None,
         }
     }

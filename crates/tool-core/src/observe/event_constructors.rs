@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::{
-    AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller, Degraded, Event, Instant,
-    Outcome, Scope, SourceChange, ToolError,
+    AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller, DefinitionChange, Degraded,
+    Event, Instant, Outcome, Scope, SourceChange, ToolError,
 };
 
 impl<'a> Event<'a> {
@@ -57,6 +57,12 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn source_changed(change: &'a SourceChange) -> Self {
         Self::SourceChanged { change }
+    }
+
+    /// Creates [`Event::DefinitionChanged`].
+    #[must_use]
+    pub fn definition_changed(change: &'a DefinitionChange) -> Self {
+        Self::DefinitionChanged { change }
     }
 
     /// Creates [`Event::Unresolved`].

@@ -8,7 +8,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, Template};
+use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, PinMode, Template};
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, StoreSpec, WebhookSpec};
 
@@ -115,6 +115,8 @@ pub struct PolicySpec {
     pub settings: Overrides,
     /// Handling of suspicious definitions of servers that do not set their own.
     pub definitions: DefinitionPolicy,
+    /// Pins of the definitions of servers that do not set their own; pinned at first use if absent.
+    pub pin: Option<PinMode>,
 }
 
 /// Settings of a principal.

@@ -14,7 +14,7 @@ use crate::{
         lists::patterns,
         place::{Cx, Place},
     },
-    servers::list_limits::DefinitionsWord,
+    servers::list_limits::{DefinitionsWord, PinWord},
     tools::metadata::texts,
 };
 
@@ -50,6 +50,8 @@ pub(crate) struct PolicyBody {
     pub(crate) late_sections: SectionEntries,
     /// Handling of suspicious definitions of servers; `pass` by default. A server can override it.
     pub(crate) definitions: Field<DefinitionsWord>,
+    /// Pins of the definitions of servers; `first_use` by default. A server can override it.
+    pub(crate) pin: Field<PinWord>,
 }
 
 /// Limits of turns and conversations; no limit by default.

@@ -5,7 +5,7 @@ use std::{
 };
 
 use serde_json::json;
-use tool_core::Template;
+use tool_core::{PinMode, Template};
 use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
@@ -197,6 +197,7 @@ impl Draft {
             // If several files give one, the strictest counts.
             self.policy.definitions = self.policy.definitions.max(word.into());
         }
+        self.policy.pin = self.policy.pin.max(body.pin.get().map(PinMode::from));
         extend(
             &mut self.policy.permissions,
             policy::permissions(body.permissions),
@@ -258,6 +259,7 @@ impl Draft {
         policy::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
         self.policy.settings.merge(&other.policy.settings);
         self.policy.definitions = self.policy.definitions.max(other.policy.definitions);
+        self.policy.pin = self.policy.pin.max(other.policy.pin);
         extend(&mut self.policy.permissions, other.policy.permissions);
         let required = other.policy.required_permissions;
         extend(&mut self.policy.required_permissions, required);

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DefinitionPolicy, ListLimits};
+use tool_core::{DefinitionPolicy, ListLimits, PinMode};
 use tool_settings::{ByteSize, Field, NodeId};
 
 use crate::document::place::Cx;
@@ -26,6 +26,28 @@ impl From<DefinitionsWord> for DefinitionPolicy {
             DefinitionsWord::Pass => Self::Pass,
             DefinitionsWord::Clean => Self::Clean,
             DefinitionsWord::Withhold => Self::Withhold,
+        }
+    }
+}
+
+/// Pins of the definitions of tools, prompts and resources of servers. `off` offers every definition. `first_use` accepts
+/// the first definition that a server lists, and withholds a changed one until it is accepted with
+/// `toolplane tools accept`. `locked` offers only the definitions of `toolplane.lock`, and those that were accepted.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Pin")]
+pub(crate) enum PinWord {
+    Off,
+    FirstUse,
+    Locked,
+}
+
+impl From<PinWord> for PinMode {
+    fn from(word: PinWord) -> Self {
+        match word {
+            PinWord::Off => Self::Off,
+            PinWord::FirstUse => Self::FirstUse,
+            PinWord::Locked => Self::Locked,
         }
     }
 }

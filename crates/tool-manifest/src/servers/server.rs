@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DefinitionPolicy, Overrides};
+use tool_core::{DefinitionPolicy, Overrides, PinMode};
 use tool_settings::{Entries, Field, NodeId, Period, Raw, SectionEntries, SectionLevel, Text};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     config::call_timeout,
     document::{lists::patterns, place::Cx, suggest},
     servers::{
-        list_limits::{self, DefinitionsWord, ListLimitsBody},
+        list_limits::{self, DefinitionsWord, ListLimitsBody, PinWord},
         server_health,
         transport::{Written, transport},
     },
@@ -104,6 +104,8 @@ pub(crate) struct ServerBody {
     pub(crate) late_sections: SectionEntries,
     /// Handling of its suspicious definitions, instead of `policy.definitions`.
     pub(crate) definitions: Field<DefinitionsWord>,
+    /// Pins of its definitions, instead of `policy.pin`.
+    pub(crate) pin: Field<PinWord>,
     /// Limits of its lists, instead of those in `defaults`.
     pub(crate) list_limits: Field<ListLimitsBody>,
 }
@@ -168,6 +170,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         idle_timeout,
         keep_lists: body.keep_lists.get(),
         definitions: body.definitions.get().map(DefinitionPolicy::from),
+        pin: body.pin.get().map(PinMode::from),
         list_limits: list_limits::list_limits(cx, body.list_limits),
         instructions: body.instructions.get(),
     })

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, Template};
+use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, PinMode, Template};
 
 use crate::servers::{list_limits::ListLimitsSpec, server_health::ServerHealthSpec};
 
@@ -55,6 +55,8 @@ pub struct ServerSpec {
     pub keep_lists: Option<bool>,
     /// Handling of its suspicious definitions; that of the policy if absent.
     pub definitions: Option<DefinitionPolicy>,
+    /// Pins of its definitions; those of the policy if absent.
+    pub pin: Option<PinMode>,
     /// Limits of its lists, as far as they differ from the defaults.
     pub list_limits: ListLimitsSpec,
     /// The instructions that clients get in place of the server's own; its own if absent, and none if empty.
@@ -175,6 +177,7 @@ impl ServerSpec {
             idle_timeout: None,
             keep_lists: None,
             definitions: None,
+            pin: None,
             list_limits: ListLimitsSpec::default(),
             instructions: None,
         }

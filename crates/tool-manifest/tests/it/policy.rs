@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tool_core::{DefinitionPolicy, ListLimits, Pattern};
+use tool_core::{DefinitionPolicy, ListLimits, Pattern, PinMode};
 use tool_policy::ApprovalRule;
 use toolplane::manifest::{
     AuthenticationSpec, Configuration, LoadOptions, PrincipalSpec, Syntax, ToolChoiceSpec, load,
@@ -160,6 +160,30 @@ servers: {a: {command: a}, b: {command: b, definitions: withhold}}
     assert_eq!(of_servers, [None, Some(DefinitionPolicy::Withhold)]);
     assert_eq!(configuration(&["{}"]).policy.definitions, DefinitionPolicy::Pass);
     assert!(problem("policy: {definitions: hide}").contains("withhold"));
+}
+
+#[test]
+fn pins_are_set_by_server_and_by_policy() {
+    let loaded = configuration(&[
+        "
+policy: {pin: off}
+servers: {a: {command: a}, b: {command: b, pin: locked}}
+",
+        "policy: {pin: first_use}",
+    ]);
+    assert_eq!(
+        loaded.policy.pin,
+        Some(PinMode::FirstUse),
+        "the strictest of all files"
+    );
+    let of_servers: Vec<_> = loaded.servers.iter().map(|server| server.pin).collect();
+    assert_eq!(of_servers, [None, Some(PinMode::Locked)]);
+    assert_eq!(
+        configuration(&["policy: {pin: off}"]).policy.pin,
+        Some(PinMode::Off)
+    );
+    assert_eq!(configuration(&["{}"]).policy.pin, None);
+    assert!(problem("policy: {pin: lock}").contains("locked"));
 }
 
 #[test]

@@ -1,11 +1,15 @@
-//! Log lines: of calls and attempts, and of alerts, breakers, sources and switches.
+//! Log lines: of calls and attempts, and of alerts, breakers, definitions, sources and switches.
 //!
 //! Each file names the target of its lines. Operators filter by these targets, so they stay when a file moves.
 
 mod alert_log;
 mod breaker_log;
 pub(crate) mod call_log;
+mod definition_log;
 mod source_log;
 mod switch_log;
 
-pub use self::{alert_log::AlertLog, breaker_log::BreakerLog, source_log::SourceLog, switch_log::SwitchLog};
+pub use self::{
+    alert_log::AlertLog, breaker_log::BreakerLog, definition_log::DefinitionLog, source_log::SourceLog,
+    switch_log::SwitchLog,
+};

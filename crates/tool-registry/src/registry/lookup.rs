@@ -93,6 +93,27 @@ impl Registry {
         look(&snapshot())
     }
 
+    /// Returns the names that a tool's name may stand for if it is on no list: `{server}_{tool}` stands for `{server}__{tool}`.
+    /// With several names, or with none that exists, it stands for nothing.
+    #[must_use]
+    pub fn expand_name(&self, name: &str) -> Vec<String> {
+        self.0.parts.load().namespaces.expand(name)
+    }
+
+    /// Returns the spelling `{server}_{tool}` of a tool's name if calls find the tool under it: it stands for this tool only, and
+    /// no tool has it as its name.
+    #[must_use]
+    pub fn short_spelling(&self, name: &str) -> Option<String> {
+        let parts = self.0.parts.load();
+        let spelling = parts.namespaces.contract(name)?;
+        let snapshot = self.0.snapshot.load();
+        let expanded = parts.namespaces.expand(&spelling);
+        let mut others = expanded.iter().filter(|other| **other != *name);
+        let is_free = snapshot.find_any(Feature::Tool, &spelling).is_none()
+            && others.all(|other| snapshot.find_any(Feature::Tool, other).is_none());
+        (is_free && expanded.iter().any(|one| one == name)).then_some(spelling)
+    }
+
     /// Loads the source of a tool, prompt or resource that is known only from a list of an earlier run. Returns `true` if it
     /// was such a one, and must be looked up again. If the source cannot be loaded, its kept lists stay.
     ///

@@ -1,6 +1,7 @@
 mod loading;
 mod lookup;
 mod parts;
+mod pinned;
 mod versions;
 
 use std::{
@@ -20,9 +21,11 @@ use tool_core::{
     UpstreamState,
 };
 
-pub use self::parts::RegistryParts;
 use self::{loading::InitialLoads, versions::VersionedTools};
-use crate::{Snapshot, client_snapshots::ClientSnapshots, follow, log::log_changes, namespaces::Namespaces};
+pub use self::{parts::RegistryParts, pinned::OnDefinitionChange};
+use crate::{
+    PinPolicy, Snapshot, client_snapshots::ClientSnapshots, follow, log::log_changes, namespaces::Namespaces,
+};
 
 /// All tools of all sources. Clones share one registry.
 ///
@@ -50,6 +53,8 @@ pub(crate) struct Shared {
     follows: AtomicBool,
     /// Receivers of updates of the sources, including sources that are added later.
     listeners: Mutex<Vec<OnUpdate>>,
+    /// Receivers of definitions that are withheld or accepted.
+    pub(crate) definition_listeners: Mutex<Vec<OnDefinitionChange>>,
     /// State of each upstream of the latest configuration. It survives if the upstream's tools disappear and return.
     upstreams: Mutex<HashMap<Arc<str>, Arc<UpstreamState>>>,
     pub(crate) snapshot: ArcSwap<Snapshot>,
@@ -74,6 +79,7 @@ pub(crate) struct Parts {
     pub(crate) defaults: Settings,
     pub(crate) upstream_settings: HashMap<String, Settings>,
     pub(crate) namespaces: Namespaces,
+    pub(crate) pins: PinPolicy,
     /// Number of parts before these.
     pub(crate) generation: u64,
 }
@@ -97,6 +103,7 @@ impl From<RegistryParts> for Parts {
                 .collect(),
             defaults: parts.defaults,
             upstream_settings: parts.upstreams,
+            pins: parts.pins,
             generation: 0,
         }
     }
@@ -109,6 +116,8 @@ pub(crate) enum ResolveReason {
     Sources,
     /// The admission rules have changed.
     Admission,
+    /// The pins have changed.
+    Pins,
     /// The parts were replaced. Every tool is prepared again.
     Parts {
         /// `true` if unchanged lists count as changed.
@@ -125,6 +134,7 @@ impl Registry {
             n_replaced: AtomicU64::new(0),
             follows: AtomicBool::new(false),
             listeners: Mutex::default(),
+            definition_listeners: Mutex::default(),
             upstreams: Mutex::default(),
             snapshot: ArcSwap::default(),
             clients: ClientSnapshots::default(),
@@ -298,9 +308,9 @@ impl Registry {
         }
     }
 
-    fn resolve(&self, reason: ResolveReason) {
+    pub(crate) fn resolve(&self, reason: ResolveReason) {
         let shared = &*self.0;
-        let _guard = shared.resolving.lock();
+        let guard = shared.resolving.lock();
         let parts = shared.parts.load_full();
         let catalogues: Vec<_> = parts
             .sources
@@ -324,9 +334,12 @@ impl Registry {
         if let ResolveReason::Parts { .. } = reason {
             shared.forget_upstreams(&parts, &snapshot);
         }
-        let revision = snapshot.revision;
-        shared.snapshot.store(Arc::new(snapshot));
+        let (revision, snapshot) = (snapshot.revision, Arc::new(snapshot));
+        shared.snapshot.store(snapshot.clone());
         shared.revision.send_replace(revision);
+        // Listeners may use the registry.
+        drop(guard);
+        shared.report_withheld(&[&before], &snapshot);
     }
 }
 

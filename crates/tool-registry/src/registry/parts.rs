@@ -2,6 +2,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use tool_core::{Executor, Settings, Source};
 
+use crate::PinPolicy;
+
 /// Parts that a [`Registry`](crate::Registry) is made from.
 #[derive(Default)]
 #[non_exhaustive]
@@ -14,6 +16,8 @@ pub struct RegistryParts {
     pub defaults: Settings,
     /// Settings of the tools of an upstream, instead of the defaults, by the upstream's name.
     pub upstreams: HashMap<String, Settings>,
+    /// Pins of definitions. By default no source is pinned.
+    pub pins: PinPolicy,
 }
 
 impl RegistryParts {
@@ -42,6 +46,13 @@ impl RegistryParts {
     #[must_use]
     pub fn with_upstreams(mut self, upstreams: HashMap<String, Settings>) -> Self {
         self.upstreams = upstreams;
+        self
+    }
+
+    /// Sets the pins of definitions.
+    #[must_use]
+    pub fn with_pins(mut self, pins: PinPolicy) -> Self {
+        self.pins = pins;
         self
     }
 }

@@ -467,7 +467,12 @@ impl Publisher {
         let change = match self.store.version(&record.name, before).await? {
             None => InterfaceChange::Unproven(format!("`{before}` is gone")),
             Some(stored) => match self.manifests.read(&record.name, &stored.manifest) {
-                Ok(old) => InterfaceChange::between(&old, new),
+                Ok(old) => {
+                    let new = new.clone();
+                    let compared = tokio::task::spawn_blocking(move || InterfaceChange::between(&old, &new));
+                    let failed = |error| InterfaceChange::Unproven(format!("the comparison failed: {error}"));
+                    compared.await.unwrap_or_else(failed)
+                }
                 Err(reason) => InterfaceChange::Unproven(format!("`{before}` cannot be read: {reason}")),
             },
         };

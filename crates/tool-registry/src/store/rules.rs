@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use raw_json::RawJson;
 use semver::Version;
 use tool_core::Descriptor;
+use tool_schema::{Compatibility, compatibility, output_compatibility};
 
 use super::{NewVersion, PublishError, ToolFile, ToolRecord, VersionState};
 
@@ -42,23 +44,46 @@ impl InterfaceChange {
         }
     }
 
-    /// Compares the interfaces of two versions.
+    /// Compares the interfaces of two versions: their input schemas, and their output schemas in the other direction. Takes up
+    /// to a few seconds for large schemas.
     #[must_use]
     pub fn between(old: &Descriptor, new: &Descriptor) -> Self {
-        let is_same = |old: Option<&raw_json::RawJson>, new: Option<&raw_json::RawJson>| match (old, new) {
+        let is_same = |old: Option<&RawJson>, new: Option<&RawJson>| match (old, new) {
             (Some(old), Some(new)) => {
                 old.as_str() == new.as_str() || raw_json::digest(old) == raw_json::digest(new)
             }
             (None, None) => true,
             _ => false,
         };
-        let inputs = is_same(Some(&old.input_schema), Some(&new.input_schema));
-        let outputs = is_same(old.output_schema.as_ref(), new.output_schema.as_ref());
-        if inputs && outputs {
+        let outputs = (old.output_schema.as_ref(), new.output_schema.as_ref());
+        if is_same(Some(&old.input_schema), Some(&new.input_schema)) && is_same(outputs.0, outputs.1) {
             return Self::Unchanged;
         }
-        Self::Unproven("the schemas differ".to_owned())
+        let input = compatibility(&old.input_schema, &new.input_schema);
+        let output = output_compatibility(outputs.0, outputs.1);
+        let sides = [("arguments", &input), ("results", &output)];
+        let breaks: Vec<_> = sides
+            .iter()
+            .filter_map(|(side, compared)| breaks(side, compared))
+            .collect();
+        if !breaks.is_empty() {
+            return Self::Breaking(breaks.join("; "));
+        }
+        let unproven = sides.into_iter().find_map(|(side, compared)| match compared {
+            Compatibility::Unproven(reason) => Some(format!("{side}: {reason}")),
+            _ => None,
+        });
+        unproven.map_or(Self::Compatible, Self::Unproven)
     }
+}
+
+/// Returns the breaking differences of one side.
+fn breaks(side: &str, compared: &Compatibility) -> Option<String> {
+    let Compatibility::Breaking(breaks) = compared else {
+        return None;
+    };
+    let breaks: Vec<_> = breaks.iter().map(ToString::to_string).collect();
+    Some(format!("{side}: {}", breaks.join(", ")))
 }
 
 /// Checks the name, the number, the manifest's size and the files of a version.

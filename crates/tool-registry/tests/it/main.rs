@@ -1,7 +1,9 @@
 //! Sources, names, resolution, and changes and failures of sources.
 
 mod loading;
+mod lock_file;
 mod names;
+mod pins;
 mod store;
 
 use std::{

@@ -2,6 +2,7 @@
 
 mod adapt;
 mod budget;
+mod compatibility;
 mod compile;
 mod corpus;
 mod defaults;

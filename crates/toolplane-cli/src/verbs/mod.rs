@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod configuration;
+pub(crate) mod lock;
 pub(crate) mod mock_server;
 pub(crate) mod operator;
 pub(crate) mod reference;
@@ -13,7 +14,7 @@ pub(crate) mod tools;
 use std::{path::Path, time::Duration};
 
 use toolplane::{
-    Toolplane, chaos_plan,
+    Builder, Toolplane, chaos_plan,
     faults::ChaosLayer,
     manifest::{Loaded, load_chaos},
 };
@@ -44,9 +45,28 @@ fn on_plane_with<V>(chaos: ChaosLayer, options: &Options, console: Console, verb
 where
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
 {
+    let open = async |telemetry: &Telemetry| config::open(options, chaos, telemetry, console).await;
+    on_opened_plane(console, open, verb)
+}
+
+/// Runs a verb as [`on_plane`] does, on a toolplane with what `complete` adds instead of the pins of the lock file.
+fn on_built_plane<B, V>(options: &Options, console: Console, complete: B, verb: V) -> Result<Exit, CliError>
+where
+    B: FnOnce(Builder, &Loaded) -> Result<Builder, CliError>,
+    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
+{
+    let open = async |telemetry: &Telemetry| config::open_with(options, telemetry, console, complete).await;
+    on_opened_plane(console, open, verb)
+}
+
+fn on_opened_plane<O, V>(console: Console, open: O, verb: V) -> Result<Exit, CliError>
+where
+    O: AsyncFnOnce(&Telemetry) -> Result<(Loaded, Toolplane), CliError>,
+    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
+{
     block_on(async {
         let telemetry = Telemetry::start(console);
-        let (loaded, plane) = config::open(options, chaos, &telemetry, console).await?;
+        let (loaded, plane) = open(&telemetry).await?;
         let mut signals = Signals::listen()?;
         let result = tokio::select! {
             result = verb(&loaded, &plane) => result,

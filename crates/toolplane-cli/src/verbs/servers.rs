@@ -123,6 +123,8 @@ struct ServerRow {
     detail: Option<String>,
     /// Number of warnings about its lists, and of entries that are not offered.
     n_warnings: u64,
+    /// Number of its definitions that are withheld.
+    n_withheld: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_warning: Option<String>,
     /// File and line of its configuration.
@@ -197,6 +199,10 @@ fn show(rows: &[ServerRow], console: Console) -> Result<Exit, CliError> {
         if has_warnings {
             header.push("WARNINGS");
         }
+        let has_withheld = rows.iter().any(|row| row.n_withheld > 0);
+        if has_withheld {
+            header.push("WITHHELD");
+        }
         if has_many {
             header.insert(0, "GATEWAY");
         }
@@ -204,6 +210,13 @@ fn show(rows: &[ServerRow], console: Console) -> Result<Exit, CliError> {
             let mut cells = cells(row).to_vec();
             if has_warnings {
                 cells.push(warnings(row));
+            }
+            if has_withheld {
+                cells.push(if row.n_withheld > 0 {
+                    row.n_withheld.to_string()
+                } else {
+                    String::new()
+                });
             }
             if has_many {
                 cells.insert(0, row.gateway.clone().unwrap_or_default());

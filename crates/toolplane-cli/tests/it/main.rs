@@ -14,6 +14,7 @@ mod help;
 mod hostile_text;
 mod instructions;
 mod lists;
+mod lock;
 mod memory;
 mod mock_server;
 mod operator;

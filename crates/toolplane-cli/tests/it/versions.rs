@@ -50,7 +50,9 @@ const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
     let mut headers = format!("Host: {}\r\n", served.address);
     if let Era::Modern = era {
-        headers.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"));
+        headers.push_str(&format!(
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"
+        ));
         if let Some(name) = params["name"].as_str() {
             headers.push_str(&format!("Mcp-Name: {name}\r\n"));
         }
@@ -65,8 +67,14 @@ fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
     }
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let mut answer = String::new();
-    served.begin(&served.address, &headers, &message).read_to_string(&mut answer).unwrap();
-    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_else(|| panic!("{answer}"));
+    served
+        .begin(&served.address, &headers, &message)
+        .read_to_string(&mut answer)
+        .unwrap();
+    let body = answer
+        .split_once("\r\n\r\n")
+        .map(|(_, body)| body)
+        .unwrap_or_else(|| panic!("{answer}"));
     let body: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
     match body.get("result") {
         Some(result) => result.clone(),
@@ -78,7 +86,10 @@ fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
 fn listed(served: &Served, era: Era) -> Vec<String> {
     let result = ask(served, era, "tools/list", json!({}));
     let tools = result["tools"].as_array().unwrap_or_else(|| panic!("{result}"));
-    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Text of the result of `greet`, in a version if one is given.
@@ -105,7 +116,10 @@ fn first_slice(store: &str) {
         assert_eq!(listed(&served, era), ["own"]);
     }
     let published = publish(&place, &greet(&place, "1.0.0", "hello", ANY));
-    assert_eq!((&published["new"], &published["latest"]), (&json!(true), &json!("1.0.0")));
+    assert_eq!(
+        (&published["new"], &published["latest"]),
+        (&json!(true), &json!("1.0.0"))
+    );
     for era in ERAS {
         eventually("the published tool", || listed(&served, era) == ["greet", "own"]);
         assert_eq!(call(&served, era, None), "hello", "{era:?}");
@@ -121,9 +135,14 @@ fn first_slice(store: &str) {
         for (version, expected) in [("1.0.0", "hello"), ("^1", "hi"), ("latest", "good_day")] {
             assert_eq!(call(&served, era, Some(version)), expected, "{era:?} {version}");
         }
-        let missing = ask(&served, era, "tools/call", json!({
-            "name": "greet", "arguments": {}, "_meta": {"dev.toolplane/version": "3.0.0"},
-        }));
+        let missing = ask(
+            &served,
+            era,
+            "tools/call",
+            json!({
+                "name": "greet", "arguments": {}, "_meta": {"dev.toolplane/version": "3.0.0"},
+            }),
+        );
         assert!(missing.to_string().contains("no version `3.0.0`"), "{missing}");
     }
     // A killed gateway loses nothing, and another one beside it sees the same.
@@ -136,7 +155,15 @@ fn first_slice(store: &str) {
     let digest = place.run(&["tools", "versions", "greet", "-o", "json"]).json()[2]["digest"].clone();
     let pinned = digest.as_str().unwrap();
     assert_eq!(call(&restarted, Era::Modern, Some(pinned)), "hello");
-    done(&place.run(&["tools", "deprecate", "greet@2.0.0", "--use", "greet@1.1.0", "--until", "2027-01-31"]));
+    done(&place.run(&[
+        "tools",
+        "deprecate",
+        "greet@2.0.0",
+        "--use",
+        "greet@1.1.0",
+        "--until",
+        "2027-01-31",
+    ]));
     for era in ERAS {
         eventually("the deprecation", || {
             let tools = ask(&restarted, era, "tools/list", json!({}));
@@ -182,16 +209,48 @@ fn the_command_line_calls_and_shows_versions() {
     let shown = place.run(&["tools", "show", "greet@1.0.0", "-o", "json"]);
     assert_eq!(shown.json()["version"], "1.0.0", "{shown:?}");
     for (arguments, code, expected) in [
-        (&["call", "greet@2"][..], 3, "`greet` has no version `2`; its version is `1.1.0`"),
+        (
+            &["call", "greet@2"][..],
+            3,
+            "`greet` has no version `2`; its version is `1.1.0`",
+        ),
         (&["call", "greet@new"], 2, "`new` is no version: write `1.4.2`"),
         (&["call", "own@1.0.0"], 3, "`own` has no version"),
-        (&["tools", "versions", "own"], 3, "there is no tool `own` in the store"),
-        (&["tools", "yank", "greet", "--reason", "x"], 2, "`greet` names no version"),
-        (&["tools", "yank", "greet@^1", "--reason", "x"], 2, "`^1` is no exact version"),
-        (&["tools", "rollback", "greet", "--to", "x"], 2, "`x` is no version"),
-        (&["tools", "deprecate", "greet@1.0.0", "--until", "soon"], 2, "`soon` is no day"),
-        (&["tools", "alias", "--remove", "hello"], 3, "there is no alias `hello`"),
-        (&["tools", "publish", "toolplane.yaml", "--tool", "x"], 3, "has no tool `x`"),
+        (
+            &["tools", "versions", "own"],
+            3,
+            "there is no tool `own` in the store",
+        ),
+        (
+            &["tools", "yank", "greet", "--reason", "x"],
+            2,
+            "`greet` names no version",
+        ),
+        (
+            &["tools", "yank", "greet@^1", "--reason", "x"],
+            2,
+            "`^1` is no exact version",
+        ),
+        (
+            &["tools", "rollback", "greet", "--to", "x"],
+            2,
+            "`x` is no version",
+        ),
+        (
+            &["tools", "deprecate", "greet@1.0.0", "--until", "soon"],
+            2,
+            "`soon` is no day",
+        ),
+        (
+            &["tools", "alias", "--remove", "hello"],
+            3,
+            "there is no alias `hello`",
+        ),
+        (
+            &["tools", "publish", "toolplane.yaml", "--tool", "x"],
+            3,
+            "has no tool `x`",
+        ),
     ] {
         let run = place.run(arguments);
         assert_eq!(run.code, code, "{run:?}");
@@ -209,10 +268,17 @@ fn drafts_are_published_later_and_a_dry_run_changes_nothing() {
     done(&place.run(&["tools", "publish", &file, "--dry-run"]));
     assert_eq!(place.run(&["tools", "versions", "greet"]).code, 3);
     done(&place.run(&["tools", "publish", &file, "--draft"]));
-    assert_eq!(place.run(&["call", "greet@1.0.0"]).code, 3, "nobody calls a draft");
+    assert_eq!(
+        place.run(&["call", "greet@1.0.0"]).code,
+        3,
+        "nobody calls a draft"
+    );
     done(&place.run(&["tools", "publish", "greet@1.0.0", "--as", "ada"]));
     let versions = place.run(&["tools", "versions", "greet", "-o", "json"]).json();
-    assert_eq!((&versions[0]["state"], &versions[0]["created_by"]), (&json!("published"), &json!("ada")));
+    assert_eq!(
+        (&versions[0]["state"], &versions[0]["created_by"]),
+        (&json!("published"), &json!("ada"))
+    );
     assert_eq!(place.run(&["call", "greet"]).stdout.trim(), "hello");
 }
 
@@ -225,5 +291,10 @@ fn a_tool_of_a_file_has_precedence_over_one_of_the_store() {
     let run = place.run(&["call", "own"]);
     assert_eq!((run.code, run.stdout.trim()), (0, "own"), "{run:?}");
     let listed = place.run(&["tools", "ls"]);
-    assert!(listed.stderr.contains("`own` is already a tool of `configuration`"), "{listed:?}");
+    assert!(
+        listed
+            .stderr
+            .contains("`own` is already a tool of `configuration`"),
+        "{listed:?}"
+    );
 }

@@ -85,6 +85,42 @@ impl OperatorClient {
         Ok(answer.get("tools").unwrap_or_default().items().collect())
     }
 
+    /// Returns the definitions that are withheld: see
+    /// [`Toolplane::withheld_records`](toolplane::Toolplane::withheld_records).
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. Nothing was changed.
+    ///
+    /// # Errors
+    /// When the gateway does not answer.
+    pub async fn withheld(self) -> Result<Vec<RawJson>, OperatorClientError> {
+        let answer = self.send(Method::GET, "/withheld", None).await?;
+        Ok(answer.get("definitions").unwrap_or_default().items().collect())
+    }
+
+    /// Accepts the withheld definitions with these digests, in hexadecimal digits, in the name of `by`, and returns them: objects
+    /// with `name`, `source` and `digest`. At most 200 fit into one request.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed. The gateway may have done what it was asked.
+    ///
+    /// # Errors
+    /// When the gateway withholds none of them, or cannot store that they are accepted.
+    pub async fn accept(self, digests: &[String], by: &str) -> Result<Vec<RawJson>, OperatorClientError> {
+        let digests: Vec<_> = digests
+            .iter()
+            .map(|digest| RawJson::from(digest.as_str()))
+            .collect();
+        let body = [
+            ("digests", RawJson::from_items(&digests)),
+            ("by", RawJson::from(by)),
+        ];
+        let answer = self
+            .send(Method::POST, "/accept", Some(RawJson::from_members(&body)))
+            .await?;
+        Ok(answer.get("definitions").unwrap_or_default().items().collect())
+    }
+
     /// Disables a tool: see [`Toolplane::disable`](toolplane::Toolplane::disable).
     ///
     /// # Cancellation

@@ -1,19 +1,20 @@
 //! HTTP server for operators on a Unix socket. The permissions of its file decide who can connect.
 
-use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashSet, convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use raw_json::RawJson;
+use raw_json::{RawJson, hex};
+use serde_json::json;
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::Semaphore,
     task::JoinSet,
     time::sleep,
 };
-use toolplane::Toolplane;
+use toolplane::{Toolplane, policy::harmless_text};
 
 use super::{
     approvals,
@@ -38,6 +39,10 @@ impl Gateway {
     ///   [`Toolplane::server_records`](toolplane::Toolplane::server_records)
     /// - `GET /disabled`: the disabled tools, as `{"tools": [..]}`: see
     ///   [`Toolplane::disabled_records`](toolplane::Toolplane::disabled_records)
+    /// - `GET /withheld`: the definitions that are withheld, as `{"definitions": [..]}`: see
+    ///   [`Toolplane::withheld_records`](toolplane::Toolplane::withheld_records)
+    /// - `POST /accept`, with `{"digests": ["ab12.."], "by": "ann"}`, where `by` is optional: accepts the withheld definitions with
+    ///   these digests, and answers with them as `{"definitions": [..]}`; one that has changed meanwhile has another digest
     /// - `POST /enable`, with `{"tool": "search"}`: enables the tool
     /// - `POST /disable`, with `{"tool": "search", "reason": ".."}`, where `reason` is optional: disables the tool, see
     ///   [`Toolplane::disable`](toolplane::Toolplane::disable)
@@ -111,6 +116,11 @@ async fn answer(plane: &Toolplane, request: Request<Incoming>) -> ApiResult {
             let tools = RawJson::from(serde_json::Value::from(plane.disabled_records()));
             Ok(RawJson::from_members(&[("tools", tools)]))
         }
+        (&Method::GET, ["withheld"]) => {
+            let definitions = RawJson::from(serde_json::Value::from(plane.withheld_records()));
+            Ok(RawJson::from_members(&[("definitions", definitions)]))
+        }
+        (&Method::POST, ["accept"]) => accept(plane, &read(body).await?).await,
         (&Method::POST, ["enable"]) => enable(plane, &read(body).await?),
         (&Method::POST, ["disable"]) => disable(plane, &read(body).await?).await,
         (&Method::GET, ["ledger"]) => {
@@ -125,7 +135,9 @@ async fn answer(plane: &Toolplane, request: Request<Incoming>) -> ApiResult {
         (method, ["approvals", rest @ ..]) => {
             approvals::answer(plane.approvals(), method, rest, read(body).await?).await
         }
-        (_, ["servers" | "disabled" | "enable" | "disable"] | ["ledger", ..]) => Err(method_not_allowed()),
+        (_, ["servers" | "disabled" | "enable" | "disable" | "withheld" | "accept"] | ["ledger", ..]) => {
+            Err(method_not_allowed())
+        }
         _ => Err(api_error(StatusCode::NOT_FOUND, "not_found", "unknown path")),
     }
 }
@@ -151,6 +163,37 @@ fn tool_name(body: &RawJson) -> Result<String, (StatusCode, RawJson)> {
         let message = "missing required member `tool`";
         api_error(StatusCode::BAD_REQUEST, "usage", message)
     })
+}
+
+async fn accept(plane: &Toolplane, body: &RawJson) -> ApiResult {
+    let digests = body.get("digests").unwrap_or_default();
+    let digests: HashSet<String> = digests.items().filter_map(|digest| digest.string()).collect();
+    if digests.is_empty() {
+        let message = "missing required member `digests`: a list of digests in hexadecimal digits";
+        return Err(api_error(StatusCode::BAD_REQUEST, "usage", message));
+    }
+    let by = body.get("by").and_then(|by| by.string());
+    let by = by
+        .filter(|by| !by.is_empty())
+        .unwrap_or_else(|| "operator".to_owned());
+    let by = harmless_text(&by);
+    let accepted = plane.accept(&by, |withheld| digests.contains(&hex(&withheld.digest())));
+    let accepted = accepted
+        .await
+        .map_err(|error| api_error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &error.to_string()))?;
+    if accepted.is_empty() {
+        let message = "no withheld definition has one of these digests";
+        return Err(api_error(StatusCode::NOT_FOUND, "not_found", message));
+    }
+    let names = accepted.iter().map(|withheld| {
+        let digest = hex(&withheld.digest());
+        json!({"name": *withheld.name(), "source": *withheld.key.source, "digest": digest})
+    });
+    let names: Vec<_> = names.collect();
+    Ok(RawJson::from_members(&[(
+        "definitions",
+        RawJson::from(serde_json::Value::from(names)),
+    )]))
 }
 
 async fn disable(plane: &Toolplane, body: &RawJson) -> ApiResult {

@@ -117,7 +117,10 @@ pub(crate) fn rpc_error(error: &ToolError, era: Era, uri: Option<&str>) -> RpcEr
     }
     let code = match (error.kind(), era) {
         (ErrorKind::NotFound, Era::Legacy) if uri.is_some() => code::RESOURCE_NOT_FOUND,
-        (ErrorKind::NotFound | ErrorKind::InvalidArguments | ErrorKind::Denied, _) => code::INVALID_PARAMS,
+        (
+            ErrorKind::NotFound | ErrorKind::InvalidArguments | ErrorKind::Denied | ErrorKind::ToolChanged,
+            _,
+        ) => code::INVALID_PARAMS,
         _ => code::INTERNAL_ERROR,
     };
     let mut data = Vec::new();

@@ -27,6 +27,7 @@ use crate::{
     calls::reentry::LateToolplane,
     calls::views::Views,
     host::layers::PlacedLayers,
+    operate::pins::emit_definition_changes,
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
     plane::Inner,
@@ -59,6 +60,7 @@ impl Builder {
         observers.extend(counter.into_iter().chain(self.observers));
         let observers: Observers = observers.into_iter().collect();
         emit_source_changes(&registry, &observers, &self.redactor);
+        emit_definition_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self
             .ledger

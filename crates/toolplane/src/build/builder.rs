@@ -3,11 +3,11 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use tool_chaos::ChaosLayer;
 use tool_core::{
     ApprovalListener, Approvals, Authenticate, Clock, Descriptor, DynInvoke, Event, Executor, Invoke, Layer,
-    Ledger, Observe, Secrets, Source, Tokens, observe_fn,
+    Ledger, Observe, PinMode, Secrets, Source, Tokens, observe_fn,
 };
 use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax};
 use tool_policy::Redactor;
-use tool_registry::Store;
+use tool_registry::{Pins, Store};
 
 use crate::{
     BuildError, Place,
@@ -273,6 +273,20 @@ impl Builder {
     /// Adds a listener for requested and decided approvals.
     pub fn approval_listener(mut self, listener: Arc<dyn ApprovalListener>) -> Self {
         self.approval_listeners.push(listener);
+        self
+    }
+
+    /// Sets the storage of accepted definitions. Default: in memory, so that a definition is accepted by its first use in each
+    /// run. A definition that has changed since it was accepted is withheld until [`Toolplane::accept`](crate::Toolplane::accept).
+    pub fn pins(mut self, pins: Arc<dyn Pins>) -> Self {
+        self.extensions.pins.store = pins;
+        self
+    }
+
+    /// Pins all sources in this mode, those of the configuration's own tools included, instead of the configuration's modes.
+    /// Servers with `pin: off` stay as they are.
+    pub fn pin_mode(mut self, mode: PinMode) -> Self {
+        self.extensions.pins.mode = Some(mode);
         self
     }
 

@@ -5,7 +5,9 @@ use std::{borrow::Cow, sync::Arc};
 use tokio::sync::watch::Sender;
 use tool_core::{Clock, Event, Observe, Observers, OnUpdate, SourceState, Update};
 use tool_manifest::Configuration;
-use tool_observe::{AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthTracker, SourceLog, SwitchLog};
+use tool_observe::{
+    AlertLog, AlertMonitor, AlertSettings, BreakerLog, DefinitionLog, HealthTracker, SourceLog, SwitchLog,
+};
 use tool_policy::Redactor;
 use tool_registry::Registry;
 
@@ -22,6 +24,7 @@ pub(crate) fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
         Arc::new(SwitchLog),
         Arc::new(BreakerLog),
         Arc::new(SourceLog),
+        Arc::new(DefinitionLog),
     ]
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
 use tool_manifest::{Configuration, Loaded};
 use tool_policy::{CredentialRefreshLayer, Redactor};
-use tool_registry::RegistryParts;
+use tool_registry::{Pins, RegistryParts};
 
 use crate::{
     BuildError, Toolplane,
@@ -63,6 +63,11 @@ impl ReloadState {
     /// Returns the resolver of references, which follows the configuration.
     pub(crate) fn secrets(&self) -> Arc<dyn Secrets> {
         self.secrets.clone()
+    }
+
+    /// Returns the storage of pins.
+    pub(crate) fn pins(&self) -> Arc<dyn Pins> {
+        self.own.pins.store.clone()
     }
 
     /// Creates the parts of a configuration, reusing those that run and stay.

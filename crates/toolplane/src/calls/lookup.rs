@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use tool_core::{
     Arguments, Asker, CallContext, Caller, ClientIdentity, CorrelationId, ErrorKind, Event, Feature, Instant,
-    SourceState, Target, ToolError, format_duration,
+    SourceState, Target, Tool, ToolError, format_duration,
 };
-use tool_registry::{RefusedFeature, Snapshot};
+use tool_registry::{RefusedFeature, Snapshot, WithheldDefinition};
 
 use crate::{
     CallRequest, Toolplane,
@@ -151,7 +151,16 @@ impl Toolplane {
                 .find(feature, name)
                 .map(|found| address.target(found.clone())),
         };
-        let look_up = || self.0.registry.find_in(Some(client), feature, name, look);
+        let look_up = async || {
+            let found = self.0.registry.find_in(Some(client), feature, name, look).await;
+            match (found, address) {
+                (None, Address::Tool(name)) => {
+                    let tool = self.find_by_spelling(name, Some(client)).await;
+                    tool.map(Target::Tool)
+                }
+                (found, _) => found,
+            }
+        };
         let find = async {
             let found = look_up().await?;
             // A call that would be denied starts nothing.
@@ -175,6 +184,25 @@ impl Toolplane {
         found.ok_or_else(|| self.not_found_by(feature, name, caller, client))
     }
 
+    /// Looks up a tool by the spelling `{server}_{tool}` of its name. `None` unless exactly one tool has it.
+    pub(crate) async fn find_by_spelling(
+        &self,
+        name: &str,
+        client: Option<&ClientIdentity>,
+    ) -> Option<Arc<Tool>> {
+        let mut found = None;
+        for full in self.0.registry.expand_name(name) {
+            let look = |snapshot: &Snapshot| snapshot.get(&full).cloned();
+            let tool = self.0.registry.find_in(client, Feature::Tool, &full, look).await;
+            match (tool, &found) {
+                (Some(_), Some(_)) => return None,
+                (Some(tool), None) => found = Some(tool),
+                (None, _) => {}
+            }
+        }
+        found
+    }
+
     /// Returns the error for an unknown name, with the nearest name that this caller may see and the failed server
     /// that may have it.
     pub(crate) fn not_found(&self, feature: Feature, name: &str, caller: &Caller) -> ToolError {
@@ -192,6 +220,32 @@ impl Toolplane {
         self.not_found_in(&self.0.registry.snapshot_for(client), feature, name, caller)
     }
 
+    /// Returns the withheld definition of this name or spelling, if the caller could see the tool.
+    fn withheld_for<'a>(
+        &self,
+        snapshot: &'a Snapshot,
+        feature: Feature,
+        name: &str,
+        caller: &Caller,
+    ) -> Option<&'a WithheldDefinition> {
+        let by_spelling = || {
+            let full = self.0.registry.expand_name(name);
+            let mut withheld = full
+                .iter()
+                .filter_map(|full| snapshot.find_withheld(feature, full));
+            withheld
+                .next()
+                .filter(|_| feature == Feature::Tool && withheld.next().is_none())
+        };
+        let withheld = snapshot.find_withheld(feature, name).or_else(by_spelling)?;
+        self.0
+            .rules
+            .load()
+            .admit(&withheld.tool, caller)
+            .is_ok()
+            .then_some(withheld)
+    }
+
     fn not_found_in(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -200,6 +254,9 @@ impl Toolplane {
         caller: &Caller,
     ) -> ToolError {
         let kind = feature.as_str();
+        if let Some(withheld) = self.withheld_for(snapshot, feature, name, caller) {
+            return self.tool_changed(withheld);
+        }
         let failed = self.0.registry.find_failed_source(feature, name);
         if let Some((server, status)) = failed {
             let message = format!("the server `{server}` of `{name}` is not available");

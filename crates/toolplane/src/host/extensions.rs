@@ -3,9 +3,9 @@ use std::{
     sync::Arc,
 };
 
-use tool_core::{Descriptor, Executor, SettingLevel, Settings, Source};
+use tool_core::{Descriptor, Executor, PinMode, SettingLevel, Settings, Source};
 use tool_manifest::Configuration;
-use tool_registry::{FixedSource, RegistryParts, Store, StoreSource};
+use tool_registry::{FixedSource, MemoryPins, PinPolicy, Pins, RegistryParts, Store, StoreSource};
 
 use crate::{
     BuildError, StoredManifests,
@@ -21,6 +21,44 @@ pub(crate) struct HostExtensions {
     pub(crate) executors: Vec<Arc<dyn Executor>>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) store: Option<StoreParts>,
+    pub(crate) pins: PinSetup,
+}
+
+/// Name of the source of all tools of the configuration and of the host program.
+const OWN_SOURCE: &str = "configuration";
+
+/// Storage of pins, and the mode that the host program sets.
+pub(crate) struct PinSetup {
+    pub(crate) store: Arc<dyn Pins>,
+    /// Mode of all sources, instead of those of the configuration.
+    pub(crate) mode: Option<PinMode>,
+}
+
+impl Default for PinSetup {
+    fn default() -> Self {
+        Self {
+            store: Arc::new(MemoryPins::default()),
+            mode: None,
+        }
+    }
+}
+
+impl PinSetup {
+    fn policy(&self, configuration: &Configuration) -> PinPolicy {
+        let usual = configuration.policy.pin.unwrap_or_default();
+        let mut policy = PinPolicy::new(self.store.clone()).with_mode(self.mode.unwrap_or(usual));
+        if let Some(mode) = self.mode {
+            policy = policy.with_source(OWN_SOURCE, mode);
+        }
+        for server in &configuration.servers {
+            policy = match (server.pin, self.mode) {
+                (None, _) => policy,
+                (Some(own @ PinMode::Off), _) | (Some(own), None) => policy.with_source(&server.name, own),
+                (Some(_), Some(mode)) => policy.with_source(&server.name, mode),
+            };
+        }
+        policy
+    }
 }
 
 /// Store of tools, and the source that offers them.
@@ -54,7 +92,7 @@ impl HostExtensions {
         let mut executors = primitives.executors;
         executors.extend(self.executors.iter().cloned());
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
-        let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new("configuration", tools))];
+        let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new(OWN_SOURCE, tools))];
         sources.extend(self.store.as_ref().map(|parts| parts.source.clone() as _));
         sources.extend(primitives.sources);
         sources.extend(self.sources.iter().cloned());
@@ -70,6 +108,7 @@ impl HostExtensions {
             .with_sources(sources)
             .with_executors(executors)
             .with_upstreams(upstreams(configuration, &defaults))
+            .with_pins(self.pins.policy(configuration))
             .with_defaults(defaults);
         Ok((parts, primitives.live))
     }

@@ -158,11 +158,13 @@ struct Known {
 impl Known {
     fn from_snapshot(snapshot: &Snapshot) -> Self {
         let mut known = Self::default();
-        for tool in Feature::ALL
+        let offered = Feature::ALL
             .iter()
             .copied()
-            .flat_map(|feature| snapshot.list(feature))
-        {
+            .flat_map(|feature| snapshot.list(feature));
+        // A rule about a withheld tool is no mistake either.
+        let withheld = snapshot.withheld().iter().map(|withheld| &withheld.tool);
+        for tool in offered.chain(withheld) {
             let uri = tool.descriptor().uri.as_deref();
             match uri.and_then(|uri| Some((tool.name().strip_suffix(uri)?, uri))) {
                 Some((prefix, uri)) => known.resources.push((prefix.to_owned(), uri.to_owned())),

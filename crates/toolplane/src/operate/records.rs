@@ -22,6 +22,7 @@ impl Toolplane {
     /// - `n_tools`, `n_restarts`, and `start_ms`: duration of the last start;
     /// - `reason`: why it has failed; `last_error`: the last failure, if it has recovered;
     /// - `detail`: its own description, or the end of its output on stderr;
+    /// - `n_withheld`: number of its definitions that are withheld: see [`Toolplane::withheld`];
     /// - `n_warnings`: number of warnings about its lists, including omitted entries, and `first_warning`.
     ///
     /// Secrets are hidden, but internal names are not: not for models.
@@ -31,10 +32,13 @@ impl Toolplane {
         // The first one is the configuration.
         let servers = self.sources().into_iter().skip(1);
         let mut warnings = self.source_warnings();
+        let withheld = self.withheld();
         let records = servers.map(|(name, status)| {
             let mut record = record(&name, &status, wall);
             let warnings = warnings.remove(&name).unwrap_or_default();
             record.insert("n_warnings".to_owned(), warnings.len().into());
+            let n_withheld = withheld.iter().filter(|known| *known.key.source == *name).count();
+            record.insert("n_withheld".to_owned(), n_withheld.into());
             let first = warnings.into_iter().next();
             record.extend(first.map(|first| ("first_warning".to_owned(), first.into())));
             Value::Object(record)

@@ -42,6 +42,8 @@ mod otel;
 mod outbound;
 mod overload;
 mod partial;
+#[cfg(feature = "exec-mcp")]
+mod pins;
 mod ports;
 #[cfg(feature = "exec-mcp")]
 mod refusals;

@@ -27,6 +27,7 @@ use crate::{
     error::CliError,
     exit::Exit,
     gateways::sockets::{self, GatewaySocket},
+    lock,
     output::Console,
     process::{
         memory,
@@ -47,6 +48,10 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let telemetry = Telemetry::start(console);
         let metrics = MetricsEndpoint::new(serve, &loaded.configuration.gateway, &telemetry);
         let builder = config::builder(&loaded, store.clone()).chaos(chaos);
+        let builder = match serve.locked {
+            true => lock::with_locked_pins(builder, &loaded, console)?,
+            false => lock::with_pins(builder, &loaded, console)?,
+        };
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);

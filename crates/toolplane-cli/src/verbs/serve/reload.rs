@@ -23,6 +23,7 @@ use crate::{
     command::Serve,
     config,
     error::CliError,
+    lock,
     output::Console,
     store::{OpenStore, add_servers},
 };
@@ -185,15 +186,21 @@ pub(super) fn watch(
         console,
     };
     let mut seen = fingerprints(&watched);
+    let lock = vec![lock::path(loaded)];
+    let mut seen_lock = fingerprints(&lock);
     Ok(async move {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut servers = ServerChanges::new(store).await;
         loop {
             tokio::select! {
-                _ = hang_up.recv() => {}
+                _ = hang_up.recv() => reloader.refresh_pins().await,
                 () = servers.changed(), if watches => {}
                 _ = ticks.tick(), if watches => {
+                    if fingerprints(&lock) != seen_lock {
+                        seen_lock = debounce(&lock).await;
+                        reloader.refresh_pins().await;
+                    }
                     if fingerprints(&watched) == seen {
                         continue;
                     }
@@ -223,6 +230,22 @@ async fn debounce(files: &[PathBuf]) -> Fingerprints {
 }
 
 impl Reloader {
+    /// Reads the lock file again. An unusable one changes nothing.
+    async fn refresh_pins(&self) {
+        match self.plane.refresh_pins().await {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::info!("the lock file was read again");
+                self.console.say("the lock file was read again");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the pins of definitions stay as they were");
+                self.console
+                    .warn(&format!("the pins of definitions stay as they were: {error}"));
+            }
+        }
+    }
+
     async fn reload(&mut self, files: &[PathBuf]) -> Option<Loaded> {
         let console = self.console;
         let reloaded = async {

@@ -1,5 +1,6 @@
 mod disabled;
 mod show;
+mod withheld;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -29,9 +30,18 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
         Tools::Show { name } => on_plane(options, console, async |_, plane| {
             let tool = plane.tool(&name, &plane.local_caller()).await?;
             let disabled = disabled::for_tool(&disabled::all(console).await, &tool);
-            show::show(&tool, plane.server_record_of(&tool), &disabled, console)
+            let spelling = plane.short_spelling(tool.name());
+            show::show(
+                &tool,
+                spelling.as_deref(),
+                plane.server_record_of(&tool),
+                &disabled,
+                console,
+            )
         }),
         Tools::Versions(verb) => super::registry::run(options, verb, console),
+        Tools::Diff { name } => withheld::diff(options, name.as_deref(), console),
+        Tools::Accept(accept) => withheld::accept(options, &accept, console),
         Tools::Disable { name, reason } => block_on(disabled::disable(&name, reason.as_deref(), console)),
         Tools::Enable { name } => block_on(disabled::enable(&name, console)),
     }
@@ -82,6 +92,7 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
         })
         .collect();
     let failed = warn_of_missing(plane, server, console);
+    withheld::warn(plane, server, console).await;
     for row in &rows {
         disabled::warn(row.name, &row.disabled, console);
     }

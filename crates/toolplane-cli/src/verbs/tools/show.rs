@@ -20,6 +20,9 @@ use crate::{
 #[derive(Serialize)]
 struct ToolDetails<'a> {
     name: &'a str,
+    /// Another spelling that calls accept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spelling: Option<&'a str>,
     /// Definition as agents see it.
     definition: &'a RawJson,
     /// SHA-256 of the definition.
@@ -46,6 +49,7 @@ struct ToolDetails<'a> {
 
 pub(super) fn show(
     tool: &Tool,
+    spelling: Option<&str>,
     server_state: Option<Value>,
     disabled: &[DisabledTool],
     console: Console,
@@ -55,6 +59,7 @@ pub(super) fn show(
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let shown = ToolDetails {
         name: tool.name(),
+        spelling,
         definition: tool.definition(),
         digest: raw_json::hex(tool.digest()),
         version: descriptor.version.as_deref(),
@@ -95,6 +100,9 @@ fn page(tool: &Tool, shown: &ToolDetails<'_>) -> String {
     };
     if let Some(version) = shown.version {
         fact("version", version);
+    }
+    if let Some(spelling) = shown.spelling {
+        fact("also called", spelling);
     }
     fact("source", shown.source);
     if let Some(server) = &shown.server_state {

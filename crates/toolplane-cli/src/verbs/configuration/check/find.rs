@@ -9,7 +9,7 @@ use toolplane::{
     policy::ArgumentSettings,
 };
 
-use crate::output::text;
+use crate::{lock, output::text};
 
 /// Reports tools that are not offered: invalid executor settings, or names that two tools have.
 pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
@@ -269,6 +269,29 @@ fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
                 .iter()
                 .map(|(name, value)| (format!("/headers/{}", escaped(name)), value));
             [("/url".to_owned(), url)].into_iter().chain(headers).collect()
+        }
+    }
+}
+
+/// Reports a lock file that cannot be used, and its sources that are not in the configuration.
+pub(super) fn lock_file(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
+    let path = lock::path(loaded);
+    let file = path.display();
+    let known = match lock::read(loaded) {
+        Ok(Some(known)) => known,
+        Ok(None) => return,
+        Err(failure) => {
+            problems.push(Diagnostic::error(failure.message).with_hint(failure.hint.unwrap_or_default()));
+            return;
+        }
+    };
+    for source in known.sources().filter(|source| known.server(source).is_some()) {
+        let mut servers = loaded.configuration.servers.iter();
+        if !servers.any(|server| *server.name == **source) {
+            let message =
+                format!("`{file}` has definitions of the server `{source}`, which is not configured");
+            let hint = format!("`toolplane lock --update {source}` removes them");
+            problems.push(Diagnostic::warning(message).with_hint(hint));
         }
     }
 }

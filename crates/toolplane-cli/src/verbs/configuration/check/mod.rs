@@ -103,6 +103,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
         Err(BuildError::NoProtection { .. }) => {}
         Err(error) => return Err(error.into()),
     }
+    find::lock_file(loaded, &mut problems);
     find::schemas(loaded, &mut problems);
     names::namespaces(loaded, &mut problems);
     names::definitions(loaded, &mut problems);

@@ -14,6 +14,7 @@ use crate::{
     config,
     error::CliError,
     exit::Exit,
+    lock,
     output::{Console, text},
     process::{
         logging,
@@ -78,17 +79,17 @@ impl Finding {
 }
 
 pub(crate) fn run(options: &Options, console: Console) -> Result<Exit, CliError> {
-    let findings = block_on_findings(options)?;
+    let findings = block_on_findings(options, console)?;
     let failed = findings.iter().any(|finding| finding.status == Status::Fail);
     console.value(&findings, || page(&findings, console))?;
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-fn block_on_findings(options: &Options) -> Result<Vec<Finding>, CliError> {
+fn block_on_findings(options: &Options, console: Console) -> Result<Vec<Finding>, CliError> {
     let mut findings = Vec::new();
     block_on(async {
         let mut signals = Signals::listen()?;
-        examine(options, &mut signals, &mut findings).await?;
+        examine(options, &mut signals, &mut findings, console).await?;
         Ok(Exit::Done)
     })?;
     Ok(findings)
@@ -98,6 +99,7 @@ async fn examine(
     options: &Options,
     signals: &mut Signals,
     findings: &mut Vec<Finding>,
+    console: Console,
 ) -> Result<(), CliError> {
     findings.push(probe::certificates());
     let Some(loaded) = configuration(options, findings).await? else {
@@ -105,16 +107,15 @@ async fn examine(
     };
     findings.extend(probe::programs(&loaded).await);
     findings.push(probe::port(loaded.configuration.gateway.listen));
-    let plane = Toolplane::builder()
-        .loaded(&loaded)
-        .redactor(logging::redactor())
-        .build()?;
+    let builder = Toolplane::builder().loaded(&loaded).redactor(logging::redactor());
+    let plane = lock::with_pins(builder, &loaded, console)?.build()?;
     let caller = plane.local_caller();
     let result = tokio::select! {
         _ = plane.view(&caller) => Ok(()),
         exit = signals.next() => Err(CliError::silent(exit)),
     };
     findings.extend(probe::servers(&loaded, &plane));
+    findings.extend(probe::withheld(&plane));
     for rule in plane.idle_rules() {
         let message = rule.to_string();
         // The check of the files reports some of these rules already.

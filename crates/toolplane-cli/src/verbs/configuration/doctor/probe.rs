@@ -244,3 +244,25 @@ fn took_before_failing(took: &str) -> String {
         format!(" (tried{})", took.replacen(" in ", " for ", 1))
     }
 }
+
+/// Reports definitions that are withheld, in one finding for each source.
+pub(super) fn withheld(plane: &Toolplane) -> Vec<Finding> {
+    let mut sources: Vec<(String, Vec<String>)> = Vec::new();
+    for withheld in plane.withheld() {
+        let name = format!("`{}`", withheld.name());
+        match sources
+            .iter_mut()
+            .find(|(source, _)| **source == *withheld.key.source)
+        {
+            Some((_, names)) => names.push(name),
+            None => sources.push((withheld.key.source.to_string(), vec![name])),
+        }
+    }
+    let findings = sources.into_iter().map(|(source, names)| {
+        let definitions = text::count(names.len(), "definition");
+        let message = format!("{definitions} not accepted: {}", names.join(", "));
+        let fix = format!("`toolplane tools diff` shows what has changed, `toolplane tools accept --server {source}` accepts it");
+        Finding::warn(format!("server {source}"), message, fix)
+    });
+    findings.collect()
+}

@@ -1,0 +1,155 @@
+//! The lock file beside the configuration.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use toolplane::{
+    Builder, LockFile, LockFilePins, RawJson,
+    core::{FieldChange, PinMode, Template, hide_credentials, names_secret},
+    manifest::{Configuration, Loaded, ServerSpec, ServerTransport},
+};
+
+use crate::{error::CliError, exit::Exit, output::Console, process::logging};
+
+/// Name of the file.
+const FILE: &str = "toolplane.lock";
+
+/// Returns the path of the lock file: beside the first file of the configuration.
+pub(crate) fn path(loaded: &Loaded) -> PathBuf {
+    let first = loaded.files.first();
+    let folder = first.and_then(|file| file.parent()).unwrap_or(Path::new(""));
+    folder.join(FILE)
+}
+
+/// Reads the lock file of a configuration. Returns `None` if there is none.
+pub(crate) fn read(loaded: &Loaded) -> Result<Option<LockFile>, CliError> {
+    LockFile::read(&path(loaded)).map_err(|error| {
+        CliError::configuration(error.to_string()).with_hint(format!(
+            "restore `{FILE}` from version control, or remove it and write it anew with `toolplane lock`"
+        ))
+    })
+}
+
+/// Gives the builder the pins of the lock file, and warns of servers that the file was not made for.
+pub(crate) fn with_pins(builder: Builder, loaded: &Loaded, console: Console) -> Result<Builder, CliError> {
+    let lock = read(loaded)?;
+    if let Some(lock) = &lock {
+        for (server, changes) in moved_servers(lock, loaded) {
+            console.warn(&moved(&server, &changes));
+        }
+    }
+    Ok(builder.pins(std::sync::Arc::new(pins(loaded, lock))))
+}
+
+/// Gives the builder the pins of the lock file, and offers only the definitions that it has.
+pub(crate) fn with_locked_pins(
+    builder: Builder,
+    loaded: &Loaded,
+    console: Console,
+) -> Result<Builder, CliError> {
+    let Some(lock) = read(loaded)? else {
+        let message = format!("there is no `{}`", path(loaded).display());
+        return Err(CliError::configuration(message)
+            .with_hint("`toolplane lock` writes it; commit it with the configuration"));
+    };
+    if let Some((server, changes)) = moved_servers(&lock, loaded).into_iter().next() {
+        let hint = format!("`toolplane lock --update {server}` accepts it");
+        return Err(
+            CliError::new(Exit::ToolChanged, "tool_changed", moved(&server, &changes)).with_hint(hint),
+        );
+    }
+    let unpinned = loaded
+        .configuration
+        .servers
+        .iter()
+        .filter(|server| server.pin == Some(PinMode::Off));
+    for server in unpinned {
+        let name = &server.name;
+        console.warn(&format!(
+            "the definitions of `{name}` are offered without a lock: it has `pin: off`"
+        ));
+    }
+    let pins = LockFilePins::new(path(loaded), lock).with_redaction(redact);
+    Ok(builder.pins(std::sync::Arc::new(pins)).pin_mode(PinMode::Locked))
+}
+
+fn pins(loaded: &Loaded, lock: Option<LockFile>) -> LockFilePins {
+    let pins = LockFilePins::new(path(loaded), lock.unwrap_or_default()).with_redaction(redact);
+    match locks(&loaded.configuration) {
+        true => pins,
+        // Nobody asked for a file.
+        false => pins.without_creation(),
+    }
+}
+
+/// Returns `true` if the configuration wants locked definitions.
+pub(crate) fn locks(configuration: &Configuration) -> bool {
+    let is_locked = |mode: Option<PinMode>| mode == Some(PinMode::Locked);
+    is_locked(configuration.policy.pin) || configuration.servers.iter().any(|server| is_locked(server.pin))
+}
+
+/// Replaces secrets in a definition.
+pub(crate) fn redact(definition: &RawJson) -> Option<RawJson> {
+    logging::redactor().hide_in_json(definition)
+}
+
+fn moved(server: &str, changes: &[FieldChange]) -> String {
+    let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
+    format!(
+        "`{FILE}` was made for another command or URL of the server `{server}`: {}",
+        changes.join("; ")
+    )
+}
+
+/// Returns the servers whose command or URL differs from the lock file.
+fn moved_servers(lock: &LockFile, loaded: &Loaded) -> Vec<(String, Vec<FieldChange>)> {
+    let mut present = LockFile::default();
+    add_servers(&mut present, &loaded.configuration);
+    let moved = lock.drift(&present).servers.into_iter();
+    moved
+        .map(|(server, changes)| (server.to_string(), changes))
+        .collect()
+}
+
+/// Adds the identity of each server that is in use and pinned.
+pub(crate) fn add_servers(lock: &mut LockFile, configuration: &Configuration) {
+    for server in configuration.servers.iter().filter(|server| !server.disabled) {
+        if server.pin != Some(PinMode::Off) {
+            lock.set_server(server.name.as_str(), &identity(server));
+        }
+    }
+}
+
+/// Returns the identity of a server: its command with its arguments, or its URL. References stay as they are written, and
+/// credentials that are written out are hidden.
+fn identity(server: &ServerSpec) -> RawJson {
+    let identity = match &server.transport {
+        ServerTransport::Stdio { command, args, .. } => {
+            let mut is_secret = false;
+            let args = args.iter().map(|arg| {
+                let shown = if is_secret {
+                    "[redacted]".to_owned()
+                } else {
+                    text(arg)
+                };
+                // The value of an option such as `--token` is the next argument.
+                is_secret = shown.starts_with('-')
+                    && !shown.contains('=')
+                    && names_secret(shown.trim_start_matches('-'));
+                shown
+            });
+            json!({"command": text(command), "args": args.collect::<Vec<_>>()})
+        }
+        ServerTransport::Http { url, .. } => json!({"url": text(url)}),
+    };
+    RawJson::from(identity)
+}
+
+/// Returns a template as it is written, without credentials.
+fn text(template: &Template) -> String {
+    let parts = template.parts();
+    let written: String = parts
+        .map(|part| part.map_or_else(ToString::to_string, str::to_owned))
+        .collect();
+    hide_credentials(&written).into_owned()
+}
