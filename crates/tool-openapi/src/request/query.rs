@@ -61,9 +61,12 @@ impl Builder<'_, '_> {
         } else {
             schema
         };
+        let kinds = Kinds::of_schema(&schema, &self.definitions);
         restrict(schema, allowed, &self.definitions).ok_or_else(|| {
             let style = parameter.style();
-            if repeats {
+            if kinds.is_empty() {
+                "its schema accepts no value".to_owned()
+            } else if repeats {
                 "its value is a list of objects or lists".to_owned()
             } else {
                 format!("its value is a list in one parameter (style `{style}` without `explode`)")

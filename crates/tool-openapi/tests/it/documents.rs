@@ -2,7 +2,6 @@
 
 use std::{fs, path::Path};
 
-use serde_json::Value;
 use tool_openapi::{ImportOptions, import};
 
 use crate::support::{executor, loaded};

@@ -61,10 +61,13 @@ fn texts_of_the_document_are_no_templates() {
     assert!(imported(&document, &ImportOptions::new()).tools.is_empty());
     document["servers"] = json!([{"url": "https://api.example.com/$v"}]);
     let api = imported(&document, &ImportOptions::new());
-    // `{HOME}` is a parameter of the path.
+    // The path has a parameter `HOME`, which is not declared.
     let config = &api.tools[0].descriptor.executor.config;
-    assert_eq!(config["url"], "https://api.example.com/$$v/a$${HOME}/{x}/$$y");
-    assert_eq!(config["query"], json!({"${HOME}": "{HOME_query}"}));
+    assert_eq!(
+        config["url"],
+        "https://api.example.com/$$v/a$${HOME_path}/{x}/$$y"
+    );
+    assert_eq!(config["query"], json!({"${HOME}": "{HOME}"}));
     assert_eq!(config.get("headers"), None);
 }
 
