@@ -31,6 +31,7 @@ mod lazy;
 mod mismatch;
 mod reference;
 mod schema;
+mod verify;
 
 pub use raw_json::{self, JsonError, RawJson};
 pub use serde_json;
@@ -44,6 +45,7 @@ pub use self::{
     error::{SchemaError, SchemaErrorKind},
     lazy::{LazySchema, any_object},
     schema::{Schema, SchemaWarning},
+    verify::verify,
 };
 
 #[cfg(doctest)]

@@ -17,6 +17,7 @@ impl Builder<'_, '_> {
         let schema = self.definitions.add(&parameter.schema)?;
         let kinds = Kinds::of_schema(&schema, &self.definitions).without(Kinds::NULL);
         let is_object = kinds == Kinds::OBJECT;
+        let mut separator = None;
         let schema = match &parameter.media {
             Some(media) if is_json(media) => {
                 // A text or a list would not be sent as JSON.
@@ -27,7 +28,10 @@ impl Builder<'_, '_> {
             }
             Some(media) => return Err(format!("its value is `{}`", media.escape_debug())),
             None if is_object => return self.send_members(parameter, &schema),
-            None => self.by_style(parameter, schema)?,
+            None => {
+                separator = separator_of(parameter)?.filter(|_| kinds.has(Kinds::ARRAY));
+                self.with_lists(schema)?
+            }
         };
         if parameter.keeps_reserved {
             self.warnings.push(format!(
@@ -39,38 +43,26 @@ impl Builder<'_, '_> {
         let argument = self
             .arguments
             .add(&parameter.name, "query", schema, parameter.is_required);
-        self.query
-            .insert(parameter.name.clone(), json!(format!("{{{argument}}}")));
+        let value = match separator {
+            Some(separator) => json!({"argument": argument, "join": separator}),
+            None => json!(format!("{{{argument}}}")),
+        };
+        self.query.insert(parameter.name.clone(), value);
         Ok(())
     }
 
-    /// Returns the schema of the values that can be sent in the style of a parameter.
-    fn by_style(&self, parameter: &Parameter, schema: Value) -> Result<Value, String> {
-        let repeats = match parameter.style() {
-            "form" | "spaceDelimited" | "pipeDelimited" | "tabDelimited" => parameter.explodes(),
-            "deepObject" => return Err("its style is `deepObject`, and its value no object".to_owned()),
-            other => return Err(format!("its style is `{}`", other.escape_debug())),
-        };
-        let mut allowed = Kinds::SCALARS;
-        let schema = if repeats {
-            let (schema, has_lists) = self.scalar_items(schema);
-            if has_lists {
-                allowed = allowed | Kinds::ARRAY;
-            }
-            schema
+    /// Restricts a schema to single values and lists of them.
+    fn with_lists(&self, schema: Value) -> Result<Value, String> {
+        let (schema, has_lists) = self.scalar_items(schema);
+        let allowed = if has_lists {
+            Kinds::SCALARS | Kinds::ARRAY
         } else {
-            schema
+            Kinds::SCALARS
         };
         let kinds = Kinds::of_schema(&schema, &self.definitions);
-        restrict(schema, allowed, &self.definitions).ok_or_else(|| {
-            let style = parameter.style();
-            if kinds.is_empty() {
-                "its schema accepts no value".to_owned()
-            } else if repeats {
-                "its value is a list of objects or lists".to_owned()
-            } else {
-                format!("its value is a list in one parameter (style `{style}` without `explode`)")
-            }
+        restrict(schema, allowed, &self.definitions).ok_or_else(|| match kinds.is_empty() {
+            true => "its schema accepts no value".to_owned(),
+            false => "its value is a list of objects or lists".to_owned(),
         })
     }
 
@@ -148,4 +140,17 @@ impl Builder<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Returns the separator of a list in one parameter, or `None` if each element is a parameter of its own.
+fn separator_of(parameter: &Parameter) -> Result<Option<&'static str>, String> {
+    let separator = match parameter.style() {
+        "form" => ",",
+        "spaceDelimited" => " ",
+        "pipeDelimited" => "|",
+        "tabDelimited" => "\t",
+        "deepObject" => return Err("its style is `deepObject`, and its value no object".to_owned()),
+        other => return Err(format!("its style is `{}`", other.escape_debug())),
+    };
+    Ok((!parameter.explodes()).then_some(separator))
 }

@@ -68,6 +68,24 @@ async fn each_style_that_can_be_sent_is_sent() {
         ),
         (
             "/a",
+            json!([{"name": "q", "in": "query", "explode": false, "schema": string_list()}]),
+            json!({"q": ["1", "a,b"]}),
+            "/a?q=1,a%2Cb",
+        ),
+        (
+            "/a",
+            json!([{"name": "q", "in": "query", "style": "spaceDelimited", "schema": string_list()}]),
+            json!({"q": ["1", "2"]}),
+            "/a?q=1%202",
+        ),
+        (
+            "/a",
+            json!([{"name": "q", "in": "query", "style": "pipeDelimited", "schema": string_list()}]),
+            json!({"q": ["1", "2"]}),
+            "/a?q=1%7C2",
+        ),
+        (
+            "/a",
             json!([{"name": "q", "in": "query", "style": "pipeDelimited", "explode": true, "schema": string_list()}]),
             json!({"q": ["1", "2"]}),
             "/a?q=1&q=2",
@@ -143,14 +161,6 @@ async fn headers_and_cookies_are_sent() {
 fn a_parameter_that_cannot_be_sent_is_left_out_or_ends_the_tool() {
     let object = json!({"type": "object"});
     for (parameter, reason) in [
-        (
-            json!({"name": "x", "in": "query", "explode": false, "schema": string_list()}),
-            "a list in one parameter (style `form` without `explode`)",
-        ),
-        (
-            json!({"name": "x", "in": "query", "style": "spaceDelimited", "schema": string_list()}),
-            "(style `spaceDelimited` without `explode`)",
-        ),
         (
             json!({"name": "x", "in": "query", "schema": {"type": "array", "items": object}}),
             "a list of objects or lists",
@@ -240,9 +250,13 @@ async fn parameters_of_swagger_are_sent_by_their_collection_format() {
     let document = json!({"swagger": "2.0", "info": {"title": "T", "version": "1"}, "host": "api.example.com",
         "basePath": "/v1", "paths": {"/a/{id}": {"get": operation}}});
     let api = imported(&document, &ImportOptions::new());
-    let target = target_of(&api, "it", &json!({"multi": ["a", "b"], "n": 2, "id": "x"})).await;
-    assert_eq!(target, "/a/x?multi=a&multi=b&n=2");
-    assert!(warnings_of(&api, "it")[0].contains("`csv` is left out"));
+    let target = target_of(
+        &api,
+        "it",
+        &json!({"multi": ["a", "b"], "csv": ["c", "d"], "n": 2, "id": "x"}),
+    )
+    .await;
+    assert_eq!(target, "/a/x?csv=c,d&multi=a&multi=b&n=2");
     assert_eq!(
         schema_of(&api, "it")["properties"]["n"],
         json!({"type": "integer", "exclusiveMinimum": 1})
@@ -269,16 +283,17 @@ fn expanded(template: &str, value: &Sent) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(22), cases: 128, ..ProptestConfig::default() })]
 
-    /// OpenAPI defines the styles by templates of RFC 6570: `form` is `{?x}` and `{?x*}`, `simple` is `{x}`, `label` is `{.x}`.
+    /// OpenAPI defines the styles by templates of RFC 6570: `form` is `{?x*}`, and `{?x}` without `explode`, `simple` is `{x}`, `label` is `{.x}`.
     #[test]
     fn requests_equal_the_expansion_of_uri_templates(
         text in any::<String>(),
         list in prop::collection::vec(any::<String>(), 0..4),
-        form in 0..4_usize,
+        form in 0..5_usize,
     ) {
         let (path, template, place, style, value) = match form {
             0 => ("/a", "/a{?x}", "query", "form", Sent::Text(text)),
             1 => ("/a", "/a{?x*}", "query", "form", Sent::List(list)),
+            4 => ("/a", "/a{?x}", "query", "form", Sent::List(list)),
             2 => ("/a/{x}", "/a/{x}", "path", "simple", Sent::Text(text)),
             _ => ("/a/{x}", "/a/{.x}", "path", "label", Sent::Text(text)),
         };
@@ -287,7 +302,7 @@ proptest! {
             Sent::List(list) => json!(list),
         };
         let schema = if argument.is_array() { string_list() } else { json!({"type": "string"}) };
-        let parameter = json!({"name": "x", "in": place, "style": style, "required": true, "schema": schema});
+        let parameter = json!({"name": "x", "in": place, "style": style, "required": true, "schema": schema, "explode": form == 1});
         let api = with_parameters(path, &json!([parameter]));
         let runtime = Builder::new_current_thread().build().unwrap();
         let request = runtime.block_on(request_of(&api, "it", &json!({"x": argument})));

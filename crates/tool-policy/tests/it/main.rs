@@ -5,6 +5,7 @@ mod approval;
 mod argument_size;
 mod breaker;
 mod chains;
+mod corpus;
 mod credential_refresh;
 mod error_policy;
 mod partial_results;
