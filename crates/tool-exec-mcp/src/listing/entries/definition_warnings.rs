@@ -10,6 +10,21 @@ use super::list_entry::ListEntry;
 /// Maximum length of a description, in characters, that all model providers take.
 const MAX_DESCRIPTION: usize = 1024;
 
+/// Kinds of warnings about definitions that lack something.
+const KINDS: [&str; 6] = [
+    "description_empty",
+    "description_over_1024",
+    "qualified_name_over_64",
+    "docker_arguments_form",
+    "input_schema_missing",
+    "array_without_items",
+];
+
+/// Returns `true` for a kind of warning about a definition that lacks something, and hides nothing.
+pub(in crate::listing) fn is_incomplete(kind: &str) -> bool {
+    KINDS.contains(&kind)
+}
+
 /// Returns the warnings about the definition of a tool. Other entries have none.
 pub(super) fn definition_warnings(entry: &ListEntry<'_>, descriptor: &Descriptor) -> Vec<ListWarning> {
     let mut warnings = Vec::new();
@@ -17,6 +32,7 @@ pub(super) fn definition_warnings(entry: &ListEntry<'_>, descriptor: &Descriptor
         return warnings;
     }
     let mut warn = |kind: &'static str, message: String| {
+        debug_assert!(is_incomplete(kind), "{kind}");
         let name = Some(escape_line(&descriptor.name).into_owned());
         warnings.push(ListWarning::new(Some(Feature::Tool), name, kind, message));
     };

@@ -12,6 +12,7 @@ pub(crate) use self::{
     list_entry::EntryKey,
 };
 pub(super) use self::{
+    definition_warnings::is_incomplete,
     describe::DescribedList,
     list_entry::{descriptors, entry_keys},
 };
