@@ -2,13 +2,14 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{Descriptor, ExecutorSpec, Metadata, Origin};
 use tool_scan::scan;
-use tool_schema::Schema;
+use tool_schema::{SchemaErrorKind, verify};
 
 use crate::{
     ImportOptions, ImportedApi, ImportedTool, OpenApiError, SkippedOperation,
     document::Document,
     operation::{Operation, Requirements, base_url, checked_option, names, operations},
     request::tool_request,
+    schema::remove_annotations,
 };
 
 /// Maximum length of a description, in characters, above which models may cut it.
@@ -107,8 +108,7 @@ impl<'d> ToolContext<'_, 'd> {
         let credentials = self.requirements.credentials(operation, &mut warnings)?;
         let request = tool_request(self.document, operation, &base, &credentials)?;
         warnings.extend(request.warnings);
-        let input_schema = RawJson::from(&request.input_schema);
-        Schema::compile(&input_schema).map_err(|error| format!("its input schema: {}", error.reason()))?;
+        let input_schema = usable(request.input_schema, &mut warnings)?;
         let mut config = request.config;
         if self.options.allow_private {
             config.insert("allow_private".to_owned(), json!(true));
@@ -126,6 +126,22 @@ impl<'d> ToolContext<'_, 'd> {
             warnings,
         })
     }
+}
+
+/// Returns a schema that compiles. One that is too large loses its annotations; a model then chooses by names alone.
+fn usable(mut schema: Value, warnings: &mut Vec<String>) -> Result<RawJson, String> {
+    let refused = |reason: &str| format!("its input schema: {reason}");
+    let raw = RawJson::from(&schema);
+    match verify(&raw) {
+        Ok(()) => return Ok(raw),
+        Err(error) if error.kind() != SchemaErrorKind::TooLarge => return Err(refused(error.reason())),
+        Err(_) => {}
+    }
+    remove_annotations(&mut schema);
+    let raw = RawJson::from(&schema);
+    verify(&raw).map_err(|error| refused(error.reason()))?;
+    warnings.push("the input schema is large: its definitions have lost their descriptions".to_owned());
+    Ok(raw)
 }
 
 fn description(operation: &Operation<'_>) -> String {

@@ -208,3 +208,36 @@ proptest! {
         prop_assert_eq!(after.check(&json!({"body": [value]})).is_ok(), before.check(&value).is_ok());
     }
 }
+
+#[test]
+fn a_large_schema_loses_the_descriptions_of_its_definitions() {
+    let member = |index: usize| {
+        let description = "A very long text about a member. ".repeat(40);
+        (
+            format!("m{index}"),
+            json!({"type": "string", "description": description, "enum": ["description"]}),
+        )
+    };
+    let members: serde_json::Map<String, Value> = (0..100).map(member).collect();
+    let schemas = json!({"Large": {"type": "object", "properties": members}});
+    let api = with_schema("3.0.3", &json!({"$ref": "#/components/schemas/Large"}), &schemas);
+    let schema = schema_of(&api, "it");
+    assert_eq!(
+        schema["$defs"]["Large"]["properties"]["m7"],
+        json!({"type": "string", "enum": ["description"]})
+    );
+    assert!(
+        api.tools[0].warnings[0].contains("is large"),
+        "{:?}",
+        api.tools[0].warnings
+    );
+    let members: serde_json::Map<String, Value> =
+        (0..3000).map(|index| (format!("m{index}"), json!({}))).collect();
+    let schemas = json!({"Large": {"type": "object", "properties": members}});
+    let api = with_schema("3.0.3", &json!({"$ref": "#/components/schemas/Large"}), &schemas);
+    assert!(
+        reasons(&api)["POST /a"].contains("too large"),
+        "{:?}",
+        reasons(&api)
+    );
+}

@@ -131,3 +131,27 @@ fn a_document_that_is_none_is_an_error() {
     let empty = import(b"openapi: 3.1.0\nwebhooks: {}", &ImportOptions::new()).unwrap();
     assert!(empty.tools.is_empty() && empty.skipped.is_empty());
 }
+
+/// Status codes, versions and words of a document in YAML keep what they are.
+#[test]
+fn a_document_in_yaml_is_read_as_in_json() {
+    let yaml = "
+openapi: 3.1.0
+info: {title: no, version: 1.10}
+servers: [{url: 'https://api.example.com'}]
+paths:
+  /a:
+    get:
+      operationId: it
+      parameters:
+        - {name: on, in: query, schema: {type: string, enum: [yes, no, 'null', ~, 1, 1.0, 2020-01-01]}}
+      responses:
+        200: {description: ok}
+        default: {description: no}
+";
+    let api = import(yaml.as_bytes(), &ImportOptions::new()).unwrap();
+    assert_eq!((api.title.as_str(), api.version.as_str()), ("no", "1.1"));
+    let schema: Value = api.tools[0].descriptor.input_schema.to().unwrap();
+    let expected = json!(["yes", "no", "null", null, 1, 1.0, "2020-01-01"]);
+    assert_eq!(schema["properties"]["on"]["enum"], expected);
+}

@@ -25,11 +25,15 @@ use crate::{
 const MAX_FILE: u64 = 64 << 20;
 
 pub(super) fn run(arguments: &ImportOpenapi, console: Console) -> Result<Exit, CliError> {
+    block_on(import_tools(arguments, console))
+}
+
+async fn import_tools(arguments: &ImportOpenapi, console: Console) -> Result<Exit, CliError> {
     let name = arguments.file.display().to_string();
     let bytes = read(&arguments.file)
         .map_err(|error| CliError::failed(format!("cannot read `{name}`")).with_source(&error))?;
     let mut api = import(&bytes, &options(arguments)).map_err(|error| unusable(&name, &error))?;
-    check(&mut api)?;
+    check(&mut api).await?;
     let report = Report::new(&api, &name);
     report.tell(console);
     if api.tools.is_empty() {
@@ -92,7 +96,7 @@ fn unusable(name: &str, error: &OpenApiError) -> CliError {
 }
 
 /// Skips the tools that the executor would refuse. Secrets count as present.
-fn check(api: &mut ImportedApi) -> Result<(), CliError> {
+async fn check(api: &mut ImportedApi) -> Result<(), CliError> {
     let mut configuration = api.configuration();
     if let Some(Value::Object(secrets)) = configuration.get_mut("secrets") {
         for value in secrets.values_mut() {
@@ -101,12 +105,9 @@ fn check(api: &mut ImportedApi) -> Result<(), CliError> {
     }
     let text = configuration.to_string();
     let loaded = load(&LoadOptions::new().text("imported", Syntax::Json, text))?;
-    let refused = block_on(async {
-        let plane = Toolplane::builder().loaded(&loaded).build()?;
-        let refused = plane.refused();
-        plane.shutdown().await;
-        Ok::<_, CliError>(refused)
-    })?;
+    let plane = Toolplane::builder().loaded(&loaded).build()?;
+    let refused = plane.refused();
+    plane.shutdown().await;
     for refused in refused {
         api.skip_tool(&refused.name, refused.reason);
     }
