@@ -11,7 +11,7 @@ use tool_core::{
     Catalogue, Descriptor, Executor, Feature, SettingLevel, Settings, Tool, ToolParts, ToolState, Trust,
     UpstreamState, UriTemplate, check_name,
 };
-use tool_schema::LazySchema;
+use tool_schema::{LazySchema, verify};
 
 use crate::{
     Pin, PinPolicy, RefusedFeature, Snapshot,
@@ -263,6 +263,15 @@ impl Resolver<'_> {
         };
         if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
             check_name(&descriptor.name).map_err(|error| refused(error.to_string(), Vec::new()))?;
+        }
+        if descriptor.feature == Feature::Tool && descriptor.origin.trust == Trust::Upstream {
+            // Files are checked with their lines. A tool of a server whose arguments nothing can check is never called.
+            verify(&descriptor.input_schema).map_err(|error| {
+                refused(
+                    format!("its `inputSchema` is not usable: {}", error.reason()),
+                    Vec::new(),
+                )
+            })?;
         }
         let kind = &descriptor.executor.kind;
         let executor = self.executors.get(kind).ok_or_else(|| {

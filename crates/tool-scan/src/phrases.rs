@@ -103,6 +103,12 @@ pub(crate) fn orders<'a>(plain: &'a str, words: &'a str) -> Vec<(&'static str, &
     found
 }
 
+/// Returns the words by which a text speaks of the system prompt of a model. Few tools have a reason to.
+pub(crate) fn model_prompt(words: &str) -> Option<&str> {
+    let start = words.find("system prompt")?;
+    words.get(start..start + "system prompt".len())
+}
+
 /// Minimum length of a suspicious encoded block, in characters.
 const BLOB: usize = 256;
 

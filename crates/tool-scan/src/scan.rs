@@ -208,7 +208,17 @@ impl Scanner {
             );
         }
         let words = normalize::words(&plain);
-        for (description, phrase) in phrases::orders(&plain, &words) {
+        let orders = phrases::orders(&plain, &words);
+        // The description of a tool that works on prompts says so in its arguments as well, where the words are harmless.
+        let is_description = self.place.as_slice() == ["description"] && !is_key;
+        if is_description
+            && orders.is_empty()
+            && let Some(phrase) = phrases::model_prompt(&words)
+        {
+            let description = "speaks of the system prompt of a model";
+            self.add(FindingKind::Instruction, description, phrase, is_key);
+        }
+        for (description, phrase) in orders {
             self.add(FindingKind::Instruction, description, phrase, is_key);
         }
         if let Some(block) = phrases::blob(text) {

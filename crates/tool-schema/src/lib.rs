@@ -32,6 +32,7 @@ mod lazy;
 mod mismatch;
 mod reference;
 mod schema;
+mod verify;
 
 pub use raw_json::{self, JsonError, RawJson};
 pub use serde_json;
@@ -49,6 +50,7 @@ pub use self::{
     error::{SchemaError, SchemaErrorKind},
     lazy::{LazySchema, any_object},
     schema::{Schema, SchemaWarning},
+    verify::verify,
 };
 
 #[cfg(doctest)]

@@ -94,6 +94,9 @@ pub(crate) enum Verb {
     Check(Check),
     /// Try everything that the configuration names: start servers, look for programs, certificates and ports
     Doctor,
+    /// Import tools from the description of an API
+    #[command(subcommand)]
+    Import(Import),
     /// List, show, enable or disable tools
     #[command(subcommand)]
     Tools(Tools),
@@ -152,6 +155,66 @@ pub(crate) struct Check {
     /// Treat warnings as errors
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+/// `toolplane import`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Import {
+    /// Import the operations of an OpenAPI document as tools: Swagger 2.0, OpenAPI 3.0, 3.1 or 3.2, in JSON or YAML
+    #[command(after_help = IMPORT_HELP)]
+    Openapi(ImportOpenapi),
+}
+
+const IMPORT_HELP: &str = "\
+Examples:
+  toolplane import openapi petstore.yaml --dry-run
+  toolplane import openapi github.json --tag issues --method get --out github.yaml
+  toolplane import openapi api.json.gz --path '/users/*' --server https://api.example.com/v1 --prefix users_ --out users.yaml";
+
+/// `toolplane import openapi`
+#[derive(Debug, Args)]
+pub(crate) struct ImportOpenapi {
+    /// Document, also compressed with gzip; `-` for stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// File to write the tools to, in the form of a configuration
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "dry_run",
+        conflicts_with = "dry_run"
+    )]
+    pub(crate) out: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print the tools instead of writing them
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Only operations with this tag; may be given more than once
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+    /// Only operations whose path matches, with `*` for any text; may be given more than once
+    #[arg(long = "path", value_name = "PATTERN")]
+    pub(crate) paths: Vec<String>,
+    /// Only operations with this method; may be given more than once
+    #[arg(long = "method", value_name = "METHOD")]
+    pub(crate) methods: Vec<String>,
+    /// Only the operation with this id or tool name; may be given more than once
+    #[arg(long = "operation", value_name = "NAME")]
+    pub(crate) operations: Vec<String>,
+    /// URL of the API, instead of the servers of the document
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Text before the names of all tools and secrets, such as `github_`
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
+    /// Security scheme that all operations use, instead of the ones that the document requires
+    #[arg(long, value_name = "SCHEME")]
+    pub(crate) security: Option<String>,
+    /// Permit the tools to reach loopback and private networks
+    #[arg(long)]
+    pub(crate) allow_private: bool,
 }
 
 /// `toolplane tools`

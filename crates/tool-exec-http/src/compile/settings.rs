@@ -22,8 +22,9 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub url_template: Option<String>,
     /// Query parameters: a text, a number, a boolean or a list of them. A value that is exactly `{argument}` repeats
-    /// the name for every element of a list; a parameter whose argument is absent is omitted. Without `query` and
-    /// `request`, a request without a body sends the remaining arguments as its query.
+    /// the name for every element of a list; `{argument: ids, join: ","}` sends a list as one parameter, joined with a
+    /// comma, a space, a tab or `|`. A parameter whose argument is absent is omitted. Without `query` and `request`, a
+    /// request without a body sends the remaining arguments as its query.
     #[serde(default)]
     pub query: Map<String, Value>,
     /// Request headers. A header whose argument is absent is omitted.

@@ -1,5 +1,5 @@
 use raw_json::{JsonKind, RawJson};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     encode,
@@ -16,7 +16,13 @@ pub(crate) struct QueryParam {
     encoded: bool,
     /// `true` if the parameter is a name without `=`.
     bare: bool,
+    /// Encoded text between the elements of a list that is one parameter. Otherwise each element is a parameter.
+    separator: Option<&'static str>,
 }
+
+/// Separators of a list in one parameter, and their encoded forms: the styles `form`, `spaceDelimited` and `pipeDelimited` of
+/// OpenAPI, and the tab of Swagger 2.0.
+const SEPARATORS: [(&str, &str); 4] = [(",", ","), (" ", "%20"), ("|", "%7C"), ("\t", "%09")];
 
 impl QueryParam {
     /// Returns name and value if there is a single, literal value.
@@ -71,6 +77,7 @@ impl QueryParam {
                 bare: value.is_none(),
                 values: vec![TextTemplate(value.unwrap_or_default())],
                 encoded: true,
+                separator: None,
             })
             .collect())
     }
@@ -79,9 +86,32 @@ impl QueryParam {
     pub(crate) fn from_setting(name: &str, value: &Value) -> Result<Self, String> {
         let values = match value {
             Value::Array(list) => list.iter().map(setting_text).collect::<Result<_, _>>()?,
+            Value::Object(members) => return Self::joined(name, members),
             one => vec![setting_text(one)?],
         };
         Ok(Self::new(name, values))
+    }
+
+    /// Parses `{argument, join}`: a list in one parameter.
+    fn joined(name: &str, members: &Map<String, Value>) -> Result<Self, String> {
+        let text = |key: &str| members.get(key).and_then(Value::as_str);
+        let known = members
+            .keys()
+            .all(|key| matches!(key.as_str(), "argument" | "join"));
+        let (Some(argument), Some(join), true) = (text("argument"), text("join"), known) else {
+            return Err(
+                "must have an `argument` and a `join`, such as `{argument: ids, join: \",\"}`".to_owned(),
+            );
+        };
+        let template = TextTemplate::parse(&format!("{{{argument}}}"))?;
+        if template.sole_argument() != Some(argument) {
+            return Err(format!("`{}` is no name of an argument", argument.escape_debug()));
+        }
+        let separator = SEPARATORS.iter().find(|(written, _)| *written == join);
+        let (_, separator) = separator.ok_or("`join` must be a comma, a space, a tab or `|`")?;
+        let mut parameter = Self::new(name, vec![template]);
+        parameter.separator = Some(separator);
+        Ok(parameter)
     }
 
     /// Creates the parameter with an argument's name and value.
@@ -97,6 +127,7 @@ impl QueryParam {
             values,
             encoded: false,
             bare: false,
+            separator: None,
         }
     }
 
@@ -121,11 +152,21 @@ impl QueryParam {
     pub(crate) fn push_to(&self, query: &mut String, scope: &Scope<'_>) -> Result<(), TemplateError> {
         for text in &self.values {
             if let Some(name) = text.sole_argument() {
+                let mut encoded = Vec::new();
                 for value in scope.argument(name).map(elements).unwrap_or_default() {
                     let text = text_of(&value).ok_or_else(|| {
                         TemplateError::Argument(name.to_owned(), "is not valid Unicode".to_owned())
                     })?;
-                    self.push(query, |out| encode::push_value(out, &text));
+                    let mut value = String::new();
+                    encode::push_value(&mut value, &text);
+                    encoded.push(value);
+                }
+                match self.separator {
+                    Some(_) if encoded.is_empty() => {}
+                    Some(separator) => self.push(query, |out| out.push_str(&encoded.join(separator))),
+                    None => encoded
+                        .iter()
+                        .for_each(|value| self.push(query, |out| out.push_str(value))),
                 }
                 continue;
             }

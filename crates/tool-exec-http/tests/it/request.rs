@@ -154,6 +154,33 @@ async fn queries() {
             "?tag=a&tag=1.0&tag=true&tag=%7B%22x%22%3A%201%7D",
         ),
         (json!({"tag": "{tags}"}), r#"{"tags": []}"#, ""),
+        // A list in one parameter.
+        (
+            json!({"tag": {"argument": "tags", "join": ","}}),
+            r#"{"tags": ["a", 1.0, null, "b,c"]}"#,
+            "?tag=a,1.0,b%2Cc",
+        ),
+        (
+            json!({"tag": {"argument": "tags", "join": " "}}),
+            r#"{"tags": ["a", "b"]}"#,
+            "?tag=a%20b",
+        ),
+        (
+            json!({"tag": {"argument": "tags", "join": "|"}}),
+            r#"{"tags": ["a", "b"]}"#,
+            "?tag=a%7Cb",
+        ),
+        (
+            json!({"tag": {"argument": "tags", "join": "\t"}}),
+            r#"{"tags": "a"}"#,
+            "?tag=a",
+        ),
+        (
+            json!({"tag": {"argument": "tags", "join": ","}}),
+            r#"{"tags": []}"#,
+            "",
+        ),
+        (json!({"tag": {"argument": "tags", "join": ","}}), "{}", ""),
         (
             json!({"tag": ["{a}", "fixed", 3]}),
             r#"{"a": "x"}"#,

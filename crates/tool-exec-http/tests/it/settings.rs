@@ -257,7 +257,15 @@ fn the_rest() {
         (json!({"body": "{\"n\": {n}}"}), "/body: is not JSON: "),
         (
             json!({"query": {"a": {"b": 1}}}),
-            "/query/a: must be a text, a number, a boolean or a list of them",
+            "/query/a: must have an `argument` and a `join`, such as `{argument: ids, join: \",\"}`",
+        ),
+        (
+            json!({"query": {"a": {"argument": "x y", "join": ","}}}),
+            "/query/a: `x y` is no name of an argument",
+        ),
+        (
+            json!({"query": {"a": {"argument": "x", "join": ";"}}}),
+            "/query/a: `join` must be a comma, a space, a tab or `|`",
         ),
         (json!({"query": {"a": [null]}}), "/query/a: must be a text"),
         (

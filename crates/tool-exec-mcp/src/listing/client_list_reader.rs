@@ -9,8 +9,7 @@ use tool_core::{Feature, hide_credentials};
 
 use super::{
     ClientLists, Freshness, RefreshSchedule,
-    describe::describe,
-    list_entry::entry_keys,
+    entries::{describe, entry_keys},
     read_lists::{changed_lists, cut_warning, read_lists},
 };
 use crate::{

@@ -9,8 +9,7 @@ use tool_core::{Catalogue, Descriptor, Feature, Update};
 
 use super::{
     EntryKey,
-    describe::{DescribedList, replace_lists},
-    list_entry::descriptors,
+    entries::{DescribedList, descriptors, replace_lists},
 };
 use crate::{connection::PoolKey, notifications::Notifier};
 

@@ -8,6 +8,8 @@ use raw_json::RawJson;
 use tool_core::{Catalogue, Descriptor, ListWarning};
 use tool_scan::{Finding, escape_line, scan, scan_text};
 
+use super::entries::is_incomplete;
+
 /// Maximum number of warnings kept per server.
 const MAX: usize = 1000;
 /// Maximum number of warnings logged per list.
@@ -46,7 +48,13 @@ impl ListWarnings {
             state.revision = catalogue.revision;
             let descriptors = catalogue.tools.iter().chain(&catalogue.others);
             let found = descriptors.flat_map(of_descriptor);
-            let warnings = catalogue.warnings.iter().cloned().chain(found);
+            let (incomplete, others): (Vec<_>, Vec<_>) = catalogue
+                .warnings
+                .iter()
+                .cloned()
+                .partition(|warning| is_incomplete(warning.kind));
+            // Suspicious text comes first: it must not be cut off, nor hidden behind missing descriptions.
+            let warnings = others.into_iter().chain(found).chain(incomplete);
             state.warnings = warnings.take(MAX).collect();
         }
         let warnings: Vec<_> = state.of_server.iter().chain(&state.warnings).cloned().collect();

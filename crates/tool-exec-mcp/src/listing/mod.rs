@@ -4,10 +4,8 @@ mod cache;
 mod client_list_reader;
 mod client_list_state;
 mod client_lists;
-mod definition_policy;
-mod describe;
+mod entries;
 mod freshness;
-mod list_entry;
 mod list_warnings;
 mod read_lists;
 mod refresh_schedule;
@@ -18,10 +16,8 @@ pub(crate) use self::{
     client_list_reader::ClientListReader,
     client_list_state::ClientListState,
     client_lists::ClientLists,
-    definition_policy::instructions_for_models,
-    describe::{describe, replace_lists},
+    entries::{EntryKey, describe, instructions_for_models, replace_lists},
     freshness::Freshness,
-    list_entry::EntryKey,
     list_warnings::ListWarnings,
     read_lists::{changed_lists, cut_warning, hide_secrets, read_lists},
     refresh_schedule::RefreshSchedule,

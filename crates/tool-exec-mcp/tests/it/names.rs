@@ -107,37 +107,53 @@ async fn include_exclude_and_rename_match_names_at_the_server() {
 }
 
 #[tokio::test]
-async fn odd_names_become_valid_names() {
-    let long = "x".repeat(200);
-    let absurd = [
-        "read file",
-        "läse",
-        "../etc/passwd",
-        "a\u{202e}b\n",
-        long.as_str(),
-        "\u{1f980}",
-    ];
-    let names = names(&absurd, |_| {}).await;
-    assert_eq!(names.len(), absurd.len());
+async fn long_names_and_those_with_dots_become_valid_names() {
+    let long = "x".repeat(128);
+    let listed = ["files.read", "files/read", long.as_str()];
+    let names = names(&listed, |_| {}).await;
+    assert_eq!(
+        names,
+        [
+            "box__files_read",
+            &tool_core::outward_name(&format!("box__{long}"))
+        ]
+    );
     for name in &names {
         check_name(name).unwrap();
     }
-    assert_eq!(names[0], "box__read_file");
-    assert_eq!(names[4].len(), 64);
+}
+
+#[tokio::test]
+async fn names_that_mcp_does_not_allow_are_left_out_unless_they_are_renamed() {
+    let long = "x".repeat(129);
+    let absurd = [
+        "read file",
+        "läse",
+        "a\u{202e}b\n",
+        long.as_str(),
+        "\u{1f980}",
+        "a:b",
+        "fine",
+    ];
+    assert_eq!(names(&absurd, |_| {}).await, ["box__fine"]);
+    let rename = |settings: &mut ServerSettings| {
+        settings.rename = [("read file".to_owned(), "read".to_owned())].into();
+    };
+    assert_eq!(names(&absurd, rename).await, ["box__read", "box__fine"]);
 }
 
 #[tokio::test]
 async fn a_tool_that_cannot_be_used_is_left_out_with_the_reason() {
     let fixture = Fixture::new(&[
         tool("good"),
-        json!({"name": "unknown-schema"}),
+        json!({"name": "no-schema"}),
+        json!({"name": "list", "inputSchema": {"type": "array"}}),
         json!({"name": "odd-schema", "inputSchema": "object"}),
         json!({"inputSchema": {}}),
         json!({"name": "", "inputSchema": {}}),
         json!({"name": 7, "inputSchema": {}}),
-        json!("text, by the fixture made a tool"),
         tool("good"),
-        tool("two words"),
+        tool("two.words"),
         tool("two_words"),
         json!({"name": "hidden"}),
     ]);
@@ -146,14 +162,7 @@ async fn a_tool_that_cannot_be_used_is_left_out_with_the_reason() {
     let server = McpServer::new(settings, std::sync::Arc::new(NoSecrets));
     let catalogue = load(&server).await;
     let offered: Vec<_> = catalogue.tools.iter().map(|tool| &*tool.name).collect();
-    assert_eq!(
-        offered,
-        [
-            "box__good",
-            "box__text__by_the_fixture_made_a_tool",
-            "box__two_words"
-        ]
-    );
+    assert_eq!(offered, ["box__good", "box__no-schema", "box__two_words"]);
     let rejected: Vec<_> = catalogue
         .rejected
         .iter()
@@ -162,7 +171,10 @@ async fn a_tool_that_cannot_be_used_is_left_out_with_the_reason() {
     assert_eq!(
         rejected,
         [
-            ("box__unknown-schema", "its `inputSchema` is not an object"),
+            (
+                "box__list",
+                "its `inputSchema` does not describe an object, and arguments always are one"
+            ),
             ("box__odd-schema", "its `inputSchema` is not an object"),
             ("box__?", "it has no `name`"),
             ("box__?", "it has no `name`"),

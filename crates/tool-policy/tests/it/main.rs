@@ -6,6 +6,7 @@ mod argument_size;
 mod authentication;
 mod breaker;
 mod chains;
+mod corpus;
 mod credential_refresh;
 mod error_policy;
 mod partial_results;

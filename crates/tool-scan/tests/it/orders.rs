@@ -71,6 +71,22 @@ fn descriptions_are_no_orders() {
     }
 }
 
+/// A tool's own description is scanned for the words as well.
+#[test]
+fn a_description_that_speaks_of_a_system_prompt_is_found() {
+    let tool = |description: &str, argument: &str| {
+        RawJson::from(json!({"name": "a", "description": description,
+            "inputSchema": {"type": "object", "properties": {"p": {"type": "string", "description": argument}}}}))
+    };
+    let found = scan(&tool("Returns suggested System-Prompt updates.", "x"));
+    let kinds: Vec<_> = found
+        .iter()
+        .map(|finding| (finding.kind, &*finding.place))
+        .collect();
+    assert_eq!(kinds, [(FindingKind::Instruction, "/description")]);
+    assert_eq!(scan(&tool("Asks a model.", "The system prompt is optional.")), []);
+}
+
 #[test]
 fn blocks_and_markup_are_found() {
     let block = "QWxhZGRpbjpvcGVuIHNlc2FtZQ0".repeat(20);

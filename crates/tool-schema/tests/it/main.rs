@@ -10,6 +10,7 @@ mod explain;
 mod fast_check;
 mod hostile;
 mod unions;
+mod verify;
 
 use raw_json::RawJson;
 use serde_json::Value;

@@ -10,6 +10,7 @@ fn help() {
         "init",
         "check",
         "doctor",
+        "import openapi",
         "tools ls",
         "tools show",
         "tools disable",

@@ -12,6 +12,7 @@ mod hanging;
 mod health;
 mod help;
 mod hostile_text;
+mod import;
 mod instructions;
 mod lists;
 mod lock;

@@ -16,6 +16,8 @@ mod configured;
 mod credentials;
 #[cfg(feature = "exec-mock")]
 mod defaults;
+#[cfg(feature = "exec-mcp")]
+mod definitions_corpus;
 mod error_chains;
 mod events;
 #[cfg(feature = "exec-mcp")]

@@ -21,7 +21,7 @@ pub(crate) struct PolicyVerdict {
 }
 
 /// Applies the server's policy to an entry: offers it as it is, cleans it, or rejects it. Under
-/// [`DefinitionPolicy::Pass`] the text is not scanned here, see [`ListWarnings`](super::ListWarnings).
+/// [`DefinitionPolicy::Pass`] the text is not scanned here, see [`ListWarnings`](crate::listing::ListWarnings).
 pub(crate) fn apply_policy(
     entry: &ListEntry<'_>,
     settings: &ServerSettings,

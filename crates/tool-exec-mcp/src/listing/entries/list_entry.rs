@@ -6,8 +6,11 @@ use mcp_client::ServerInfo;
 use mcp_wire::Era;
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
-use tool_core::{Catalogue, Descriptor, ExecutorSpec, Feature, Origin, RejectedEntry, outward_name};
+use tool_core::{
+    Catalogue, Descriptor, ExecutorSpec, Feature, MAX_NAME, Origin, RejectedEntry, outward_name,
+};
 
+use super::argument_list::argument_list_schema;
 use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};
 
 /// One entry of a list.
@@ -35,11 +38,13 @@ impl ListEntry<'_> {
             return Ok(None);
         }
         let name = self.settings.outward_tool_name(&upstream_name);
-        let Some(input_schema) = self.schema("inputSchema") else {
-            return Err(self.reject(name, "its `inputSchema` is not an object"));
-        };
+        if !is_mcp_name(&upstream_name) && !self.settings.rename.contains_key(&upstream_name) {
+            let reason = "its name is not one of MCP: 1 to 128 characters out of A-Z, a-z, 0-9, `_`, `-`, `.` and `/`; \
+                          `rename` gives it another one";
+            return Err(self.reject(name, reason));
+        }
+        let (input_schema, mut definition) = self.input_schema(&name)?;
         let mut config = json!({"server": self.settings.name, "tool": upstream_name});
-        let mut definition = self.definition.clone();
         match (self.task_support().as_deref(), self.runs_tasks()) {
             (Some("required"), true) => {
                 config["task"] = Value::Bool(true);
@@ -60,6 +65,28 @@ impl ListEntry<'_> {
         descriptor.output_schema = self.schema("outputSchema");
         descriptor.definition = Some(definition);
         Ok(Some(descriptor))
+    }
+
+    /// Returns the schema of the arguments, and the definition with it. A definition without a schema gets the one that its
+    /// list of arguments describes, or one that accepts any object.
+    fn input_schema(&self, name: &str) -> Result<(RawJson, RawJson), RejectedEntry> {
+        let given = self.definition.get("inputSchema");
+        let Some(given) = given.filter(|schema| schema.kind() != JsonKind::Null) else {
+            let schema = argument_list_schema(self.definition);
+            let schema = schema.unwrap_or_else(|| RawJson::from(json!({"type": "object"})));
+            let definition = self.definition.with_members(&[("inputSchema", schema.clone())]);
+            let definition = definition.map_err(|_| self.reject(name.to_owned(), "it is not an object"))?;
+            return Ok((schema, definition));
+        };
+        if given.kind() != JsonKind::Object {
+            return Err(self.reject(name.to_owned(), "its `inputSchema` is not an object"));
+        }
+        let stated = given.get("type");
+        if stated.is_some_and(|stated| stated.string().as_deref() != Some("object")) {
+            let reason = "its `inputSchema` does not describe an object, and arguments always are one";
+            return Err(self.reject(name.to_owned(), reason));
+        }
+        Ok((given, self.definition.clone()))
     }
 
     fn prompt(&self) -> Result<Option<Descriptor>, RejectedEntry> {
@@ -113,6 +140,14 @@ impl ListEntry<'_> {
         }
     }
 
+    /// Returns the whole name of a tool whose name is cut because of its length.
+    pub(super) fn shortened_name(&self) -> Option<String> {
+        let upstream_name = self.text("name")?;
+        let own = self.settings.rename.get(&upstream_name).unwrap_or(&upstream_name);
+        let whole = format!("{}{own}", self.settings.prefix);
+        (whole.chars().count() > MAX_NAME).then_some(whole)
+    }
+
     /// Key of the member that identifies the entry at the server.
     fn key(&self) -> &'static str {
         match self.feature {
@@ -158,6 +193,15 @@ impl ListEntry<'_> {
     }
 }
 
+/// Maximum length of a tool's name in MCP.
+const MAX_MCP_NAME: usize = 128;
+
+/// Returns `true` for a name that MCP allows for a tool (SEP-986).
+fn is_mcp_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    (1..=MAX_MCP_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
 /// Returns the definition with the `taskSupport` that holds for our callers. A tool whose tasks we follow can be called
 /// like any other, and some clients refuse to call one that still says `required`.
 fn supporting_tasks(definition: &RawJson, support: &str) -> RawJson {
@@ -192,12 +236,14 @@ impl EntryKey {
 }
 
 /// Returns the keys of all entries of a catalogue.
-pub(super) fn entry_keys(catalogue: &Catalogue) -> HashSet<EntryKey> {
+pub(in crate::listing) fn entry_keys(catalogue: &Catalogue) -> HashSet<EntryKey> {
     descriptors(catalogue)
         .map(|descriptor| EntryKey::from_descriptor(descriptor))
         .collect()
 }
 
-pub(super) fn descriptors(catalogue: &Catalogue) -> impl Iterator<Item = &Arc<Descriptor>> + Clone {
+pub(in crate::listing) fn descriptors(
+    catalogue: &Catalogue,
+) -> impl Iterator<Item = &Arc<Descriptor>> + Clone {
     catalogue.tools.iter().chain(&catalogue.others)
 }

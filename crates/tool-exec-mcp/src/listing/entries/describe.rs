@@ -9,7 +9,9 @@ use mcp_client::ServerInfo;
 use raw_json::RawJson;
 use tool_core::{Catalogue, Descriptor, Feature, ListWarning, RejectedEntry};
 
-use super::{definition_policy::apply_policy, list_entry::ListEntry};
+use super::{
+    definition_policy::apply_policy, definition_warnings::definition_warnings, list_entry::ListEntry,
+};
 use crate::ServerSettings;
 
 /// Result of describing a list.
@@ -61,6 +63,9 @@ pub(crate) fn describe(
             }
         };
         if names.insert(descriptor.name.clone()) {
+            described
+                .warnings
+                .extend(definition_warnings(&entry, &descriptor));
             descriptors.push(Arc::new(descriptor));
         } else {
             let what = if descriptor.uri.is_some() { "URI" } else { "name" };
