@@ -81,6 +81,12 @@ enum Command {
         #[arg(long)]
         history: bool,
     },
+    /// Measures the search over tools: quality by source, latency, build time and size.
+    SearchEval {
+        /// Folder with `tools.jsonl` and `queries.jsonl`.
+        #[arg(long, value_name = "FOLDER", env = "TOOLPLANE_SEARCH_DATA")]
+        data: PathBuf,
+    },
     /// Builds the release program: twice, the second time with a profile of calls that the first build served.
     Release,
     /// Checks what a release needs in addition to `ci`: builds each package alone from its archive.
@@ -136,6 +142,7 @@ fn run(command: Command) -> Result<()> {
         Command::Docs { check, parts } => xtask::docs(&repository, check, &parts),
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
+        Command::SearchEval { data } => xtask::search_eval(&repository, &data),
         Command::Release => xtask::release(&repository),
         Command::ReleaseCheck => xtask::release_check(&repository),
         Command::Package { build } => xtask::package(&repository, build),
