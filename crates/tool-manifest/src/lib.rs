@@ -19,7 +19,8 @@ pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
     config::{
         configuration::{
-            ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
+            ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewayMode, GatewaySpec, PolicySpec,
+            ToolChoiceSpec,
         },
         health::{AlertsSpec, HealthSpec, WebhookSpec},
     },

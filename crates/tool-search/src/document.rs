@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Write, sync::Arc, time::Duration};
 
 use raw_json::{JsonKind, RawJson};
 
@@ -69,6 +69,27 @@ impl ToolDocument {
             name: name.into(),
             ..Self::default()
         }
+    }
+
+    /// Returns the text that represents the tool for a language model: the server, the words of the name, the description and
+    /// the names of the parameters.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(server) = &self.server {
+            let _ = write!(text, "{server}: ");
+        }
+        let name = self.name.replace(['_', '-', '.', '/'], " ");
+        let _ = write!(text, "{} {}", name.trim(), self.title);
+        let _ = write!(text, ". {}", self.description);
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| &*parameter.name).collect();
+        if !names.is_empty() {
+            let _ = write!(text, " Parameters: {}.", names.join(", "));
+        }
+        for sentence in self.aliases.iter().chain(&self.examples) {
+            let _ = write!(text, " {sentence}");
+        }
+        text
     }
 
     /// Adds the parameters that a JSON Schema of arguments declares. References are not followed.

@@ -33,6 +33,7 @@ mod document;
 mod hybrid;
 mod index;
 mod search;
+mod signature;
 mod text;
 mod usage;
 
@@ -46,6 +47,7 @@ pub use self::{
         CategoryKind, MeasuredTool, SearchFilter, SearchHit, SearchOrder, SearchRequest, SearchResults,
         SearchScope, ToolCategory,
     },
+    signature::signature,
     text::{stem, tokens},
     usage::{MemoryUsageLog, UsageIndex, UsageLog, UsageRecord},
 };

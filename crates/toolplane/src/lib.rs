@@ -39,6 +39,7 @@
 
 mod build;
 mod calls;
+mod discovery;
 mod host;
 pub mod manifest;
 mod operate;
@@ -56,6 +57,8 @@ pub use tool_observe as observe;
 pub use tool_policy as policy;
 pub use tool_registry::RefusedFeature;
 pub use tool_runtime as runtime;
+pub use tool_scan::escape_for_model;
+pub use tool_search as search;
 pub use tool_settings as settings;
 
 pub use self::{
@@ -67,6 +70,7 @@ pub use self::{
         turn::Turn,
         view::View,
     },
+    discovery::{FoundTool, FoundTools},
     host::layers::Place,
     operate::{
         checks::CheckOutcome,

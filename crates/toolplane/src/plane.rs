@@ -13,7 +13,7 @@ use tool_runtime::CacheLayer;
 
 use crate::{
     BuildError, Builder, View, build::background::Background, build::executors::LiveParts,
-    build::reload::ReloadState, calls::views::Views, operate::health::HealthMonitor,
+    build::reload::ReloadState, calls::views::Views, discovery::Discovery, operate::health::HealthMonitor,
     outgoing::webhooks::Webhooks,
 };
 
@@ -73,6 +73,7 @@ pub(crate) struct Inner {
     pub(crate) error_policy: ErrorPolicyLayer,
     pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
+    pub(crate) discovery: Discovery,
 }
 
 impl Inner {

@@ -184,6 +184,40 @@ pub struct GatewaySpec {
     pub metrics_listen: Option<SocketAddr>,
     /// Time for which a list waits for a server that is started for the first time: 4 s.
     pub list_wait: Duration,
+    /// Tools that clients are listed: all.
+    pub mode: GatewayMode,
+    /// Tools that are listed in each mode.
+    pub pinned: Vec<Pattern>,
+}
+
+/// Tools that the gateway lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub enum GatewayMode {
+    /// All tools.
+    #[default]
+    List,
+    /// The meta-tools, with which clients search, and the pinned tools. All others can be called nonetheless.
+    Search,
+    /// As `List` for a caller that may see few tools, otherwise as `Search`.
+    Auto,
+}
+
+impl GatewayMode {
+    /// Names of the meta-tools, which no other tool may have unless all tools are listed.
+    pub const META_TOOLS: &'static [&'static str] = &["tool_call", "tool_describe", "tool_search"];
+
+    /// Returns the word in a configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Search => "search",
+            Self::Auto => "auto",
+        }
+    }
 }
 
 impl Default for GatewaySpec {
@@ -197,6 +231,8 @@ impl Default for GatewaySpec {
             metrics: false,
             metrics_listen: None,
             list_wait: Duration::from_secs(4),
+            mode: GatewayMode::default(),
+            pinned: Vec::new(),
         }
     }
 }

@@ -83,6 +83,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         draft.set_defaults(cx, at, defaults::defaults(cx, body));
     }
     if let Some((at, body)) = body.gateway.located() {
+        draft.add_rule_places(cx, "gateway.pinned", &body.pinned());
         draft.set_gateway(cx, at, gateway::gateway(cx, body));
     }
     if let Some((at, body)) = body.health.located() {

@@ -9,7 +9,8 @@ use tool_core::Template;
 use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
-    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
+    AlertsSpec, Configuration, Defaults, Diagnostic, GatewayMode, GatewaySpec, HealthSpec, PolicySpec,
+    ServerSpec,
     config::policy::{self, PolicyBody},
     diagnostics::report::Report,
     document::{
@@ -126,6 +127,42 @@ impl Draft {
 
     pub(crate) fn set_gateway(&mut self, cx: Cx<'_>, at: NodeId, gateway: GatewaySpec) {
         set_once(&mut self.gateway, cx.report, "`gateway`", (cx.place(at), gateway));
+    }
+
+    /// Keeps the places of patterns, by their setting.
+    pub(crate) fn add_rule_places(
+        &mut self,
+        cx: Cx<'_>,
+        setting: &'static str,
+        patterns: &[(String, NodeId)],
+    ) {
+        for (pattern, at) in patterns {
+            self.rule_places
+                .entry((setting, pattern.clone()))
+                .or_insert_with(|| cx.place(*at));
+        }
+    }
+
+    /// Reports tools with the name of a meta-tool, unless all tools are listed.
+    pub(crate) fn check_meta_tools(&self, report: &Report) {
+        let mode = self
+            .gateway
+            .as_ref()
+            .map_or(GatewayMode::List, |(_, gateway)| gateway.mode);
+        if mode == GatewayMode::List {
+            return;
+        }
+        let is_meta = |tool: &&ToolDraft| GatewayMode::META_TOOLS.contains(&&*tool.descriptor.name);
+        for tool in self.tools.iter().filter(is_meta) {
+            let name = &tool.descriptor.name;
+            let message = format!(
+                "the tool `{name}` has the name of a meta-tool, which `gateway.mode: {}` adds",
+                mode.as_str()
+            );
+            let hint = "give the tool another name, or write `gateway: {mode: list}`";
+            let place = Some(tool.places.name.key_location());
+            report.push(Diagnostic::error(message).with_location(place).with_hint(hint));
+        }
     }
 
     pub(crate) fn set_health(&mut self, cx: Cx<'_>, at: NodeId, health: HealthSpec) {

@@ -15,6 +15,7 @@ use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
+use tool_search::MemoryUsageLog;
 
 use crate::{
     BuildError, Builder, Toolplane,
@@ -25,6 +26,7 @@ use crate::{
     build::reload::ReloadState,
     calls::reentry::LateToolplane,
     calls::views::Views,
+    discovery::{Discovery, RecentSearches},
     host::layers::PlacedLayers,
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
@@ -55,6 +57,11 @@ impl Builder {
         let mut observers = own_observers(&watch);
         observers.push(webhooks.of_alerts());
         observers.extend(counter.into_iter().chain(self.observers));
+        let usage = self
+            .usage_log
+            .unwrap_or_else(|| Arc::new(MemoryUsageLog::default()));
+        let recent = Arc::new(RecentSearches::new(usage));
+        observers.push(recent.clone());
         let observers: Observers = observers.into_iter().collect();
         emit_source_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
@@ -116,6 +123,7 @@ impl Builder {
             error_policy,
             chaos: self.chaos,
             redactor: self.redactor,
+            discovery: Discovery::new(recent, self.embedder, configuration.gateway.pinned.clone()),
         });
         Ok(reentry.open(plane))
     }

@@ -7,6 +7,7 @@ use tool_core::{
 };
 use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax};
 use tool_policy::Redactor;
+use tool_search::{Embedder, UsageLog};
 
 use crate::{
     BuildError, Place,
@@ -54,6 +55,8 @@ pub struct Builder {
     pub(crate) approvals: Option<Arc<dyn Approvals>>,
     pub(crate) approval_listeners: Vec<Arc<dyn ApprovalListener>>,
     pub(crate) list_cache: ListCache,
+    pub(crate) usage_log: Option<Arc<dyn UsageLog>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl Builder {
@@ -218,6 +221,20 @@ impl Builder {
     /// Adds a listener for requested and decided approvals.
     pub fn approval_listener(mut self, listener: Arc<dyn ApprovalListener>) -> Self {
         self.approval_listeners.push(listener);
+        self
+    }
+
+    /// Sets the log of queries that led to successful calls, by which a [search](crate::Toolplane::search) prefers tools.
+    /// Default: in memory.
+    pub fn usage_log(mut self, usage_log: Arc<dyn UsageLog>) -> Self {
+        self.usage_log = Some(usage_log);
+        self
+    }
+
+    /// Sets the embedder, with which a [search](crate::Toolplane::search) compares meanings in addition to words. The tools
+    /// are embedded in the background, at the first search and when they change. Default: none.
+    pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.embedder = Some(embedder);
         self
     }
 
