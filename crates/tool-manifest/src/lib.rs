@@ -23,6 +23,7 @@ pub use self::{
             ToolChoiceSpec,
         },
         health::{AlertsSpec, HealthSpec, WebhookSpec},
+        search::{EmbeddingsSpec, SearchSpec},
     },
     diagnostics::diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     document::source::Syntax,

@@ -2,18 +2,22 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
 
+/// Files that a folder of tools and queries has.
+const DATA: [&str; 2] = ["tools.jsonl", "queries.jsonl"];
+
 /// Measures search on a folder with `tools.jsonl` and `queries.jsonl`: nDCG@10 and recall@10 of each source, latency, build
-/// time and size. The measurement is an example of `tool-search`, since only an optimized build is worth measuring.
+/// time and size. With a folder of a model, also measures search with vectors. The measurements are examples of `tool-search`
+/// and `tool-embed`, since only an optimized build is worth measuring.
 ///
 /// # Errors
-/// Returns an error if the folder lacks a file, or if the measurement fails.
-pub fn search_eval(repository: &Repository, data: &Path) -> Result<()> {
-    for name in ["tools.jsonl", "queries.jsonl"] {
+/// Returns an error if a folder lacks a file, or if a measurement fails.
+pub fn search_eval(repository: &Repository, data: &Path, model: Option<&Path>) -> Result<()> {
+    for name in DATA {
         let file = data.join(name);
         ensure!(
             file.is_file(),
@@ -21,16 +25,28 @@ pub fn search_eval(repository: &Repository, data: &Path) -> Result<()> {
             file.display()
         );
     }
+    let data = data.canonicalize()?;
+    evaluate(repository, "tool-search", &[&data])?;
+    let Some(model) = model else {
+        return Ok(());
+    };
+    let model = model
+        .canonicalize()
+        .with_context(|| format!("there is no `{}`", model.display()))?;
+    evaluate(repository, "tool-embed", &[&data, &model])
+}
+
+fn evaluate(repository: &Repository, package: &str, folders: &[&Path]) -> Result<()> {
     run(cargo(repository.root())
         .args([
             "run",
             "--release",
             "--quiet",
             "--package",
-            "tool-search",
+            package,
             "--example",
             "evaluate",
             "--",
         ])
-        .arg(data.canonicalize()?))
+        .args(folders))
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, Template};
 
-use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
+use crate::{AlertsSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, WebhookSpec};
 
 /// A configuration: all files together, whatever dialect they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,6 +32,8 @@ pub struct Configuration {
     pub health: HealthSpec,
     /// Settings of alerts to operators.
     pub alerts: AlertsSpec,
+    /// Settings of the search over tools.
+    pub search: SearchSpec,
 }
 
 /// Settings of tools and servers that set none of their own.

@@ -8,3 +8,4 @@ pub(crate) mod health;
 pub(crate) mod listen;
 pub(crate) mod origins;
 pub(crate) mod policy;
+pub(crate) mod search;

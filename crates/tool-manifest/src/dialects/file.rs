@@ -9,6 +9,7 @@ use crate::{
         gateway::{self, GatewayBody},
         health::{self, AlertsBody, HealthBody},
         policy::PolicyBody,
+        search::{self, SearchBody},
     },
     document::{place::Cx, suggest},
     loading::draft::Draft,
@@ -51,10 +52,12 @@ pub(crate) struct FileBody {
     health: Field<HealthBody>,
     /// Alerts to operators about tools and servers that are not healthy.
     alerts: Field<AlertsBody>,
+    /// Search over tools.
+    search: Field<SearchBody>,
 }
 
 /// The keys that only our own files have: a file with one of them is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 9] = [
+pub(crate) const OWN_KEYS: [&str; 10] = [
     "include",
     "tools",
     "defaults",
@@ -63,6 +66,7 @@ pub(crate) const OWN_KEYS: [&str; 9] = [
     "gateway",
     "health",
     "alerts",
+    "search",
     "mcp_servers",
 ];
 
@@ -91,6 +95,9 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
     if let Some((at, body)) = body.alerts.located() {
         draft.set_alerts(cx, at, health::alerts(cx, body));
+    }
+    if let Some((at, body)) = body.search.located() {
+        draft.set_search(cx, at, search::search(cx, body));
     }
     if let Some((_, body)) = body.policy.located() {
         draft.add_policy(cx, body);

@@ -10,7 +10,7 @@ use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
     AlertsSpec, Configuration, Defaults, Diagnostic, GatewayMode, GatewaySpec, HealthSpec, PolicySpec,
-    ServerSpec,
+    SearchSpec, ServerSpec,
     config::policy::{self, PolicyBody},
     diagnostics::report::Report,
     document::{
@@ -32,6 +32,7 @@ pub(crate) struct Draft {
     gateway: Option<(Place, GatewaySpec)>,
     health: Option<(Place, HealthSpec)>,
     alerts: Option<(Place, AlertsSpec)>,
+    search: Option<(Place, SearchSpec)>,
     /// Places of the callbacks of approvals, in their order.
     callbacks: Vec<Place>,
     policy: PolicySpec,
@@ -49,6 +50,7 @@ pub(crate) struct Places {
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
     pub(crate) secrets: HashMap<String, Place>,
     pub(crate) alerts: Option<Place>,
+    pub(crate) search: Option<Place>,
     /// Places of the callbacks of approvals, in their order.
     pub(crate) callbacks: Vec<Place>,
     pub(crate) rules: RulePlaces,
@@ -173,6 +175,10 @@ impl Draft {
         set_once(&mut self.alerts, cx.report, "`alerts`", (cx.place(at), alerts));
     }
 
+    pub(crate) fn set_search(&mut self, cx: Cx<'_>, at: NodeId, search: SearchSpec) {
+        set_once(&mut self.search, cx.report, "`search`", (cx.place(at), search));
+    }
+
     pub(crate) fn add_policy(&mut self, cx: Cx<'_>, body: PolicyBody) {
         let lists = [
             ("blocklist", &body.blocklist),
@@ -254,6 +260,9 @@ impl Draft {
         }
         if let Some(alerts) = other.alerts {
             set_once(&mut self.alerts, report, "`alerts`", alerts);
+        }
+        if let Some(search) = other.search {
+            set_once(&mut self.search, report, "`search`", search);
         }
         for (rule, place) in other.rule_places {
             self.rule_places.entry(rule).or_insert(place);
@@ -379,6 +388,7 @@ impl Draft {
             tools,
             secrets: self.secret_places,
             alerts: self.alerts.as_ref().map(|(place, _)| place.clone()),
+            search: self.search.as_ref().map(|(place, _)| place.clone()),
             callbacks: self.callbacks,
             rules: self.rule_places,
         };
@@ -391,6 +401,7 @@ impl Draft {
             gateway: self.gateway.map(|(_, gateway)| gateway).unwrap_or_default(),
             health: self.health.map(|(_, health)| health).unwrap_or_default(),
             alerts: self.alerts.map(|(_, alerts)| alerts).unwrap_or_default(),
+            search: self.search.map(|(_, search)| search).unwrap_or_default(),
         };
         (configuration, places)
     }

@@ -104,6 +104,8 @@ impl Builder {
             attempt_layers: attempt,
             chaos: self.chaos.clone(),
         };
+        let discovery = Discovery::new(recent, self.embedder);
+        discovery.reconfigure(&configuration, webhooks.outbound());
         let plane = Toolplane::from_inner(Inner {
             cache,
             stack: stack(layers),
@@ -123,7 +125,7 @@ impl Builder {
             error_policy,
             chaos: self.chaos,
             redactor: self.redactor,
-            discovery: Discovery::new(recent, self.embedder, configuration.gateway.pinned.clone()),
+            discovery,
         });
         Ok(reentry.open(plane))
     }

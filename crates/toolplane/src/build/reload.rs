@@ -133,7 +133,9 @@ impl Toolplane {
             .reconfigure(Arc::new(policies::errors(configuration)));
         inner.webhooks.reconfigure(hooks);
         inner.watch.reconfigure(configuration);
-        inner.discovery.set_pinned(&configuration.gateway.pinned);
+        inner
+            .discovery
+            .reconfigure(configuration, inner.webhooks.outbound());
         let off = self.disabled_items();
         inner.registry.replace(parts, lists_changed);
         for (tool, _) in off {

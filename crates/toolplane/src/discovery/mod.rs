@@ -8,12 +8,13 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::RwLock;
 use tool_core::{Caller, ClientIdentity, Pattern, Tool};
+use tool_manifest::{Configuration, SearchSpec};
 use tool_registry::Snapshot;
 use tool_search::{Embedder, MeasuredTool, SearchRequest, SearchScope, ToolCategory, UsageLog, VectorCache};
 
 use self::catalogue::Catalogues;
 pub(crate) use self::recent::RecentSearches;
-use crate::{MissingServer, Toolplane};
+use crate::{MissingServer, Toolplane, build::embeddings, outgoing::client::Outbound};
 
 /// Minimum number of attempts for measurements to replace the declared SLA and latency of a tool.
 const MIN_MEASURED: u64 = 10;
@@ -52,30 +53,49 @@ pub struct FoundTool {
 pub(crate) struct Discovery {
     catalogues: Catalogues,
     recent: Arc<RecentSearches>,
-    embedder: Option<Arc<dyn Embedder>>,
+    /// Embedder of the host program, which precedes those of configurations.
+    own_embedder: Option<Arc<dyn Embedder>>,
+    /// Embedder of the configuration, with its settings.
+    embedder: RwLock<ConfiguredEmbedder>,
     vectors: Arc<VectorCache>,
     /// Tools that the configuration's gateway always lists.
     pinned: RwLock<Vec<Pattern>>,
 }
 
+#[derive(Default)]
+struct ConfiguredEmbedder {
+    spec: SearchSpec,
+    embedder: Option<Arc<dyn Embedder>>,
+}
+
 impl Discovery {
-    pub(crate) fn new(
-        recent: Arc<RecentSearches>,
-        embedder: Option<Arc<dyn Embedder>>,
-        pinned: Vec<Pattern>,
-    ) -> Self {
+    /// Creates the state of searches before any configuration: see [`Discovery::reconfigure`].
+    pub(crate) fn new(recent: Arc<RecentSearches>, own_embedder: Option<Arc<dyn Embedder>>) -> Self {
         Self {
             catalogues: Catalogues::default(),
             recent,
-            embedder,
+            own_embedder,
+            embedder: RwLock::default(),
             vectors: Arc::default(),
-            pinned: RwLock::new(pinned),
+            pinned: RwLock::default(),
         }
     }
 
-    /// Sets the tools that the configuration's gateway always lists.
-    pub(crate) fn set_pinned(&self, pinned: &[Pattern]) {
-        pinned.clone_into(&mut self.pinned.write());
+    /// Applies a configuration. An embedder with unchanged settings stays.
+    pub(crate) fn reconfigure(&self, configuration: &Configuration, outbound: &Arc<Outbound>) {
+        self.pinned.write().clone_from(&configuration.gateway.pinned);
+        let mut embedder = self.embedder.write();
+        if embedder.spec != configuration.search {
+            *embedder = ConfiguredEmbedder {
+                spec: configuration.search.clone(),
+                embedder: embeddings::embedder(configuration, outbound),
+            };
+        }
+    }
+
+    fn embedder(&self) -> Option<Arc<dyn Embedder>> {
+        let configured = || self.embedder.read().embedder.clone();
+        self.own_embedder.clone().or_else(configured)
     }
 
     pub(crate) fn pinned(&self) -> Vec<Pattern> {

@@ -22,7 +22,7 @@ impl Toolplane {
         request: &SearchRequest,
         warnings: &mut Vec<String>,
     ) -> Option<Vec<Vec<f32>>> {
-        let embedder = self.0.discovery.embedder.as_ref()?;
+        let embedder = self.0.discovery.embedder()?;
         if request.queries().is_empty() {
             return None;
         }
@@ -52,7 +52,7 @@ impl Toolplane {
     /// Computes the vectors of all tools in the background, unless that is under way.
     fn embed_tools(&self, catalogue: &Arc<Catalogue>, snapshot: &Arc<Snapshot>) {
         let discovery = &self.0.discovery;
-        let Some(embedder) = discovery.embedder.clone().filter(|_| catalogue.begin_embedding()) else {
+        let Some(embedder) = discovery.embedder().filter(|_| catalogue.begin_embedding()) else {
             return;
         };
         let (vectors, catalogue, snapshot) = (discovery.vectors.clone(), catalogue.clone(), snapshot.clone());
