@@ -14,7 +14,7 @@ mod support;
 mod test;
 
 pub use api::api;
-pub use bench::bench;
+pub use bench::{bench, search_eval};
 pub use build::release::release;
 pub use checks::ci::{CiOptions, ci};
 pub use checks::deny::deny;

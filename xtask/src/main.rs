@@ -81,6 +81,15 @@ enum Command {
         #[arg(long)]
         history: bool,
     },
+    /// Measures the search over tools: quality by source, latency, build time and size.
+    SearchEval {
+        /// Folder with `tools.jsonl` and `queries.jsonl`.
+        #[arg(long, value_name = "FOLDER", env = "TOOLPLANE_SEARCH_DATA")]
+        data: PathBuf,
+        /// Folder of a sentence model: also measures search with its vectors. Building the model's runtime takes minutes.
+        #[arg(long, value_name = "FOLDER")]
+        model: Option<PathBuf>,
+    },
     /// Builds the release program: twice, the second time with a profile of calls that the first build served.
     Release,
     /// Checks what a release needs in addition to `ci`: builds each package alone from its archive.
@@ -136,6 +145,7 @@ fn run(command: Command) -> Result<()> {
         Command::Docs { check, parts } => xtask::docs(&repository, check, &parts),
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
+        Command::SearchEval { data, model } => xtask::search_eval(&repository, &data, model.as_deref()),
         Command::Release => xtask::release(&repository),
         Command::ReleaseCheck => xtask::release_check(&repository),
         Command::Package { build } => xtask::package(&repository, build),

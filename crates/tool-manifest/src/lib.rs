@@ -19,10 +19,11 @@ pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
     config::{
         configuration::{
-            ApprovalSpec, AuthenticationSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec,
+            ApprovalSpec, AuthenticationSpec, CallLimitsSpec, Configuration, Defaults, GatewayMode, GatewaySpec,
             PolicySpec, PrincipalSpec, ToolChoiceSpec,
         },
         health::{AlertsSpec, HealthSpec, WebhookSpec},
+        search::{EmbeddingsSpec, SearchSpec},
         store::StoreSpec,
     },
     diagnostics::diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},

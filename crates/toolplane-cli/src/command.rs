@@ -226,6 +226,8 @@ pub(crate) enum Tools {
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
     },
+    /// Find tools by what they do; starts the servers
+    Search(Search),
     /// Show one tool in detail
     Show {
         /// Name of the tool
@@ -393,6 +395,43 @@ pub(crate) struct Lock {
     pub(crate) update: Option<Vec<String>>,
 }
 
+/// `toolplane tools search`
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// What the tool should do, or its name; several queries share the results
+    #[arg(value_name = "QUERY")]
+    pub(crate) queries: Vec<String>,
+    /// Only tools with this capability; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) capability: Vec<String>,
+    /// Only tools with this tag; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tag: Vec<String>,
+    /// Only tools of this server; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// Only tools that require this permission; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) permission: Vec<String>,
+    /// Maximum number of tools, at most 100
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) limit: usize,
+    /// Order of the tools
+    #[arg(long, value_enum, default_value_t = Sort::Relevance)]
+    pub(crate) sort: Sort,
+}
+
+/// Order of found tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    /// Best match first
+    Relevance,
+    /// Largest share of successful calls first, measured or declared
+    Sla,
+    /// Lowest latency first, measured or declared
+    Latency,
+}
+
 /// `toolplane servers`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Servers {
@@ -470,6 +509,9 @@ pub(crate) struct Serve {
     /// Listen for HTTP at this address, instead of the configuration's `gateway.listen`
     #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) http: Option<SocketAddr>,
+    /// Tools that clients are listed, instead of the configuration's `gateway.mode`
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
     /// Serve Prometheus metrics at this address, instead of the configuration's `gateway.metrics_listen`
     #[arg(long, value_name = "ADDRESS", value_parser = crate::output::text::address)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -485,6 +527,17 @@ pub(crate) struct Serve {
     /// Do not reload the configuration when its files change; SIGHUP still does
     #[arg(long)]
     pub(crate) no_reload: bool,
+}
+
+/// Tools that clients are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// All tools
+    List,
+    /// `tool_search`, `tool_describe`, `tool_call` and pinned tools
+    Search,
+    /// All tools if the caller may see few, otherwise as `search`
+    Auto,
 }
 
 /// `toolplane health`

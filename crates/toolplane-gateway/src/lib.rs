@@ -43,6 +43,7 @@
 
 mod abort_on_drop;
 mod client;
+mod discovery;
 mod eras;
 mod gateway;
 mod lists;

@@ -32,13 +32,14 @@
 //! # Features
 //! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
-//! default. `websocket` adds servers that are reached over WebSocket. Each works alone; a configuration that needs a feature
+//! default. `websocket` adds servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].
 // The future of the stack nests the futures of all layers, deeper than the usual 128.
 #![recursion_limit = "256"]
 
 mod build;
 mod calls;
+mod discovery;
 mod host;
 pub mod manifest;
 mod operate;
@@ -59,6 +60,8 @@ pub use tool_registry::{
     RefusedFeature, WithheldDefinition,
 };
 pub use tool_runtime as runtime;
+pub use tool_scan::escape_for_model;
+pub use tool_search as search;
 pub use tool_settings as settings;
 
 pub use self::{
@@ -70,6 +73,7 @@ pub use self::{
         turn::Turn,
         view::View,
     },
+    discovery::{FoundTool, FoundTools},
     host::{layers::Place, stored_manifests::StoredManifests},
     operate::{
         checks::CheckOutcome,

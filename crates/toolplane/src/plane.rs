@@ -13,7 +13,7 @@ use tool_runtime::CacheLayer;
 
 use crate::{
     BuildError, Builder, View, build::authentication::Authentication, build::background::Background,
-    build::executors::LiveParts, build::reload::ReloadState, calls::views::Views,
+    build::executors::LiveParts, build::reload::ReloadState, calls::views::Views, discovery::Discovery,
     operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
 };
 
@@ -76,6 +76,7 @@ pub(crate) struct Inner {
     pub(crate) error_policy: ErrorPolicyLayer,
     pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
+    pub(crate) discovery: Discovery,
 }
 
 impl Inner {

@@ -1,6 +1,7 @@
 //! Runs the benchmarks of the members, and the separate benchmark of the MCP client.
 
 mod cold;
+mod search;
 
 use std::path::Path;
 
@@ -10,6 +11,8 @@ use crate::support::console::say;
 use crate::support::members::WorkspaceMembers;
 use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
+
+pub use search::search_eval;
 
 /// Programs that the whole-process benchmarks measure.
 const MEASURED: [&[&str]; 2] = [

@@ -10,6 +10,10 @@ pub struct Metadata {
     pub capabilities: Vec<String>,
     /// Labels, such as `production-ready`.
     pub tags: Vec<String>,
+    /// Other names by which a search finds the tool. It is not called by them.
+    pub aliases: Vec<String>,
+    /// Sentences for which the tool is the answer: a search finds it by their words.
+    pub examples: Vec<String>,
     /// Usual latency.
     pub latency: Option<LatencyClass>,
     /// Rate limit.

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, PinMode, Template};
 
-use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, StoreSpec, WebhookSpec};
+use crate::{AlertsSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, StoreSpec, WebhookSpec};
 
 /// A configuration: all files together, whatever dialect they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -34,6 +34,8 @@ pub struct Configuration {
     pub health: HealthSpec,
     /// Settings of alerts to operators.
     pub alerts: AlertsSpec,
+    /// Settings of the search over tools.
+    pub search: SearchSpec,
 }
 
 /// Settings of tools and servers that set none of their own.
@@ -206,6 +208,40 @@ pub struct GatewaySpec {
     pub metrics_listen: Option<SocketAddr>,
     /// Time for which a list waits for a server that is started for the first time: 4 s.
     pub list_wait: Duration,
+    /// Tools that clients are listed: all.
+    pub mode: GatewayMode,
+    /// Tools that are listed in each mode.
+    pub pinned: Vec<Pattern>,
+}
+
+/// Tools that the gateway lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub enum GatewayMode {
+    /// All tools.
+    #[default]
+    List,
+    /// The meta-tools, with which clients search, and the pinned tools. All others can be called nonetheless.
+    Search,
+    /// As `List` for a caller that may see few tools, otherwise as `Search`.
+    Auto,
+}
+
+impl GatewayMode {
+    /// Names of the meta-tools, which no other tool may have unless all tools are listed.
+    pub const META_TOOLS: &'static [&'static str] = &["tool_call", "tool_describe", "tool_search"];
+
+    /// Returns the word in a configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Search => "search",
+            Self::Auto => "auto",
+        }
+    }
 }
 
 /// Authentication of clients over HTTP.
@@ -233,6 +269,8 @@ impl Default for GatewaySpec {
             metrics: false,
             metrics_listen: None,
             list_wait: Duration::from_secs(4),
+            mode: GatewayMode::default(),
+            pinned: Vec::new(),
         }
     }
 }

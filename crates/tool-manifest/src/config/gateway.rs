@@ -1,11 +1,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_settings::{Field, Period};
+use tool_settings::{Field, NodeId, Period};
 
 use crate::{
-    AuthenticationSpec, GatewaySpec,
+    AuthenticationSpec, GatewayMode, GatewaySpec,
     config::{listen::Listen, origins},
-    document::place::Cx,
+    document::{lists::patterns, place::Cx},
     tools::metadata::texts,
 };
 
@@ -37,6 +37,22 @@ pub(crate) struct GatewayBody {
     /// Servers that are missing then are named in `_meta`, and clients are notified when they are there. With `0s` no
     /// list waits.
     list_wait: Field<Period>,
+    /// Tools that clients are listed: `list` for all (the default), `search` for `tool_search`, `tool_describe` and
+    /// `tool_call` alone, with which clients find and call the others, and `auto` for all if the caller may see few and
+    /// for `search` otherwise.
+    mode: Field<GatewayMode>,
+    /// Tools that are listed in each mode: names, or patterns such as `github__*`.
+    pinned: Field<Vec<Field<String>>>,
+}
+
+impl GatewayBody {
+    /// Returns the pinned patterns with their places.
+    pub(crate) fn pinned(&self) -> Vec<(String, NodeId)> {
+        let items = self.pinned.as_ref().into_iter().flatten();
+        items
+            .filter_map(|item| Some((item.as_ref()?.clone(), item.given()?)))
+            .collect()
+    }
 }
 
 pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
@@ -52,6 +68,8 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     if let Some(Period(wait)) = body.list_wait.get() {
         gateway.list_wait = wait;
     }
+    gateway.mode = body.mode.get().unwrap_or_default();
+    gateway.pinned = patterns(body.pinned);
     gateway.instructions = body.instructions.get();
     gateway.metrics = body.metrics.get().unwrap_or_default();
     gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);

@@ -9,4 +9,5 @@ pub(crate) mod listen;
 pub(crate) mod origins;
 pub(crate) mod policy;
 pub(crate) mod principals;
+pub(crate) mod search;
 pub(crate) mod store;

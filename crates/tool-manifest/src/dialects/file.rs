@@ -9,6 +9,7 @@ use crate::{
         gateway::{self, GatewayBody},
         health::{self, AlertsBody, HealthBody},
         policy::PolicyBody,
+        search::{self, SearchBody},
         store::{self, StoreBody},
     },
     document::{place::Cx, suggest},
@@ -54,10 +55,12 @@ pub(crate) struct FileBody {
     health: Field<HealthBody>,
     /// Alerts to operators about tools and servers that are not healthy.
     alerts: Field<AlertsBody>,
+    /// Search over tools.
+    search: Field<SearchBody>,
 }
 
 /// The keys that only our own files have: a file with one of them is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 10] = [
+pub(crate) const OWN_KEYS: [&str; 11] = [
     "include",
     "tools",
     "defaults",
@@ -67,6 +70,7 @@ pub(crate) const OWN_KEYS: [&str; 10] = [
     "store",
     "health",
     "alerts",
+    "search",
     "mcp_servers",
 ];
 
@@ -87,6 +91,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         draft.set_defaults(cx, at, defaults::defaults(cx, body));
     }
     if let Some((at, body)) = body.gateway.located() {
+        draft.add_rule_places(cx, "gateway.pinned", &body.pinned());
         draft.set_gateway(cx, at, gateway::gateway(cx, body));
     }
     if let Some((at, body)) = body.store.located() {
@@ -98,6 +103,9 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
     if let Some((at, body)) = body.alerts.located() {
         draft.set_alerts(cx, at, health::alerts(cx, body));
+    }
+    if let Some((at, body)) = body.search.located() {
+        draft.set_search(cx, at, search::search(cx, body));
     }
     if let Some((_, body)) = body.policy.located() {
         draft.add_policy(cx, body);

@@ -9,8 +9,8 @@ use tool_core::{PinMode, Template};
 use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
-    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
-    StoreSpec,
+    AlertsSpec, Configuration, Defaults, Diagnostic, GatewayMode, GatewaySpec, HealthSpec, PolicySpec,
+    SearchSpec, ServerSpec, StoreSpec,
     config::{
         policy::{self, PolicyBody},
         principals::PrincipalsDraft,
@@ -36,6 +36,7 @@ pub(crate) struct Draft {
     store: Option<(Place, StoreSpec)>,
     health: Option<(Place, HealthSpec)>,
     alerts: Option<(Place, AlertsSpec)>,
+    search: Option<(Place, SearchSpec)>,
     /// Places of the callbacks of approvals, in their order.
     callbacks: Vec<Place>,
     policy: PolicySpec,
@@ -56,6 +57,7 @@ pub(crate) struct Places {
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
     pub(crate) secrets: HashMap<String, Place>,
     pub(crate) alerts: Option<Place>,
+    pub(crate) search: Option<Place>,
     /// Places of the callbacks of approvals, in their order.
     pub(crate) callbacks: Vec<Place>,
     pub(crate) rules: RulePlaces,
@@ -144,12 +146,52 @@ impl Draft {
         set_once(&mut self.store, cx.report, "`store`", (cx.place(at), store));
     }
 
+    /// Keeps the places of patterns, by their setting.
+    pub(crate) fn add_rule_places(
+        &mut self,
+        cx: Cx<'_>,
+        setting: &'static str,
+        patterns: &[(String, NodeId)],
+    ) {
+        for (pattern, at) in patterns {
+            self.rule_places
+                .entry((setting, pattern.clone()))
+                .or_insert_with(|| cx.place(*at));
+        }
+    }
+
+    /// Reports tools with the name of a meta-tool, unless all tools are listed.
+    pub(crate) fn check_meta_tools(&self, report: &Report) {
+        let mode = self
+            .gateway
+            .as_ref()
+            .map_or(GatewayMode::List, |(_, gateway)| gateway.mode);
+        if mode == GatewayMode::List {
+            return;
+        }
+        let is_meta = |tool: &&ToolDraft| GatewayMode::META_TOOLS.contains(&&*tool.descriptor.name);
+        for tool in self.tools.iter().filter(is_meta) {
+            let name = &tool.descriptor.name;
+            let message = format!(
+                "the tool `{name}` has the name of a meta-tool, which `gateway.mode: {}` adds",
+                mode.as_str()
+            );
+            let hint = "give the tool another name, or write `gateway: {mode: list}`";
+            let place = Some(tool.places.name.key_location());
+            report.push(Diagnostic::error(message).with_location(place).with_hint(hint));
+        }
+    }
+
     pub(crate) fn set_health(&mut self, cx: Cx<'_>, at: NodeId, health: HealthSpec) {
         set_once(&mut self.health, cx.report, "`health`", (cx.place(at), health));
     }
 
     pub(crate) fn set_alerts(&mut self, cx: Cx<'_>, at: NodeId, alerts: AlertsSpec) {
         set_once(&mut self.alerts, cx.report, "`alerts`", (cx.place(at), alerts));
+    }
+
+    pub(crate) fn set_search(&mut self, cx: Cx<'_>, at: NodeId, search: SearchSpec) {
+        set_once(&mut self.search, cx.report, "`search`", (cx.place(at), search));
     }
 
     pub(crate) fn add_policy(&mut self, cx: Cx<'_>, body: PolicyBody) {
@@ -241,6 +283,9 @@ impl Draft {
         }
         if let Some(alerts) = other.alerts {
             set_once(&mut self.alerts, report, "`alerts`", alerts);
+        }
+        if let Some(search) = other.search {
+            set_once(&mut self.search, report, "`search`", search);
         }
         for (rule, place) in other.rule_places {
             self.rule_places.entry(rule).or_insert(place);
@@ -384,6 +429,7 @@ impl Draft {
             tools,
             secrets: self.secret_places,
             alerts: self.alerts.as_ref().map(|(place, _)| place.clone()),
+            search: self.search.as_ref().map(|(place, _)| place.clone()),
             callbacks: self.callbacks,
             rules: self.rule_places,
         };
@@ -397,6 +443,7 @@ impl Draft {
             store: self.store.map(|(_, store)| store).unwrap_or_default(),
             health: self.health.map(|(_, health)| health).unwrap_or_default(),
             alerts: self.alerts.map(|(_, alerts)| alerts).unwrap_or_default(),
+            search: self.search.map(|(_, search)| search).unwrap_or_default(),
         };
         (configuration, places)
     }

@@ -380,6 +380,7 @@ impl Loader<'_> {
         left_out.extend(draft.check_sections(&self.report));
         draft.check_roles(&self.report);
         draft.settle_servers(&self.report);
+        draft.check_meta_tools(&self.report);
         let has_errors = self.report.has_errors();
         let mut diagnostics = self.report.into_problems();
         diagnostics.extend(left_out);

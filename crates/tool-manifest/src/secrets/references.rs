@@ -3,7 +3,7 @@ use std::iter;
 use serde_json::Value;
 use tool_core::{SecretError, Secrets, Template};
 
-use crate::{ConfigPart, Diagnostic, Loaded, ServerTransport, WebhookSpec};
+use crate::{ConfigPart, Diagnostic, EmbeddingsSpec, Loaded, ServerTransport, WebhookSpec};
 
 impl Loaded {
     /// Finds the `${…}` references that have no value now: errors in servers, secrets and webhooks, and warnings in
@@ -49,6 +49,7 @@ impl Loaded {
                 }
             }
         }
+        problems.extend(self.missing_of_embeddings(secrets));
         for tool in &self.configuration.tools {
             let mut missing = Vec::new();
             walk(&tool.executor.config, &mut String::new(), secrets, &mut missing);
@@ -58,6 +59,27 @@ impl Loaded {
             }
         }
         problems
+    }
+
+    /// Finds the references of the embeddings that have no value now.
+    fn missing_of_embeddings(&self, secrets: &dyn Secrets) -> Vec<Diagnostic> {
+        let Some(EmbeddingsSpec::Service { url, api_key, .. }) = &self.configuration.search.embeddings else {
+            return Vec::new();
+        };
+        let templates = [("url", Some(url)), ("api_key", api_key.as_ref())];
+        let templates = templates
+            .into_iter()
+            .filter_map(|(key, template)| Some((key, template?)));
+        let missing = templates
+            .flat_map(|(key, template)| missing(template, secrets).map(move |missing| (key, missing)));
+        let located = missing.map(|(key, missing)| {
+            let location = self.places.search.as_ref().map(|place| {
+                let at = place.document.descend(place.at, &format!("/embeddings/{key}"));
+                place.document.location(at)
+            });
+            Diagnostic::error(missing.to_string()).with_location(location)
+        });
+        located.collect()
     }
 }
 

@@ -10,6 +10,8 @@ use crate::document::place::Cx;
 pub(crate) struct MetadataFields {
     pub(crate) capabilities: Field<Vec<Field<String>>>,
     pub(crate) tags: Field<Vec<Field<String>>>,
+    pub(crate) aliases: Field<Vec<Field<String>>>,
+    pub(crate) examples: Field<Vec<Field<String>>>,
     pub(crate) latency: Field<Latency>,
     pub(crate) cost_per_call: Field<f64>,
     pub(crate) sla: Field<Percent>,
@@ -75,6 +77,8 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
     let mut metadata = Metadata::default();
     metadata.capabilities = texts(fields.capabilities);
     metadata.tags = texts(fields.tags);
+    metadata.aliases = texts(fields.aliases);
+    metadata.examples = texts(fields.examples);
     metadata.latency = fields.latency.get().map(|latency| match latency {
         Latency::Fast => LatencyClass::Fast,
         Latency::Medium => LatencyClass::Medium,

@@ -51,11 +51,16 @@ pub(crate) struct ToolBody {
     sections: SectionEntries,
     /// Executor of the tool: `kind`, and the settings of that kind.
     executor: ExecutorField,
-    /// Capabilities of the tool, such as `search`. Shown to operators; `realtime-data` shortens the time for which
-    /// answers are cached, the others have no effect.
+    /// Capabilities of the tool, such as `search`, by which it is found: see `tools search --capability`.
+    /// `realtime-data` also shortens the time for which answers are cached.
     capabilities: Field<Vec<Field<String>>>,
-    /// Free labels, such as `production-ready`. Shown to operators; they have no effect.
+    /// Free labels, such as `production-ready`, by which it is found: see `tools search --tag`.
     tags: Field<Vec<Field<String>>>,
+    /// Other names by which a search finds the tool, such as `wetter`. It is not called by them.
+    aliases: Field<Vec<Field<String>>>,
+    /// Sentences for which the tool is the answer, such as `do I need an umbrella in Oslo?`: a search finds it by
+    /// their words. Three to five are enough.
+    examples: Field<Vec<Field<String>>>,
     /// Usual latency of the tool.
     #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
     latency: Field<Latency>,
@@ -64,8 +69,8 @@ pub(crate) struct ToolBody {
     /// Cost of a call, in US dollars.
     #[serde(alias = "costPerCall")]
     cost_per_call: Field<f64>,
-    /// Share of calls that succeed by agreement, such as `99.5%`. Shown to operators; it has no effect yet, and
-    /// `check` warns of that.
+    /// Share of calls that succeed by agreement, such as `99.5%`. Results of a search can be ordered by it, unless
+    /// there are measurements.
     sla: Field<Percent>,
     /// Allows that a failed call is tried again.
     retryable: Field<bool>,
@@ -232,6 +237,8 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         MetadataFields {
             capabilities: body.capabilities,
             tags: body.tags,
+            aliases: body.aliases,
+            examples: body.examples,
             latency: body.latency,
             cost_per_call: body.cost_per_call,
             sla: body.sla,

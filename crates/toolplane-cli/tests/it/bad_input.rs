@@ -339,7 +339,6 @@ fn settings_that_nothing_goes_by_are_told() {
     for (settings, key) in [
         ("data_classification: sensitive", "data_classification"),
         ("dataClassification: public", "data_classification"),
-        ("sla: 99%", "sla"),
     ] {
         let run = check(settings);
         assert_eq!(run.code, 0, "{run:?}");
@@ -349,7 +348,14 @@ fn settings_that_nothing_goes_by_are_told() {
             run.stderr
         );
     }
-    for settings in ["pii_handling: none", "tags: [a]", "capabilities: [search]"] {
+    for settings in [
+        "pii_handling: none",
+        "tags: [a]",
+        "capabilities: [search]",
+        "sla: 99%",
+        "aliases: [wetter]",
+        "examples: [do I need an umbrella?]",
+    ] {
         assert_eq!(check(settings).stderr, "", "{settings}");
     }
 }

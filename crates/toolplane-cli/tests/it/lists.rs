@@ -175,8 +175,7 @@ fn of<'a>(findings: &'a [Value], name: &str) -> &'a Value {
 fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     let (code, findings) = findings(&place());
     assert_eq!(code, 1);
-    // `sla` has no effect.
-    assert_eq!(of(&findings, "configuration")["status"], "warn");
+    assert_eq!(of(&findings, "configuration")["status"], "ok");
     assert_eq!(of(&findings, "server inner")["status"], "ok");
     assert_eq!(of(&findings, "server broken")["status"], "fail");
     assert_eq!(of(&findings, "server broken")["detail"], "first\nno luck");

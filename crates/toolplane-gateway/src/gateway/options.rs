@@ -1,7 +1,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use mcp_server::{Principal, ServerIdentity};
-use toolplane::{core::Caller, observe::Metrics};
+use toolplane::{
+    core::{Caller, Pattern},
+    manifest::GatewayMode,
+    observe::Metrics,
+};
 
 use crate::client::CallerResolver;
 
@@ -33,6 +37,10 @@ pub struct GatewayOptions {
     pub caller_resolver: Option<CallerResolver>,
     /// Metrics that receive the gateway's own gauges. To count calls, the toolplane must have them as an observer as well.
     pub metrics: Option<Arc<Metrics>>,
+    /// Tools that clients are listed: by default all.
+    pub mode: GatewayMode,
+    /// Tools that are listed in each mode: none by default.
+    pub pinned: Vec<Pattern>,
     /// `true` if [`Gateway::serve_http`](crate::Gateway::serve_http) serves the metrics at `/metrics`: by default `false`.
     pub serves_metrics: bool,
 }
@@ -76,6 +84,23 @@ impl GatewayOptions {
         self
     }
 
+    /// Sets [`mode`](Self#structfield.mode): whether all tools are listed, or meta-tools with which clients find them.
+    ///
+    /// The meta-tools are `tool_search`, `tool_describe` and `tool_call`. A tool of another source with such a name is hidden by
+    /// it; it can still be called with `tool_call`.
+    #[must_use]
+    pub fn mode(mut self, mode: GatewayMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets [`pinned`](Self#structfield.pinned), the tools that are listed in each mode.
+    #[must_use]
+    pub fn pinned(mut self, pinned: impl IntoIterator<Item = Pattern>) -> Self {
+        self.pinned = pinned.into_iter().collect();
+        self
+    }
+
     /// Sets [`serves_metrics`](Self#structfield.serves_metrics).
     #[must_use]
     pub fn serves_metrics(mut self, serves_metrics: bool) -> Self {
@@ -92,6 +117,8 @@ impl Default for GatewayOptions {
             list_wait: Duration::from_secs(4),
             caller_resolver: None,
             metrics: None,
+            mode: GatewayMode::default(),
+            pinned: Vec::new(),
             serves_metrics: false,
         }
     }
@@ -105,6 +132,8 @@ impl fmt::Debug for GatewayOptions {
             .field("list_wait", &self.list_wait)
             .field("caller_resolver", &self.caller_resolver.is_some())
             .field("metrics", &self.metrics)
+            .field("mode", &self.mode)
+            .field("pinned", &self.pinned)
             .field("serves_metrics", &self.serves_metrics)
             .finish()
     }

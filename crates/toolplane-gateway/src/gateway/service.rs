@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use futures_util::future::join_all;
 use mcp_server::{Answer, HeaderParams, Peer, RequestContext, ServerIdentity, Service, unknown_method};
 use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
@@ -8,7 +10,8 @@ use toolplane::core::Feature;
 use super::Gateway;
 use crate::{
     client::{client_identity, client_key, connection_key},
-    lists::add_missing_servers,
+    discovery::{IndirectTarget, MetaTool},
+    lists::{ListRequest, add_missing_servers},
     render,
     requests::{IncomingRequest, resource_uri},
     tasks::{TaskMethodRequest, watch_task},
@@ -34,11 +37,41 @@ impl Gateway {
         let client = client_identity(&Peer::from_request(cx), &caller);
         let wait = state.options.list_wait;
         let listing = state.plane.list_within_for(&caller, &client, wait).await;
-        let params = request.params.as_ref();
-        let page = state
-            .lists
-            .page(&state.plane, feature, &listing.view, &caller, params, cx.era())?;
+        let items = match feature {
+            Feature::Tool => state.offer.listed(&listing.view),
+            _ => Cow::Borrowed(listing.view.list(feature)),
+        };
+        let wanted = ListRequest {
+            feature,
+            view: &listing.view,
+            items: &items,
+            caller: &caller,
+            params: request.params.as_ref(),
+            era: cx.era(),
+        };
+        let page = state.lists.page(&state.plane, &wanted)?;
         Ok(Answer::untyped(add_missing_servers(page, &listing.missing)))
+    }
+
+    /// Answers a request that makes a call. A call of a meta-tool is answered here, except that `tool_call` becomes a call of the
+    /// tool that it names: from here on, nothing distinguishes it from a direct one.
+    async fn make_call(&self, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+        let state = self.state();
+        let is_tool = request.method == method::TOOLS_CALL;
+        let meta_tool = cx
+            .name()
+            .filter(|_| is_tool)
+            .and_then(|name| state.offer.meta_tool(&name));
+        let target = match meta_tool {
+            None => None,
+            Some(MetaTool::Search) => return Ok(Box::pin(state.search_tools(cx)).await),
+            Some(MetaTool::Describe) => return Ok(Box::pin(state.describe_tools(cx)).await),
+            Some(MetaTool::Call) => match IndirectTarget::read(cx.arguments()) {
+                Ok(target) => Some(target),
+                Err(error) => return Ok(render::failed_tool_result(&error)),
+            },
+        };
+        IncomingRequest::new(state, request, cx, target)?.answer().await
     }
 
     /// Answers `resources/subscribe`.
@@ -89,7 +122,7 @@ impl Service for Gateway {
             | method::PROMPTS_GET
             | method::RESOURCES_READ
             | method::COMPLETION_COMPLETE => {
-                return IncomingRequest::new(self.state(), &request, cx)?.answer().await;
+                return self.make_call(&request, cx).await;
             }
             method::TOOLS_LIST => Feature::Tool,
             method::PROMPTS_LIST => Feature::Prompt,
@@ -117,6 +150,9 @@ impl Service for Gateway {
 
     fn header_params(&self, tool: &str, client: &Peer) -> HeaderParams<'_> {
         let state = self.state();
+        if state.offer.meta_tool(tool).is_some() {
+            return HeaderParams::None;
+        }
         let identify = || client_identity(client, &state.caller(&client.principal));
         if let Some(tool) = state.plane.known_tool_for(tool, identify) {
             return state.mirrored_params.get(&tool).into();

@@ -12,6 +12,7 @@ use crate::{
     client::{
         ANONYMOUS, ANSWER_TIMEOUT, ClientIdentities, client_key, declared_capabilities, resolve_caller,
     },
+    discovery::Offer,
     eras::ParkedCalls,
     lists::ListPages,
     notifications::{Notifiers, ResourceSubscriptions, Router},
@@ -25,6 +26,8 @@ pub(crate) struct GatewayState {
     pub(crate) plane: Toolplane,
     pub(crate) options: GatewayOptions,
     pub(crate) lists: ListPages,
+    /// Tools that clients are listed.
+    pub(crate) offer: Offer,
     pub(crate) identities: Arc<ClientIdentities>,
     /// Calls that wait for an answer of their clients.
     pub(crate) parked: Arc<ParkedCalls>,
@@ -42,6 +45,7 @@ pub(crate) struct GatewayState {
 impl GatewayState {
     pub(super) fn new(plane: Toolplane, options: GatewayOptions) -> Self {
         let lists = ListPages::new(options.page_size);
+        let offer = Offer::new(options.mode, options.pinned.clone());
         let notifiers = Arc::new(Notifiers::default());
         let tasks = Arc::new(TaskStore::default());
         let identities = Arc::new(ClientIdentities::new(&plane, options.caller_resolver.clone()));
@@ -56,6 +60,7 @@ impl GatewayState {
             plane,
             options,
             lists,
+            offer,
             identities,
             parked,
             notifiers,

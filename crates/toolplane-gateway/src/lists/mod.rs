@@ -5,5 +5,5 @@ mod pages;
 
 pub(crate) use self::{
     missing::add_missing_servers,
-    pages::{ListPages, changed_notifications},
+    pages::{ListPages, ListRequest, changed_notifications},
 };

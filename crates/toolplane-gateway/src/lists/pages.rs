@@ -42,6 +42,17 @@ struct PageKey {
     secrets: u64,
 }
 
+/// Request for a page of a list.
+pub(crate) struct ListRequest<'a> {
+    pub(crate) feature: Feature,
+    pub(crate) view: &'a View,
+    /// Listed items of the view, in the order of their names. They follow from the view.
+    pub(crate) items: &'a [Arc<Tool>],
+    pub(crate) caller: &'a Arc<Caller>,
+    pub(crate) params: Option<&'a RawJson>,
+    pub(crate) era: Era,
+}
+
 /// Maximum number of rendered pages. The oldest one is evicted first.
 const MAX_RENDERED: usize = 64;
 /// Prefix of a cursor, in front of the name of the last item of the page before. A cursor is a position in the order of
@@ -66,18 +77,18 @@ impl ListPages {
     }
 
     /// Returns the page of a list that the parameters of a request ask for.
-    pub(crate) fn page(
-        &self,
-        plane: &Toolplane,
-        feature: Feature,
-        view: &View,
-        caller: &Arc<Caller>,
-        params: Option<&RawJson>,
-        era: Era,
-    ) -> Result<RawJson, RpcError> {
+    pub(crate) fn page(&self, plane: &Toolplane, wanted: &ListRequest<'_>) -> Result<RawJson, RpcError> {
+        let &ListRequest {
+            feature,
+            view,
+            items,
+            caller,
+            params,
+            era,
+        } = wanted;
         let cursor = params.and_then(|params| params.get("cursor"));
         let start = match cursor.filter(|cursor| cursor.kind() != JsonKind::Null) {
-            Some(cursor) => start_after(view.list(feature), &cursor)?,
+            Some(cursor) => start_after(items, &cursor)?,
             None => 0,
         };
         let key = PageKey {
@@ -94,14 +105,14 @@ impl ListPages {
         if view.scope() != 0 {
             // The list of a single client is requested too rarely to be kept.
             drop(state);
-            let page = render(feature, &view.list(feature)[start..], self.page_size, era);
+            let page = render(feature, &items[start..], self.page_size, era);
             return Ok(plane.hide_secrets(&page).unwrap_or(page));
         }
         let rendered = &mut state.rendered;
         if let Some(known) = rendered.iter().find(|known| known.key == key) {
             return Ok(known.page.clone());
         }
-        let page = render(feature, &view.list(feature)[start..], self.page_size, era);
+        let page = render(feature, &items[start..], self.page_size, era);
         // Lists of servers were redacted when they were read. More secrets may have become known since.
         let page = plane.hide_secrets(&page).unwrap_or(page);
         // Older lists are not requested again.

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use mcp_server::{Answer, RequestContext};
 use mcp_wire::{Request, RpcError, meta_key};
@@ -11,6 +11,7 @@ use toolplane::{
 use super::{shape::RequestShape, subject::Subject};
 use crate::{
     client::{ClientChannel, ProgressChannel},
+    discovery::IndirectTarget,
     gateway::GatewayState,
     render::Failure,
 };
@@ -21,6 +22,8 @@ pub(crate) struct IncomingRequest<'a> {
     pub(crate) request: &'a Request,
     pub(crate) cx: &'a RequestContext,
     pub(super) subject: Subject,
+    /// Target of a call by `tool_call`.
+    target: Option<IndirectTarget>,
     pub(crate) shape: RequestShape,
 }
 
@@ -33,11 +36,13 @@ pub(crate) enum RoundResult {
 }
 
 impl<'a> IncomingRequest<'a> {
-    /// Reads a request. Its method must be one of those that make a call.
+    /// Reads a request. Its method must be one of those that make a call. With a target, the request calls the tool that the
+    /// target names, with the target's arguments; everything else of the request applies to that call.
     pub(crate) fn new(
         gateway: &'a GatewayState,
         request: &'a Request,
         cx: &'a RequestContext,
+        target: Option<IndirectTarget>,
     ) -> Result<Self, RpcError> {
         let subject = Subject::new(request, cx)?;
         Ok(Self {
@@ -46,6 +51,7 @@ impl<'a> IncomingRequest<'a> {
             cx,
             shape: RequestShape::new(&subject, cx),
             subject,
+            target,
         })
     }
 
@@ -54,10 +60,18 @@ impl<'a> IncomingRequest<'a> {
         self.subject.may_ask()
     }
 
+    /// Returns the name of the called tool or prompt.
+    pub(crate) fn name(&self) -> Cow<'_, str> {
+        match &self.target {
+            Some(target) => Cow::Borrowed(&target.name),
+            None => self.cx.name().unwrap_or_default(),
+        }
+    }
+
     /// Returns the call that the request makes, with everything that the connection adds to it.
     pub(crate) fn call(&self, task_mode: Option<TaskMode>) -> Result<CallRequest, Failure> {
         let cx = self.cx;
-        let mut call = self.gateway.attribute(self.subject.call(self.request, cx)?, cx);
+        let mut call = self.gateway.attribute(self.target_call()?, cx);
         if cx.progress().is_wanted() {
             call = call.progress(Arc::new(ProgressChannel(cx.progress().clone())));
         }
@@ -94,6 +108,18 @@ impl<'a> IncomingRequest<'a> {
             ToolError::new(ErrorKind::InvalidArguments, message)
         })?;
         Ok(Some(text))
+    }
+
+    fn target_call(&self) -> Result<CallRequest, Failure> {
+        let Some(target) = &self.target else {
+            return self.subject.call(self.request, self.cx);
+        };
+        let call = CallRequest::new(target.name.as_str());
+        Ok(match &target.arguments {
+            // Already validated with the whole message.
+            Some(arguments) => call.checked(arguments.clone())?,
+            None => call,
+        })
     }
 
     /// Returns the call that the request makes. The client is asked and notified while the request is in progress.

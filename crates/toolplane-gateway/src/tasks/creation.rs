@@ -19,7 +19,7 @@ impl IncomingRequest<'_> {
     /// Checks that the call can be run as the task that its legacy client requests.
     pub(crate) async fn requested_task(&self) -> Result<Option<TaskMode>, Failure> {
         let (gateway, cx) = (self.gateway, self.cx);
-        let name = cx.name().unwrap_or_default();
+        let name = self.name();
         let caller = gateway.caller(cx.principal());
         // An unknown tool is reported by the call itself.
         if let Ok(tool) = gateway.plane.tool(&name, &caller).await {
@@ -46,7 +46,7 @@ impl IncomingRequest<'_> {
     /// Answers a call that has become a task.
     pub(crate) fn task_created(&self, handle: TaskHandle) -> Result<Answer, RpcError> {
         let cx = self.cx;
-        let tool: Arc<str> = cx.name().unwrap_or_default().into();
+        let tool: Arc<str> = self.name().into();
         let TaskHandle { task, state, .. } = handle;
         let described = match cx.era() {
             Era::Legacy => state.get("task").unwrap_or_default(),

@@ -5,6 +5,7 @@ mod calls;
 mod chained;
 mod eras;
 mod lists;
+mod search;
 mod serving;
 mod subscriptions;
 mod support;

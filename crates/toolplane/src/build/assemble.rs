@@ -15,6 +15,7 @@ use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
+use tool_search::MemoryUsageLog;
 
 use crate::{
     BuildError, Builder, StoredManifests, Toolplane,
@@ -26,6 +27,7 @@ use crate::{
     build::reload::ReloadState,
     calls::reentry::LateToolplane,
     calls::views::Views,
+    discovery::{Discovery, RecentSearches},
     host::layers::PlacedLayers,
     operate::pins::emit_definition_changes,
     outgoing::client::Outbound,
@@ -58,6 +60,11 @@ impl Builder {
         let mut observers = own_observers(&watch);
         observers.push(webhooks.of_alerts());
         observers.extend(counter.into_iter().chain(self.observers));
+        let usage = self
+            .usage_log
+            .unwrap_or_else(|| Arc::new(MemoryUsageLog::default()));
+        let recent = Arc::new(RecentSearches::new(usage));
+        observers.push(recent.clone());
         let observers: Observers = observers.into_iter().collect();
         emit_source_changes(&registry, &observers, &self.redactor);
         emit_definition_changes(&registry, &observers, &self.redactor);
@@ -109,6 +116,8 @@ impl Builder {
             attempt_layers: attempt,
             chaos: self.chaos.clone(),
         };
+        let discovery = Discovery::new(recent, self.embedder);
+        discovery.reconfigure(&configuration, webhooks.outbound());
         let plane = Toolplane::from_inner(Inner {
             cache,
             stack: stack(layers),
@@ -131,6 +140,7 @@ impl Builder {
             error_policy,
             chaos: self.chaos,
             redactor: self.redactor,
+            discovery,
         });
         Ok(reentry.open(plane))
     }

@@ -8,6 +8,7 @@ use tool_core::{
 use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax};
 use tool_policy::Redactor;
 use tool_registry::{Pins, Store};
+use tool_search::{Embedder, UsageLog};
 
 use crate::{
     BuildError, Place,
@@ -61,6 +62,8 @@ pub struct Builder {
     pub(crate) list_cache: ListCache,
     pub(crate) tokens: Option<Arc<dyn Tokens>>,
     pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
+    pub(crate) usage_log: Option<Arc<dyn UsageLog>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl Builder {
@@ -287,6 +290,20 @@ impl Builder {
     /// Servers with `pin: off` stay as they are.
     pub fn pin_mode(mut self, mode: PinMode) -> Self {
         self.extensions.pins.mode = Some(mode);
+        self
+    }
+
+    /// Sets the log of queries that led to successful calls, by which a [search](crate::Toolplane::search) prefers tools.
+    /// Default: in memory.
+    pub fn usage_log(mut self, usage_log: Arc<dyn UsageLog>) -> Self {
+        self.usage_log = Some(usage_log);
+        self
+    }
+
+    /// Sets the embedder, with which a [search](crate::Toolplane::search) compares meanings in addition to words. The tools
+    /// are embedded in the background, at the first search and when they change. Default: none.
+    pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.embedder = Some(embedder);
         self
     }
 

@@ -1,7 +1,7 @@
 //! Features of this build, and what a configuration needs of them.
 
 use tool_core::{Descriptor, Trust};
-use tool_manifest::{Configuration, HttpTransportSpec, ServerSpec, ServerTransport};
+use tool_manifest::{Configuration, EmbeddingsSpec, HttpTransportSpec, ServerSpec, ServerTransport};
 
 use crate::{BuildError, host::extensions::HostExtensions};
 
@@ -40,7 +40,14 @@ pub(crate) fn check(configuration: &Configuration, own: &HostExtensions) -> Resu
     };
     let checked = tools().filter(is_checked);
     let endpoints = checked.map(|tool| format!("the health check endpoint of `{}`", tool.name));
-    BuildError::of_feature("outbound", cfg!(feature = "outbound"), endpoints)
+    BuildError::of_feature("outbound", cfg!(feature = "outbound"), endpoints)?;
+    let (feature, is_there) = match &configuration.search.embeddings {
+        Some(EmbeddingsSpec::Service { .. }) => ("outbound", cfg!(feature = "outbound")),
+        Some(EmbeddingsSpec::Directory(_)) => ("embed-local", cfg!(feature = "embed-local")),
+        _ => return Ok(()),
+    };
+    let needed_by = std::iter::once("`search.embeddings`".to_owned());
+    BuildError::of_feature(feature, is_there, needed_by)
 }
 
 fn is_websocket(server: &ServerSpec) -> bool {

@@ -5,6 +5,7 @@ pub(crate) mod authentication;
 pub(crate) mod background;
 pub(crate) mod builder;
 pub(crate) mod chaos;
+pub(crate) mod embeddings;
 pub(crate) mod error;
 pub(crate) mod executors;
 pub(crate) mod features;

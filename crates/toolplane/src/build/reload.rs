@@ -136,6 +136,9 @@ impl Toolplane {
             .reconfigure(Arc::new(policies::errors(configuration)));
         inner.webhooks.reconfigure(hooks);
         inner.watch.reconfigure(configuration);
+        inner
+            .discovery
+            .reconfigure(configuration, inner.webhooks.outbound());
         let off = self.disabled_items();
         inner.registry.replace(parts, lists_changed);
         for (tool, _) in off {

@@ -25,6 +25,8 @@ pub struct IdleRule {
 impl IdleRule {
     /// Setting of a rule of the [chaos plan](crate::Builder::chaos).
     pub const CHAOS: &'static str = "chaos";
+    /// Setting of the tools that a gateway always lists.
+    pub const PINNED: &'static str = "gateway.pinned";
 
     /// Returns `true` if the rule names a principal instead of tools: an entry of `permissions` or `principals`.
     #[must_use]
@@ -38,6 +40,7 @@ impl fmt::Display for IdleRule {
         match &self.server {
             Some(server) => write!(f, "`{}` of the server `{server}`", self.setting)?,
             None if self.setting == Self::CHAOS => f.write_str("a rule of the chaos plan")?,
+            None if self.setting == Self::PINNED => write!(f, "`{}`", self.setting)?,
             None => write!(f, "`policy.{}`", self.setting)?,
         }
         if self.is_about_principals() {
@@ -57,7 +60,7 @@ impl fmt::Display for IdleRule {
 
 impl Toolplane {
     /// Returns the rules that match nothing: of the policy (`blocklist`, `allowlist`, `required_permissions`,
-    /// `approval.required`), of the chaos plan, and of servers (`include`, `exclude`, `rename`). Rules that could
+    /// `approval.required`), of the gateway (`pinned`), of the chaos plan, and of servers (`include`, `exclude`, `rename`). Rules that could
     /// match items of a server whose lists are unknown are not included.
     #[must_use]
     pub fn idle_rules(&self) -> Vec<IdleRule> {
@@ -77,12 +80,14 @@ impl Toolplane {
             .extend(running.servers.disabled_prefixes.iter().cloned());
         let rules = self.0.rules.load();
         let permissions = rules.required_permissions.iter().map(|(rule, _)| rule);
+        let pinned = self.0.discovery.pinned();
         let chaos = self.0.chaos.plan().into_iter().flat_map(|plan| &plan.rules);
         let lists = [
             (
                 IdleRule::CHAOS,
                 chaos.flat_map(|rule| &rule.tools).collect::<Vec<_>>(),
             ),
+            (IdleRule::PINNED, pinned.iter().collect()),
             ("blocklist", rules.blocklist.iter().collect()),
             ("allowlist", rules.allowlist.iter().flatten().collect()),
             ("required_permissions", permissions.collect()),

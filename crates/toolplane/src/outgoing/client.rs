@@ -46,6 +46,40 @@ impl Outbound {
         Some(self.get(url, limit).await)
     }
 
+    /// Posts JSON and returns the answer, if it is a success of at most `max_bytes`. The errors contain no URL and no key.
+    pub(crate) async fn post_json(
+        &self,
+        url: &Template,
+        key: Option<&Template>,
+        body: String,
+        limit: Duration,
+        max_bytes: usize,
+    ) -> Result<Vec<u8>, String> {
+        let resolve = async |template: &Template| {
+            let value = template.resolve(&*self.secrets).await;
+            value.map_err(|error| error.to_string())
+        };
+        let url = resolve(url).await?;
+        let request = self.client().await?.post(url.expose()).timeout(limit);
+        let request = request.header("content-type", "application/json").body(body);
+        let request = match key {
+            Some(key) => request.bearer_auth(resolve(key).await?.expose()),
+            None => request,
+        };
+        let mut answer = request.send().await.map_err(|error| words(&error))?;
+        if !answer.status().is_success() {
+            return Err(format!("it answered {}", answer.status()));
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| words(&error))? {
+            if bytes.len() + chunk.len() > max_bytes {
+                return Err(format!("its answer is larger than {max_bytes} bytes"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
     async fn get(&self, url: &Template, limit: Duration) -> Result<(), ToolError> {
         let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
         let url = url.resolve(&*self.secrets).await;

@@ -1,5 +1,7 @@
-//! Outgoing requests of toolplane itself: webhooks and health check endpoints.
+//! Outgoing requests of toolplane itself: webhooks, health check endpoints and embeddings.
 
 #[cfg_attr(not(feature = "outbound"), path = "no_client.rs")]
 pub(crate) mod client;
+#[cfg(feature = "outbound")]
+pub(crate) mod embedder;
 pub(crate) mod webhooks;

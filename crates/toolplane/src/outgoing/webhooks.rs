@@ -53,6 +53,11 @@ impl Webhooks {
         }
     }
 
+    /// Returns the client for outgoing requests.
+    pub(crate) fn outbound(&self) -> &Arc<Outbound> {
+        &self.outbound
+    }
+
     /// Creates the webhooks of a configuration. An existing one is reused with its queued messages.
     ///
     /// # Errors

@@ -57,6 +57,8 @@ mod resilience;
 #[cfg(feature = "exec-mock")]
 mod result_size;
 mod scenarios;
+#[cfg(feature = "exec-mock")]
+mod search;
 #[cfg(feature = "exec-mcp")]
 mod sources;
 mod spans;

@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 use toolplane::{
     Toolplane,
     core::SourceState,
-    manifest::{GatewaySpec, Loaded, may_need_approval},
+    manifest::{GatewayMode, GatewaySpec, Loaded, may_need_approval},
     observe::Metrics,
 };
 use toolplane_gateway::{
@@ -22,7 +22,7 @@ use toolplane_gateway::{
 };
 
 use crate::{
-    command::{Format, Options, Serve},
+    command::{Format, Mode, Options, Serve},
     config,
     error::CliError,
     exit::Exit,
@@ -165,6 +165,10 @@ async fn serve_until(
     gateway_options.info.instructions = loaded.configuration.gateway.instructions.clone();
     let _metrics = metrics.serve(console).await?;
     gateway_options.metrics = metrics.registry;
+    gateway_options.mode = mode(loaded, serve)?;
+    gateway_options
+        .pinned
+        .clone_from(&loaded.configuration.gateway.pinned);
     gateway_options.list_wait = loaded.configuration.gateway.list_wait;
     let gateway = Gateway::new(plane.clone(), gateway_options);
     let _operator = serve_operator(loaded, &gateway, console);
@@ -194,6 +198,28 @@ async fn serve_until(
     let served = serve_http(&gateway, listener, http, serve, stopped).await;
     gateway.cancel_parked().await;
     served
+}
+
+/// Returns the tools that clients are listed. The loader has checked the names of tools for the configured mode, not for that of
+/// the command line.
+fn mode(loaded: &Loaded, serve: &Serve) -> Result<GatewayMode, CliError> {
+    let mode = match serve.mode {
+        None => return Ok(loaded.configuration.gateway.mode),
+        Some(Mode::List) => return Ok(GatewayMode::List),
+        Some(Mode::Search) => GatewayMode::Search,
+        Some(Mode::Auto) => GatewayMode::Auto,
+    };
+    let mut tools = loaded.configuration.tools.iter();
+    match tools.find(|tool| GatewayMode::META_TOOLS.contains(&&*tool.name)) {
+        Some(tool) => Err(CliError::configuration(format!(
+            "the tool `{}` of {} has the name of a meta-tool, which `--mode {}` adds",
+            tool.name,
+            tool.origin.place,
+            mode.as_str()
+        ))
+        .with_hint("give the tool another name, or serve with `--mode list`")),
+        None => Ok(mode),
+    }
 }
 
 /// Serves operators, who approve calls and look at servers. The socket exists as long as the returned value. It is

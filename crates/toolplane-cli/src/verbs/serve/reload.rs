@@ -47,7 +47,7 @@ impl StartupSettings {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults.overrides);
         let cache = defaults.get::<CacheCapacity>().copied().unwrap_or_default();
         let ledger = defaults.get::<LedgerCapacity>().copied().unwrap_or_default();
-        let values: [(_, bool, &dyn fmt::Debug); 11] = [
+        let values: [(_, bool, &dyn fmt::Debug); 13] = [
             ("store", true, &configuration.store),
             (
                 "gateway.listen",
@@ -64,6 +64,8 @@ impl StartupSettings {
             ),
             ("gateway.list_wait", true, &gateway.list_wait),
             ("gateway.instructions", true, &gateway.instructions),
+            ("gateway.mode", serve.mode.is_none(), &gateway.mode),
+            ("gateway.pinned", true, &gateway.pinned),
             ("defaults.cache_bytes", true, &cache),
             ("defaults.idempotency.max_entries", true, &ledger.max_entries),
             ("defaults.idempotency.max_bytes", true, &ledger.max_bytes),

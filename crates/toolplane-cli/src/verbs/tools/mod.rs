@@ -1,4 +1,5 @@
 mod disabled;
+mod search;
 mod show;
 mod withheld;
 
@@ -26,6 +27,9 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
                 super::servers::must_exist(loaded, server)?;
             }
             list(plane, server.as_deref(), console).await
+        }),
+        Tools::Search(search) => on_plane(options, console, async |_, plane| {
+            search::search(plane, &search, console).await
         }),
         Tools::Show { name } => on_plane(options, console, async |_, plane| {
             let tool = plane.tool(&name, &plane.local_caller()).await?;

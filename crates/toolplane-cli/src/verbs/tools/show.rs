@@ -204,6 +204,8 @@ fn metadata(metadata: &Metadata) -> serde_json::Map<String, Value> {
     let known = [
         ("capabilities", texts(&metadata.capabilities)),
         ("tags", texts(&metadata.tags)),
+        ("aliases", texts(&metadata.aliases)),
+        ("examples", texts(&metadata.examples)),
         ("latency", latency.map(Value::from)),
         ("rate_limit", rate_limit),
         ("cost_per_call", metadata.cost_per_call.map(Value::from)),

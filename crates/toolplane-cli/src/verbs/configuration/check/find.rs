@@ -61,17 +61,10 @@ pub(super) fn settings_without_effect(loaded: &Loaded, problems: &mut Vec<Diagno
             let place = place(["pii_handling", "piiHandling"]);
             problems.push(Diagnostic::error(message).with_hint(hint).with_location(place));
         }
-        for (is_set, keys) in [
-            (
-                metadata.data_classification.is_some(),
-                ["data_classification", "dataClassification"],
-            ),
-            (metadata.sla.is_some(), ["sla", "sla"]),
-        ] {
-            if is_set {
-                let message = format!("`{}` has no effect: it is only shown to operators", keys[0]);
-                problems.push(Diagnostic::warning(message).with_location(place(keys)));
-            }
+        if metadata.data_classification.is_some() {
+            let message = "`data_classification` has no effect: it is only shown to operators";
+            let place = place(["data_classification", "dataClassification"]);
+            problems.push(Diagnostic::warning(message).with_location(place));
         }
     }
 }

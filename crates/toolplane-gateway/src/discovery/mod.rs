@@ -1,0 +1,7 @@
+//! Meta-tools, by which clients find the tools that are not listed.
+
+mod arguments;
+mod meta_tools;
+mod offer;
+
+pub(crate) use self::{arguments::IndirectTarget, meta_tools::MetaTool, offer::Offer};

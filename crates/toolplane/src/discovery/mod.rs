@@ -1,0 +1,218 @@
+//! Search for tools.
+
+mod catalogue;
+mod recent;
+mod semantic;
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::RwLock;
+use tool_core::{Caller, ClientIdentity, Pattern, Tool};
+use tool_manifest::{Configuration, SearchSpec};
+use tool_registry::Snapshot;
+use tool_search::{Embedder, MeasuredTool, SearchRequest, SearchScope, ToolCategory, UsageLog, VectorCache};
+
+use self::catalogue::Catalogues;
+pub(crate) use self::recent::RecentSearches;
+use crate::{MissingServer, Toolplane, build::embeddings, outgoing::client::Outbound};
+
+/// Minimum number of attempts for measurements to replace the declared SLA and latency of a tool.
+const MIN_MEASURED: u64 = 10;
+
+/// Tools that a search found.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct FoundTools {
+    /// Found tools, in their order.
+    pub tools: Vec<FoundTool>,
+    /// Numbers of the queries that no tool fits.
+    pub unmatched: Vec<usize>,
+    /// Categories near the queries that no tool fits; empty if each query found something.
+    pub nearest: Vec<ToolCategory>,
+    /// Servers without a list: their tools cannot be found yet.
+    pub missing: Vec<MissingServer>,
+    /// Warnings, such as that the search was made by words alone because the embedder failed.
+    pub warnings: Vec<String>,
+}
+
+/// Tool that a search found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FoundTool {
+    /// Found tool.
+    pub tool: Arc<Tool>,
+    /// Score, from 0 to 1, by which results of one query compare.
+    pub score: f32,
+    /// `true` if its name or an alias is the query or begins with it.
+    pub is_by_name: bool,
+    /// Numbers of the queries that found it.
+    pub queries: Vec<usize>,
+}
+
+/// Everything that searches need besides the registry.
+pub(crate) struct Discovery {
+    catalogues: Catalogues,
+    recent: Arc<RecentSearches>,
+    /// Embedder of the host program, which precedes those of configurations.
+    own_embedder: Option<Arc<dyn Embedder>>,
+    /// Embedder of the configuration, with its settings.
+    embedder: RwLock<ConfiguredEmbedder>,
+    vectors: Arc<VectorCache>,
+    /// Tools that the configuration's gateway always lists.
+    pinned: RwLock<Vec<Pattern>>,
+}
+
+#[derive(Default)]
+struct ConfiguredEmbedder {
+    spec: SearchSpec,
+    embedder: Option<Arc<dyn Embedder>>,
+}
+
+impl Discovery {
+    /// Creates the state of searches before any configuration: see [`Discovery::reconfigure`].
+    pub(crate) fn new(recent: Arc<RecentSearches>, own_embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self {
+            catalogues: Catalogues::default(),
+            recent,
+            own_embedder,
+            embedder: RwLock::default(),
+            vectors: Arc::default(),
+            pinned: RwLock::default(),
+        }
+    }
+
+    /// Applies a configuration. An embedder with unchanged settings stays.
+    pub(crate) fn reconfigure(&self, configuration: &Configuration, outbound: &Arc<Outbound>) {
+        self.pinned.write().clone_from(&configuration.gateway.pinned);
+        let mut embedder = self.embedder.write();
+        if embedder.spec != configuration.search {
+            *embedder = ConfiguredEmbedder {
+                spec: configuration.search.clone(),
+                embedder: embeddings::embedder(configuration, outbound),
+            };
+        }
+    }
+
+    fn embedder(&self) -> Option<Arc<dyn Embedder>> {
+        let configured = || self.embedder.read().embedder.clone();
+        self.own_embedder.clone().or_else(configured)
+    }
+
+    pub(crate) fn pinned(&self) -> Vec<Pattern> {
+        self.pinned.read().clone()
+    }
+
+    fn usage(&self) -> &dyn UsageLog {
+        self.recent.usage()
+    }
+}
+
+impl Toolplane {
+    /// Finds the tools of this caller that fit a request. Starts servers that are not running, as [`Toolplane::view`] does.
+    /// Only tools that the caller may call are found.
+    ///
+    /// The index is built at the first search and again after a change of the tools. A later successful call of a found tool
+    /// by the same principal is recorded for its query: see [`Builder::usage_log`](crate::Builder::usage_log).
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the search. Servers that are starting continue to start.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// use toolplane::{Toolplane, search::SearchRequest};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let plane = Toolplane::from_yaml(
+    ///     "tools: {get_weather: {description: The weather at a place., executor: {kind: mock, result: 1}}}",
+    /// )?;
+    /// let found = plane.search(&SearchRequest::new("weather forecast"), &plane.local_caller()).await;
+    /// assert_eq!(&**found.tools[0].tool.name(), "get_weather");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn search(&self, request: &SearchRequest, caller: &Caller) -> FoundTools {
+        let snapshot = self.registry().load().await;
+        self.search_in(&snapshot, request, caller).await
+    }
+
+    /// Finds tools as [`Toolplane::search`] does, among those that this client can use, and waits for each server no longer than
+    /// `wait`: see [`Toolplane::list_within_for`].
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the search. Servers that are starting continue to start.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn search_within_for(
+        &self,
+        request: &SearchRequest,
+        caller: &Caller,
+        client: &ClientIdentity,
+        wait: Duration,
+    ) -> FoundTools {
+        let snapshot = self.registry().load_within_for(client, wait).await;
+        self.search_in(&snapshot, request, caller).await
+    }
+
+    async fn search_in(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: &SearchRequest,
+        caller: &Caller,
+    ) -> FoundTools {
+        let discovery = &self.0.discovery;
+        let catalogue = discovery.catalogues.get(snapshot).await;
+        let mut warnings = Vec::new();
+        let vectors = self
+            .query_vectors(&catalogue, snapshot, request, &mut warnings)
+            .await;
+        let usage = catalogue.usage(discovery.usage(), &caller.tenant);
+        let rules = self.0.rules.load();
+        let index = &catalogue.index;
+        let tool_at = |document: usize| snapshot.get(index.name(document));
+        let admits =
+            |document: usize| tool_at(document).is_some_and(|tool| rules.admit(tool, caller).is_ok());
+        let measured = |document: usize| self.measured(index.name(document));
+        let mut scope = SearchScope::default()
+            .admit(&admits)
+            .measured(&measured)
+            .usage(&usage);
+        if let (Some(tools), Some(queries)) = (catalogue.vectors.get(), &vectors) {
+            scope = scope.vectors(tools, queries);
+        }
+        let results = index.search(request, &scope);
+        let tools = results.hits.into_iter().filter_map(|hit| {
+            Some(FoundTool {
+                tool: tool_at(hit.document)?.clone(),
+                score: hit.score,
+                is_by_name: hit.is_by_name,
+                queries: hit.queries,
+            })
+        });
+        let found = FoundTools {
+            tools: tools.collect(),
+            unmatched: results.unmatched,
+            nearest: results.nearest,
+            missing: self.missing(),
+            warnings,
+        };
+        let hide = |query: &str| self.0.redactor.hide_in_text(query).into_owned();
+        discovery
+            .recent
+            .add(request, &found, caller, self.0.clock.now(), hide);
+        found
+    }
+
+    fn measured(&self, name: &str) -> MeasuredTool {
+        let report = tool_core::Health::tool(&*self.0.watch.book, name);
+        if report.n_calls < MIN_MEASURED {
+            return MeasuredTool::default();
+        }
+        let sla = report.success_rate().map(|rate| rate * 100.0);
+        MeasuredTool::new(sla, Some(report.p50))
+    }
+}

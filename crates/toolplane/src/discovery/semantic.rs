@@ -1,0 +1,82 @@
+//! Search by meaning: vectors of tools in the background, vectors of queries within a time limit.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use tool_registry::Snapshot;
+use tool_search::{SearchRequest, ToolVectors};
+
+use super::catalogue::{Catalogue, document};
+use crate::Toolplane;
+
+/// Time limit for the vectors of a search's queries. Then the search is made by words alone.
+const QUERY_LIMIT: Duration = Duration::from_secs(2);
+
+impl Toolplane {
+    /// Returns the vectors of a request's queries, if there is an embedder and the tools have vectors. Otherwise adds the reason
+    /// to the warnings, and has the vectors of the tools computed in the background.
+    pub(super) async fn query_vectors(
+        &self,
+        catalogue: &Arc<Catalogue>,
+        snapshot: &Arc<Snapshot>,
+        request: &SearchRequest,
+        warnings: &mut Vec<String>,
+    ) -> Option<Vec<Vec<f32>>> {
+        let embedder = self.0.discovery.embedder()?;
+        if request.queries().is_empty() {
+            return None;
+        }
+        if catalogue.vectors.get().is_none() {
+            let problem = catalogue.problem.lock().clone();
+            self.embed_tools(catalogue, snapshot);
+            warnings.push(match problem {
+                Some(problem) => format!("searched by words alone: the tools cannot be embedded: {problem}"),
+                None => "searched by words alone: the tools are not embedded yet".to_owned(),
+            });
+            return None;
+        }
+        let problem = match timeout(QUERY_LIMIT, embedder.embed(request.queries())).await {
+            Ok(Ok(vectors)) if vectors.len() == request.queries().len() => return Some(vectors),
+            Ok(Ok(vectors)) => format!(
+                "the embedder returned {} vectors for {} queries",
+                vectors.len(),
+                request.queries().len()
+            ),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the embedder did not answer within {QUERY_LIMIT:?}"),
+        };
+        warnings.push(format!("searched by words alone: {problem}"));
+        None
+    }
+
+    /// Computes the vectors of all tools in the background, unless that is under way.
+    fn embed_tools(&self, catalogue: &Arc<Catalogue>, snapshot: &Arc<Snapshot>) {
+        let discovery = &self.0.discovery;
+        let Some(embedder) = discovery.embedder().filter(|_| catalogue.begin_embedding()) else {
+            return;
+        };
+        let (vectors, catalogue, snapshot) = (discovery.vectors.clone(), catalogue.clone(), snapshot.clone());
+        self.0.background.spawn(async move {
+            let tools = snapshot.tools();
+            let texts: Vec<_> = tools
+                .iter()
+                .map(|tool| (*tool.digest(), document(tool).text()))
+                .collect();
+            let filled = vectors.fill(&*embedder, texts).await;
+            catalogue.end_embedding(match filled {
+                Ok(()) => {
+                    let used: std::collections::HashSet<_> =
+                        tools.iter().map(|tool| *tool.digest()).collect();
+                    vectors.retain(|digest| used.contains(digest));
+                    Ok(ToolVectors::new(
+                        tools.iter().map(|tool| vectors.get(tool.digest())),
+                    ))
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "failed to embed the tools: they are searched by words alone");
+                    Err(error.to_string())
+                }
+            });
+        });
+    }
+}
