@@ -94,8 +94,7 @@ pub(crate) enum Verb {
     Check(Check),
     /// Try everything that the configuration names: start servers, look for programs, certificates and ports
     Doctor,
-    /// Import tools from the description of an API
-    #[command(subcommand)]
+    /// Bring the tools and servers of files into the store, or import the description of an API
     Import(Import),
     /// List, show, enable or disable tools
     #[command(subcommand)]
@@ -158,8 +157,35 @@ pub(crate) struct Check {
 }
 
 /// `toolplane import`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Import {
+    /// Description of an API
+    #[command(subcommand)]
+    pub(crate) api: Option<ImportApi>,
+    /// Files with tools and servers in any accepted form, or directories of them
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Publish the tools and keep the servers in the store; without it, they are only shown
+    #[arg(long)]
+    pub(crate) publish: bool,
+    /// Mark the servers as official
+    #[arg(long, requires = "publish")]
+    pub(crate) official: bool,
+    /// Version of tools that state none; `1.0.0` for new ones
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) version: Option<String>,
+    /// Declare versions compatible where that is not proven
+    #[arg(long)]
+    pub(crate) compatible: bool,
+    /// Name of the person who publishes, for the record
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
+/// Descriptions of APIs that are imported.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Import {
+pub(crate) enum ImportApi {
     /// Import the operations of an OpenAPI document as tools: Swagger 2.0, OpenAPI 3.0, 3.1 or 3.2, in JSON or YAML
     #[command(after_help = IMPORT_HELP)]
     Openapi(ImportOpenapi),
@@ -181,10 +207,16 @@ pub(crate) struct ImportOpenapi {
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present = "dry_run",
+        required_unless_present_any = ["dry_run", "publish"],
         conflicts_with = "dry_run"
     )]
     pub(crate) out: Option<PathBuf>,
+    /// Publish the tools in the store
+    #[arg(long, conflicts_with_all = ["dry_run", "out"])]
+    pub(crate) publish: bool,
+    /// Version of the published tools; `1.0.0` for new ones
+    #[arg(long, value_name = "VERSION", requires = "publish")]
+    pub(crate) version: Option<String>,
     /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
@@ -225,6 +257,9 @@ pub(crate) enum Tools {
         /// Only the tools of this server
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
+        /// Show the version, the kind and the origin of each tool
+        #[arg(long)]
+        wide: bool,
     },
     /// Find tools by what they do; starts the servers
     Search(Search),
@@ -247,11 +282,15 @@ pub(crate) enum Tools {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Show what has changed in definitions that are withheld: in your gateways on this machine, or else by the lock file
+    /// Show what has changed in definitions that are withheld: in your gateways on this machine, or else by the lock file.
+    /// For `TOOL@VERSION`, show what differs between two versions in the store
     Diff {
-        /// Name of the tool or prompt, or URI of the resource; all if absent
+        /// Name of the tool or prompt, or URI of the resource; all if absent. `TOOL@VERSION` for a version in the store
         #[arg(value_name = "NAME")]
         name: Option<String>,
+        /// Version to compare a version in the store with, instead of the latest one
+        #[arg(value_name = "VERSION", requires = "name")]
+        other: Option<String>,
     },
     /// Accept definitions that are withheld, and offer them: in your gateways on this machine, or else in the lock file
     Accept(Accept),

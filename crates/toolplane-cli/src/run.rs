@@ -59,7 +59,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Init(init) => verbs::configuration::init::run(&init, console),
         Verb::Check(check) => verbs::configuration::check::run(options, &check, console),
         Verb::Doctor => verbs::configuration::doctor::run(options, console),
-        Verb::Import(import) => verbs::import::run(&import, console),
+        Verb::Import(import) => verbs::import::run(options, &import, console),
         Verb::Tools(tools) => verbs::tools::run(options, tools, console),
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
         Verb::Lock(lock) => verbs::lock::run(options, &lock, console),

@@ -27,6 +27,8 @@ use crate::{
 
 /// Extensions of the files of a directory that are read.
 const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "jsonc"];
+/// Settings of a server that a tool may hold.
+const INLINE_KEYS: [&str; 7] = ["transport", "command", "args", "env", "cwd", "url", "headers"];
 /// Maximum number of files of a run.
 const MAX_FILES: usize = 10_000;
 
@@ -179,13 +181,22 @@ impl Loaded {
         RawJson::parse(document).ok()
     }
 
-    /// Returns the settings of this server as they are written: an entry of `servers`. `None` if there is no such server,
-    /// or if a tool that it serves holds them.
+    /// Returns the settings of this server as they are written: an entry of `servers`. If a tool that it serves holds them, they
+    /// offer that tool alone. `None` if there is no such server.
     #[must_use]
     pub fn server_settings(&self, server: &str) -> Option<RawJson> {
-        let document = &self.places.servers.get(server)?.document;
-        let settings = self.places.server_settings.get(server)?;
-        RawJson::parse(document.to_json(*settings)).ok()
+        let Place { document, at } = self.places.servers.get(server)?;
+        if let Some(settings) = self.places.server_settings.get(server) {
+            return RawJson::parse(document.to_json(*settings)).ok();
+        }
+        let entries = document.entries(*at).iter();
+        let of_server = entries.filter(|(key, _)| INLINE_KEYS.contains(&key.as_str()));
+        let mut members: Vec<(&str, RawJson)> = Vec::new();
+        for (key, value) in of_server {
+            members.push((key, RawJson::parse(document.to_json(*value)).ok()?));
+        }
+        members.push(("include", RawJson::parse("[]").ok()?));
+        Some(RawJson::from_members(&members))
     }
 
     /// Returns the place of a pattern of the policy, by its setting, such as `blocklist` or `approval.required`, and

@@ -33,9 +33,7 @@ impl ReadManifest for StoredManifests {
             errors.join("; ")
         })?;
         let configuration = loaded.configuration;
-        if !configuration.servers.is_empty() {
-            return Err("a stored tool names a server and does not describe it".to_owned());
-        }
+        // A server that the manifest describes is a record of its own in the store.
         match <[_; 1]>::try_from(configuration.tools) {
             Ok([only]) => Ok(std::sync::Arc::unwrap_or_clone(only)),
             Err(tools) => Err(format!("the manifest describes {} tools, not one", tools.len())),

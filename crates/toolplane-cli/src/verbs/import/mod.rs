@@ -1,12 +1,19 @@
-//! `toolplane import`: tools from descriptions of APIs.
+//! `toolplane import`: tools and servers of files, and tools from descriptions of APIs.
 
+mod files;
 mod openapi;
 mod report;
 
-use crate::{command::Import, error::CliError, exit::Exit, output::Console};
+use crate::{
+    command::{Import, ImportApi, Options},
+    error::CliError,
+    exit::Exit,
+    output::Console,
+};
 
-pub(crate) fn run(import: &Import, console: Console) -> Result<Exit, CliError> {
-    match import {
-        Import::Openapi(arguments) => openapi::run(arguments, console),
+pub(crate) fn run(options: &Options, import: &Import, console: Console) -> Result<Exit, CliError> {
+    match &import.api {
+        Some(ImportApi::Openapi(arguments)) => openapi::run(options, arguments, console),
+        None => files::run(options, import, console),
     }
 }

@@ -10,25 +10,31 @@ use tool_openapi::{ImportOptions, ImportedApi, OpenApiError, OperationFilter, im
 use toolplane::{
     Toolplane,
     manifest::{LoadOptions, Syntax, load},
+    registry::PublishOptions,
 };
 
 use super::report::Report;
 use crate::{
-    command::{Format, ImportOpenapi},
+    command::{Format, ImportOpenapi, Options},
     error::CliError,
     exit::Exit,
     output::{Console, yaml::yaml},
     process::runtime::block_on,
+    verbs::registry::{author, publish_tools, published_line, published_value, publisher},
 };
 
 /// Maximum size of the file that is read, in bytes.
 const MAX_FILE: u64 = 64 << 20;
 
-pub(super) fn run(arguments: &ImportOpenapi, console: Console) -> Result<Exit, CliError> {
-    block_on(import_tools(arguments, console))
+pub(super) fn run(options: &Options, arguments: &ImportOpenapi, console: Console) -> Result<Exit, CliError> {
+    block_on(import_tools(options, arguments, console))
 }
 
-async fn import_tools(arguments: &ImportOpenapi, console: Console) -> Result<Exit, CliError> {
+async fn import_tools(
+    command_line: &Options,
+    arguments: &ImportOpenapi,
+    console: Console,
+) -> Result<Exit, CliError> {
     let name = arguments.file.display().to_string();
     let bytes = read(&arguments.file)
         .map_err(|error| CliError::failed(format!("cannot read `{name}`")).with_source(&error))?;
@@ -45,6 +51,9 @@ async fn import_tools(arguments: &ImportOpenapi, console: Console) -> Result<Exi
         }));
     }
     let configuration = api.configuration();
+    if arguments.publish {
+        return publish(command_line, arguments, &configuration, console).await;
+    }
     let Some(out) = &arguments.out else {
         match console.format {
             Format::Json => console.value(&configuration, String::new)?,
@@ -56,6 +65,29 @@ async fn import_tools(arguments: &ImportOpenapi, console: Console) -> Result<Exi
     console.value(&report.with_file(out.display().to_string()), || {
         report.summary(out)
     })?;
+    Ok(Exit::Done)
+}
+
+/// Publishes the imported tools. Their secrets stay in the configuration: the store keeps references.
+async fn publish(
+    command_line: &Options,
+    arguments: &ImportOpenapi,
+    configuration: &Value,
+    console: Console,
+) -> Result<Exit, CliError> {
+    let publisher = publisher(command_line, console)?;
+    let text = configuration.to_string();
+    let loaded = load(&LoadOptions::new().text("imported", Syntax::Json, text))?;
+    let (version, by) = (arguments.version.as_deref(), author(None));
+    let published = publish_tools(&publisher, &loaded, version, &by, PublishOptions::default()).await?;
+    let values: Vec<Value> = published.iter().map(published_value).collect();
+    console.value(&values, || {
+        let lines = published.iter().map(|one| published_line(one, false));
+        lines.collect::<Vec<_>>().join("\n")
+    })?;
+    if configuration.get("secrets").is_some() {
+        console.say("the tools refer to secrets by name: define them under `secrets` of the configuration");
+    }
     Ok(Exit::Done)
 }
 

@@ -1,5 +1,6 @@
 //! `toolplane tools publish` and the other verbs that change the versions in the store.
 
+mod diff;
 mod files;
 mod publish;
 mod versions;
@@ -11,6 +12,7 @@ use toolplane::{
     registry::{PublishError, Publisher, StoreError, VersionRequest, split_version},
 };
 
+pub(super) use self::publish::{publish_tools, published_line, published_value};
 use crate::{
     command::{Options, VersionVerb},
     config,
@@ -44,9 +46,19 @@ pub(crate) fn run(options: &Options, verb: VersionVerb, console: Console) -> Res
     })
 }
 
+/// Shows what differs between a version in the store and another one, or the latest one.
+pub(super) fn diff(
+    options: &Options,
+    version: &str,
+    other: Option<&str>,
+    console: Console,
+) -> Result<Exit, CliError> {
+    block_on(async { diff::run(&publisher(options, console)?, version, other, console).await })
+}
+
 /// Returns the publisher of the configuration's store. The configuration is optional: without one, the store is in the
 /// user's data directory.
-fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
+pub(super) fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
     let configuration = match config::files(options) {
         Ok(files) => config::read(files, console)?.configuration,
         Err(error) if !options.config.is_empty() => return Err(error),
@@ -83,7 +95,7 @@ fn tool_and_number(text: &str) -> Result<(&str, Version), CliError> {
 }
 
 /// Returns the person who changes the store, for its records.
-fn author(by: Option<&str>) -> String {
+pub(super) fn author(by: Option<&str>) -> String {
     by.map(str::to_owned)
         .or_else(|| config::variable("USER"))
         .unwrap_or_else(|| "local".to_owned())

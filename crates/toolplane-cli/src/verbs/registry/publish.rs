@@ -6,8 +6,8 @@ use semver::Version;
 use serde_json::{Value, json};
 use toolplane::{
     core::Descriptor,
-    manifest::{Loaded, StoreSpec},
-    registry::{NewVersion, PublishOptions, Published, Publisher},
+    manifest::Loaded,
+    registry::{NewVersion, PublishError, PublishOptions, Published, Publisher},
 };
 
 use super::{author, files, publisher, tool_and_number};
@@ -65,13 +65,30 @@ async fn from_file(
         }
         _ => {}
     }
-    if loaded.configuration.store != StoreSpec::default() {
-        // The file of the tools is read for its tools alone.
-        tracing::debug!("the `store` of a published file has no effect");
-    }
     let mut published = Vec::with_capacity(tools.len());
     for tool in tools {
-        let new = new_version(publisher, loaded, tool, publish).await?;
+        let version = publish.version.as_deref().or(tool.version.as_deref());
+        let new = new_version(publisher, loaded, tool, version).await?;
+        let new = match &publish.files {
+            Some(directory) => new.with_files(files::read(directory)?),
+            None => new,
+        };
+        published.push(publisher.publish(new, by, options).await?);
+    }
+    Ok(published)
+}
+
+/// Publishes all tools of loaded files. `version` is that of tools that state none.
+pub(crate) async fn publish_tools(
+    publisher: &Publisher,
+    loaded: &Loaded,
+    version: Option<&str>,
+    by: &str,
+    options: PublishOptions,
+) -> Result<Vec<Published>, CliError> {
+    let mut published = Vec::with_capacity(loaded.configuration.tools.len());
+    for tool in &loaded.configuration.tools {
+        let new = new_version(publisher, loaded, tool, tool.version.as_deref().or(version)).await?;
         published.push(publisher.publish(new, by, options).await?);
     }
     Ok(published)
@@ -81,9 +98,9 @@ async fn new_version(
     publisher: &Publisher,
     loaded: &Loaded,
     tool: &Descriptor,
-    publish: &Publish,
+    version: Option<&str>,
 ) -> Result<NewVersion, CliError> {
-    let version = match publish.version.as_deref().or(tool.version.as_deref()) {
+    let version = match version {
         Some(written) => Version::parse(written).map_err(|_| {
             let message = format!(
                 "`{}` of `{}` is no semantic version",
@@ -96,7 +113,7 @@ async fn new_version(
             .store()
             .tool(&tool.name)
             .await
-            .map_err(toolplane::registry::PublishError::from)?
+            .map_err(PublishError::from)?
             .is_none() =>
         {
             Version::new(1, 0, 0)
@@ -115,23 +132,23 @@ async fn new_version(
             tool.name
         ))
     })?;
-    let new = NewVersion::new(tool.name.clone(), version, manifest);
-    Ok(match &publish.files {
-        Some(directory) => new.with_files(files::read(directory)?),
-        None => new,
-    })
+    Ok(NewVersion::new(tool.name.clone(), version, manifest))
 }
 
 fn show(published: &[Published], is_dry_run: bool, console: Console) -> Result<Exit, CliError> {
-    let values: Vec<Value> = published.iter().map(to_json).collect();
+    let values: Vec<Value> = published.iter().map(published_value).collect();
     console.value(&values, || {
-        let lines: Vec<_> = published.iter().map(|one| line(one, is_dry_run)).collect();
+        let lines: Vec<_> = published
+            .iter()
+            .map(|one| published_line(one, is_dry_run))
+            .collect();
         lines.join("\n")
     })?;
     Ok(Exit::Done)
 }
 
-fn line(one: &Published, is_dry_run: bool) -> String {
+/// Returns the line for people about a publication.
+pub(crate) fn published_line(one: &Published, is_dry_run: bool) -> String {
     let (tool, version) = (&one.tool, &one.version);
     let state = one.state.as_str();
     if !one.is_new {
@@ -150,7 +167,8 @@ fn line(one: &Published, is_dry_run: bool) -> String {
     format!("{said}{state}: {tool}@{version}{change}{latest}")
 }
 
-fn to_json(one: &Published) -> Value {
+/// Returns a publication as JSON.
+pub(crate) fn published_value(one: &Published) -> Value {
     json!({
         "tool": &*one.tool,
         "version": one.version.to_string(),

@@ -22,11 +22,11 @@ use crate::{
 
 pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<Exit, CliError> {
     match tools {
-        Tools::Ls { server } => on_plane(options, console, async |loaded, plane| {
+        Tools::Ls { server, wide } => on_plane(options, console, async |loaded, plane| {
             if let Some(server) = &server {
                 super::servers::must_exist(loaded, server)?;
             }
-            list(plane, server.as_deref(), console).await
+            list(plane, server.as_deref(), wide, console).await
         }),
         Tools::Search(search) => on_plane(options, console, async |_, plane| {
             search::search(plane, &search, console).await
@@ -44,7 +44,11 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             )
         }),
         Tools::Versions(verb) => super::registry::run(options, verb, console),
-        Tools::Diff { name } => withheld::diff(options, name.as_deref(), console),
+        Tools::Diff { name, other } => match name.as_deref().filter(|name| name.contains('@')) {
+            Some(version) => super::registry::diff(options, version, other.as_deref(), console),
+            None if other.is_some() => Err(CliError::usage("only `TOOL@VERSION` is compared with a version")),
+            None => withheld::diff(options, name.as_deref(), console),
+        },
         Tools::Accept(accept) => withheld::accept(options, &accept, console),
         Tools::Disable { name, reason } => block_on(disabled::disable(&name, reason.as_deref(), console)),
         Tools::Enable { name } => block_on(disabled::enable(&name, console)),
@@ -80,7 +84,12 @@ struct ToolRow<'a> {
     input_schema: &'a RawJson,
 }
 
-async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Result<Exit, CliError> {
+async fn list(
+    plane: &Toolplane,
+    server: Option<&str>,
+    wide: bool,
+    console: Console,
+) -> Result<Exit, CliError> {
     let view = plane.view(&plane.local_caller()).await;
     let disabled = disabled::all(console).await;
     let rows: Vec<ToolRow<'_>> = view
@@ -106,10 +115,15 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
         let has_states = rows.iter().any(|row| !state(row).is_empty());
         console.list(&rows, |table| {
             let states: &[&str] = if has_states { &["STATE"] } else { &[] };
-            let header = [&["NAME"][..], states, &["SOURCE", "DESCRIPTION"]].concat();
+            let origin: &[&str] = if wide {
+                &["VERSION", "KIND", "ORIGIN"]
+            } else {
+                &["SOURCE"]
+            };
+            let header = [&["NAME"][..], states, origin, &["DESCRIPTION"]].concat();
             table
                 .header(header)
-                .rows(rows.iter().map(|row| cells(row, has_states)))
+                .rows(rows.iter().map(|row| cells(row, has_states, wide)))
         })?;
     }
     // Without a server option, the remaining tools are a success.
@@ -120,12 +134,18 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
     })
 }
 
-fn cells(row: &ToolRow<'_>, has_states: bool) -> Vec<String> {
+fn cells(row: &ToolRow<'_>, has_states: bool, wide: bool) -> Vec<String> {
     let mut cells = vec![row.name.to_owned()];
     if has_states {
         cells.push(state(row).to_owned());
     }
-    cells.push(row.server.unwrap_or(row.source).to_owned());
+    if wide {
+        cells.push(row.version.unwrap_or_default().to_owned());
+        cells.push(row.kind.to_owned());
+        cells.push(row.source.to_owned());
+    } else {
+        cells.push(row.server.unwrap_or(row.source).to_owned());
+    }
     cells.push(text::line(text::first_line(row.description)).into_owned());
     cells
 }
