@@ -158,7 +158,7 @@ pub(crate) struct Check {
 
 /// `toolplane import`
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Import {
     /// Description of an API
     #[command(subcommand)]
