@@ -7,7 +7,7 @@ use serde_json::Value;
 use tool_core::BoxFuture;
 use tool_registry::{
     LatestChange, OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoredVersion,
-    ToolAlias, ToolFile, ToolRecord, VersionState,
+    ToolAlias, ToolChange, ToolFile, ToolRecord, VersionState,
 };
 
 use crate::{Database, SqlError, SqlTransaction, SqlValue, codec, rows};
@@ -210,27 +210,32 @@ async fn aliases(transaction: &mut dyn SqlTransaction) -> Result<Vec<ToolAlias>,
 
 async fn apply(
     transaction: &mut dyn SqlTransaction,
-    tool: &str,
-    expected: u64,
-    operations: Vec<StoreOperation>,
+    change: ToolChange,
     revision: i64,
-) -> Result<u64, ChangeError> {
+) -> Result<(), ChangeError> {
+    let tool = &*change.tool;
     let query = "SELECT revision FROM tools WHERE name = $1";
     let mut known = transaction.fetch(query, vec![tool.into()]).await?;
     let known = known.first_mut().map_or(Ok(0), |row| row.int(0))?;
-    if u64::try_from(known).ok() != Some(expected) {
-        return Err(StoreError::Conflict {
-            tool: tool.to_owned(),
-        }
-        .into());
+    if u64::try_from(known).ok() != Some(change.expected) {
+        return Err(StoreError::Conflict { tool: tool.to_owned() }.into());
     }
-    for operation in operations {
+    for operation in change.operations {
         apply_one(transaction, tool, operation).await?;
     }
     let statement = "UPDATE tools SET revision = $2 WHERE name = $1";
-    transaction
-        .execute(statement, vec![tool.into(), revision.into()])
-        .await?;
+    transaction.execute(statement, vec![tool.into(), revision.into()]).await?;
+    Ok(())
+}
+
+async fn apply_all(
+    transaction: &mut dyn SqlTransaction,
+    changes: Vec<ToolChange>,
+    revision: i64,
+) -> Result<u64, ChangeError> {
+    for change in changes {
+        apply(transaction, change, revision).await?;
+    }
     Ok(u64::try_from(revision).unwrap_or_default())
 }
 
@@ -498,15 +503,10 @@ impl<D: Database> Store for SqlStore<D> {
         })
     }
 
-    fn apply<'a>(
-        &'a self,
-        tool: &'a str,
-        expected: u64,
-        operations: Vec<StoreOperation>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+    fn apply_all(&self, changes: Vec<ToolChange>) -> BoxFuture<'_, Result<u64, StoreError>> {
         Box::pin(async move {
             let (mut transaction, revision) = self.begin_change().await?;
-            let result = apply(&mut *transaction, tool, expected, operations, revision).await;
+            let result = apply_all(&mut *transaction, changes, revision).await;
             self.finish(transaction, result).await
         })
     }

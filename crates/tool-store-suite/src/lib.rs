@@ -18,6 +18,7 @@ macro_rules! store_tests {
             an_outdated_change_is_a_conflict_and_changes_nothing,
             of_two_writers_one_wins,
             a_change_that_fails_in_the_middle_changes_nothing,
+            changes_of_several_tools_are_made_together,
             a_published_version_is_not_replaced,
             a_draft_is_replaced_and_removed,
             every_state_comes_back_with_its_details,

@@ -11,7 +11,7 @@ use semver::Version;
 use serde_json::json;
 use tool_registry::{
     Deprecation, LatestChange, NewVersion, ServerRecord, Store, StoreError, StoreOperation, StoredVersion,
-    ToolAlias, ToolFile, VersionHead, VersionState,
+    ToolAlias, ToolChange, ToolFile, VersionHead, VersionState,
 };
 
 fn at(seconds: u64) -> SystemTime {
@@ -178,6 +178,26 @@ pub async fn a_change_that_fails_in_the_middle_changes_nothing(one: Arc<dyn Stor
     one.apply("greet", revision, retried)
         .await
         .expect("the revision is still the same");
+}
+
+/// Changes of several tools are made together, or not at all.
+pub async fn changes_of_several_tools_are_made_together(one: Arc<dyn Store>, other: Arc<dyn Store>) {
+    let change = |tool: &str, expected: u64, number: &str| {
+        let mut operations = vec![put(number, VersionState::Published), latest(number, 60)];
+        if expected == 0 {
+            operations.insert(0, create());
+        }
+        ToolChange::new(tool, expected, operations)
+    };
+    let both = vec![change("greet", 0, "1.0.0"), change("other", 0, "1.0.0")];
+    let revision = one.apply_all(both).await.expect("applied");
+    let records = other.tools().await.expect("readable");
+    assert_eq!(records.iter().map(|record| record.revision).collect::<Vec<_>>(), [revision; 2]);
+    let outdated = vec![change("greet", revision, "2.0.0"), change("other", 0, "2.0.0")];
+    let refused = one.apply_all(outdated).await;
+    assert!(matches!(&refused, Err(StoreError::Conflict { tool }) if tool == "other"), "{refused:?}");
+    assert_eq!(other.tools().await.expect("readable"), records);
+    assert_eq!(other.version("greet", &version("2.0.0")).await.expect("readable"), None);
 }
 
 /// The content of a published version stays as it is.

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tool_core::BoxFuture;
 
 use super::{
-    OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoredVersion, ToolAlias,
+    OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoredVersion, ToolAlias, ToolChange,
     ToolRecord, VersionState,
 };
 
@@ -66,31 +66,36 @@ impl Default for MemoryStore {
 }
 
 impl State {
-    fn apply(
-        &mut self,
-        tool: &str,
-        expected: u64,
-        operations: Vec<StoreOperation>,
-    ) -> Result<u64, StoreError> {
-        let known = self.tools.get(tool).map_or(0, |record| record.revision);
-        if known != expected {
-            return Err(StoreError::Conflict {
-                tool: tool.to_owned(),
-            });
-        }
-        let before = self.tools.get(tool).cloned();
-        let contents_before = self.contents.get(tool).cloned();
-        for operation in operations {
-            if let Err(error) = self.apply_one(tool, operation) {
-                restore(&mut self.tools, tool, before);
-                restore(&mut self.contents, tool, contents_before);
-                return Err(error);
+    /// Applies changes. After an error, every tool is as it was.
+    fn apply_all(&mut self, changes: Vec<ToolChange>) -> Result<u64, StoreError> {
+        let names: Vec<_> = changes.iter().map(|change| change.tool.clone()).collect();
+        let before: Vec<_> = names
+            .iter()
+            .map(|name| (self.tools.get(&**name).cloned(), self.contents.get(&**name).cloned()))
+            .collect();
+        let applied = changes.into_iter().try_for_each(|change| self.apply(change));
+        if applied.is_err() {
+            for (name, (record, contents)) in names.iter().zip(before).rev() {
+                restore(&mut self.tools, name, record);
+                restore(&mut self.contents, name, contents);
             }
+        }
+        applied.map(|()| self.revision)
+    }
+
+    fn apply(&mut self, change: ToolChange) -> Result<(), StoreError> {
+        let tool = &*change.tool;
+        let known = self.tools.get(tool).map_or(0, |record| record.revision);
+        if known != change.expected {
+            return Err(StoreError::Conflict { tool: tool.to_owned() });
+        }
+        for operation in change.operations {
+            self.apply_one(tool, operation)?;
         }
         if let Some(record) = self.tools.get_mut(tool) {
             record.revision = self.revision;
         }
-        Ok(self.revision)
+        Ok(())
     }
 
     fn apply_one(&mut self, tool: &str, operation: StoreOperation) -> Result<(), StoreError> {
@@ -204,13 +209,8 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(found.cloned())))
     }
 
-    fn apply<'a>(
-        &'a self,
-        tool: &'a str,
-        expected: u64,
-        operations: Vec<StoreOperation>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(async move { self.change(|state| state.apply(tool, expected, operations)) })
+    fn apply_all(&self, changes: Vec<ToolChange>) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move { self.change(|state| state.apply_all(changes)) })
     }
 
     fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {

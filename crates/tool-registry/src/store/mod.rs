@@ -16,7 +16,7 @@ mod version_request;
 pub use self::{
     error::{PublishError, StoreError},
     memory::MemoryStore,
-    port::{OfferedTool, ReadManifest, Store, StoreChanges, StoreOperation},
+    port::{OfferedTool, ReadManifest, Store, StoreChanges, StoreOperation, ToolChange},
     publisher::{PublishOptions, Published, Publisher},
     record::{
         Deprecation, LatestChange, NewVersion, ServerRecord, StoredVersion, ToolAlias, ToolFile, ToolRecord,

@@ -42,17 +42,26 @@ pub trait Store: fmt::Debug + Send + Sync {
         version: &'a Version,
     ) -> BoxFuture<'a, Result<Option<StoredVersion>, StoreError>>;
 
-    /// Applies operations to one tool, all or none, and returns the new revision. `expected` is the revision of the
-    /// record that the operations are based on; 0 for a tool that does not exist.
+    /// Applies changes of several tools, all or none, and returns the new revision.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] if the tool has another revision by now. Otherwise if the store does not work.
+    /// [`StoreError::Conflict`] if one of the tools has another revision by now than its change is based on. Otherwise if the
+    /// store does not work.
+    fn apply_all(&self, changes: Vec<ToolChange>) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Applies operations to one tool: see [`Store::apply_all`]. `expected` is the revision of the record that they are based
+    /// on; 0 for a tool that does not exist.
+    ///
+    /// # Errors
+    /// As for [`Store::apply_all`].
     fn apply<'a>(
         &'a self,
         tool: &'a str,
         expected: u64,
         operations: Vec<StoreOperation>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>>;
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.apply_all(vec![ToolChange::new(tool, expected, operations)])
+    }
 
     /// Returns the revision: a number that grows with every change. 0 for a store that was never changed.
     ///
@@ -101,6 +110,30 @@ pub trait Store: fmt::Debug + Send + Sync {
         name: &'a str,
         server: Option<ServerRecord>,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
+}
+
+/// Change of one tool.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToolChange {
+    /// Name of the tool.
+    pub tool: Arc<str>,
+    /// Revision of the record that the change is based on; 0 for a tool that does not exist.
+    pub expected: u64,
+    /// Operations, in their order.
+    pub operations: Vec<StoreOperation>,
+}
+
+impl ToolChange {
+    /// Creates a change of a tool.
+    #[must_use]
+    pub fn new(tool: impl Into<Arc<str>>, expected: u64, operations: Vec<StoreOperation>) -> Self {
+        Self {
+            tool: tool.into(),
+            expected,
+            operations,
+        }
+    }
 }
 
 /// Part of a change of one tool.

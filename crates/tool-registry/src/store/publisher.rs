@@ -1,11 +1,11 @@
-use std::{fmt, sync::Arc};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use semver::Version;
 use tool_core::{Clock, Descriptor};
 
 use super::{
     Deprecation, InterfaceChange, LatestChange, NewVersion, PublishError, ReadManifest, Store,
-    StoreOperation, StoredVersion, ToolAlias, ToolRecord, VersionHead, VersionRequest, VersionState, rules,
+    StoreOperation, StoredVersion, ToolAlias, ToolChange, ToolRecord, VersionHead, VersionRequest, VersionState, rules,
 };
 
 /// Publishes, deprecates, yanks and rolls back versions of the tools in a [`Store`]. Clones share the store.
@@ -141,6 +141,50 @@ impl Publisher {
         by: &str,
         options: PublishOptions,
     ) -> Result<Published, PublishError> {
+        let (published, change) = self.plan(new, by, options).await?;
+        if let Some(change) = change.filter(|_| !options.is_dry_run) {
+            self.store.apply_all(vec![change]).await?;
+        }
+        Ok(published)
+    }
+
+    /// Publishes a version of each of several tools, all or none.
+    ///
+    /// # Cancellation
+    /// As for [`Publisher::publish`].
+    ///
+    /// # Errors
+    /// As for [`Publisher::publish`], and if two of the versions are of the same tool.
+    pub async fn publish_all(
+        &self,
+        versions: Vec<NewVersion>,
+        by: &str,
+        options: PublishOptions,
+    ) -> Result<Vec<Published>, PublishError> {
+        let mut names = HashSet::new();
+        if let Some(twice) = versions.iter().find(|new| !names.insert(new.tool.clone())) {
+            let message = format!("`{}` is to be published twice at once", twice.tool);
+            return Err(PublishError::Invalid(message));
+        }
+        let (mut published, mut changes) = (Vec::new(), Vec::new());
+        for new in versions {
+            let (one, change) = self.plan(new, by, options).await?;
+            published.push(one);
+            changes.extend(change);
+        }
+        if !options.is_dry_run && !changes.is_empty() {
+            self.store.apply_all(changes).await?;
+        }
+        Ok(published)
+    }
+
+    /// Checks a publication, and returns its result and its change; no change if the same content is published already.
+    async fn plan(
+        &self,
+        new: NewVersion,
+        by: &str,
+        options: PublishOptions,
+    ) -> Result<(Published, Option<ToolChange>), PublishError> {
         rules::check_content(&new)?;
         let descriptor = self.read(&new)?;
         let digest = new.digest();
@@ -160,7 +204,7 @@ impl Publisher {
                     version: new.version,
                 });
             }
-            return Ok(Published {
+            let published = Published {
                 tool: new.tool,
                 version: new.version,
                 digest,
@@ -169,7 +213,8 @@ impl Publisher {
                 before: None,
                 change: InterfaceChange::Unchanged,
                 is_new: false,
-            });
+            };
+            return Ok((published, None));
         }
         let (before, change) = self.compare(&record, &new.version, &descriptor).await?;
         if !options.is_draft {
@@ -200,10 +245,8 @@ impl Publisher {
                 by.into(),
             )));
         }
-        if !options.is_dry_run {
-            self.store.apply(&new.tool, expected, operations).await?;
-        }
-        Ok(Published {
+        let changed = ToolChange::new(new.tool.clone(), expected, operations);
+        let published = Published {
             tool: new.tool,
             version: new.version,
             digest,
@@ -212,7 +255,8 @@ impl Publisher {
             before,
             change,
             is_new: true,
-        })
+        };
+        Ok((published, Some(changed)))
     }
 
     /// Publishes a draft as it is.

@@ -65,7 +65,7 @@ async fn from_file(
         }
         _ => {}
     }
-    let mut published = Vec::with_capacity(tools.len());
+    let mut versions = Vec::with_capacity(tools.len());
     for tool in tools {
         let version = publish.version.as_deref().or(tool.version.as_deref());
         let new = new_version(publisher, loaded, tool, version).await?;
@@ -73,12 +73,12 @@ async fn from_file(
             Some(directory) => new.with_files(files::read(directory)?),
             None => new,
         };
-        published.push(publisher.publish(new, by, options).await?);
+        versions.push(new);
     }
-    Ok(published)
+    Ok(publisher.publish_all(versions, by, options).await?)
 }
 
-/// Publishes all tools of loaded files. `version` is that of tools that state none.
+/// Publishes all tools of loaded files, or none. `version` is that of tools that state none.
 pub(crate) async fn publish_tools(
     publisher: &Publisher,
     loaded: &Loaded,
@@ -86,12 +86,11 @@ pub(crate) async fn publish_tools(
     by: &str,
     options: PublishOptions,
 ) -> Result<Vec<Published>, CliError> {
-    let mut published = Vec::with_capacity(loaded.configuration.tools.len());
+    let mut versions = Vec::with_capacity(loaded.configuration.tools.len());
     for tool in &loaded.configuration.tools {
-        let new = new_version(publisher, loaded, tool, tool.version.as_deref().or(version)).await?;
-        published.push(publisher.publish(new, by, options).await?);
+        versions.push(new_version(publisher, loaded, tool, tool.version.as_deref().or(version)).await?);
     }
-    Ok(published)
+    Ok(publisher.publish_all(versions, by, options).await?)
 }
 
 async fn new_version(
