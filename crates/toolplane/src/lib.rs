@@ -38,6 +38,7 @@
 #![recursion_limit = "256"]
 
 mod build;
+mod callers;
 mod calls;
 mod host;
 pub mod manifest;
@@ -60,6 +61,7 @@ pub use tool_settings as settings;
 
 pub use self::{
     build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
+    callers::principals::UndefinedRole,
     calls::{
         call::ExplainedCall,
         listing::{Listing, MissingServer},
@@ -72,7 +74,6 @@ pub use self::{
         checks::CheckOutcome,
         health::Readiness,
         idle_rules::IdleRule,
-        principals::UndefinedRole,
         usage::{CacheUse, ConnectionUse, HttpUse},
     },
     plane::{Toolplane, WeakToolplane},

@@ -12,8 +12,8 @@ use tool_registry::{Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
-    BuildError, Builder, View, build::authentication::Authentication, build::background::Background,
-    build::executors::LiveParts, build::reload::ReloadState, calls::views::Views,
+    BuildError, Builder, View, build::background::Background, build::executors::LiveParts,
+    build::reload::ReloadState, callers::authentication::Authentication, calls::views::Views,
     operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
 };
 

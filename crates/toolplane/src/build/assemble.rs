@@ -18,12 +18,12 @@ use tool_runtime::{
 
 use crate::{
     BuildError, Builder, Toolplane,
-    build::authentication::Authentication,
     build::background::Background,
     build::executors::LiveParts,
     build::observers::{emit_source_changes, own_observers, watch},
     build::policies,
     build::reload::ReloadState,
+    callers::authentication::Authentication,
     calls::reentry::LateToolplane,
     calls::views::Views,
     host::layers::PlacedLayers,
