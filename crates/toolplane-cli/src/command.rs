@@ -110,7 +110,8 @@ pub(crate) enum Verb {
     Call(Call),
     /// Serve all tools over MCP
     Serve(Serve),
-    /// Ask a running gateway for its readiness and the health of its tools and servers
+    /// Ask a running gateway for its readiness and the health of its tools and servers, with the token in
+    /// `$TOOLPLANE_TOKEN` if it asks for one
     Health(Health),
     /// List, approve or deny calls that wait for approval in your gateways on this machine
     #[command(subcommand)]

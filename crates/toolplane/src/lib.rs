@@ -38,6 +38,7 @@
 #![recursion_limit = "256"]
 
 mod build;
+mod callers;
 mod calls;
 mod discovery;
 mod host;
@@ -66,6 +67,7 @@ pub use tool_settings as settings;
 
 pub use self::{
     build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
+    callers::principals::UndefinedRole,
     calls::{
         call::ExplainedCall,
         listing::{Listing, MissingServer},
@@ -79,7 +81,6 @@ pub use self::{
         checks::CheckOutcome,
         health::Readiness,
         idle_rules::IdleRule,
-        principals::UndefinedRole,
         usage::{CacheUse, ConnectionUse, HttpUse},
     },
     plane::{Toolplane, WeakToolplane},

@@ -12,8 +12,9 @@ use tool_registry::{Publisher, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
-    BuildError, Builder, View, build::authentication::Authentication, build::background::Background,
-    build::executors::LiveParts, build::reload::ReloadState, calls::views::Views, discovery::Discovery,
+    BuildError, Builder, View, build::background::Background, build::executors::LiveParts,
+    build::reload::ReloadState, callers::authentication::Authentication, calls::views::Views,
+    discovery::Discovery,
     operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
 };
 

@@ -19,12 +19,12 @@ use tool_search::MemoryUsageLog;
 
 use crate::{
     BuildError, Builder, StoredManifests, Toolplane,
-    build::authentication::Authentication,
     build::background::Background,
     build::executors::LiveParts,
     build::observers::{emit_source_changes, own_observers, watch},
     build::policies,
     build::reload::ReloadState,
+    callers::authentication::Authentication,
     calls::reentry::LateToolplane,
     calls::views::Views,
     discovery::{Discovery, RecentSearches},

@@ -1,7 +1,6 @@
 //! Building of a toolplane from a configuration, and its replacement by another one.
 
 pub(crate) mod assemble;
-pub(crate) mod authentication;
 pub(crate) mod background;
 pub(crate) mod builder;
 pub(crate) mod chaos;

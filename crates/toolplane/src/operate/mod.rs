@@ -6,7 +6,6 @@ pub(crate) mod health_page;
 pub(crate) mod idle_rules;
 pub(crate) mod instructions;
 pub(crate) mod pins;
-pub(crate) mod principals;
 pub(crate) mod records;
 pub(crate) mod required;
 pub(crate) mod status;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::SystemTime};
 use tool_core::{TokenRecord, TokenState, TokensError};
 use tool_settings::suggest;
 
-use crate::{IdleRule, Toolplane, build::authentication::Method};
+use crate::{IdleRule, Toolplane, callers::authentication::Method};
 
 /// Role that a token has and that the configuration does not define. It gives no permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
