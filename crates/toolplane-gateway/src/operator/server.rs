@@ -177,9 +177,7 @@ async fn accept(plane: &Toolplane, body: &RawJson) -> ApiResult {
         .filter(|by| !by.is_empty())
         .unwrap_or_else(|| "operator".to_owned());
     let by = harmless_text(&by);
-    let accepted = plane.accept(&by, |withheld| {
-        digests.contains(&hex(&withheld.digest()))
-    });
+    let accepted = plane.accept(&by, |withheld| digests.contains(&hex(&withheld.digest())));
     let accepted = accepted
         .await
         .map_err(|error| api_error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &error.to_string()))?;
