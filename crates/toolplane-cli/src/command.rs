@@ -102,8 +102,8 @@ pub(crate) enum Verb {
     /// List MCP servers, or delete their kept lists
     #[command(subcommand)]
     Servers(Servers),
-    /// Write the definitions of all tools, prompts and resources to `toolplane.lock`, or compare them with it; starts the
-    /// servers
+    /// Write the definitions of all tools, prompts and resources to the lock file, `toolplane.lock` beside
+    /// `toolplane.yaml`, or compare them with it; starts the servers
     Lock(Lock),
     /// Call a tool
     #[command(after_help = CALL_HELP)]
@@ -385,16 +385,15 @@ pub(crate) struct Publish {
 
 /// `toolplane tools accept`
 #[derive(Debug, Args)]
-#[group(id = "accepted", required = true, multiple = false, args = ["name", "server", "all"])]
 pub(crate) struct Accept {
     /// Name of the tool or prompt, or URI of the resource
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["server", "all"])]
     pub(crate) name: Option<String>,
     /// All withheld definitions of this server
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "all"])]
     pub(crate) server: Option<String>,
     /// All withheld definitions
-    #[arg(long)]
+    #[arg(long, conflicts_with = "name")]
     pub(crate) all: bool,
     /// Only the definition with this digest, or its beginning, as `tools diff` shows it
     #[arg(long, value_name = "HEX", requires = "name")]

@@ -1,6 +1,6 @@
 //! The lock file beside the configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::json;
 use toolplane::{
@@ -11,21 +11,25 @@ use toolplane::{
 
 use crate::{error::CliError, exit::Exit, output::Console, process::logging};
 
-/// Name of the file.
+/// Name of the lock file of a directory.
 const FILE: &str = "toolplane.lock";
 
-/// Returns the path of the lock file: beside the first file of the configuration.
+/// Returns the path of the lock file: beside the first file of the configuration and with its name, `toolplane.lock` for
+/// `toolplane.yaml`; in a directory, `toolplane.lock`.
 pub(crate) fn path(loaded: &Loaded) -> PathBuf {
-    let first = loaded.files.first();
-    let folder = first.and_then(|file| file.parent()).unwrap_or(Path::new(""));
-    folder.join(FILE)
+    match loaded.files.first() {
+        Some(directory) if directory.is_dir() => directory.join(FILE),
+        Some(file) => file.with_extension("lock"),
+        None => FILE.into(),
+    }
 }
 
 /// Reads the lock file of a configuration. Returns `None` if there is none.
 pub(crate) fn read(loaded: &Loaded) -> Result<Option<LockFile>, CliError> {
     LockFile::read(&path(loaded)).map_err(|error| {
         CliError::configuration(error.to_string()).with_hint(format!(
-            "restore `{FILE}` from version control, or remove it and write it anew with `toolplane lock`"
+            "restore `{}` from version control, or remove it and write it anew with `toolplane lock`",
+            path(loaded).display()
         ))
     })
 }
@@ -35,7 +39,7 @@ pub(crate) fn with_pins(builder: Builder, loaded: &Loaded, console: Console) -> 
     let lock = read(loaded)?;
     if let Some(lock) = &lock {
         for (server, changes) in moved_servers(lock, loaded) {
-            console.warn(&moved(&server, &changes));
+            console.warn(&moved(loaded, &server, &changes));
         }
     }
     Ok(builder.pins(std::sync::Arc::new(pins(loaded, lock))))
@@ -54,9 +58,12 @@ pub(crate) fn with_locked_pins(
     };
     if let Some((server, changes)) = moved_servers(&lock, loaded).into_iter().next() {
         let hint = format!("`toolplane lock --update {server}` accepts it");
-        return Err(
-            CliError::new(Exit::ToolChanged, "tool_changed", moved(&server, &changes)).with_hint(hint),
-        );
+        return Err(CliError::new(
+            Exit::ToolChanged,
+            "tool_changed",
+            moved(loaded, &server, &changes),
+        )
+        .with_hint(hint));
     }
     let unpinned = loaded
         .configuration
@@ -93,10 +100,11 @@ pub(crate) fn redact(definition: &RawJson) -> Option<RawJson> {
     logging::redactor().hide_in_json(definition)
 }
 
-fn moved(server: &str, changes: &[FieldChange]) -> String {
+fn moved(loaded: &Loaded, server: &str, changes: &[FieldChange]) -> String {
     let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
     format!(
-        "`{FILE}` was made for another command or URL of the server `{server}`: {}",
+        "`{}` was made for another command or URL of the server `{server}`: {}",
+        path(loaded).display(),
         changes.join("; ")
     )
 }

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use tool_core::{DefinitionState, Event, Observe};
 use tracing::warn;
 
@@ -30,7 +32,8 @@ impl Observe for DefinitionLog {
                 let mut changes = shown.collect::<Vec<_>>().join("; ");
                 let n_more = change.changes.len().saturating_sub(MAX_CHANGES);
                 if n_more > 0 {
-                    changes.push_str(&format!("; and {n_more} more"));
+                    // Writing to a string cannot fail.
+                    let _ = write!(changes, "; and {n_more} more");
                 }
                 warn!(target: TARGET, %source, feature, %name, state, digest, "{feature} withheld: the definition of `{name}` of `{source}` has changed: {changes}");
             }

@@ -92,7 +92,7 @@ impl LockFilePins {
     /// Returns the content of the file as it was last read or written.
     #[must_use]
     pub fn file(&self) -> LockFile {
-        self.0.state.lock().file.clone()
+        self.0.known()
     }
 }
 
@@ -115,14 +115,31 @@ impl Inner {
         true
     }
 
-    fn read(&self) -> Result<LockFile, PinsError> {
-        LockFile::read(&self.path).map(Option::unwrap_or_default)
+    /// Reads the file again. Returns `true` if it has changed. If a file that was there is gone, the pins stay: nothing that is
+    /// withheld is offered because a file is replaced, or was deleted by mistake.
+    fn read_again(&self) -> Result<bool, PinsError> {
+        match LockFile::read(&self.path)? {
+            Some(file) => Ok(self.adopt(file)),
+            None if self.known() == LockFile::default() => Ok(false),
+            None => Err(PinsError::Read {
+                place: self.path.display().to_string(),
+                reason: "the file is gone".to_owned(),
+            }),
+        }
     }
 
-    /// Adds pins to the file as it is now, so that the changes of others stay.
+    /// Returns the content of the file as it was last read or written.
+    fn known(&self) -> LockFile {
+        self.state.lock().file.clone()
+    }
+
+    /// Adds pins to the file as it is now, so that the changes of others stay. A file that is gone is written anew.
     fn write(&self, pins: Vec<Pin>) -> Result<(), PinsError> {
-        let file = LockFile::read(&self.path)?;
-        if file.is_none() && !self.creates.load(Ordering::Relaxed) {
+        let mut file = match LockFile::read(&self.path)? {
+            Some(file) => file,
+            None => self.known(),
+        };
+        if file == LockFile::default() && !self.creates.load(Ordering::Relaxed) {
             let mut state = self.state.lock();
             self.all.change(|set| {
                 for pin in pins.into_iter().map(Arc::new) {
@@ -132,7 +149,6 @@ impl Inner {
             });
             return Ok(());
         }
-        let mut file = file.unwrap_or_default();
         for pin in pins {
             file.insert(self.without_secrets(pin));
         }
@@ -179,7 +195,7 @@ impl Pins for LockFilePins {
 
     fn refresh(&self) -> BoxFuture<'_, Result<bool, PinsError>> {
         let inner = self.0.clone();
-        Box::pin(async move { blocking(&self.0.path, move || Ok(inner.adopt(inner.read()?))).await })
+        Box::pin(async move { blocking(&self.0.path, move || inner.read_again()).await })
     }
 }
 

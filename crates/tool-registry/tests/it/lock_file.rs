@@ -246,6 +246,26 @@ async fn a_file_that_becomes_unusable_changes_nothing() {
     LockFilePins::open(&path).expect_err("a damaged file is not an empty one");
 }
 
+/// A file that is replaced by way of its removal, or was deleted by mistake, unlocks nothing.
+#[tokio::test]
+async fn a_file_that_is_gone_changes_nothing() {
+    let (_folder, path) = folder();
+    let pins = LockFilePins::open(&path).expect("empty");
+    assert_eq!(pins.refresh().await, Ok(false), "there was none");
+    pins.accept(vec![described("a", "A")])
+        .await
+        .expect("it is written");
+    fs::remove_file(&path).expect("it is there");
+    let error = pins.refresh().await.expect_err("it is gone");
+    assert!(error.to_string().contains("the file is gone"), "{error}");
+    assert_eq!(pins.snapshot().len(), 1);
+    pins.accept(vec![described("b", "B")])
+        .await
+        .expect("it is written");
+    let written = LockFile::read(&path).expect("it is read").expect("it is there");
+    assert_eq!(written.iter().count(), 2);
+}
+
 #[tokio::test]
 async fn secrets_are_not_written_and_the_digest_is_of_the_definition() {
     let (_folder, path) = folder();

@@ -228,8 +228,9 @@ async fn a_lock_file_outlives_the_run_and_its_changes_are_taken_over() {
     assert_eq!(listed(&second).await.len(), 2);
     assert!(!second.refresh_pins().await.expect("it is read"));
     fs::remove_file(&path).expect("it is there");
-    assert!(second.refresh_pins().await.expect("a missing file is empty"));
-    assert!(listed(&second).await.is_empty());
+    // A file that is gone unlocks nothing, and locks nothing.
+    second.refresh_pins().await.expect_err("the file is gone");
+    assert_eq!(listed(&second).await.len(), 2);
     second.shutdown().await;
     third.shutdown().await;
 }
