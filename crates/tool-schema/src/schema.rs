@@ -6,10 +6,10 @@ use serde_json::Value;
 use tool_check::{AdaptedArguments, ArgumentHandling, CheckError, CheckJson, Mismatch};
 
 use crate::{
-    SchemaError,
+    SchemaError, SchemaErrorKind,
     arguments::{Defaults, UnusableDefault, adapt},
     budget::{Metered, MeteredNode, Price, SchemaCost, Size, estimate_cost, with_budget},
-    compile::{fragment, invalid, options, parse, read},
+    compile::{fragment, invalid, options, parse, read, upgrade},
     dialect::draft_of,
     fast_check::FastCheck,
     mismatch::{explain, too_complex, unexplained},
@@ -58,6 +58,11 @@ pub enum SchemaWarning {
     /// The schema has a key twice; the last one counts.
     #[error("{0}; the last one counts")]
     DuplicateKey(String),
+    /// The schema has forms of an older draft, which are read as those of 2020-12.
+    #[error(
+        "forms of an older draft, a boolean `exclusiveMinimum` or a list as `items`, are read as those of draft 2020-12"
+    )]
+    OlderForms,
     /// A pattern needs look-around or back-references, so it is matched by backtracking, up to a limit.
     #[error("a pattern needs look-around or back-references and is matched by backtracking, up to a limit")]
     Backtracking,
@@ -84,11 +89,37 @@ impl Schema {
     /// [`crate::MAX_EXPANSION`]. Nothing is fetched: references lead into the schema itself or to the drafts' own
     /// schemas.
     ///
+    /// A schema that breaks the rules of its draft by forms of draft 4 is read with those of 2020-12, and has a warning:
+    /// authors forget to name their draft. [`verify`](crate::verify) refuses it.
+    ///
     /// # Errors
     /// Returns an error if the schema is not usable: see [`SchemaErrorKind`](crate::SchemaErrorKind).
     pub fn compile(raw: &RawJson) -> Result<Self, SchemaError> {
+        let first = match Self::compile_strictly(raw) {
+            Ok(schema) => return Ok(schema),
+            Err(error) => error,
+        };
         let mut warnings = Vec::new();
-        let mut value = read(raw, &mut warnings)?;
+        let mut upgraded = read(raw, &mut warnings)?;
+        if first.kind() != SchemaErrorKind::Invalid || !upgrade(&mut upgraded) {
+            return Err(first);
+        }
+        if let Some(members) = upgraded.as_object_mut() {
+            // The forms are those of the newest draft now.
+            members.retain(|keyword, _| keyword != "$schema");
+        }
+        warnings.push(SchemaWarning::OlderForms);
+        Self::build(raw, upgraded, warnings).map_err(|_| first)
+    }
+
+    /// Compiles a schema by the rules of its draft alone.
+    pub(crate) fn compile_strictly(raw: &RawJson) -> Result<Self, SchemaError> {
+        let mut warnings = Vec::new();
+        let value = read(raw, &mut warnings)?;
+        Self::build(raw, value, warnings)
+    }
+
+    fn build(raw: &RawJson, mut value: Value, mut warnings: Vec<SchemaWarning>) -> Result<Self, SchemaError> {
         let cost = estimate_cost(&value)?;
         let draft = draft_of(&value).unwrap_or_else(|| {
             warnings.push(SchemaWarning::UnknownDialect(match &value["$schema"] {

@@ -54,7 +54,7 @@ impl<'d> Requirements<'d> {
         let mut names: Vec<String> = Vec::new();
         let mut schemes = BTreeMap::new();
         for (name, value) in defined(document).into_iter().flatten() {
-            let mut secret = format!("{prefix}{}", snake(name));
+            let mut secret = format!("{}{}", allowed(prefix), snake(name));
             if names.contains(&secret) {
                 secret = format!("{secret}_{}", names.len() + 1);
             }
@@ -244,6 +244,15 @@ fn snake(name: &str) -> String {
     } else {
         snake.to_owned()
     }
+}
+
+/// Replaces the characters of a prefix that names of secrets do not have.
+fn allowed(prefix: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    prefix
+        .chars()
+        .map(|c| if is_allowed(c) { c } else { '_' })
+        .collect()
 }
 
 /// Returns the name of a secret's environment variable.

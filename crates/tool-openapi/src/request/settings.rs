@@ -244,6 +244,9 @@ impl<'d> Builder<'_, 'd> {
         if is_any(&IGNORED, name) {
             return Err("OpenAPI describes this header by security schemes and media types".to_owned());
         }
+        if name.eq_ignore_ascii_case("cookie") {
+            return Err("cookies are parameters of their own".to_owned());
+        }
         if !is_header_name(name) {
             return Err("only an HTTP client sets this header, or it is none".to_owned());
         }

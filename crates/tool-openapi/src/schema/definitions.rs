@@ -14,6 +14,8 @@ pub(crate) struct Definitions<'d> {
     document: &'d Document,
     /// Names by the references of the document.
     names: BTreeMap<String, String>,
+    /// Number of names that were made from each last part of a reference.
+    n_names: BTreeMap<String, usize>,
     schemas: Map<String, Value>,
 }
 
@@ -22,6 +24,7 @@ impl<'d> Definitions<'d> {
         Self {
             document,
             names: BTreeMap::new(),
+            n_names: BTreeMap::new(),
             schemas: Map::new(),
         }
     }
@@ -42,13 +45,13 @@ impl<'d> Definitions<'d> {
     }
 
     fn normalize(&mut self, schema: &Value, pending: &mut Vec<(String, String)>) -> Result<Value, String> {
-        let names = &mut self.names;
+        let (names, n_names) = (&mut self.names, &mut self.n_names);
         let mut normalizer = Normalizer {
             document: self.document,
             name_of: &mut |reference| match names.get(reference) {
                 Some(name) => name.clone(),
                 None => {
-                    let name = free_name(reference, names);
+                    let name = free_name(reference, n_names);
                     names.insert(reference.to_owned(), name.clone());
                     pending.push((reference.to_owned(), name.clone()));
                     name
@@ -106,8 +109,9 @@ impl<'d> Definitions<'d> {
     }
 }
 
-/// Returns a name for a reference, from its last part.
-fn free_name(reference: &str, names: &BTreeMap<String, String>) -> String {
+/// Returns a new name for a reference, from its last part. The number after `:` keeps names apart, since
+/// no name from a reference has that character.
+fn free_name(reference: &str, n_names: &mut BTreeMap<String, usize>) -> String {
     let last = reference.rsplit('/').next().unwrap_or_default();
     let name: String = last
         .chars()
@@ -125,12 +129,10 @@ fn free_name(reference: &str, names: &BTreeMap<String, String>) -> String {
     } else {
         name
     };
-    let is_taken = |name: &str| names.values().any(|taken| taken == name);
-    if !is_taken(&name) {
-        return name;
+    let n_uses = n_names.entry(name.clone()).or_default();
+    *n_uses += 1;
+    match *n_uses {
+        1 => name,
+        number => format!("{name}:{number}"),
     }
-    (2..)
-        .map(|number| format!("{name}_{number}"))
-        .find(|name| !is_taken(name))
-        .unwrap_or(name)
 }

