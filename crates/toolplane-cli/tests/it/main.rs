@@ -18,6 +18,7 @@ mod memory;
 mod mock_server;
 mod operator;
 mod reload;
+mod search;
 mod serve;
 mod signals;
 mod sockets;
