@@ -2,6 +2,8 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 
 use raw_json::{JsonKind, RawJson};
 
+/// Maximum size of the text for a language model, in bytes. Models read a few hundred words.
+const MAX_TEXT: usize = 4 * 1024;
 /// Maximum depth of nested schemas whose parameters are read.
 const MAX_DEPTH: usize = 6;
 /// Maximum number of parameters of a tool that are read.
@@ -89,6 +91,7 @@ impl ToolDocument {
         for sentence in self.aliases.iter().chain(&self.examples) {
             let _ = write!(text, " {sentence}");
         }
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
         text
     }
 

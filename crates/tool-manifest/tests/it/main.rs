@@ -18,6 +18,7 @@ mod partial;
 mod places;
 mod policy;
 mod schema;
+mod search;
 mod secrets;
 mod short_form;
 mod starting;

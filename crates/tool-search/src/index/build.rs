@@ -1,6 +1,9 @@
 use super::{Facets, FieldWeights, Names, Posting, ToolIndex, weights::N_FIELDS};
 use crate::{ToolDocument, text::Analyzer};
 
+/// Maximum size of one text of a tool that is indexed, in bytes. The rest is ignored.
+const MAX_TEXT: usize = 16 * 1024;
+
 /// Collects the terms of all documents. Scores need the mean length of each field, so postings are made at the end.
 pub(super) struct IndexBuilder {
     weights: FieldWeights,
@@ -76,6 +79,7 @@ impl IndexBuilder {
             analyzer, scratch, ..
         } = self;
         for text in texts {
+            let text = &text[..text.floor_char_boundary(MAX_TEXT)];
             analyzer.each_term(text, keeps_stop_words, |term| scratch.push((term, field)));
         }
     }

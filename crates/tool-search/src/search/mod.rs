@@ -27,7 +27,7 @@ impl ToolIndex {
     pub fn search(&self, request: &SearchRequest, scope: &SearchScope<'_>) -> SearchResults {
         let Some(filter) = request.filter.resolve(&self.facets) else {
             // No tool has one of the words.
-            return self.nothing(request, scope, &[]);
+            return self.nothing(request, scope);
         };
         let admits = |document: usize| filter.admits(&self.facets, document) && scope.admits(document);
         if request.queries.is_empty() {
@@ -39,7 +39,10 @@ impl ToolIndex {
             };
             sort_hits(self, request.order, scope, &mut hits);
             hits.truncate(request.limit);
-            return SearchResults::found(hits);
+            return match hits.is_empty() {
+                true => self.nothing(request, scope),
+                false => SearchResults::found(hits),
+            };
         }
         // Results that are ordered by another property come from a larger pool.
         let n_ranked = match request.order {
@@ -73,16 +76,12 @@ impl ToolIndex {
         }
     }
 
-    fn nothing(
-        &self,
-        request: &SearchRequest,
-        scope: &SearchScope<'_>,
-        rankings: &[&Ranking],
-    ) -> SearchResults {
+    /// Returns results without a tool, with the largest categories.
+    fn nothing(&self, request: &SearchRequest, scope: &SearchScope<'_>) -> SearchResults {
         SearchResults {
             hits: Vec::new(),
             unmatched: (0..request.queries.len()).collect(),
-            nearest: nearest(self, rankings, &|document| scope.admits(document)),
+            nearest: nearest(self, &[], &|document| scope.admits(document)),
         }
     }
 }

@@ -4,7 +4,6 @@ pub(crate) mod assemble;
 pub(crate) mod background;
 pub(crate) mod builder;
 pub(crate) mod chaos;
-pub(crate) mod embeddings;
 pub(crate) mod error;
 pub(crate) mod executors;
 pub(crate) mod features;

@@ -1,6 +1,7 @@
 //! Search for tools.
 
 mod catalogue;
+mod embeddings;
 mod recent;
 mod semantic;
 
@@ -14,7 +15,7 @@ use tool_search::{Embedder, MeasuredTool, SearchRequest, SearchScope, ToolCatego
 
 use self::catalogue::Catalogues;
 pub(crate) use self::recent::RecentSearches;
-use crate::{MissingServer, Toolplane, build::embeddings, outgoing::client::Outbound};
+use crate::{MissingServer, Toolplane, outgoing::client::Outbound};
 
 /// Minimum number of attempts for measurements to replace the declared SLA and latency of a tool.
 const MIN_MEASURED: u64 = 10;

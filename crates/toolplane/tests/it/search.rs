@@ -108,10 +108,7 @@ async fn only_tools_that_the_caller_may_call_are_found() {
         .collect();
     assert_eq!(tags.len(), 1);
     assert_eq!((&*tags[0].name, tags[0].n_tools), ("production-ready", 2));
-    plane
-        .disable("get_weather", DisabledByOperator::default())
-        .await
-        .expect("it exists");
+    plane.disable("get_weather", None).await.expect("it exists");
     assert_eq!(found(&plane, "weather").await, ["weather_archive"]);
 }
 
