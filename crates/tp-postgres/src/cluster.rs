@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read, Write},
     net::TcpListener,
@@ -18,7 +19,7 @@ use std::{
 
 use crate::{
     ServerUnavailable,
-    programs::{ServerUser, folder, output},
+    programs::{ServerUser, folder},
 };
 
 /// Name of the superuser.
@@ -29,25 +30,27 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of ports that are tried: another program may take a port between the look and the start.
 const MAX_PORTS: u32 = 5;
 
-/// Script that runs the server until its own input ends, which it does when the process of the tests ends, however that
-/// ends. It then removes the folder, unless it is told to `keep` it.
+/// Script that runs a program until that ends or its own input ends, which it does when the process of the tests ends,
+/// however that ends. It then removes the folder, unless it is told to `keep` it.
 const SUPERVISOR: &str = r#"
 folder=$1
 shift
 exec 3<&0 </dev/null
 "$@" 3<&- &
-server=$!
+program=$!
 {
     word=
     read -r word <&3
     [ "$word" = keep ] || : >"$folder/over"
-    kill -QUIT $server
+    kill -QUIT $program
 } 2>/dev/null &
 watcher=$!
 exec 3<&-
-wait $server
+wait $program
+status=$?
 kill $watcher 2>/dev/null
 [ ! -e "$folder/over" ] || rm -rf "$folder"
+exit $status
 "#;
 
 /// Server with a cluster of its own. Dropped, it stops, and its folder is removed.
@@ -115,28 +118,9 @@ impl Cluster {
         self.stop();
         let pid_file = self.data().join("postmaster.pid");
         let _ = fs::remove_file(&pid_file);
-        let log = self.folder.join("log");
-        let open = || File::options().create(true).append(true).open(&log);
-        let (output, errors) = open()
-            .and_then(|output| Ok((output, open()?)))
-            .map_err(|error| failed("the log cannot be written", &error))?;
-        let mut process = Command::new("/bin/sh")
-            .args(["-c", SUPERVISOR, "sh"])
-            .arg(&self.folder)
-            .args(self.user.prefix())
-            .arg(self.programs.join("postgres"))
-            .arg("-D")
-            .arg(self.data())
-            .args(self.settings())
-            .stdin(Stdio::piped())
-            .stdout(output)
-            .stderr(errors)
-            // Signals of a terminal are for the tests, whose end ends the server.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed("`/bin/sh` cannot be run", &error))?;
-        let input = process.stdin.take().expect("it is piped");
-        self.process = Some((process, input));
+        let mut words = vec![self.programs.join("postgres").into_os_string(), "-D".into(), self.data().into()];
+        words.extend(self.settings().into_iter().map(OsString::from));
+        self.process = Some(self.supervise(&words)?);
         for _ in 0..MAX_LOOKS {
             let state = fs::read_to_string(&pid_file).unwrap_or_default();
             if state.lines().nth(7).is_some_and(|line| line.trim() == "ready") {
@@ -149,11 +133,42 @@ impl Cluster {
             }
             thread::sleep(LOOK_INTERVAL);
         }
-        let text = fs::read_to_string(&log).unwrap_or_default();
         self.stop();
+        Err(ServerUnavailable::new(format!("PostgreSQL does not start: {}", self.end_of_log())))
+    }
+
+    /// Starts a program as the user of the server, under the script.
+    fn supervise(&self, words: &[OsString]) -> Result<(Child, ChildStdin), ServerUnavailable> {
+        let open = || File::options().create(true).append(true).open(self.log());
+        let (output, errors) = open()
+            .and_then(|output| Ok((output, open()?)))
+            .map_err(|error| failed("the log cannot be written", &error))?;
+        let mut process = Command::new("/bin/sh")
+            .args(["-c", SUPERVISOR, "sh"])
+            .arg(&self.folder)
+            .args(self.user.prefix())
+            .args(words)
+            // The folder of the caller may be closed to the other user.
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(errors)
+            // Signals of a terminal are for the tests, whose end ends the program.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| failed("`/bin/sh` cannot be run", &error))?;
+        let input = process.stdin.take().expect("it is piped");
+        Ok((process, input))
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    fn end_of_log(&self) -> String {
+        let text = fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().rev().take(5).collect();
-        let end = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
-        Err(ServerUnavailable::new(format!("PostgreSQL does not start: {end}")))
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
     fn data(&self) -> PathBuf {
@@ -168,22 +183,26 @@ impl Cluster {
             .map_err(|error| failed("the folder of the cluster cannot be made", &error))?;
         self.user.own(&data)?;
         let password_file = self.write("password", password)?;
-        let mut words = self.user.prefix();
-        words.push(self.programs.join("initdb").to_string_lossy().into_owned());
-        let (program, arguments) = words.split_first().expect("it has the program");
-        output(
-            Command::new(program)
-                .args(arguments)
-                .arg("--pgdata")
-                .arg(&data)
-                .arg("--pwfile")
-                .arg(password_file)
-                .args(["--username", SUPERUSER])
-                .args(["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"])
-                // The folder of the caller may be closed to the other user.
-                .current_dir("/"),
-        )
-        .map(drop)
+        let words = [
+            self.programs.join("initdb").into_os_string(),
+            "--pgdata".into(),
+            data.into(),
+            "--pwfile".into(),
+            password_file.into(),
+            "--username".into(),
+            SUPERUSER.into(),
+            "--auth=scram-sha-256".into(),
+            "--encoding=UTF8".into(),
+            "--locale=C".into(),
+            "--no-sync".into(),
+        ];
+        let (mut process, input) = self.supervise(&words)?;
+        let ended = process.wait();
+        drop(input);
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(ServerUnavailable::new(format!("`initdb` failed: {}", self.end_of_log()))),
+        }
     }
 
     fn install(&mut self, certificate: &ServerCertificate<'_>) -> Result<(), ServerUnavailable> {
