@@ -81,7 +81,9 @@ impl PostgresDatabase {
         }
         let finish = async || match state {
             Tables::Current => Ok(()),
-            Tables::Missing | Tables::Older => tables::create(connections.acquire().await?, &self.options).await,
+            Tables::Missing | Tables::Older => {
+                tables::create(connections.acquire().await?, &self.options).await
+            }
         };
         if self.options.migrates {
             self.is_current.get_or_try_init(finish).await?;

@@ -57,20 +57,29 @@ impl PostgresOptions {
     /// If the text is no URL of a PostgreSQL database. The error holds no part of the URL but the name of a parameter.
     pub fn new(url: &str) -> Result<Self, InvalidPostgresOption> {
         let form = "expected `postgres://USER:PASSWORD@HOST:PORT/DATABASE`";
-        let parsed = Url::parse(url)
-            .map_err(|error| invalid(format!("the URL of the PostgreSQL database is invalid ({error}), {form}")))?;
+        let parsed = Url::parse(url).map_err(|error| {
+            invalid(format!(
+                "the URL of the PostgreSQL database is invalid ({error}), {form}"
+            ))
+        })?;
         if !matches!(parsed.scheme(), "postgres" | "postgresql") {
-            return Err(invalid(format!("the URL is not one of a PostgreSQL database, {form}")));
+            return Err(invalid(format!(
+                "the URL is not one of a PostgreSQL database, {form}"
+            )));
         }
         let is_known = |name: &str| PARAMETERS.contains(&name) || name.starts_with("options[");
         if let Some((name, _)) = parsed.query_pairs().find(|(name, _)| !is_known(name)) {
             let (name, known) = (name.escape_debug(), PARAMETERS.join("`, `"));
-            let message = format!("unknown parameter `{name}` in the URL of the PostgreSQL database, known are `{known}`");
+            let message = format!(
+                "unknown parameter `{name}` in the URL of the PostgreSQL database, known are `{known}`"
+            );
             return Err(invalid(message));
         }
-        let mut connect: PgConnectOptions = url
-            .parse()
-            .map_err(|error| invalid(format!("the URL of the PostgreSQL database is not usable: {error}")))?;
+        let mut connect: PgConnectOptions = url.parse().map_err(|error| {
+            invalid(format!(
+                "the URL of the PostgreSQL database is not usable: {error}"
+            ))
+        })?;
         if connect.get_application_name().is_none() {
             connect = connect.application_name("toolplane");
         }
@@ -140,7 +149,11 @@ impl PostgresOptions {
         let database = self.connect.get_database().unwrap_or(self.connect.get_username());
         match self.connect.get_socket() {
             Some(socket) => format!("postgres {}/{database}", socket.display()),
-            None => format!("postgres {}:{}/{database}", self.connect.get_host(), self.connect.get_port()),
+            None => format!(
+                "postgres {}:{}/{database}",
+                self.connect.get_host(),
+                self.connect.get_port()
+            ),
         }
     }
 }

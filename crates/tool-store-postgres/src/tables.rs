@@ -29,9 +29,13 @@ pub(crate) async fn state_of(
     connection: PoolConnection<Postgres>,
     options: &PostgresOptions,
 ) -> Result<Tables, SqlError> {
-    let (schema, limit) = (options.schema(), options.statement_timeout + options.connect_timeout);
+    let (schema, limit) = (
+        options.schema(),
+        options.statement_timeout + options.connect_timeout,
+    );
     let mut transaction = PostgresTransaction::begin(connection, READ, schema, limit).await?;
-    let query = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_migrations'";
+    let query =
+        "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_migrations'";
     if transaction.fetch(query, vec![schema.into()]).await?.is_empty() {
         return Ok(Tables::Missing);
     }
@@ -51,11 +55,17 @@ pub(crate) async fn state_of(
 /// Creates the schema and its tables, or brings older ones to the present version.
 ///
 /// Gateways that start at once wait for each other here: the lock ends with the transaction, however that ends.
-pub(crate) async fn create(connection: PoolConnection<Postgres>, options: &PostgresOptions) -> Result<(), SqlError> {
+pub(crate) async fn create(
+    connection: PoolConnection<Postgres>,
+    options: &PostgresOptions,
+) -> Result<(), SqlError> {
     let schema = options.schema();
     let mut transaction = PostgresTransaction::begin(connection, WRITE, schema, MIGRATION_LIMIT).await?;
     transaction
-        .run(format!("SET LOCAL statement_timeout TO {}", MIGRATION_LIMIT.as_millis()))
+        .run(format!(
+            "SET LOCAL statement_timeout TO {}",
+            MIGRATION_LIMIT.as_millis()
+        ))
         .await?;
     transaction
         .execute("SELECT pg_advisory_xact_lock($1)", vec![MIGRATION_LOCK.into()])

@@ -72,7 +72,11 @@ impl PostgresTransaction {
         let statement = statement.into();
         let limit = self.limit;
         let connection = self.connection()?;
-        let result = within(limit, connection.execute(AssertSqlSafe(statement.clone().into_owned()))).await;
+        let result = within(
+            limit,
+            connection.execute(AssertSqlSafe(statement.clone().into_owned())),
+        )
+        .await;
         self.check(&statement, result).map(drop)
     }
 
@@ -131,7 +135,9 @@ impl SqlTransaction for PostgresTransaction {
     fn announce(&mut self) -> BoxFuture<'_, Result<(), SqlError>> {
         Box::pin(async move {
             let parameters = vec![CHANNEL.into(), self.schema.as_str().into()];
-            self.execute("SELECT pg_notify($1, $2)", parameters).await.map(drop)
+            self.execute("SELECT pg_notify($1, $2)", parameters)
+                .await
+                .map(drop)
         })
     }
 
@@ -141,7 +147,9 @@ impl SqlTransaction for PostgresTransaction {
     {
         Box::pin(async move {
             if self.state != TransactionState::Open {
-                return Err(SqlError::failed("a statement of the transaction failed before the commit"));
+                return Err(SqlError::failed(
+                    "a statement of the transaction failed before the commit",
+                ));
             }
             self.run("COMMIT").await?;
             // Back to the pool.

@@ -78,7 +78,8 @@ impl Cluster {
     ) -> Result<Self, ServerUnavailable> {
         let (programs, user) = (folder()?, ServerUser::find()?);
         let mut cluster = Self {
-            folder: temporary_folder().map_err(|error| failed("a temporary folder cannot be made", &error))?,
+            folder: temporary_folder()
+                .map_err(|error| failed("a temporary folder cannot be made", &error))?,
             programs,
             user,
             port: 0,
@@ -118,7 +119,11 @@ impl Cluster {
         self.stop();
         let pid_file = self.data().join("postmaster.pid");
         let _ = fs::remove_file(&pid_file);
-        let mut words = vec![self.programs.join("postgres").into_os_string(), "-D".into(), self.data().into()];
+        let mut words = vec![
+            self.programs.join("postgres").into_os_string(),
+            "-D".into(),
+            self.data().into(),
+        ];
         words.extend(self.settings().into_iter().map(OsString::from));
         self.process = Some(self.supervise(&words)?);
         for _ in 0..MAX_LOOKS {
@@ -134,7 +139,10 @@ impl Cluster {
             thread::sleep(LOOK_INTERVAL);
         }
         self.stop();
-        Err(ServerUnavailable::new(format!("PostgreSQL does not start: {}", self.end_of_log())))
+        Err(ServerUnavailable::new(format!(
+            "PostgreSQL does not start: {}",
+            self.end_of_log()
+        )))
     }
 
     /// Starts a program as the user of the server, under the script.
@@ -201,7 +209,10 @@ impl Cluster {
         drop(input);
         match ended {
             Ok(status) if status.success() => Ok(()),
-            _ => Err(ServerUnavailable::new(format!("`initdb` failed: {}", self.end_of_log()))),
+            _ => Err(ServerUnavailable::new(format!(
+                "`initdb` failed: {}",
+                self.end_of_log()
+            ))),
         }
     }
 
@@ -243,7 +254,9 @@ impl Cluster {
             "full_page_writes=off",
         ];
         let settings = fixed.into_iter().chain(self.settings.iter().map(String::as_str));
-        settings.flat_map(|setting| ["-c".to_owned(), setting.to_owned()]).collect()
+        settings
+            .flat_map(|setting| ["-c".to_owned(), setting.to_owned()])
+            .collect()
     }
 }
 

@@ -58,7 +58,8 @@ impl ServerUser {
         let number = |arguments: &[&str]| {
             let text = output(Command::new("id").args(arguments))?;
             let number = text.trim().parse::<u32>();
-            number.map_err(|_| ServerUnavailable::new(format!("`id` answers `{}`", text.trim().escape_debug())))
+            number
+                .map_err(|_| ServerUnavailable::new(format!("`id` answers `{}`", text.trim().escape_debug())))
         };
         if number(&["-u"])? != 0 {
             return Ok(Self { other: None });
@@ -66,7 +67,9 @@ impl ServerUser {
         let user = ["postgres", "nobody"]
             .into_iter()
             .find_map(|name| Some((number(&["-u", name]).ok()?, number(&["-g", name]).ok()?)))
-            .ok_or_else(|| ServerUnavailable::new("there is no user `postgres` or `nobody` to run PostgreSQL"))?;
+            .ok_or_else(|| {
+                ServerUnavailable::new("there is no user `postgres` or `nobody` to run PostgreSQL")
+            })?;
         Ok(Self { other: Some(user) })
     }
 
@@ -75,8 +78,9 @@ impl ServerUser {
         let Some((user, group)) = self.other else {
             return Ok(());
         };
-        std::os::unix::fs::chown(path, Some(user), Some(group))
-            .map_err(|error| ServerUnavailable::new(format!("`{}` cannot be given away: {error}", path.display())))
+        std::os::unix::fs::chown(path, Some(user), Some(group)).map_err(|error| {
+            ServerUnavailable::new(format!("`{}` cannot be given away: {error}", path.display()))
+        })
     }
 
     /// Returns the words before a command that run it as the user.
@@ -103,7 +107,10 @@ pub(crate) fn output(command: &mut Command) -> Result<String, ServerUnavailable>
         .map_err(|error| ServerUnavailable::new(format!("`{name}` cannot be run: {error}")))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
-        return Err(ServerUnavailable::new(format!("`{name}` failed: {}", text.trim())));
+        return Err(ServerUnavailable::new(format!(
+            "`{name}` failed: {}",
+            text.trim()
+        )));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

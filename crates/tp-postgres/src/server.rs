@@ -29,7 +29,9 @@ pub struct TestDatabase {
 
 impl ServerUnavailable {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self {
+            reason: reason.into(),
+        }
     }
 }
 
@@ -89,7 +91,8 @@ impl PostgresServer {
         };
         // In the order of a language, where `a` is before `B`, as many clusters have it: nothing may depend on that.
         let language = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
-        let create = |options: &str| database.server_sql(&format!("CREATE DATABASE {} {options}", database.name));
+        let create =
+            |options: &str| database.server_sql(&format!("CREATE DATABASE {} {options}", database.name));
         // Before version 15, a database cannot have it.
         create(language).or_else(|_| create("TEMPLATE template0"))?;
         Ok(database)
@@ -122,9 +125,12 @@ impl PostgresServer {
     }
 
     fn named(text: &str) -> Result<Self, ServerUnavailable> {
-        let parts = text.split_once(' ').and_then(|(port, password)| Some((port.parse().ok()?, password)));
-        let (port, password) = parts
-            .ok_or_else(|| ServerUnavailable::new(format!("`{SERVER_VARIABLE}` is not a port and a password")))?;
+        let parts = text
+            .split_once(' ')
+            .and_then(|(port, password)| Some((port.parse().ok()?, password)));
+        let (port, password) = parts.ok_or_else(|| {
+            ServerUnavailable::new(format!("`{SERVER_VARIABLE}` is not a port and a password"))
+        })?;
         Ok(Self {
             port,
             password: password.to_owned(),
@@ -143,7 +149,10 @@ impl TestDatabase {
     /// Returns the URL for another user.
     #[must_use]
     pub fn url_of(&self, user: &str, password: &str) -> String {
-        format!("postgres://{user}:{password}@127.0.0.1:{}/{}", self.port, self.name)
+        format!(
+            "postgres://{user}:{password}@127.0.0.1:{}/{}",
+            self.port, self.name
+        )
     }
 
     /// Returns the password, which must appear in no message.

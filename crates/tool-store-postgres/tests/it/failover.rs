@@ -13,7 +13,9 @@ use crate::support::{create, database, open, options, present, whole_text};
 /// learns of the next change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_recovers_when_its_server_returns() {
-    let Some(mut server) = present(PostgresServer::start()) else { return };
+    let Some(mut server) = present(PostgresServer::start()) else {
+        return;
+    };
     let database = server.create_database().expect("created");
     let quick = || options(&database).with_connect_timeout(Duration::from_secs(2));
     let (one, other) = (postgres_store(quick()), Arc::new(postgres_store(quick())));
@@ -29,7 +31,10 @@ async fn a_store_recovers_when_its_server_returns() {
     ] {
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
         let text = whole_text(&error);
-        assert!(text.contains("does not accept a connection") && text.contains("127.0.0.1"), "{text}");
+        assert!(
+            text.contains("does not accept a connection") && text.contains("127.0.0.1"),
+            "{text}"
+        );
         assert!(!text.contains(database.password()), "{text}");
     }
     let waiting = tokio::spawn(async move {
@@ -80,5 +85,8 @@ async fn a_waiter_hears_only_of_its_own_schema() {
     (&mut changed).await.expect("it heard of the change");
     drop(changed);
     let revision = own.changes(0).await.expect("readable").revision;
-    assert_eq!(revision, 1, "the first thing that woke the waiter is its own change");
+    assert_eq!(
+        revision, 1,
+        "the first thing that woke the waiter is its own change"
+    );
 }

@@ -1,11 +1,6 @@
 //! Two processes that share a database.
 
-use std::{
-    env,
-    path::PathBuf,
-    process::Stdio,
-    sync::Arc,
-};
+use std::{env, path::PathBuf, process::Stdio, sync::Arc};
 
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -62,7 +57,13 @@ async fn a_process_that_waits_learns_of_the_change_of_another_one() {
     assert_eq!(line(&mut lines).await, "ready");
     drop(child.stdin.take());
     waiting.await.expect("no panic");
-    let names: Vec<_> = store.tools().await.expect("readable").into_iter().map(|tool| tool.name).collect();
+    let names: Vec<_> = store
+        .tools()
+        .await
+        .expect("readable")
+        .into_iter()
+        .map(|tool| tool.name)
+        .collect();
     assert_eq!(names, ["greet".into(), "other".into()] as [Arc<str>; 2]);
     let revision = store.changes(0).await.expect("readable").revision;
     assert_eq!(line(&mut lines).await, format!("created {revision}"));
@@ -93,8 +94,15 @@ async fn processes_that_change_one_tool_lose_nothing() {
     let record = store.tool("greet").await.expect("readable").expect("known");
     assert_eq!(record.versions.len(), 30);
     assert_eq!(record.history.len(), 30);
-    assert_eq!(record.revision, first + 30, "each change has a revision of its own");
-    assert_eq!(record.latest, record.history.last().and_then(|change| change.version.clone()));
+    assert_eq!(
+        record.revision,
+        first + 30,
+        "each change has a revision of its own"
+    );
+    assert_eq!(
+        record.latest,
+        record.history.last().and_then(|change| change.version.clone())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

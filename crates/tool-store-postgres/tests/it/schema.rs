@@ -14,7 +14,9 @@ async fn make_tables(database: &TestDatabase, schema: &str, version: i64) {
     options.migrates = false;
     let database = PostgresDatabase::new(options);
     let mut transaction = database.write().await.expect("begun");
-    migrate_to(&mut *transaction, version).await.expect("earlier tables");
+    migrate_to(&mut *transaction, version)
+        .await
+        .expect("earlier tables");
     transaction.commit().await.expect("committed");
 }
 
@@ -76,13 +78,18 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
 async fn tables_of_a_newer_program_are_refused_with_both_versions() {
     let Some(database) = database() else { return };
     create(&*open(&database), "greet").await.expect("applied");
-    database.sql("INSERT INTO toolplane.schema_migrations VALUES (999, 0)").expect("works");
+    database
+        .sql("INSERT INTO toolplane.schema_migrations VALUES (999, 0)")
+        .expect("works");
     let store = open(&database);
     for error in [
         store.tools().await.expect_err("newer"),
         create(&*store, "other").await.expect_err("newer"),
     ] {
-        assert!(matches!(error, StoreError::Newer { found: 999, known } if known == SCHEMA_VERSION), "{error}");
+        assert!(
+            matches!(error, StoreError::Newer { found: 999, known } if known == SCHEMA_VERSION),
+            "{error}"
+        );
     }
 }
 
@@ -120,12 +127,15 @@ async fn a_role_that_may_only_read_reads_and_is_refused_changes() {
          GRANT SELECT ON ALL TABLES IN SCHEMA toolplane TO {role}"
     );
     database.sql(&grants).expect("works");
-    let options = tool_store_postgres::PostgresOptions::new(&database.url_of(&role, "open-sesame")).expect("a URL");
+    let options =
+        tool_store_postgres::PostgresOptions::new(&database.url_of(&role, "open-sesame")).expect("a URL");
     let reader = postgres_store(options);
     assert_eq!(reader.tools().await.expect("readable").len(), 1);
     let refused = create(&reader, "other").await.expect_err("no right");
     assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused}");
-    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).expect("works");
+    database
+        .sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+        .expect("works");
 }
 
 /// The server of the tests sorts `a` before `B`, as most do.
@@ -135,7 +145,10 @@ async fn names_have_the_order_of_their_bytes_whatever_the_locale_is() {
     let store = open(&database);
     let mut expected = ["a.b", "B", "a-b", "a_c", "é", "ab"];
     for name in expected {
-        store.set_alias(name, Some(ToolAlias::new(name, "greet", "^1"))).await.expect("applied");
+        store
+            .set_alias(name, Some(ToolAlias::new(name, "greet", "^1")))
+            .await
+            .expect("applied");
     }
     expected.sort_unstable();
     let aliases = store.aliases().await.expect("readable");

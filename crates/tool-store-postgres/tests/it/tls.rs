@@ -20,7 +20,11 @@ async fn a_connection_is_encrypted_and_the_certificate_of_the_server_is_checked(
     let store = |name: &str, certificate: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, certificate).expect("written");
-        let url = format!("{}?sslmode=verify-full&sslrootcert={}", database.url(), path.display());
+        let url = format!(
+            "{}?sslmode=verify-full&sslrootcert={}",
+            database.url(),
+            path.display()
+        );
         postgres_store(PostgresOptions::new(&url).expect("a URL"))
     };
 
@@ -31,6 +35,9 @@ async fn a_connection_is_encrypted_and_the_certificate_of_the_server_is_checked(
     let mut rows = transaction.fetch(query, Vec::new()).await.expect("works");
     assert_eq!(rows[0].int(0).expect("a truth value"), 1);
 
-    let error = store("other.pem", &other.cert.pem()).tools().await.expect_err("not trusted");
+    let error = store("other.pem", &other.cert.pem())
+        .tools()
+        .await
+        .expect_err("not trusted");
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
 }

@@ -23,7 +23,10 @@ async fn a_commit_after_a_failed_statement_is_an_error_and_changes_nothing() {
     let Some(guard) = database() else { return };
     let database = PostgresDatabase::new(options(&guard));
     let mut transaction = database.write().await.expect("begun");
-    transaction.execute(ADD, vec!["x".into(), 1.into()]).await.expect("added");
+    transaction
+        .execute(ADD, vec!["x".into(), 1.into()])
+        .await
+        .expect("added");
     let twice = transaction.execute(ADD, vec!["x".into(), 1.into()]).await;
     assert!(matches!(twice, Err(SqlError::Exists)), "{twice:?}");
     transaction.commit().await.expect_err("the statement failed");
@@ -39,7 +42,10 @@ async fn a_dropped_transaction_is_rolled_back_and_frees_its_connection() {
     for _ in 0..3 {
         let mut transaction = database.write().await.expect("begun");
         assert_eq!(count(&mut *transaction, "x").await, 0);
-        transaction.execute(ADD, vec!["x".into(), 1.into()]).await.expect("added");
+        transaction
+            .execute(ADD, vec!["x".into(), 1.into()])
+            .await
+            .expect("added");
         drop(transaction);
         let mut transaction = database.read().await.expect("begun").expect("there");
         assert_eq!(count(&mut *transaction, "x").await, 0);
@@ -56,7 +62,10 @@ async fn a_reader_sees_the_state_of_one_moment_and_writes_nothing() {
     assert_eq!(reading.fetch(tools, Vec::new()).await.expect("works").len(), 1);
     create(&*store, "other").await.expect("applied");
     assert_eq!(reading.fetch(tools, Vec::new()).await.expect("works").len(), 1);
-    reading.execute(RAISE, Vec::new()).await.expect_err("it only reads");
+    reading
+        .execute(RAISE, Vec::new())
+        .await
+        .expect_err("it only reads");
 }
 
 /// A statement is prepared once for each connection, by its first parameters.
@@ -87,21 +96,34 @@ async fn values_of_each_kind_come_back() {
     transaction.execute(statement, values).await.expect("added");
     let empty = vec![SqlValue::from(""), SqlValue::Null, SqlValue::Null];
     transaction.execute(statement, empty).await.expect("added");
-    let query = "SELECT name, number, content, number < 0, 7 FROM store_meta WHERE name IN ($1, $2) ORDER BY name";
-    let mut rows = transaction.fetch(query, vec!["é\n".into(), "".into()]).await.expect("works");
+    let query =
+        "SELECT name, number, content, number < 0, 7 FROM store_meta WHERE name IN ($1, $2) ORDER BY name";
+    let mut rows = transaction
+        .fetch(query, vec!["é\n".into(), "".into()])
+        .await
+        .expect("works");
     assert_eq!(rows[0].text(0).expect("a text"), "");
     assert!(rows[0].is_null(1) && rows[0].is_null(2) && rows[0].is_null(3));
     assert_eq!(rows[1].text(0).expect("a text"), "é\n");
     assert_eq!(rows[1].int(1).expect("a number"), i64::MIN);
     assert_eq!(rows[1].blob(2).expect("bytes"), bytes);
-    assert_eq!((rows[1].int(3).expect("a number"), rows[1].int(4).expect("a number")), (1, 7));
+    assert_eq!(
+        (
+            rows[1].int(3).expect("a number"),
+            rows[1].int(4).expect("a number")
+        ),
+        (1, 7)
+    );
 }
 
 #[tokio::test]
 async fn the_character_nul_is_refused_with_a_reason() {
     let Some(guard) = database() else { return };
     let store = open(&guard);
-    store.insert(TokenRecord::new("a", [7; 32], "ada", UNIX_EPOCH)).await.expect("stored");
+    store
+        .insert(TokenRecord::new("a", [7; 32], "ada", UNIX_EPOCH))
+        .await
+        .expect("stored");
     let error = store.find("a\0").await.expect_err("no text of PostgreSQL");
     assert!(error.to_string().contains("U+0000"), "{error}");
     assert!(store.find("a").await.expect("works").is_some());
@@ -115,7 +137,10 @@ async fn connections_that_are_all_in_use_are_the_reason_of_the_error() {
     let store = postgres_store(options.with_connect_timeout(Duration::from_millis(300)));
     let reading = store.database().read().await.expect("begun");
     let error = store.tools().await.expect_err("none is free");
-    assert!(error.to_string().contains("none of the 1 connections was free"), "{error}");
+    assert!(
+        error.to_string().contains("none of the 1 connections was free"),
+        "{error}"
+    );
     drop(reading);
 }
 
@@ -128,7 +153,9 @@ async fn a_transaction_that_stands_idle_is_ended_for_the_others() {
     let idle = PostgresDatabase::new(options(&guard).with_statement_timeout(Duration::from_millis(200)));
     let mut transaction = idle.write().await.expect("begun");
     transaction.execute(RAISE, Vec::new()).await.expect("raised");
-    create(&*store, "other").await.expect("applied once the other one is ended");
+    create(&*store, "other")
+        .await
+        .expect("applied once the other one is ended");
     transaction.commit().await.expect_err("ended by the server");
 }
 
@@ -150,7 +177,10 @@ async fn a_statement_that_waits_too_long_is_ended_by_the_server() {
 async fn a_wrong_password_is_an_error_without_the_password() {
     let Some(guard) = database() else { return };
     let url = guard.url_of("toolplane", "open-sesame");
-    let error = postgres_store(PostgresOptions::new(&url).expect("a URL")).tools().await.expect_err("refused");
+    let error = postgres_store(PostgresOptions::new(&url).expect("a URL"))
+        .tools()
+        .await
+        .expect_err("refused");
     let text = whole_text(&error);
     assert!(text.contains("password authentication failed"), "{text}");
     assert!(!text.contains("open-sesame"), "{text}");

@@ -12,7 +12,9 @@ use tool_testkit::skip;
 use tp_postgres::PostgresServer;
 
 fn start() -> Option<PostgresServer> {
-    PostgresServer::start().map_err(|error| skip(error.to_string())).ok()
+    PostgresServer::start()
+        .map_err(|error| skip(error.to_string()))
+        .ok()
 }
 
 /// Port of a server, from the value of its variable.
@@ -37,7 +39,9 @@ fn a_server_runs_until_it_is_dropped() {
 fn a_committed_row_survives_an_immediate_stop() {
     let Some(mut server) = start() else { return };
     let database = server.create_database().expect("created");
-    database.sql("CREATE TABLE t (n INT); INSERT INTO t VALUES (7)").expect("works");
+    database
+        .sql("CREATE TABLE t (n INT); INSERT INTO t VALUES (7)")
+        .expect("works");
     server.stop_immediately();
     TcpStream::connect(("127.0.0.1", port(&server))).expect_err("stopped");
     database.sql("SELECT n FROM t").expect_err("stopped");
@@ -58,7 +62,11 @@ fn a_database_is_reached_only_with_the_password() {
 #[test]
 fn a_server_ends_with_the_process_that_started_it() {
     let test = std::env::current_exe().expect("known");
-    let program = test.ancestors().nth(2).expect("a test is in `deps`").join("examples/serve");
+    let program = test
+        .ancestors()
+        .nth(2)
+        .expect("a test is in `deps`")
+        .join("examples/serve");
     let hint = "build it: cargo build -p tp-postgres --example serve";
     assert!(program.exists(), "`{}` is missing; {hint}", program.display());
     if !tp_postgres::is_installed() {
@@ -81,7 +89,10 @@ fn a_server_ends_with_the_process_that_started_it() {
     process.kill().expect("killed");
     process.wait().expect("ended");
     let is_gone = || {
-        let is_empty = std::fs::read_dir(folder.path()).expect("readable").next().is_none();
+        let is_empty = std::fs::read_dir(folder.path())
+            .expect("readable")
+            .next()
+            .is_none();
         is_empty && TcpStream::connect(("127.0.0.1", port)).is_err()
     };
     let pause = || std::thread::sleep(Duration::from_millis(20));

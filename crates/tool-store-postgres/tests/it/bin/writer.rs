@@ -8,7 +8,9 @@ use std::{
 };
 
 use tool_core::Tokens;
-use tool_registry::{LatestChange, NewVersion, Store, StoreError, StoreOperation, StoredVersion, VersionHead, VersionState};
+use tool_registry::{
+    LatestChange, NewVersion, Store, StoreError, StoreOperation, StoredVersion, VersionHead, VersionState,
+};
 use tool_store_postgres::{PostgresDatabase, PostgresOptions, SqlStore, postgres_store};
 use tool_store_sql::Database;
 
@@ -16,7 +18,9 @@ type Failure = Box<dyn std::error::Error>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
-    let url = env::var_os("STORE_URL").and_then(|url| url.into_string().ok()).ok_or("no `STORE_URL`")?;
+    let url = env::var_os("STORE_URL")
+        .and_then(|url| url.into_string().ok())
+        .ok_or("no `STORE_URL`")?;
     let store = postgres_store(PostgresOptions::new(&url)?);
     store.tools().await?;
     say("ready")?;
@@ -25,13 +29,18 @@ async fn main() -> Result<(), Failure> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["create", tool] => {
-            let create = StoreOperation::Create { owner: "grace".into() };
+            let create = StoreOperation::Create {
+                owner: "grace".into(),
+            };
             let revision = store.apply(tool, 0, vec![create]).await?;
             say(&format!("created {revision}"))
         }
         ["race", tool, major, n_versions] => race(&store, tool, major.parse()?, n_versions.parse()?).await,
         ["revoke", token] => {
-            store.revoke(token, SystemTime::now()).await?.ok_or("an unknown token")?;
+            store
+                .revoke(token, SystemTime::now())
+                .await?
+                .ok_or("an unknown token")?;
             say("revoked")
         }
         ["hold", tool] => hold(&store, tool).await,
@@ -40,7 +49,12 @@ async fn main() -> Result<(), Failure> {
 }
 
 /// Adds versions, each on the state that it has just read.
-async fn race(store: &SqlStore<PostgresDatabase>, tool: &str, major: u64, n_versions: u64) -> Result<(), Failure> {
+async fn race(
+    store: &SqlStore<PostgresDatabase>,
+    tool: &str,
+    major: u64,
+    n_versions: u64,
+) -> Result<(), Failure> {
     for minor in 0..n_versions {
         let number = semver::Version::new(major, minor, 0);
         loop {
@@ -55,7 +69,10 @@ async fn race(store: &SqlStore<PostgresDatabase>, tool: &str, major: u64, n_vers
             );
             let stored = StoredVersion::new(head, raw_json::RawJson::object(), BTreeMap::new());
             let latest = LatestChange::new(Some(number.clone()), UNIX_EPOCH, "grace".into());
-            let operations = vec![StoreOperation::Put(Box::new(stored)), StoreOperation::SetLatest(latest)];
+            let operations = vec![
+                StoreOperation::Put(Box::new(stored)),
+                StoreOperation::SetLatest(latest),
+            ];
             match store.apply(tool, record.revision, operations).await {
                 Ok(_) => break,
                 Err(StoreError::Conflict { .. }) => {}
