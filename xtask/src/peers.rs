@@ -47,6 +47,7 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
         ),
         part("git", program("git", "git")),
         part("Chromium", program("chromium", "chromium")),
+        part("PostgreSQL", postgres()),
     ])
 }
 
@@ -151,6 +152,15 @@ fn python(pins: &Path, requirements: &str, folder: &Path) -> Result<()> {
 fn program(program: &str, package: &str) -> Result<()> {
     if find(program).is_none() {
         install_package("peers", package)?;
+    }
+    Ok(())
+}
+
+/// Ensures that the programs of PostgreSQL are installed. Debian's package has the newest version of its release, and keeps
+/// a cluster of its own, which the tests never touch.
+fn postgres() -> Result<()> {
+    if !tp_postgres::is_installed() {
+        install_package("peers", "postgresql")?;
     }
     Ok(())
 }

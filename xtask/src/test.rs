@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use tp_postgres::{PostgresServer, SERVER_VARIABLE};
 
 use crate::peers::{DocPart, folder, install_peers};
 use crate::support::console::say;
@@ -28,6 +29,9 @@ pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
     let skips = repository.target().join("skips.txt");
     fs::write(&skips, "").with_context(|| format!("failed to write `{}`", skips.display()))?;
 
+    // One server for all tests, until the end of this function. Without it, the tests that need one are skipped and say
+    // why.
+    let postgres = PostgresServer::start().ok();
     let prepared = |mut command: Command| {
         // `CI` is removed: with it, the first skip would end the test run early. All skips are reported as a failure
         // below.
@@ -35,6 +39,9 @@ pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
             .env("TOOLPLANE_PEERS", folder(repository))
             .env("TOOLPLANE_SKIPS", &skips)
             .env_remove("CI");
+        if let Some(postgres) = &postgres {
+            command.env(SERVER_VARIABLE, postgres.variable());
+        }
         command
     };
     if !has_nextest(repository) {

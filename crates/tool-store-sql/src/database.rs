@@ -26,8 +26,8 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     /// If the database cannot be reached.
     fn watch(&self) -> BoxFuture<'_, Result<Box<dyn ChangeWatch + '_>, SqlError>>;
 
-    /// Tells the waiters of this process, and those of others if the database has a way for that, about a committed
-    /// change of the registry.
+    /// Tells the waiters of this process about a committed change of the registry. See [`SqlTransaction::announce`] for
+    /// those of others.
     fn notify(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -62,6 +62,15 @@ pub trait SqlTransaction: Send {
         query: &'static str,
         parameters: Vec<SqlValue>,
     ) -> BoxFuture<'a, Result<Vec<SqlRow>, SqlError>>;
+
+    /// Has the commit tell the waiters of other processes that the registry changed. Does nothing if the database has no
+    /// way for that.
+    ///
+    /// # Errors
+    /// If the database does not accept the announcement.
+    fn announce(&mut self) -> BoxFuture<'_, Result<(), SqlError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Commits.
     ///

@@ -55,13 +55,14 @@ impl<D: Database> SqlStore<D> {
     /// Commits a change that succeeded, and tells the waiters.
     async fn finish<T>(
         &self,
-        transaction: Box<dyn SqlTransaction>,
+        mut transaction: Box<dyn SqlTransaction>,
         result: Result<T, ChangeError>,
     ) -> Result<T, StoreError> {
         let result = result.map_err(|error| match error {
             ChangeError::Sql(error) => self.error(error),
             ChangeError::Store(error) => error,
         })?;
+        transaction.announce().await.map_err(|error| self.error(error))?;
         transaction.commit().await.map_err(|error| self.error(error))?;
         self.database.notify().await;
         Ok(result)

@@ -1,0 +1,153 @@
+use std::{
+    fmt,
+    future::ready,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use tokio::sync::{OnceCell, watch};
+use tool_core::BoxFuture;
+use tool_store_sql::{ChangeWatch, Database, SqlError, SqlTransaction};
+
+use crate::{
+    PostgresOptions,
+    connections::Connections,
+    listener::Listener,
+    tables::{self, Tables},
+    transaction::{PostgresTransaction, READ, WRITE},
+};
+
+/// Schema of a PostgreSQL database as a [`Database`].
+///
+/// Until the schema exists, every read finds an empty store, and nothing is created. The first change creates the schema
+/// and its tables; for that the role needs the right to create a schema, unless an empty one is there already.
+pub struct PostgresDatabase {
+    name: String,
+    options: PostgresOptions,
+    connections: OnceLock<Connections>,
+    /// Set once the tables are known to have the version of this program.
+    is_current: OnceCell<()>,
+    /// Counts changes of this process and of others.
+    changes: Arc<watch::Sender<u64>>,
+    listener: OnceLock<Listener>,
+}
+
+impl PostgresDatabase {
+    /// Creates the database of these options. Connects to nothing.
+    #[must_use]
+    pub fn new(options: PostgresOptions) -> Self {
+        Self {
+            name: options.name(),
+            options,
+            connections: OnceLock::new(),
+            is_current: OnceCell::new(),
+            changes: Arc::new(watch::Sender::new(0)),
+            listener: OnceLock::new(),
+        }
+    }
+
+    /// Returns the options.
+    #[must_use]
+    pub fn options(&self) -> &PostgresOptions {
+        &self.options
+    }
+
+    fn connections(&self) -> &Connections {
+        self.connections.get_or_init(|| Connections::new(&self.options))
+    }
+
+    /// Returns the time for a statement: the server ends it before, unless the server or the network fails.
+    fn limit(&self) -> Duration {
+        self.options.statement_timeout + self.options.connect_timeout
+    }
+
+    async fn begin(&self, begin: &'static str) -> Result<Box<dyn SqlTransaction>, SqlError> {
+        let connection = self.connections().acquire().await?;
+        let schema = self.options.schema();
+        let transaction = PostgresTransaction::begin(connection, begin, schema, self.limit()).await?;
+        Ok(Box::new(transaction))
+    }
+
+    /// Makes sure that the tables have the version of this program, unless there are none and none are wanted. Returns
+    /// `false` in that case.
+    async fn open(&self, creates: bool) -> Result<bool, SqlError> {
+        if self.is_current.initialized() {
+            return Ok(true);
+        }
+        let connections = self.connections();
+        let state = tables::state_of(connections.acquire().await?, &self.options).await?;
+        if state == Tables::Missing && !creates {
+            return Ok(false);
+        }
+        let finish = async || match state {
+            Tables::Current => Ok(()),
+            Tables::Missing | Tables::Older => {
+                tables::create(connections.acquire().await?, &self.options).await
+            }
+        };
+        if self.options.migrates {
+            self.is_current.get_or_try_init(finish).await?;
+        } else {
+            finish().await?;
+        }
+        Ok(true)
+    }
+}
+
+impl Database for PostgresDatabase {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<Option<Box<dyn SqlTransaction>>, SqlError>> {
+        Box::pin(async move {
+            match self.open(false).await? {
+                true => self.begin(READ).await.map(Some),
+                false => Ok(None),
+            }
+        })
+    }
+
+    fn write(&self) -> BoxFuture<'_, Result<Box<dyn SqlTransaction>, SqlError>> {
+        Box::pin(async move {
+            self.open(true).await?;
+            self.begin(WRITE).await
+        })
+    }
+
+    fn watch(&self) -> BoxFuture<'_, Result<Box<dyn ChangeWatch + '_>, SqlError>> {
+        // Whether the listener is connected does not matter: as soon as it is, every waiter looks again.
+        let changes = self.changes.subscribe();
+        self.listener
+            .get_or_init(|| Listener::start(self.options.clone(), self.changes.clone()));
+        let watch: Box<dyn ChangeWatch + '_> = Box::new(PostgresWatch { changes });
+        Box::pin(ready(Ok(watch)))
+    }
+
+    fn notify(&self) -> BoxFuture<'_, ()> {
+        self.changes.send_modify(|n_changes| *n_changes += 1);
+        Box::pin(ready(()))
+    }
+}
+
+/// Watch for changes of this process and of others.
+struct PostgresWatch {
+    changes: watch::Receiver<u64>,
+}
+
+impl ChangeWatch for PostgresWatch {
+    fn changed(&mut self) -> BoxFuture<'_, Result<(), SqlError>> {
+        Box::pin(async move {
+            let changed = self.changes.changed().await;
+            changed.map_err(|_| SqlError::failed("the database is closed"))
+        })
+    }
+}
+
+impl fmt::Debug for PostgresDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresDatabase")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
