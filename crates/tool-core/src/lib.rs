@@ -67,8 +67,8 @@ pub use self::{
         RedactedFields, Scopes, Setting, SettingLevel, Settings,
     },
     sources::{
-        Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, RejectedEntry, Source,
-        SourceChange, SourceState, SourceStatus, Update,
+        Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, PinMode, RejectedEntry,
+        Source, SourceChange, SourceState, SourceStatus, Update,
     },
     text::{FormattedDuration, Jitter, format_duration, rfc3339},
     tools::{

@@ -60,6 +60,7 @@ mod follow;
 mod log;
 mod look_alikes;
 mod namespaces;
+mod pins;
 mod registry;
 mod resolve;
 mod snapshot;
@@ -69,6 +70,7 @@ pub use tokio::sync::watch;
 
 pub use self::{
     fixed_source::FixedSource,
+    pins::{MemoryPins, Pin, PinKey, PinSet, Pins, PinsError},
     registry::{Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
     store::{

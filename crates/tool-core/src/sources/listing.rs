@@ -16,6 +16,30 @@ pub enum DefinitionPolicy {
     Withhold,
 }
 
+/// Mode of the pins of a source: the definitions that are offered, depending on those that were accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PinMode {
+    /// Every definition is offered, whatever was accepted.
+    Off,
+    /// A definition without a pin is accepted at its first use. A changed one is withheld until an operator accepts it.
+    #[default]
+    FirstUse,
+    /// Only accepted definitions are offered. A new or changed one is withheld until an operator accepts it.
+    Locked,
+}
+
+impl PinMode {
+    /// Returns the word for settings and lists.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::FirstUse => "first_use",
+            Self::Locked => "locked",
+        }
+    }
+}
+
 /// Limits of the lists of one server. Entries beyond them are omitted with a [`ListWarning`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

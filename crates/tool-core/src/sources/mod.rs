@@ -6,6 +6,6 @@ mod source;
 
 pub use self::{
     lifecycle::{Lifecycle, SourceChange, SourceState},
-    listing::{DefinitionPolicy, ListLimits, ListWarning},
+    listing::{DefinitionPolicy, ListLimits, ListWarning, PinMode},
     source::{Catalogue, OnUpdate, RejectedEntry, Source, SourceStatus, Update},
 };
