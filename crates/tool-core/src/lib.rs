@@ -53,8 +53,8 @@ pub use self::{
     },
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, CallEnd,
-        Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry, LedgerState, SystemClock, TokenRecord,
-        TokenState, Tokens, TokensError,
+        Claim, ClaimResult, Clock, Instant, KeptTexts, KeptTextsError, Ledger, LedgerEntry, LedgerState,
+        SystemClock, TokenRecord, TokenState, Tokens, TokensError,
     },
     secrets::{
         HIDDEN, IfUnset, NoSecrets, Provider, Reference, Secret, SecretError, SecretSearch, Secrets,

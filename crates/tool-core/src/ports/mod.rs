@@ -2,12 +2,14 @@
 
 mod approval;
 mod clock;
+mod kept_texts;
 mod ledger;
 mod tokens;
 
 pub use self::{
     approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
     clock::{Clock, Instant, SystemClock},
+    kept_texts::{KeptTexts, KeptTextsError},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},
     tokens::{TokenRecord, TokenState, Tokens, TokensError},
 };
