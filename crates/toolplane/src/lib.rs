@@ -58,6 +58,8 @@ pub use tool_registry::RefusedFeature;
 pub use tool_runtime as runtime;
 pub use tool_settings as settings;
 
+#[cfg(feature = "exec-mcp")]
+pub use self::build::list_store::StoredListCache;
 pub use self::{
     build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
     calls::{

@@ -2,6 +2,9 @@ use tool_core::{BoxFuture, KeptTexts, KeptTextsError};
 
 use crate::{Database, SqlError, SqlStore, codec};
 
+/// Age at which a text is removed when another one of its name is saved: that of settings which nobody uses any more.
+const MAX_AGE: i64 = 30 * 24 * 60 * 60 * 1000;
+
 impl<D: Database> KeptTexts for SqlStore<D> {
     fn load<'a>(
         &'a self,
@@ -34,8 +37,11 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                 let statement = "INSERT INTO kept_lists (name, digest, content, saved_at) VALUES ($1, $2, $3, $4) \
                                  ON CONFLICT (name, digest) DO UPDATE SET content = excluded.content, \
                                  saved_at = excluded.saved_at";
-                let parameters = vec![name.into(), digest.into(), text.into(), now.into()];
+                let parameters = vec![name.as_str().into(), digest.into(), text.into(), now.into()];
                 transaction.execute(statement, parameters).await?;
+                let old = "DELETE FROM kept_lists WHERE name = $1 AND saved_at < $2";
+                let oldest = now.saturating_sub(MAX_AGE);
+                transaction.execute(old, vec![name.into(), oldest.into()]).await?;
                 transaction.commit().await
             };
             saved.await.map_err(|error| self.not_kept(error))
