@@ -3,6 +3,7 @@
 //! [`store_tests!`] makes one test function of each, for a store that an async function opens.
 
 pub mod approvals;
+pub mod kill;
 pub mod ledger;
 pub mod pins;
 pub mod store;
