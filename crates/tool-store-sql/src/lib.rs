@@ -17,7 +17,7 @@ mod tokens;
 
 pub use self::{
     database::{ChangeWatch, Database, SqlError, SqlRow, SqlTransaction, SqlValue},
-    kept::SqlPins,
+    kept::{SqlPins, SqlUsage},
     ledger::SqlLedger,
     migrations::{SCHEMA_VERSION, migrate, migrate_to},
     store::SqlStore,

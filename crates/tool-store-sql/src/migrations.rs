@@ -77,7 +77,7 @@ const STEPS: &[&[&str]] = &[
             revoked_at BIGINT
         )",
     ],
-    // 2: approvals, the ledger, pins, kept texts. `owner` is the gateway that runs a call, and `gateways` has its lease.
+    // 2: approvals, the ledger, pins, kept texts, uses of tools. `owner` is the gateway that runs a call, and `gateways` has its lease.
     &[
         "INSERT INTO store_meta (name, number) VALUES ('approvals_position', 0)",
         "CREATE TABLE gateways (id TEXT PRIMARY KEY, lease_until BIGINT NOT NULL)",
@@ -146,6 +146,15 @@ const STEPS: &[&[&str]] = &[
             saved_at BIGINT NOT NULL,
             PRIMARY KEY (name, digest)
         )",
+        "CREATE TABLE search_usage (
+            tenant TEXT NOT NULL,
+            tool TEXT NOT NULL,
+            query TEXT NOT NULL,
+            n_calls BIGINT NOT NULL,
+            used_at BIGINT NOT NULL,
+            PRIMARY KEY (tenant, tool, query)
+        )",
+        "CREATE INDEX search_usage_by_time ON search_usage (tenant, used_at)",
     ],
 ];
 

@@ -1,4 +1,10 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tool_core::{
     CallContext, CallEnd, Claim, CorrelationId, ErrorKind, Invoke, Layer, Ledger, NamedLayer, Outcome, Target,
@@ -38,6 +44,8 @@ use crate::IdempotencySettings;
 #[derive(Clone)]
 pub struct IntentLayer {
     ledger: Arc<dyn Ledger>,
+    /// `true` once the log says that records would not outlive the process.
+    has_warned: Arc<AtomicBool>,
 }
 
 /// Service of [`IntentLayer`].
@@ -51,18 +59,29 @@ impl IntentLayer {
     /// Creates a layer that records intents in this ledger.
     #[must_use]
     pub fn new(ledger: Arc<dyn Ledger>) -> Self {
-        Self { ledger }
+        Self {
+            ledger,
+            has_warned: Arc::default(),
+        }
     }
 
     /// Returns `true` if a call needs a record before it is sent.
-    fn acts_on(&self, cx: &CallContext) -> bool {
+    fn acts_on(&self, cx: &mut CallContext) -> bool {
         let settings = cx.tool().settings();
-        settings.get::<IntentSettings>().is_some_and(|intent| intent.is_on)
+        let acts = settings.get::<IntentSettings>().is_some_and(|intent| intent.is_on)
             && !cx.is_dry_run()
             && matches!(cx.target, Target::Tool(_))
             && !cx.may_be_repeated()
-            && cx.extras.ledger_entry_id.is_none()
-            && self.ledger.is_durable()
+            && cx.extras.ledger_entry_id.is_none();
+        if acts && !self.ledger.is_durable() {
+            let problem = "calls are not recorded before they are sent: the ledger ends with the process";
+            cx.explain(Self::NAME, || problem.to_owned());
+            if !self.has_warned.swap(true, Ordering::Relaxed) {
+                tracing::warn!("`intent` has no effect: {problem}; configure a store");
+            }
+            return false;
+        }
+        acts
     }
 }
 

@@ -13,7 +13,7 @@ use tool_core::{
     CorrelationId, ErrorKind, Instant, Ledger, LedgerState, Reply, ToolError,
 };
 use tool_store_sql::Database;
-use tool_store_sqlite::{SqlLedger, SqlStore, SqliteDatabase, SqliteOptions, sqlite_store};
+use tool_store_sqlite::{SqlLedger, SqlStore, SqlUsage, SqliteDatabase, SqliteOptions, sqlite_store};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -321,4 +321,33 @@ async fn all_gateways_have_one_secret_of_a_name_from_the_first_use_on() {
     assert_eq!(store.secret("request_state").await.expect("readable"), secrets[0]);
     assert_ne!(store.secret("other").await.expect("created"), secrets[0]);
     assert!(!format!("{store:?}").contains(&format!("{}, {}", secrets[0][0], secrets[0][1])));
+}
+
+#[tokio::test]
+async fn uses_of_tools_are_added_up_over_gateways_and_apart_for_tenants() {
+    let world = World::new();
+    let one = SqlUsage::load(world.start().store).await.expect("readable");
+    let other = SqlUsage::load(world.start().store).await.expect("readable");
+    let records = |usage: &SqlUsage<SqliteDatabase>, tenant: &str| {
+        let records = usage.records(tenant);
+        records.into_iter().map(|(tool, query, n)| format!("{tool} {query} {n}")).collect::<Vec<_>>()
+    };
+    one.record("acme", "pay", "pay a bill");
+    one.record("acme", "pay", "pay a bill");
+    one.record("other", "pay", &"é".repeat(1000));
+    assert_eq!(records(&one, "acme"), ["pay pay a bill 2"], "at once");
+    let revision = one.revision("acme");
+    one.refresh().await.expect("written");
+    assert_eq!(one.revision("acme"), revision, "nobody else wrote");
+    other.record("acme", "pay", "pay a bill");
+    other.refresh().await.expect("written");
+    one.refresh().await.expect("readable");
+    for usage in [&one, &other] {
+        assert_eq!(records(usage, "acme"), ["pay pay a bill 3"]);
+        assert_eq!(usage.records("other")[0].1.len(), 256, "long queries are cut");
+        assert!(usage.records("nobody").is_empty());
+    }
+    assert_ne!(one.revision("acme"), revision);
+    let later = SqlUsage::load(world.start().store).await.expect("readable");
+    assert_eq!(records(&later, "acme"), ["pay pay a bill 3"]);
 }

@@ -136,6 +136,7 @@ fn a_killed_publication_is_visible_wholly_or_not_at_all() {
             let living = living();
             (killed.join().expect("no panic"), living)
         });
+        assert_eq!(killed.status.code(), None, "point {point}: it is killed: {killed:?}");
         assert!(living.status.success(), "point {point}: {living:?}");
         let by_killed = kill::lines(&killed, "published ");
         let by_living = kill::lines(&living, "published ");
