@@ -23,6 +23,8 @@ pub(crate) struct Lease {
     /// Committed end of the lease, in milliseconds since 1970.
     until: AtomicI64,
     is_renewing: AtomicBool,
+    /// `true` from the end of the lease to the next call: calls that still run do not keep it.
+    is_ended: AtomicBool,
 }
 
 /// Renewal of a lease that is part of a transaction. It counts once that is committed.
@@ -37,6 +39,7 @@ impl Lease {
             length,
             until: AtomicI64::new(i64::MIN),
             is_renewing: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
         }
     }
 
@@ -50,6 +53,7 @@ impl Lease {
 
     /// Makes sure, within a transaction that makes rows of this gateway, that the lease holds for a while.
     pub(crate) async fn ensure(&self, transaction: &mut dyn SqlTransaction, now: i64) -> Result<Renewal, SqlError> {
+        self.is_ended.store(false, Ordering::Release);
         let left = self.until.load(Ordering::Acquire).saturating_sub(now);
         if left > self.length_millis() / 3 * 2 && left <= self.length_millis() {
             return Ok(Renewal(None));
@@ -88,8 +92,8 @@ impl Lease {
 
     /// Ends the lease. Calls of this gateway that are still running are unknown outcomes from now on.
     pub(crate) async fn end(&self, transaction: &mut dyn SqlTransaction) -> Result<(), SqlError> {
-        // The next call renews it.
         self.until.store(i64::MIN, Ordering::Release);
+        self.is_ended.store(true, Ordering::Release);
         let statement = "DELETE FROM gateways WHERE id = $1";
         transaction.execute(statement, vec![self.gateway().into()]).await?;
         Ok(())
@@ -135,11 +139,14 @@ async fn keep_once<D: Database>(lease: &Lease, database: &D, now: i64) -> Result
     let Some(mut transaction) = database.read().await? else {
         return Ok(());
     };
-    if !lease.is_needed(&mut *transaction).await? {
+    if lease.is_ended.load(Ordering::Acquire) || !lease.is_needed(&mut *transaction).await? {
         return Ok(());
     }
     drop(transaction);
     let mut transaction = database.write().await?;
+    if lease.is_ended.load(Ordering::Acquire) {
+        return Ok(());
+    }
     let Renewal(until) = lease.renew(&mut *transaction, now).await?;
     transaction.commit().await?;
     if let Some(until) = until {

@@ -181,6 +181,8 @@ impl<D: Database> Drop for Writer<D> {
     fn drop(&mut self) {
         if !self.is_done {
             self.queue.state.lock().is_writing = false;
+            // Whoever waits starts it.
+            self.queue.progress.send_modify(|_| {});
         }
     }
 }
