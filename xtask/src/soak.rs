@@ -18,7 +18,16 @@ pub fn soak(repository: &Repository) -> Result<()> {
     for (package, filter) in TESTS {
         say(format_args!("soak: `{filter}` of {package} at all points ..."));
         let mut command = cargo(repository.root());
-        command.args(["test", "--quiet", "--package", package, "--test", "it", "--", filter]);
+        command.args([
+            "test",
+            "--quiet",
+            "--package",
+            package,
+            "--test",
+            "it",
+            "--",
+            filter,
+        ]);
         run(command.env(ALL_POINTS.0, ALL_POINTS.1))?;
     }
     Ok(())

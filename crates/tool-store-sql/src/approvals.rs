@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use raw_json::{JsonLimits, RawJson};
 use serde_json::{Value, json};
-use tool_core::{ApprovalCall, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, BoxFuture, Caller, Instant};
+use tool_core::{
+    ApprovalCall, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, BoxFuture, Caller, Instant,
+};
 
 use crate::{Database, SqlError, SqlRow, SqlStore, SqlTransaction, SqlValue, codec, ledger};
 
@@ -93,7 +95,8 @@ impl<D: Database> SqlStore<D> {
         let now = codec::millis(codec::wall_of(&**self.clock(), now));
         let mut transaction = self.database().write().await?;
         // Orders the requests: a database that lets several writers work at once makes them wait for this row.
-        let raise = "UPDATE store_meta SET number = number + 1 WHERE name = 'approvals_position' RETURNING number";
+        let raise =
+            "UPDATE store_meta SET number = number + 1 WHERE name = 'approvals_position' RETURNING number";
         let mut raised = transaction.fetch(raise, Vec::new()).await?;
         let position = raised.first_mut().map(|row| row.int(0)).transpose()?;
         let position = position.ok_or_else(|| SqlError::Corrupt("approvals have no position".to_owned()))?;
@@ -107,7 +110,8 @@ impl<D: Database> SqlStore<D> {
             return Ok(known);
         }
         check_room(&mut *transaction, &approval.call).await?;
-        self.insert_approval(&mut *transaction, &approval, position).await?;
+        self.insert_approval(&mut *transaction, &approval, position)
+            .await?;
         transaction.commit().await?;
         Ok(approval)
     }
@@ -168,13 +172,20 @@ impl<D: Database> SqlStore<D> {
         };
         let (state, detail) = state_columns(&new.state);
         let owner = is_running.then(|| self.lease().gateway());
-        parameters.extend([state.into(), detail.into(), self.expiry(new).into(), now.into(), owner.into()]);
+        parameters.extend([
+            state.into(),
+            detail.into(),
+            self.expiry(new).into(),
+            now.into(),
+            owner.into(),
+        ]);
         let statement = "UPDATE approvals SET state = $4, state_detail = $5, expires_at = $6, changed_at = $7, \
                          owner = $8 WHERE handle = $1 AND state = $2 AND state_detail = $3";
         let n_changed = transaction.execute(statement, parameters).await?;
         transaction.commit().await?;
         if let Some(renewal) = renewal {
-            self.lease().confirm(renewal, self.shared_database(), self.clock());
+            self.lease()
+                .confirm(renewal, self.shared_database(), self.clock());
         }
         Ok(n_changed > 0)
     }
@@ -189,8 +200,9 @@ impl<D: Database> SqlStore<D> {
         let state = state(&row.text(14)?, &row.text(15)?)?;
         let mut caller = Caller::new(row.text(2)?);
         caller.tenant = row.text(1)?.into();
-        let arguments = RawJson::parse_within(row.text(5)?, JsonLimits::RELAY)
-            .map_err(|error| SqlError::Corrupt(format!("the arguments of an approval are no JSON: {error}")))?;
+        let arguments = RawJson::parse_within(row.text(5)?, JsonLimits::RELAY).map_err(|error| {
+            SqlError::Corrupt(format!("the arguments of an approval are no JSON: {error}"))
+        })?;
         let (asked_at, expires_at) = (codec::time(row.int(9)?), codec::time(row.int(10)?));
         let tool = row.text(3)?;
         let mut call = ApprovalCall::new(tool.into(), arguments, &caller, asked_at, expires_at);
@@ -218,7 +230,10 @@ const ALL: &str = "SELECT handle, tenant, principal, tool, version, arguments, r
                    FROM approvals ORDER BY position";
 
 /// Finds the open approval of the same call: see [`ApprovalCall::is_same`] and [`ApprovalState::is_open`].
-async fn find_same(transaction: &mut dyn SqlTransaction, call: &ApprovalCall) -> Result<Option<SqlRow>, SqlError> {
+async fn find_same(
+    transaction: &mut dyn SqlTransaction,
+    call: &ApprovalCall,
+) -> Result<Option<SqlRow>, SqlError> {
     let query = "SELECT handle, tenant, principal, tool, version, arguments, risks, reason, by_another, asked_at, \
                  shown_expiry, tool_digest, arguments_digest, policy_digest, state, state_detail, expires_at \
                  FROM approvals WHERE tenant = $1 AND principal = $2 AND tool = $3 AND tool_digest = $4 \
@@ -271,7 +286,12 @@ fn state_columns(state: &ApprovalState) -> (&'static str, String) {
 fn state(word: &str, detail: &str) -> Result<ApprovalState, SqlError> {
     let detail: Value = codec::json(detail, "the details of an approval's state")?;
     let by = || Arc::from(detail["by"].as_str().unwrap_or_default());
-    let round = || detail["round"].as_u64().and_then(|round| u32::try_from(round).ok()).unwrap_or_default();
+    let round = || {
+        detail["round"]
+            .as_u64()
+            .and_then(|round| u32::try_from(round).ok())
+            .unwrap_or_default()
+    };
     Ok(match word {
         "pending" => ApprovalState::Pending,
         "asked" => ApprovalState::Asked,
@@ -282,6 +302,11 @@ fn state(word: &str, detail: &str) -> Result<ApprovalState, SqlError> {
         },
         "running" => ApprovalState::Running { round: round() },
         "waiting" => ApprovalState::Waiting { round: round() },
-        other => return Err(SqlError::Corrupt(format!("unknown state `{}`", other.escape_debug()))),
+        other => {
+            return Err(SqlError::Corrupt(format!(
+                "unknown state `{}`",
+                other.escape_debug()
+            )));
+        }
     })
 }

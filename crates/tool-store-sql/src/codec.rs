@@ -99,6 +99,11 @@ pub(crate) fn state(word: &str, detail: Option<&str>) -> Result<VersionState, Sq
         "yanked" => VersionState::Yanked {
             reason: text("reason").unwrap_or_default(),
         },
-        other => return Err(SqlError::Corrupt(format!("unknown state `{}`", other.escape_debug()))),
+        other => {
+            return Err(SqlError::Corrupt(format!(
+                "unknown state `{}`",
+                other.escape_debug()
+            )));
+        }
     })
 }

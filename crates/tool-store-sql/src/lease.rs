@@ -52,7 +52,11 @@ impl Lease {
     }
 
     /// Makes sure, within a transaction that makes rows of this gateway, that the lease holds for a while.
-    pub(crate) async fn ensure(&self, transaction: &mut dyn SqlTransaction, now: i64) -> Result<Renewal, SqlError> {
+    pub(crate) async fn ensure(
+        &self,
+        transaction: &mut dyn SqlTransaction,
+        now: i64,
+    ) -> Result<Renewal, SqlError> {
         self.is_ended.store(false, Ordering::Release);
         let left = self.until.load(Ordering::Acquire).saturating_sub(now);
         if left > self.length_millis() / 3 * 2 && left <= self.length_millis() {
@@ -90,23 +94,37 @@ impl Lease {
         }
     }
 
+    /// Returns `true` if the lease was ever held and not ended.
+    pub(crate) fn is_held(&self) -> bool {
+        self.until.load(Ordering::Acquire) != i64::MIN
+    }
+
     /// Ends the lease. Calls of this gateway that are still running are unknown outcomes from now on.
     pub(crate) async fn end(&self, transaction: &mut dyn SqlTransaction) -> Result<(), SqlError> {
         self.until.store(i64::MIN, Ordering::Release);
         self.is_ended.store(true, Ordering::Release);
         let statement = "DELETE FROM gateways WHERE id = $1";
-        transaction.execute(statement, vec![self.gateway().into()]).await?;
+        transaction
+            .execute(statement, vec![self.gateway().into()])
+            .await?;
         Ok(())
     }
 
     /// Returns `true` if a call of this gateway runs.
     async fn is_needed(&self, transaction: &mut dyn SqlTransaction) -> Result<bool, SqlError> {
         let query = "SELECT 1 FROM ledger WHERE owner = $1 AND state = 'running' LIMIT 1";
-        if !transaction.fetch(query, vec![self.gateway().into()]).await?.is_empty() {
+        if !transaction
+            .fetch(query, vec![self.gateway().into()])
+            .await?
+            .is_empty()
+        {
             return Ok(true);
         }
         let query = "SELECT 1 FROM approvals WHERE owner = $1 AND state = 'running' LIMIT 1";
-        Ok(!transaction.fetch(query, vec![self.gateway().into()]).await?.is_empty())
+        Ok(!transaction
+            .fetch(query, vec![self.gateway().into()])
+            .await?
+            .is_empty())
     }
 }
 

@@ -1,9 +1,6 @@
 //! Tables, and the steps from each version of them to the next. Forward only: a released step never changes.
 
-use crate::{
-    SqlError, SqlTransaction,
-    codec::millis,
-};
+use crate::{SqlError, SqlTransaction, codec::millis};
 
 /// Steps, each a list of statements. `BLOB` is the type of bytes: a database with another name for it translates that.
 const STEPS: &[&[&str]] = &[
@@ -198,7 +195,9 @@ pub async fn migrate_to(transaction: &mut dyn SqlTransaction, version: i64) -> R
         }
         let record = "INSERT INTO schema_migrations (version, applied_at) VALUES ($1, $2)";
         let now = millis(std::time::SystemTime::now());
-        transaction.execute(record, vec![number.into(), now.into()]).await?;
+        transaction
+            .execute(record, vec![number.into(), now.into()])
+            .await?;
     }
     Ok(())
 }

@@ -7,7 +7,8 @@ use std::{
 
 use raw_json::RawJson;
 use tool_core::{
-    ApprovalCall, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Caller, Clock, Instant, SystemClock,
+    ApprovalCall, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Caller, Clock, Instant,
+    SystemClock,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -24,7 +25,13 @@ fn wall() -> SystemTime {
 
 fn call(principal: &str, arguments: &str) -> ApprovalCall {
     let raw = RawJson::parse(arguments.to_owned()).expect("JSON");
-    let mut call = ApprovalCall::new("pay".into(), raw.clone(), &Caller::new(principal), wall(), wall() + HOUR);
+    let mut call = ApprovalCall::new(
+        "pay".into(),
+        raw.clone(),
+        &Caller::new(principal),
+        wall(),
+        wall() + HOUR,
+    );
     call.version = Some("1.2.0".to_owned());
     call.risks = vec!["it \"pays\"".to_owned(), "é".to_owned()];
     call.reason = "the policy\nsays so".to_owned();
@@ -35,7 +42,12 @@ fn call(principal: &str, arguments: &str) -> ApprovalCall {
 }
 
 fn record(handle: &str, call: ApprovalCall) -> ApprovalRecord {
-    ApprovalRecord::new(handle.into(), Arc::new(call), now() + HOUR, ApprovalState::Pending)
+    ApprovalRecord::new(
+        handle.into(),
+        Arc::new(call),
+        now() + HOUR,
+        ApprovalState::Pending,
+    )
 }
 
 /// Asks for an approval that is stored.
@@ -76,8 +88,17 @@ pub async fn an_open_approval_is_not_asked_for_twice(one: Arc<dyn Approvals>, ot
         reason: None,
     };
     let first = get(&one, "a").await;
-    assert_eq!(other.replace(&ApprovalState::Pending, first.with_state(denied)).await, Ok(true));
-    assert_eq!(&*ask(&one, record("e", call("ada", "{}"))).await.handle, "a", "it is denied");
+    assert_eq!(
+        other
+            .replace(&ApprovalState::Pending, first.with_state(denied))
+            .await,
+        Ok(true)
+    );
+    assert_eq!(
+        &*ask(&one, record("e", call("ada", "{}"))).await.handle,
+        "a",
+        "it is denied"
+    );
     assert_eq!(one.list().await.expect("readable").len(), 3);
 }
 
@@ -87,7 +108,9 @@ pub async fn requests_at_once_share_one_approval(one: Arc<dyn Approvals>, other:
     for n in 0..8 {
         let approvals = if n % 2 == 0 { one.clone() } else { other.clone() };
         asks.push(tokio::spawn(async move {
-            ask(&approvals, record(&format!("h{n}"), call("ada", "{}"))).await.handle
+            ask(&approvals, record(&format!("h{n}"), call("ada", "{}")))
+                .await
+                .handle
         }));
     }
     let mut handles = Vec::new();
@@ -111,7 +134,10 @@ pub async fn two_questions_to_clients_are_two_approvals(one: Arc<dyn Approvals>,
 }
 
 /// Every state is stored with its details, and only from the known state.
-pub async fn a_state_is_replaced_only_if_it_is_the_known_one(one: Arc<dyn Approvals>, other: Arc<dyn Approvals>) {
+pub async fn a_state_is_replaced_only_if_it_is_the_known_one(
+    one: Arc<dyn Approvals>,
+    other: Arc<dyn Approvals>,
+) {
     let asked = ask(&one, record("a", call("ada", "{}"))).await;
     let by = || Arc::from("eve \"e\"");
     let mut known = ApprovalState::Pending;
@@ -144,7 +170,11 @@ pub async fn a_state_is_replaced_only_if_it_is_the_known_one(one: Arc<dyn Approv
     assert_eq!(one.replace(&known, ended).await, Ok(false));
     let unknown = record("b", call("ada", "{}"));
     assert_eq!(one.replace(&ApprovalState::Pending, unknown).await, Ok(false));
-    assert_eq!(&*ask(&one, record("c", call("ada", "{}"))).await.handle, "c", "the first one has ended");
+    assert_eq!(
+        &*ask(&one, record("c", call("ada", "{}"))).await.handle,
+        "c",
+        "the first one has ended"
+    );
 }
 
 /// Of calls that claim one approval at once, one succeeds.
@@ -155,7 +185,9 @@ pub async fn one_of_many_claims_succeeds(one: Arc<dyn Approvals>, other: Arc<dyn
     for n in 0..8 {
         let (approvals, by) = (if n % 2 == 0 { one.clone() } else { other.clone() }, by.clone());
         claims.push(tokio::spawn(async move {
-            let running = get(&approvals, "a").await.with_state(ApprovalState::Running { round: 0 });
+            let running = get(&approvals, "a")
+                .await
+                .with_state(ApprovalState::Running { round: 0 });
             approvals.replace(&by, running).await.expect("works")
         }));
     }
@@ -170,7 +202,10 @@ pub async fn one_of_many_claims_succeeds(one: Arc<dyn Approvals>, other: Arc<dyn
 pub async fn an_expired_approval_is_forgotten(one: Arc<dyn Approvals>, other: Arc<dyn Approvals>) {
     ask(&one, record("a", call("ada", "{}"))).await;
     let later = now() + 2 * HOUR;
-    let again = other.ask(record("b", call("ada", "{}")), later).await.expect("stored");
+    let again = other
+        .ask(record("b", call("ada", "{}")), later)
+        .await
+        .expect("stored");
     assert_eq!(&*again.handle, "b");
     assert_eq!(one.get("a").await, Ok(None));
 }
@@ -190,5 +225,9 @@ pub async fn the_number_of_approvals_is_limited(one: Arc<dyn Approvals>, other: 
     let refused = one.ask(record("more", call("other", "1")), now()).await;
     let whose = "all callers";
     assert_eq!(refused, Err(ApprovalsError::Full { waiting: 256, whose }));
-    assert_eq!(&*ask(&one, record("again", call("p0", "0"))).await.handle, "p0-0", "it needs no room");
+    assert_eq!(
+        &*ask(&one, record("again", call("p0", "0"))).await.handle,
+        "p0-0",
+        "it needs no room"
+    );
 }

@@ -52,7 +52,9 @@ pub async fn one_of_many_claims_is_granted(one: Arc<dyn Ledger>, other: Arc<dyn 
     let mut claims = Vec::new();
     for n in 1..=8 {
         let ledger = if n % 2 == 0 { one.clone() } else { other.clone() };
-        claims.push(tokio::spawn(async move { try_claim(&ledger, &claim(n, "k")).await }));
+        claims.push(tokio::spawn(
+            async move { try_claim(&ledger, &claim(n, "k")).await },
+        ));
     }
     let mut n_granted = 0;
     for result in claims {
@@ -81,21 +83,31 @@ pub async fn a_reply_comes_back_as_it_was(one: Arc<dyn Ledger>, other: Arc<dyn L
         for ledger in [&one, &other] {
             let entry = ended(claimed(ledger, &claim(9, &key)).await);
             assert_eq!(entry.id, CorrelationId(n));
-            assert_eq!((&*entry.tenant, &*entry.principal, &*entry.tool), ("acme", "ada", "pay"));
+            assert_eq!(
+                (&*entry.tenant, &*entry.principal, &*entry.tool),
+                ("acme", "ada", "pay")
+            );
             assert_eq!(entry.key.as_deref(), Some(&*key));
             let LedgerState::Answered(Some(found)) = entry.state else {
                 panic!("no reply: {:?}", entry.state);
             };
             assert_eq!(found.body, reply.body);
             assert_eq!(found.raw().as_str(), reply.raw().as_str());
-            assert_eq!((found.is_error, found.is_partial()), (reply.is_error, reply.is_partial()));
+            assert_eq!(
+                (found.is_error, found.is_partial()),
+                (reply.is_error, reply.is_partial())
+            );
             assert_eq!(found.meta(), reply.meta());
         }
     }
     granted(claimed(&one, &claim(4, "task")).await);
     one.settle(CorrelationId(4), CallEnd::Answered(None));
     let entry = ended(claimed(&other, &claim(9, "task")).await);
-    assert!(matches!(entry.state, LedgerState::Answered(None)), "{:?}", entry.state);
+    assert!(
+        matches!(entry.state, LedgerState::Answered(None)),
+        "{:?}",
+        entry.state
+    );
 }
 
 /// A further call with a key gets the failure of the first one, with everything that layers decide by.
@@ -177,7 +189,10 @@ pub async fn an_open_call_continues_with_its_entry(one: Arc<dyn Ledger>, other: 
     let found = one.find(CorrelationId(1)).await.expect("known");
     assert!(matches!(found.state, LedgerState::Open), "{:?}", found.state);
     assert_eq!(granted(claimed(&other, &claim(2, "k")).await), CorrelationId(1));
-    assert!(matches!(try_claim(&one, &claim(3, "k")).await, ClaimResult::Running(_)));
+    assert!(matches!(
+        try_claim(&one, &claim(3, "k")).await,
+        ClaimResult::Running(_)
+    ));
     other.settle(CorrelationId(1), CallEnd::Answered(None));
     assert_eq!(ended(claimed(&one, &claim(4, "k")).await).id, CorrelationId(1));
 }
@@ -200,7 +215,11 @@ pub async fn an_unknown_outcome_keeps_its_key_unless_the_call_may_be_repeated(
     assert_eq!(granted(claimed(&other, &repeatable).await), CorrelationId(1));
     other.settle(CorrelationId(1), CallEnd::Answered(None));
     let entry = ended(claimed(&one, &repeatable).await);
-    assert!(matches!(entry.state, LedgerState::Answered(None)), "{:?}", entry.state);
+    assert!(
+        matches!(entry.state, LedgerState::Answered(None)),
+        "{:?}",
+        entry.state
+    );
 }
 
 /// A call waits for a running one with the same key, also on another handle.
@@ -242,7 +261,10 @@ pub async fn unknown_outcomes_are_listed_and_found(one: Arc<dyn Ledger>, other: 
         };
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     }
-    assert_eq!(granted(claimed(&other, &claim(4, "unclaimed")).await), CorrelationId(4));
+    assert_eq!(
+        granted(claimed(&other, &claim(4, "unclaimed")).await),
+        CorrelationId(4)
+    );
 }
 
 /// An entry is forgotten after its time, and its key is free for any call.
@@ -250,7 +272,10 @@ pub async fn an_entry_is_forgotten_after_its_time(one: Arc<dyn Ledger>, other: A
     let mut short = claim(1, "k");
     short.ttl = Duration::ZERO;
     granted(claimed(&one, &short).await);
-    assert!(matches!(try_claim(&other, &claim(2, "k")).await, ClaimResult::Running(_)), "it runs");
+    assert!(
+        matches!(try_claim(&other, &claim(2, "k")).await, ClaimResult::Running(_)),
+        "it runs"
+    );
     one.settle(CorrelationId(1), CallEnd::Unknown(unknown()));
     let mut next = claim(3, "k");
     next.tool = "refund".into();

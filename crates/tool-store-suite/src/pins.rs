@@ -29,11 +29,18 @@ async fn refresh(pins: &Arc<dyn Pins>, n_pins: usize) {
 pub async fn an_accepted_definition_replaces_its_pin(one: Arc<dyn Pins>, other: Arc<dyn Pins>) {
     assert!(one.snapshot().is_empty());
     let at = UNIX_EPOCH + Duration::from_secs(60);
-    let exact = pin("read", r#"{"name": "read"}"#).with_version(Some("1.0.0")).accepted(at, "ada");
-    let shown = Pin::from_digest(PinKey::new("files", Feature::ResourceTemplate, "f://{x}"), [9; 32])
-        .with_shown_definition(definition("[]"));
+    let exact = pin("read", r#"{"name": "read"}"#)
+        .with_version(Some("1.0.0"))
+        .accepted(at, "ada");
+    let shown = Pin::from_digest(
+        PinKey::new("files", Feature::ResourceTemplate, "f://{x}"),
+        [9; 32],
+    )
+    .with_shown_definition(definition("[]"));
     let bare = Pin::from_digest(PinKey::new("files", Feature::Prompt, "p"), [8; 32]);
-    one.accept(vec![exact.clone(), shown.clone(), bare.clone()]).await.expect("stored");
+    one.accept(vec![exact.clone(), shown.clone(), bare.clone()])
+        .await
+        .expect("stored");
     refresh(&other, 3).await;
     for set in [one.snapshot(), other.snapshot()] {
         for expected in [&exact, &shown, &bare] {
@@ -48,13 +55,20 @@ pub async fn an_accepted_definition_replaces_its_pin(one: Arc<dyn Pins>, other: 
         let found = set.get("files", Feature::Tool, "read").expect("pinned");
         assert!(found.matches(&definition(r#"{"name":"read"}"#), Some("1.0.0")));
         assert!(!found.matches(&definition(r#"{"name":"other"}"#), Some("1.0.0")));
-        let found = set.get("files", Feature::ResourceTemplate, "f://{x}").expect("pinned");
+        let found = set
+            .get("files", Feature::ResourceTemplate, "f://{x}")
+            .expect("pinned");
         assert!(!found.matches(&definition("[]"), None), "the text lacks secrets");
     }
     let changed = pin("read", r#"{"name":"changed"}"#);
     other.accept(vec![changed.clone()]).await.expect("stored");
     assert_eq!(other.refresh().await, Ok(false), "it knows its own");
-    while one.snapshot().get("files", Feature::Tool, "read").map(|pin| Pin::clone(pin)) != Some(changed.clone()) {
+    while one
+        .snapshot()
+        .get("files", Feature::Tool, "read")
+        .map(|pin| Pin::clone(pin))
+        != Some(changed.clone())
+    {
         assert_eq!(one.refresh().await, Ok(true));
     }
 }
@@ -65,7 +79,10 @@ pub async fn a_first_use_never_replaces_a_pin(one: Arc<dyn Pins>, other: Arc<dyn
     one.accept(vec![first.clone()]).await.expect("stored");
     // The other handle does not know that yet.
     other.add_first_used(vec![pin("read", r#"{"n":2}"#), pin("write", "{}")]);
-    assert!(other.snapshot().get("files", Feature::Tool, "write").is_some(), "at once");
+    assert!(
+        other.snapshot().get("files", Feature::Tool, "write").is_some(),
+        "at once"
+    );
     other.refresh().await.expect("readable");
     refresh(&one, 2).await;
     for set in [one.snapshot(), other.snapshot()] {

@@ -17,8 +17,13 @@ pub async fn texts_are_saved_replaced_and_forgotten(one: Arc<dyn KeptTexts>, oth
         one.save(keys[at].clone(), text.to_owned()).await.expect("saved");
     }
     let found = other.load(&keys).await.expect("readable");
-    assert_eq!(found, [Some("{\"é\": 1e2}".to_owned()), None, Some("b".to_owned())]);
-    one.save(keys[1].clone(), "x".repeat(2 << 20)).await.expect("saved");
+    assert_eq!(
+        found,
+        [Some("{\"é\": 1e2}".to_owned()), None, Some("b".to_owned())]
+    );
+    one.save(keys[1].clone(), "x".repeat(2 << 20))
+        .await
+        .expect("saved");
     assert_eq!(other.forget(Some("a")).await, Ok(2));
     assert_eq!(one.load(&keys).await, Ok(vec![None, None, Some("b".to_owned())]));
     assert_eq!(one.forget(None).await, Ok(1));

@@ -7,8 +7,8 @@ use std::{
 };
 
 use tool_core::{
-    CallContext, CallEnd, Claim, CorrelationId, ErrorKind, Invoke, Layer, Ledger, NamedLayer, Outcome, Target,
-    ToolError,
+    CallContext, CallEnd, Claim, CorrelationId, ErrorKind, Invoke, Layer, Ledger, NamedLayer, Outcome,
+    Target, ToolError,
 };
 
 use super::IntentSettings;
@@ -68,7 +68,9 @@ impl IntentLayer {
     /// Returns `true` if a call needs a record before it is sent.
     fn acts_on(&self, cx: &mut CallContext) -> bool {
         let settings = cx.tool().settings();
-        let acts = settings.get::<IntentSettings>().is_some_and(|intent| intent.is_on)
+        let acts = settings
+            .get::<IntentSettings>()
+            .is_some_and(|intent| intent.is_on)
             && !cx.is_dry_run()
             && matches!(cx.target, Target::Tool(_))
             && !cx.may_be_repeated()
@@ -124,10 +126,14 @@ impl<S: Invoke> Intent<S> {
         };
         if let Err(error) = self.settings.ledger.intend(&claim).await {
             guard.cx.emit_refused(IntentLayer::NAME, "not_recorded");
-            guard.cx.explain(IntentLayer::NAME, || format!("refused: {error}"));
+            guard
+                .cx
+                .explain(IntentLayer::NAME, || format!("refused: {error}"));
             return Err(error);
         }
-        guard.cx.explain(IntentLayer::NAME, || "recorded the call before it is sent".to_owned());
+        guard.cx.explain(IntentLayer::NAME, || {
+            "recorded the call before it is sent".to_owned()
+        });
         let result = self.inner.invoke(guard.cx).await;
         guard.finish(result)
     }

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::timeout;
 use tool_core::{
-    BoxFuture, CallContext, CallEnd, Claim, ClaimResult, CorrelationId, ErrorKind, InputRequest, Invoke, Layer,
-    Ledger, LedgerEntry, Metadata, Mode, Outcome, Tool, ToolError,
+    BoxFuture, CallContext, CallEnd, Claim, ClaimResult, CorrelationId, ErrorKind, InputRequest, Invoke,
+    Layer, Ledger, LedgerEntry, Metadata, Mode, Outcome, Tool, ToolError,
 };
 use tool_runtime::{IntentLayer, IntentSettings, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
@@ -94,7 +94,11 @@ fn context(tool: Arc<Tool>) -> CallContext {
     cx
 }
 
-async fn run(log: &Arc<IntentLog>, step: ScriptStep, cx: &mut CallContext) -> (Result<Outcome, ToolError>, usize) {
+async fn run(
+    log: &Arc<IntentLog>,
+    step: ScriptStep,
+    cx: &mut CallContext,
+) -> (Result<Outcome, ToolError>, usize) {
     let script = ScriptedExecutor::new([step]);
     let layer = IntentLayer::new(log.clone()).layer(script.clone());
     (layer.invoke(cx).await, script.n_calls())
@@ -109,15 +113,28 @@ async fn a_call_is_recorded_before_it_is_sent_and_settled_by_its_end() {
     let input = InputRequest::new(tool_core::RawJson::object());
     for (step, end) in [
         (ScriptStep::Echo, "7 answered"),
-        (ScriptStep::Outcome(Outcome::NeedsInput(Box::new(input))), "7 open"),
+        (
+            ScriptStep::Outcome(Outcome::NeedsInput(Box::new(input))),
+            "7 open",
+        ),
         (ScriptStep::Fail(error(ErrorKind::Unavailable)), "7 free"),
         (ScriptStep::FailNotTaken(error(ErrorKind::Overloaded)), "7 free"),
-        (ScriptStep::FailAnswered(error(ErrorKind::UpstreamError)), "7 failed"),
-        (ScriptStep::FailSent(error(ErrorKind::OutcomeUnknown)), "7 unknown"),
+        (
+            ScriptStep::FailAnswered(error(ErrorKind::UpstreamError)),
+            "7 failed",
+        ),
+        (
+            ScriptStep::FailSent(error(ErrorKind::OutcomeUnknown)),
+            "7 unknown",
+        ),
     ] {
         let log = Arc::new(IntentLog::new());
         let (_, n_calls) = run(&log, step.clone(), &mut context(tool(|_| {}))).await;
-        assert_eq!((log.lines(), n_calls), (vec!["7 pay".to_owned(), end.to_owned()], 1), "{step:?}");
+        assert_eq!(
+            (log.lines(), n_calls),
+            (vec!["7 pay".to_owned(), end.to_owned()], 1),
+            "{step:?}"
+        );
     }
 }
 
@@ -129,7 +146,10 @@ async fn a_call_whose_record_cannot_be_written_is_not_made() {
     let (result, n_calls) = run(&log, ScriptStep::Echo, &mut context(tool(|_| {}))).await;
     assert_eq!(result.expect_err("refused").kind(), ErrorKind::Unavailable);
     // Nobody knows whether a failed commit was made after all.
-    assert_eq!((log.lines(), n_calls), (vec!["7 pay".to_owned(), "7 free".to_owned()], 0));
+    assert_eq!(
+        (log.lines(), n_calls),
+        (vec!["7 pay".to_owned(), "7 free".to_owned()], 0)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,8 +181,14 @@ async fn calls_that_need_no_record_have_none() {
     dry.mode = Mode::DryRun;
     for (what, mut cx) in [
         ("it is off by default", context(off)),
-        ("idempotent", context(tool(|metadata| metadata.idempotent = Some(true)))),
-        ("read-only", context(tool(|metadata| metadata.read_only = Some(true)))),
+        (
+            "idempotent",
+            context(tool(|metadata| metadata.idempotent = Some(true))),
+        ),
+        (
+            "read-only",
+            context(tool(|metadata| metadata.read_only = Some(true))),
+        ),
         ("its key has an entry", keyed),
         ("a dry run", dry),
     ] {
@@ -175,5 +201,8 @@ async fn calls_that_need_no_record_have_none() {
     log.is_durable = false;
     let log = Arc::new(log);
     let (result, _) = run(&log, ScriptStep::Echo, &mut context(tool(|_| {}))).await;
-    assert!(result.is_ok() && log.lines().is_empty(), "nothing would outlive the process");
+    assert!(
+        result.is_ok() && log.lines().is_empty(),
+        "nothing would outlive the process"
+    );
 }

@@ -6,7 +6,10 @@ use tool_core::{Ledger, SystemClock};
 use tool_runtime::{LedgerLimits, MemoryLedger};
 
 async fn ledgers() -> ((), Arc<dyn Ledger>, Arc<dyn Ledger>) {
-    let ledger = Arc::new(MemoryLedger::new(LedgerLimits::default(), Arc::new(SystemClock::new())));
+    let ledger = Arc::new(MemoryLedger::new(
+        LedgerLimits::default(),
+        Arc::new(SystemClock::new()),
+    ));
     ((), ledger.clone(), ledger)
 }
 

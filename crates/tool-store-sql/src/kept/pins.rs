@@ -105,7 +105,9 @@ impl<D: Database> Pins for SqlPins<D> {
                 }
                 transaction.commit().await
             };
-            written.await.map_err(|error: SqlError| not_written(&self.0.store, error))?;
+            written
+                .await
+                .map_err(|error: SqlError| not_written(&self.0.store, error))?;
             let pins: Vec<_> = pins.into_iter().map(Arc::new).collect();
             self.0.change(|set| {
                 for pin in &pins {
@@ -159,7 +161,9 @@ async fn insert(
 ) -> Result<(), SqlError> {
     let key = pin.key();
     // A definition that is shown without its secrets has another digest.
-    let is_exact = pin.definition().is_some_and(|definition| raw_json::digest(definition) == *pin.digest());
+    let is_exact = pin
+        .definition()
+        .is_some_and(|definition| raw_json::digest(definition) == *pin.digest());
     let parameters = vec![
         (&*key.source).into(),
         key.feature.as_str().into(),
@@ -186,8 +190,12 @@ async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> 
 
 fn pin(row: &mut SqlRow) -> Result<Pin, SqlError> {
     let (source, word) = (row.text(0)?, row.text(1)?);
-    let feature = Feature::ALL.iter().copied().find(|feature| feature.as_str() == word);
-    let feature = feature.ok_or_else(|| SqlError::Corrupt(format!("unknown kind `{}`", word.escape_debug())))?;
+    let feature = Feature::ALL
+        .iter()
+        .copied()
+        .find(|feature| feature.as_str() == word);
+    let feature =
+        feature.ok_or_else(|| SqlError::Corrupt(format!("unknown kind `{}`", word.escape_debug())))?;
     let key = PinKey::new(source, feature, row.text(2)?);
     let digest = codec::digest(&row.text(3)?)?;
     let definition = row.optional_text(4)?.map(definition).transpose()?;

@@ -28,7 +28,8 @@ impl<D: Database> SqlStore<D> {
             .map_err(|error| SqlError::failed("the system has no randomness to give").with_source(error))?;
         let mut transaction = self.database().write().await?;
         // Of two gateways that create it at once, one does, and both read the same.
-        let statement = "INSERT INTO store_meta (name, content) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+        let statement =
+            "INSERT INTO store_meta (name, content) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
         transaction
             .execute(statement, vec![name.into(), random.to_vec().into()])
             .await?;
@@ -40,6 +41,7 @@ impl<D: Database> SqlStore<D> {
 }
 
 fn secret_of(bytes: Vec<u8>) -> Result<[u8; 32], SqlError> {
-    let invalid = |bytes: Vec<u8>| SqlError::Corrupt(format!("a secret has {} bytes instead of 32", bytes.len()));
+    let invalid =
+        |bytes: Vec<u8>| SqlError::Corrupt(format!("a secret has {} bytes instead of 32", bytes.len()));
     bytes.try_into().map_err(invalid)
 }

@@ -105,14 +105,25 @@ impl<D: Database> SqlUsage<D> {
     #[must_use]
     pub fn records(&self, tenant: &str) -> Vec<(Arc<str>, Arc<str>, u32)> {
         let state = self.0.state.lock();
-        let counts = state.tenants.get(tenant).into_iter().flat_map(|use_of| &use_of.counts);
-        counts.map(|((tool, query), count)| (tool.clone(), query.clone(), *count)).collect()
+        let counts = state
+            .tenants
+            .get(tenant)
+            .into_iter()
+            .flat_map(|use_of| &use_of.counts);
+        counts
+            .map(|((tool, query), count)| (tool.clone(), query.clone(), *count))
+            .collect()
     }
 
     /// Returns a number that changes with every change of a tenant's uses.
     #[must_use]
     pub fn revision(&self, tenant: &str) -> u64 {
-        self.0.state.lock().tenants.get(tenant).map_or(0, |use_of| use_of.revision)
+        self.0
+            .state
+            .lock()
+            .tenants
+            .get(tenant)
+            .map_or(0, |use_of| use_of.revision)
     }
 
     /// Writes the uses that are not written yet, and reads those that others have written.
@@ -129,7 +140,9 @@ impl<D: Database> SqlUsage<D> {
             shared.write().await?;
             shared.read().await
         };
-        refreshed.await.map_err(|error: SqlError| error.of_store(shared.store.database().name()))
+        refreshed
+            .await
+            .map_err(|error: SqlError| error.of_store(shared.store.database().name()))
     }
 }
 
@@ -164,7 +177,10 @@ impl<D: Database> Shared<D> {
         transaction.commit().await?;
         let mut state = self.state.lock();
         for (key, count) in uses {
-            let left = state.unwritten.get(&key).map_or(0, |unwritten| unwritten.saturating_sub(count));
+            let left = state
+                .unwritten
+                .get(&key)
+                .map_or(0, |unwritten| unwritten.saturating_sub(count));
             match left {
                 0 => state.unwritten.remove(&key),
                 left => state.unwritten.insert(key, left),

@@ -58,7 +58,12 @@ pub(super) async fn claim(
     if !transaction.fetch(TAKE, parameters).await?.is_empty() {
         return Ok(Claimed::Granted(claim.id));
     }
-    let parameters = vec![(&*claim.tenant).into(), (&*claim.principal).into(), key.into(), now.into()];
+    let parameters = vec![
+        (&*claim.tenant).into(),
+        (&*claim.principal).into(),
+        key.into(),
+        now.into(),
+    ];
     let mut rows = transaction.fetch(COLUMNS_BY_KEY, parameters).await?;
     let Some(row) = rows.first_mut() else {
         return Ok(Claimed::Changed);

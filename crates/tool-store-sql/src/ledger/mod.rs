@@ -65,7 +65,9 @@ impl<D: Database> SqlLedger<D> {
         let renewal = store.lease().ensure(&mut *transaction, now).await?;
         let claimed = claim::claim(&mut *transaction, claim, store.lease().gateway(), now).await?;
         transaction.commit().await?;
-        store.lease().confirm(renewal, store.shared_database(), store.clock());
+        store
+            .lease()
+            .confirm(renewal, store.shared_database(), store.clock());
         Ok(claimed)
     }
 
@@ -128,7 +130,10 @@ impl<D: Database> Ledger for SqlLedger<D> {
             // Before the entry is read, so that no end is missed.
             let mut progress = self.0.watch();
             progress.mark_unchanged();
-            let claimed = self.claim_once(claim).await.map_err(|error| self.unavailable(error))?;
+            let claimed = self
+                .claim_once(claim)
+                .await
+                .map_err(|error| self.unavailable(error))?;
             Ok(match claimed {
                 Claimed::Granted(id) => ClaimResult::Granted(id),
                 Claimed::Ended(entry) => ClaimResult::Ended(entry),
@@ -186,7 +191,8 @@ impl<D: Database> Ledger for SqlLedger<D> {
                 done,
             });
             let written = written.await;
-            let written = written.unwrap_or_else(|_| Err(SqlError::failed("the writer of the ledger has ended")));
+            let written =
+                written.unwrap_or_else(|_| Err(SqlError::failed("the writer of the ledger has ended")));
             written.map_err(|error| self.unavailable(error))
         })
     }

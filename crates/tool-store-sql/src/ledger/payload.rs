@@ -44,9 +44,14 @@ pub(super) fn payload(end: &CallEnd, max_reply: usize) -> Option<Payload> {
 }
 
 /// Reads the state of an entry.
-pub(super) fn state(word: &str, detail: Option<&str>, reply: Option<String>) -> Result<LedgerState, SqlError> {
+pub(super) fn state(
+    word: &str,
+    detail: Option<&str>,
+    reply: Option<String>,
+) -> Result<LedgerState, SqlError> {
     let detail = || {
-        let detail = detail.ok_or_else(|| SqlError::Corrupt("an entry of the ledger has no details".to_owned()))?;
+        let detail =
+            detail.ok_or_else(|| SqlError::Corrupt("an entry of the ledger has no details".to_owned()))?;
         codec::json::<Value>(detail, "the details of an entry of the ledger")
     };
     Ok(match word {
@@ -58,7 +63,12 @@ pub(super) fn state(word: &str, detail: Option<&str>, reply: Option<String>) -> 
         }),
         "failed" => LedgerState::Failed(read_error(&detail()?)?),
         "unknown" => LedgerState::Unknown(read_error(&detail()?)?),
-        other => return Err(SqlError::Corrupt(format!("unknown state `{}`", other.escape_debug()))),
+        other => {
+            return Err(SqlError::Corrupt(format!(
+                "unknown state `{}`",
+                other.escape_debug()
+            )));
+        }
     })
 }
 
@@ -117,9 +127,15 @@ fn meta_key(key: &str) -> Option<&'static str> {
 }
 
 fn error_detail(error: &ToolError) -> Value {
-    let after = error.retry_after().map(|after| json!([after.as_secs(), after.subsec_nanos()]));
+    let after = error
+        .retry_after()
+        .map(|after| json!([after.as_secs(), after.subsec_nanos()]));
     let plain = ToolError::new(error.kind(), "");
-    let plain = if error.may_have_run() { plain.with_may_have_run() } else { plain };
+    let plain = if error.may_have_run() {
+        plain.with_may_have_run()
+    } else {
+        plain
+    };
     json!({
         "kind": error.kind().as_str(),
         "message": error.message(),
@@ -155,7 +171,9 @@ fn read_error(detail: &Value) -> Result<ToolError, SqlError> {
     let after = &detail["retry_after"];
     if let (Some(seconds), Some(nanos)) = (after[0].as_u64(), after[1].as_u64()) {
         let nanos = u32::try_from(nanos).unwrap_or_default();
-        error = error.with_retry_after(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into())));
+        error = error.with_retry_after(
+            Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into())),
+        );
     }
     if detail["allows_retry"] == false {
         error = error.with_no_retry();

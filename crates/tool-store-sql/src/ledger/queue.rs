@@ -267,7 +267,8 @@ impl<D: Database> Queue<D> {
         let n_done = n_taken - batch.writes.len();
         // The rest goes back before anybody learns of the progress.
         drop(batch);
-        self.progress.send_modify(|progress| progress.n_done += n_done as u64);
+        self.progress
+            .send_modify(|progress| progress.n_done += n_done as u64);
         written
     }
 
@@ -280,7 +281,9 @@ impl<D: Database> Queue<D> {
         let mut transaction = self.store.database().write().await?;
         let renewal = lease.ensure(&mut *transaction, now).await?;
         for write in writes {
-            write.write(&mut *transaction, lease.gateway(), self.max_reply).await?;
+            write
+                .write(&mut *transaction, lease.gateway(), self.max_reply)
+                .await?;
         }
         let purges = now.saturating_sub(self.purged_at.load(Ordering::Relaxed)) >= PURGE_INTERVAL;
         if purges {
@@ -297,7 +300,7 @@ impl<D: Database> Queue<D> {
 
     /// Ends the lease of this gateway.
     pub(super) async fn end_lease(&self) -> Result<(), SqlError> {
-        if self.store.database().read().await?.is_none() {
+        if !self.store.lease().is_held() {
             return Ok(());
         }
         let mut transaction = self.store.database().write().await?;

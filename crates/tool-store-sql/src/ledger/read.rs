@@ -103,7 +103,9 @@ pub(super) async fn find(
     now: i64,
 ) -> Result<Option<LedgerEntry>, SqlError> {
     for query in [CLAIM_BY_ID, INTENT_BY_ID] {
-        let mut rows = transaction.fetch(query, vec![id.to_string().into(), now.into()]).await?;
+        let mut rows = transaction
+            .fetch(query, vec![id.to_string().into(), now.into()])
+            .await?;
         if let Some(row) = rows.first_mut() {
             return Row::read(row)?.into_entry().map(Some);
         }
@@ -134,7 +136,10 @@ pub(super) async fn has_abandoned_approvals(
     transaction: &mut dyn SqlTransaction,
     now: i64,
 ) -> Result<bool, SqlError> {
-    Ok(!transaction.fetch(ABANDONED_APPROVALS, vec![now.into()]).await?.is_empty())
+    Ok(!transaction
+        .fetch(ABANDONED_APPROVALS, vec![now.into()])
+        .await?
+        .is_empty())
 }
 
 /// Makes an unknown outcome of each approval that was in use when its gateway died, unless the ledger knows the call, and ends the
@@ -159,8 +164,11 @@ pub(crate) async fn report_abandoned_approvals(
         ];
         if transaction.fetch(known, call).await?.is_empty() {
             // Handles are 128 random bits in hexadecimal digits, like ids.
-            let id = handle.parse().unwrap_or_else(|_| CorrelationId(digest_of(&handle)));
-            let detail = payload::payload(&tool_core::CallEnd::Unknown(abandoned(id)), 0).and_then(|end| end.detail);
+            let id = handle
+                .parse()
+                .unwrap_or_else(|_| CorrelationId(digest_of(&handle)));
+            let detail =
+                payload::payload(&tool_core::CallEnd::Unknown(abandoned(id)), 0).and_then(|end| end.detail);
             let statement = "INSERT INTO ledger (id, is_intent, tenant, principal, tool, arguments_digest, begun_at, \
                              time_to_live, expires_at, owner, state, detail) \
                              VALUES ($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, 'unknown', $10) \
@@ -187,5 +195,7 @@ pub(crate) async fn report_abandoned_approvals(
 
 fn digest_of(handle: &str) -> u128 {
     let digest = raw_json::digest(&raw_json::RawJson::from(handle));
-    digest[..16].iter().fold(0, |id, byte| id << 8 | u128::from(*byte))
+    digest[..16]
+        .iter()
+        .fold(0, |id, byte| id << 8 | u128::from(*byte))
 }

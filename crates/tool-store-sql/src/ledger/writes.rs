@@ -84,13 +84,21 @@ impl Write {
                 end,
                 at,
             } => {
-                let mut parameters: Vec<SqlValue> =
-                    vec![id.to_string().into(), i64::from(*is_intent).into(), gateway.into()];
+                let mut parameters: Vec<SqlValue> = vec![
+                    id.to_string().into(),
+                    i64::from(*is_intent).into(),
+                    gateway.into(),
+                ];
                 let Some(end) = payload(end, max_reply) else {
                     transaction.execute(FREE, parameters).await?;
                     return Ok(());
                 };
-                parameters.extend([end.state.into(), end.detail.into(), end.reply.into(), (*at).into()]);
+                parameters.extend([
+                    end.state.into(),
+                    end.detail.into(),
+                    end.reply.into(),
+                    (*at).into(),
+                ]);
                 transaction.execute(END, parameters).await?;
             }
             Self::Unknown { claim, error, at } => {

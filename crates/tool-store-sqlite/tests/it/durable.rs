@@ -100,7 +100,13 @@ fn is_granted(result: &ClaimResult) -> bool {
 
 fn approval(gateway: &Gateway, handle: &str) -> ApprovalRecord {
     let wall = gateway.clock.wall();
-    let mut call = ApprovalCall::new("pay".into(), RawJson::object(), &Caller::new("ada"), wall, wall + HOUR);
+    let mut call = ApprovalCall::new(
+        "pay".into(),
+        RawJson::object(),
+        &Caller::new("ada"),
+        wall,
+        wall + HOUR,
+    );
     call.arguments_digest = [7; 32];
     let expiry = gateway.clock.now() + HOUR;
     ApprovalRecord::new(handle.into(), Arc::new(call), expiry, ApprovalState::Pending)
@@ -116,19 +122,43 @@ async fn a_pending_approval_outlives_its_gateway_until_its_time_of_day() {
     drop(first);
     world.hand.advance(HOUR / 2);
     let second = world.start();
-    let found = second.store.get("a").await.expect("readable").expect("it outlives its gateway");
-    assert_eq!(second.clock.now(), Instant::since_start(Duration::ZERO), "another time line");
+    let found = second
+        .store
+        .get("a")
+        .await
+        .expect("readable")
+        .expect("it outlives its gateway");
+    assert_eq!(
+        second.clock.now(),
+        Instant::since_start(Duration::ZERO),
+        "another time line"
+    );
     assert_eq!(found.expiry.since(second.clock.now()), HOUR / 2);
     let approved = ApprovalState::Approved { by: "eve".into() };
-    assert_eq!(second.store.replace(&ApprovalState::Pending, found.with_state(approved.clone())).await, Ok(true));
+    assert_eq!(
+        second
+            .store
+            .replace(&ApprovalState::Pending, found.with_state(approved.clone()))
+            .await,
+        Ok(true)
+    );
     world.hand.advance(HOUR / 4);
     let third = world.start();
     let found = third.store.get("a").await.expect("readable").expect("known");
     assert_eq!(found.state, approved);
-    assert_eq!(found.expiry.since(third.clock.now()), HOUR / 4, "a decision does not extend it");
+    assert_eq!(
+        found.expiry.since(third.clock.now()),
+        HOUR / 4,
+        "a decision does not extend it"
+    );
     world.hand.advance(HOUR / 2);
     let fourth = world.start();
-    let found = fourth.store.get("a").await.expect("readable").expect("nobody asked since");
+    let found = fourth
+        .store
+        .get("a")
+        .await
+        .expect("readable")
+        .expect("nobody asked since");
     assert!(found.expiry <= fourth.clock.now(), "it has expired meanwhile");
 }
 
@@ -138,9 +168,16 @@ async fn an_approval_that_was_in_use_when_its_gateway_died_becomes_an_unknown_ou
     let world = World::new();
     let first = world.start();
     let handle = "0123456789abcdef0123456789abcdef";
-    first.store.ask(approval(&first, handle), first.clock.now()).await.expect("stored");
+    first
+        .store
+        .ask(approval(&first, handle), first.clock.now())
+        .await
+        .expect("stored");
     let running = approval(&first, handle).with_state(ApprovalState::Running { round: 0 });
-    assert_eq!(first.store.replace(&ApprovalState::Pending, running).await, Ok(true));
+    assert_eq!(
+        first.store.replace(&ApprovalState::Pending, running).await,
+        Ok(true)
+    );
     let second = world.start();
     assert!(second.ledger.unknown(10).await.is_empty(), "its gateway may live");
     drop(first);
@@ -150,22 +187,39 @@ async fn an_approval_that_was_in_use_when_its_gateway_died_becomes_an_unknown_ou
     assert_eq!(unknown.len(), 1);
     assert_eq!(unknown[0].id.to_string(), handle);
     assert_eq!((&*unknown[0].tool, &*unknown[0].principal), ("pay", "ada"));
-    assert!(matches!(&unknown[0].state, LedgerState::Unknown(error) if error.kind() == ErrorKind::OutcomeUnknown));
+    assert!(
+        matches!(&unknown[0].state, LedgerState::Unknown(error) if error.kind() == ErrorKind::OutcomeUnknown)
+    );
     assert_eq!(third.store.get(handle).await, Ok(None), "it is used up");
     // Another approval is asked for, and does not hide the outcome.
-    let again = third.store.ask(approval(&third, "b"), third.clock.now()).await.expect("stored");
+    let again = third
+        .store
+        .ask(approval(&third, "b"), third.clock.now())
+        .await
+        .expect("stored");
     assert_eq!(&*again.handle, "b");
     world.hand.advance(2 * HOUR);
-    assert_eq!(world.start().ledger.unknown(10).await.len(), 1, "it outlives the approval");
+    assert_eq!(
+        world.start().ledger.unknown(10).await.len(),
+        1,
+        "it outlives the approval"
+    );
 }
 
 #[tokio::test]
 async fn an_approved_call_with_an_intent_is_one_unknown_outcome() {
     let world = World::new();
     let first = world.start();
-    first.store.ask(approval(&first, "aa"), first.clock.now()).await.expect("stored");
+    first
+        .store
+        .ask(approval(&first, "aa"), first.clock.now())
+        .await
+        .expect("stored");
     let running = approval(&first, "aa").with_state(ApprovalState::Running { round: 0 });
-    assert_eq!(first.store.replace(&ApprovalState::Pending, running).await, Ok(true));
+    assert_eq!(
+        first.store.replace(&ApprovalState::Pending, running).await,
+        Ok(true)
+    );
     first.ledger.intend(&claim(5, None)).await.expect("recorded");
     drop(first);
     world.hand.advance(SqlStore::<SqliteDatabase>::LEASE);
@@ -178,7 +232,9 @@ async fn an_approved_call_with_an_intent_is_one_unknown_outcome() {
 async fn the_key_of_a_dead_gateways_call_is_free_only_if_the_call_may_be_repeated() {
     let world = World::new();
     let first = world.start();
-    assert!(is_granted(&first.ledger.claim(&claim(1, Some("k"))).await.expect("has room")));
+    assert!(is_granted(
+        &first.ledger.claim(&claim(1, Some("k"))).await.expect("has room")
+    ));
     let second = world.start();
     let result = second.ledger.claim(&claim(2, Some("k"))).await.expect("has room");
     assert!(matches!(result, ClaimResult::Running(_)), "{result:?}");
@@ -187,20 +243,34 @@ async fn the_key_of_a_dead_gateways_call_is_free_only_if_the_call_may_be_repeate
     let ClaimResult::Ended(entry) = result else {
         panic!("nobody knows: {result:?}");
     };
-    assert!(matches!(&entry.state, LedgerState::Unknown(error) if error.ledger_id() == Some(CorrelationId(1))));
+    assert!(
+        matches!(&entry.state, LedgerState::Unknown(error) if error.ledger_id() == Some(CorrelationId(1)))
+    );
     assert_eq!(second.ledger.unknown(10).await.len(), 1);
     // The gateway lives after all, and its answer counts.
-    first.ledger.settle(CorrelationId(1), CallEnd::Answered(Some(Reply::from(RawJson::object()))));
+    first.ledger.settle(
+        CorrelationId(1),
+        CallEnd::Answered(Some(Reply::from(RawJson::object()))),
+    );
     let found = first.ledger.find(CorrelationId(1)).await.expect("known");
-    assert!(matches!(found.state, LedgerState::Answered(Some(_))), "{:?}", found.state);
+    assert!(
+        matches!(found.state, LedgerState::Answered(Some(_))),
+        "{:?}",
+        found.state
+    );
     assert!(second.ledger.unknown(10).await.is_empty());
 
-    assert!(is_granted(&first.ledger.claim(&claim(3, Some("r"))).await.expect("has room")));
+    assert!(is_granted(
+        &first.ledger.claim(&claim(3, Some("r"))).await.expect("has room")
+    ));
     world.hand.advance(2 * SqlStore::<SqliteDatabase>::LEASE);
     let mut repeatable = claim(4, Some("r"));
     repeatable.may_repeat = true;
     let result = second.ledger.claim(&repeatable).await.expect("has room");
-    assert!(matches!(result, ClaimResult::Granted(CorrelationId(3))), "{result:?}");
+    assert!(
+        matches!(result, ClaimResult::Granted(CorrelationId(3))),
+        "{result:?}"
+    );
     // The end of the first attempt says nothing about the second one.
     first.ledger.settle(CorrelationId(3), CallEnd::Free);
     let found = first.ledger.find(CorrelationId(3)).await.expect("still claimed");
@@ -214,17 +284,34 @@ async fn an_intent_is_an_unknown_outcome_unless_it_is_settled() {
     for id in 1..=5 {
         gateway.ledger.intend(&claim(id, None)).await.expect("recorded");
         // Durable at once: another gateway sees it.
-        let found = world.start().ledger.find(CorrelationId(id)).await.expect("recorded");
+        let found = world
+            .start()
+            .ledger
+            .find(CorrelationId(id))
+            .await
+            .expect("recorded");
         assert!(matches!(found.state, LedgerState::Running), "{:?}", found.state);
     }
     let error = |kind| ToolError::new(kind, "no");
     gateway.ledger.settle_intent(CorrelationId(1), CallEnd::Free);
-    gateway.ledger.settle_intent(CorrelationId(2), CallEnd::Answered(None));
-    gateway.ledger.settle_intent(CorrelationId(3), CallEnd::Failed(error(ErrorKind::UpstreamError)));
-    gateway.ledger.settle_intent(CorrelationId(4), CallEnd::Unknown(error(ErrorKind::OutcomeUnknown)));
+    gateway
+        .ledger
+        .settle_intent(CorrelationId(2), CallEnd::Answered(None));
+    gateway
+        .ledger
+        .settle_intent(CorrelationId(3), CallEnd::Failed(error(ErrorKind::UpstreamError)));
+    gateway.ledger.settle_intent(
+        CorrelationId(4),
+        CallEnd::Unknown(error(ErrorKind::OutcomeUnknown)),
+    );
     // The idempotency layer records it as well: it is one outcome.
-    gateway.ledger.record(claim(4, None), error(ErrorKind::OutcomeUnknown));
-    assert!(gateway.ledger.find(CorrelationId(1)).await.is_none(), "nothing was sent");
+    gateway
+        .ledger
+        .record(claim(4, None), error(ErrorKind::OutcomeUnknown));
+    assert!(
+        gateway.ledger.find(CorrelationId(1)).await.is_none(),
+        "nothing was sent"
+    );
     let other = world.start();
     let listed = |entries: Vec<tool_core::LedgerEntry>| {
         let mut ids: Vec<u128> = entries.iter().map(|entry| entry.id.0).collect();
@@ -233,15 +320,31 @@ async fn an_intent_is_an_unknown_outcome_unless_it_is_settled() {
     };
     assert_eq!(listed(other.ledger.unknown(10).await), [4]);
     gateway.ledger.close().await;
-    assert_eq!(listed(other.ledger.unknown(10).await), [4, 5], "it gave up its calls");
+    assert_eq!(
+        listed(other.ledger.unknown(10).await),
+        [4, 5],
+        "it gave up its calls"
+    );
     world.hand.advance(25 * HOUR);
-    assert!(other.ledger.unknown(10).await.is_empty(), "outcomes are kept for a day");
+    assert!(
+        other.ledger.unknown(10).await.is_empty(),
+        "outcomes are kept for a day"
+    );
 }
 
 /// Returns the end of the only lease, as time of the hand clock.
 async fn lease_end(gateway: &Gateway) -> Duration {
-    let mut transaction = gateway.store.database().read().await.expect("readable").expect("there");
-    let mut rows = transaction.fetch("SELECT lease_until FROM gateways", Vec::new()).await.expect("readable");
+    let mut transaction = gateway
+        .store
+        .database()
+        .read()
+        .await
+        .expect("readable")
+        .expect("there");
+    let mut rows = transaction
+        .fetch("SELECT lease_until FROM gateways", Vec::new())
+        .await
+        .expect("readable");
     assert_eq!(rows.len(), 1);
     Duration::from_millis(rows[0].int(0).expect("a number").try_into().expect("positive"))
 }
@@ -279,14 +382,21 @@ async fn a_call_is_refused_while_the_ledger_cannot_be_written_and_ends_are_writt
     let blocker = SqliteDatabase::new(options());
     let blocking = blocker.write().await.expect("begun");
     ledger.settle_intent(CorrelationId(1), CallEnd::Answered(None));
-    let refused = ledger.intend(&claim(2, None)).await.expect_err("another process writes");
+    let refused = ledger
+        .intend(&claim(2, None))
+        .await
+        .expect_err("another process writes");
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(!refused.counts_for_health(), "the tool is not at fault");
     assert!(ledger.claim(&claim(3, Some("k"))).await.is_err());
     drop(blocking);
     ledger.intend(&claim(4, None)).await.expect("recorded");
     let found = ledger.find(CorrelationId(1)).await.expect("recorded");
-    assert!(matches!(found.state, LedgerState::Answered(None)), "the end was not lost: {:?}", found.state);
+    assert!(
+        matches!(found.state, LedgerState::Answered(None)),
+        "the end was not lost: {:?}",
+        found.state
+    );
     assert!(ledger.find(CorrelationId(2)).await.is_none());
 }
 
@@ -295,11 +405,17 @@ async fn a_reply_beyond_the_limit_is_not_stored_and_its_call_is_still_not_made_t
     let world = World::new();
     let gateway = world.start();
     let ledger = SqlLedger::with_max_reply(gateway.store.clone(), 10);
-    assert!(is_granted(&ledger.claim(&claim(1, Some("k"))).await.expect("has room")));
+    assert!(is_granted(
+        &ledger.claim(&claim(1, Some("k"))).await.expect("has room")
+    ));
     let large = RawJson::parse("[1,2,3,4,5,6]".to_owned()).expect("JSON");
     ledger.settle(CorrelationId(1), CallEnd::Answered(Some(Reply::from(large))));
     let found = ledger.find(CorrelationId(1)).await.expect("known");
-    assert!(matches!(found.state, LedgerState::Answered(None)), "{:?}", found.state);
+    assert!(
+        matches!(found.state, LedgerState::Answered(None)),
+        "{:?}",
+        found.state
+    );
 }
 
 #[tokio::test]
@@ -308,7 +424,9 @@ async fn all_gateways_have_one_secret_of_a_name_from_the_first_use_on() {
     let mut asks = Vec::new();
     for _ in 0..8 {
         let store = world.start().store;
-        asks.push(tokio::spawn(async move { store.secret("request_state").await.expect("created") }));
+        asks.push(tokio::spawn(async move {
+            store.secret("request_state").await.expect("created")
+        }));
     }
     let mut secrets = Vec::new();
     for ask in asks {
@@ -330,7 +448,10 @@ async fn uses_of_tools_are_added_up_over_gateways_and_apart_for_tenants() {
     let other = SqlUsage::load(world.start().store).await.expect("readable");
     let records = |usage: &SqlUsage<SqliteDatabase>, tenant: &str| {
         let records = usage.records(tenant);
-        records.into_iter().map(|(tool, query, n)| format!("{tool} {query} {n}")).collect::<Vec<_>>()
+        records
+            .into_iter()
+            .map(|(tool, query, n)| format!("{tool} {query} {n}"))
+            .collect::<Vec<_>>()
     };
     one.record("acme", "pay", "pay a bill");
     one.record("acme", "pay", "pay a bill");

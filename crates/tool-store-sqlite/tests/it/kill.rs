@@ -55,7 +55,10 @@ fn killed_publisher() {
     let [path, writer, n_steps, delay] = role.as_slice() else {
         panic!("four words: {role:?}");
     };
-    let (n_steps, delay) = (n_steps.parse().expect("a number"), delay.parse().expect("a number"));
+    let (n_steps, delay) = (
+        n_steps.parse().expect("a number"),
+        delay.parse().expect("a number"),
+    );
     let database = SqliteDatabase::new(SqliteOptions::new(path));
     let database = KillingDatabase::new(database, n_steps, Duration::from_micros(delay));
     let store = Arc::new(SqlStore::new(database));
@@ -70,7 +73,10 @@ async fn publish_all<D: Database>(store: Arc<SqlStore<D>>, writer: &str) {
         let record = store.tool("greet").await.expect("readable");
         let newest = record.and_then(|record| record.versions.last().map(|head| head.version.minor));
         let next = newest.map_or(0, |newest| newest + 1);
-        match publisher.publish(version(writer, next), writer, PublishOptions::default()).await {
+        match publisher
+            .publish(version(writer, next), writer, PublishOptions::default())
+            .await
+        {
             Ok(published) => {
                 assert!(published.is_new, "{published:?}");
                 println!("published 1.{next}.0");
@@ -91,7 +97,10 @@ async fn publish_all<D: Database>(store: Arc<SqlStore<D>>, writer: &str) {
 async fn check(path: &Path, published: &[(&str, Vec<String>)], point: u64) {
     let store = sqlite_store(SqliteOptions::new(path));
     let Some(record) = store.tool("greet").await.expect("readable") else {
-        assert!(published.iter().all(|(_, versions)| versions.is_empty()), "point {point}: a tool is lost");
+        assert!(
+            published.iter().all(|(_, versions)| versions.is_empty()),
+            "point {point}: a tool is lost"
+        );
         return;
     };
     let mut by_writer: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -99,20 +108,34 @@ async fn check(path: &Path, published: &[(&str, Vec<String>)], point: u64) {
         let stored = store.version("greet", &head.version).await.expect("readable");
         let stored = stored.unwrap_or_else(|| panic!("point {point}: {} has no content", head.version));
         let expected = version(&head.created_by, head.version.minor);
-        assert_eq!(stored.manifest.as_str(), expected.manifest.as_str(), "point {point}");
+        assert_eq!(
+            stored.manifest.as_str(),
+            expected.manifest.as_str(),
+            "point {point}"
+        );
         assert_eq!(stored.files, expected.files, "point {point}: {}", head.version);
         assert_eq!(head.digest, expected.digest(), "point {point}");
-        by_writer.entry(head.created_by.to_string()).or_default().insert(head.version.to_string());
+        by_writer
+            .entry(head.created_by.to_string())
+            .or_default()
+            .insert(head.version.to_string());
     }
     let newest = record.versions.last().map(|head| head.version.clone());
     assert_eq!(record.latest, newest, "point {point}: `latest` dangles");
-    assert_eq!(record.history.last().and_then(|change| change.version.clone()), newest, "point {point}");
+    assert_eq!(
+        record.history.last().and_then(|change| change.version.clone()),
+        newest,
+        "point {point}"
+    );
     assert_eq!(record.history.len(), record.versions.len(), "point {point}");
     for (writer, versions) in published {
         // Each was won by the writer who was told so. One more may be there, of which nobody was told.
         let there = by_writer.get(*writer).cloned().unwrap_or_default();
         for version in versions {
-            assert!(there.contains(version), "point {point}: `{writer}` published {version}, and it is lost");
+            assert!(
+                there.contains(version),
+                "point {point}: `{writer}` published {version}, and it is lost"
+            );
         }
     }
 }
@@ -129,19 +152,31 @@ fn a_killed_publication_is_visible_wholly_or_not_at_all() {
         let n_steps = 1 + kill::seeded(point, 1, MAX_STEPS);
         // Every other writer is killed at the step itself; the rest are killed while something else happens.
         let delay = kill::seeded(point, 2, 2) * kill::seeded(point, 3, 4_000);
-        let killed = || kill::run("kill::killed_publisher", &[text, "ada", &n_steps.to_string(), &delay.to_string()]);
+        let killed = || {
+            kill::run(
+                "kill::killed_publisher",
+                &[text, "ada", &n_steps.to_string(), &delay.to_string()],
+            )
+        };
         let living = || kill::run("kill::killed_publisher", &[text, "bob", "0", "0"]);
         let (killed, living) = std::thread::scope(|scope| {
             let killed = scope.spawn(killed);
             let living = living();
             (killed.join().expect("no panic"), living)
         });
-        assert_eq!(killed.status.code(), None, "point {point}: it is killed: {killed:?}");
+        assert_eq!(
+            killed.status.code(),
+            None,
+            "point {point}: it is killed: {killed:?}"
+        );
         assert!(living.status.success(), "point {point}: {living:?}");
         let by_killed = kill::lines(&killed, "published ");
         let by_living = kill::lines(&living, "published ");
         assert_eq!(by_living.len() as u64, N_VERSIONS, "point {point}");
-        assert!(by_killed.iter().all(|version| !by_living.contains(version)), "point {point}: two won");
+        assert!(
+            by_killed.iter().all(|version| !by_living.contains(version)),
+            "point {point}: two won"
+        );
         runtime.block_on(check(&path, &[("ada", by_killed), ("bob", by_living)], point));
     }
 }

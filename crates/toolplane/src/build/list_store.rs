@@ -29,7 +29,11 @@ impl ListCache for StoredListCache {
                 tracing::warn!(%error, "cached lists are not used");
                 Vec::new()
             });
-            let mut lists: Vec<_> = keys.iter().zip(texts).map(|(key, text)| read(key, text?)).collect();
+            let mut lists: Vec<_> = keys
+                .iter()
+                .zip(texts)
+                .map(|(key, text)| read(key, text?))
+                .collect();
             lists.resize(keys.len(), None);
             lists
         })

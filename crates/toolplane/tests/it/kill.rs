@@ -48,7 +48,10 @@ fn killed_gateway() {
     let [path, url, n_steps, delay] = role.as_slice() else {
         panic!("four words: {role:?}");
     };
-    let (n_steps, delay) = (n_steps.parse().expect("a number"), delay.parse().expect("a number"));
+    let (n_steps, delay) = (
+        n_steps.parse().expect("a number"),
+        delay.parse().expect("a number"),
+    );
     let database = SqliteDatabase::new(SqliteOptions::new(path));
     let database = KillingDatabase::new(database, n_steps, Duration::from_micros(delay));
     Runtime::new().expect("a runtime").block_on(async {
@@ -97,7 +100,10 @@ async fn entries(path: &Path) -> BTreeMap<String, Vec<String>> {
     if let Some(mut transaction) = transaction {
         for mut row in transaction.fetch(query, Vec::new()).await.expect("readable") {
             let digest = row.text(0).expect("a digest");
-            entries.entry(digest).or_default().push(row.text(1).expect("a state"));
+            entries
+                .entry(digest)
+                .or_default()
+                .push(row.text(1).expect("a state"));
         }
     }
     entries
@@ -127,7 +133,11 @@ fn each_execution_of_a_killed_gateway_is_answered_or_unknown_in_the_ledger_and_h
             &delay.to_string(),
         ];
         let killed = kill::run("kill::killed_gateway", &role);
-        assert_eq!(killed.status.code(), None, "point {point}: it is killed: {killed:?}");
+        assert_eq!(
+            killed.status.code(),
+            None,
+            "point {point}: it is killed: {killed:?}"
+        );
         let entries = runtime.block_on(entries(&path));
         let answered: BTreeSet<_> = kill::lines(&killed, "answered ").into_iter().collect();
         for n in 0..400 {
@@ -146,12 +156,23 @@ fn each_execution_of_a_killed_gateway_is_answered_or_unknown_in_the_ledger_and_h
             n_executed += n_times;
         }
         // The entries of the dead gateway are unknown outcomes for the next one, and nothing else is.
-        let n_running = entries.values().flatten().filter(|state| *state == "running").count();
+        let n_running = entries
+            .values()
+            .flatten()
+            .filter(|state| *state == "running")
+            .count();
         let store = sqlite_store(SqliteOptions::new(&path)).with_clock(Arc::new(Later));
         let unknown = runtime.block_on(SqlLedger::new(Arc::new(store)).unknown(1000));
         assert_eq!(unknown.len(), n_running, "point {point}: {unknown:?}");
-        assert!(unknown.iter().all(|entry| matches!(entry.state, LedgerState::Unknown(_))));
+        assert!(
+            unknown
+                .iter()
+                .all(|entry| matches!(entry.state, LedgerState::Unknown(_)))
+        );
         n_unknown += unknown.len();
     }
-    assert!(n_executed > 0 && n_unknown > 0, "{n_executed} executions, {n_unknown} unknown outcomes");
+    assert!(
+        n_executed > 0 && n_unknown > 0,
+        "{n_executed} executions, {n_unknown} unknown outcomes"
+    );
 }
