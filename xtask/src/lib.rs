@@ -10,6 +10,7 @@ mod docs;
 mod packages;
 mod peers;
 mod sim;
+mod soak;
 mod support;
 mod test;
 
@@ -30,6 +31,7 @@ pub use docs::docs;
 pub use packages::{package, release_check};
 pub use peers::{DocPart, install_peers};
 pub use sim::{SimOptions, sim};
+pub use soak::soak;
 pub use support::console::{Violation, refuse, say};
 pub use support::members::{CargoTarget, Dependency, DependencyKind, Package, WorkspaceMembers};
 pub use support::repository::Repository;

@@ -90,6 +90,8 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         model: Option<PathBuf>,
     },
+    /// Runs the tests that kill programs at seeded points, at all points; the tests take a tenth of them.
+    Soak,
     /// Builds the release program: twice, the second time with a profile of calls that the first build served.
     Release,
     /// Checks what a release needs in addition to `ci`: builds each package alone from its archive.
@@ -146,6 +148,7 @@ fn run(command: Command) -> Result<()> {
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
         Command::SearchEval { data, model } => xtask::search_eval(&repository, &data, model.as_deref()),
+        Command::Soak => xtask::soak(&repository),
         Command::Release => xtask::release(&repository),
         Command::ReleaseCheck => xtask::release_check(&repository),
         Command::Package { build } => xtask::package(&repository, build),

@@ -69,7 +69,7 @@ mod tools;
 pub use self::{
     client::{ClientHandle, ClientRequestError, Peer, Principal, ProgressReporter},
     notifications::Notifier,
-    request::{InputRequired, RequestContext, StateSeal},
+    request::{InputRequired, RequestContext, StateKey, StateSeal},
     service::{Answer, HeaderParams, ServerIdentity, Service, unknown_method},
     stdio::{StdioOptions, serve_stdio},
     streamable_http::{

@@ -53,7 +53,7 @@ pub use self::{
     },
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError,
-        Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, Instant, Ledger, LedgerEntry,
+        Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, Instant, KeptTexts, KeptTextsError, Ledger, LedgerEntry,
         LedgerState, SystemClock, TokenRecord, TokenState, Tokens, TokensError,
     },
     secrets::{

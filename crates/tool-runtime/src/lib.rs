@@ -7,6 +7,7 @@
 //! - [`RetryLayer`] re-attempts failed calls, within a budget.
 //! - [`HedgeLayer`] sends a second attempt when the first is slow.
 //! - [`ConcurrencyLimitLayer`] limits the attempts that run at once, with a fair semaphore.
+//! - [`IntentLayer`] records a call durably before it is sent.
 //! - [`TimeoutLayer`] ends one attempt.
 //!
 //! Each layer works alone around anything that implements [`tool_core::Invoke`].
@@ -61,6 +62,7 @@ mod degraded;
 mod fallback;
 mod hedge;
 mod idempotency;
+mod intent;
 mod retry;
 mod sync;
 mod timeout;
@@ -76,6 +78,7 @@ pub use self::{
         Idempotency, IdempotencyKeyPlace, IdempotencyLayer, IdempotencySettings, LedgerCapacity,
         LedgerLimits, MemoryLedger,
     },
+    intent::{Intent, IntentLayer, IntentSettings},
     retry::{Backoff, Retry, RetryBudget, RetryLayer, RetrySettings},
     timeout::{Timeout, TimeoutLayer},
 };

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tool_core::{Clock, Instant};
 use tool_registry::{Deprecation, VersionState};
 
 use crate::SqlError;
@@ -23,6 +25,30 @@ pub(crate) fn time(millis: i64) -> SystemTime {
         _ => UNIX_EPOCH.checked_sub(since),
     };
     time.unwrap_or(UNIX_EPOCH)
+}
+
+/// Returns the time of day of an instant.
+pub(crate) fn wall_of(clock: &dyn Clock, instant: Instant) -> SystemTime {
+    let (now, wall) = (clock.now(), clock.wall());
+    let time = match instant >= now {
+        true => wall.checked_add(instant.since(now)),
+        false => wall.checked_sub(now.since(instant)),
+    };
+    time.unwrap_or(wall)
+}
+
+/// Returns the instant of a time of day.
+pub(crate) fn instant_of(clock: &dyn Clock, time: SystemTime) -> Instant {
+    let (now, wall) = (clock.now(), clock.wall());
+    match time.duration_since(wall) {
+        Ok(left) => now + left,
+        Err(past) => Instant::since_start(now.since(Instant::since_start(past.duration()))),
+    }
+}
+
+/// Reads a stored JSON value.
+pub(crate) fn json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, SqlError> {
+    serde_json::from_str(text).map_err(|error| SqlError::Corrupt(format!("{what} cannot be read: {error}")))
 }
 
 /// Reads the hexadecimal digits of a SHA-256.

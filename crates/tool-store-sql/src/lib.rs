@@ -4,8 +4,12 @@
 //! crates `tool-store-sqlite` and `tool-store-postgres` have one each. All statements are written once, in the SQL that
 //! both understand: parameters are `$1`, `$2`; integers are 64 bits; times are milliseconds since 1970 in UTC.
 
+mod approvals;
 mod codec;
 mod database;
+mod kept;
+mod lease;
+mod ledger;
 mod migrations;
 mod rows;
 mod store;
@@ -13,6 +17,8 @@ mod tokens;
 
 pub use self::{
     database::{ChangeWatch, Database, SqlError, SqlRow, SqlTransaction, SqlValue},
+    kept::{SqlPins, SqlUsage},
+    ledger::SqlLedger,
     migrations::{SCHEMA_VERSION, migrate, migrate_to},
     store::SqlStore,
 };

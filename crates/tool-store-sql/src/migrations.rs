@@ -74,6 +74,85 @@ const STEPS: &[&[&str]] = &[
             revoked_at BIGINT
         )",
     ],
+    // 2: approvals, the ledger, pins, kept texts, uses of tools. `owner` is the gateway that runs a call, and `gateways` has its lease.
+    &[
+        "INSERT INTO store_meta (name, number) VALUES ('approvals_position', 0)",
+        "CREATE TABLE gateways (id TEXT PRIMARY KEY, lease_until BIGINT NOT NULL)",
+        "CREATE TABLE approvals (
+            handle TEXT PRIMARY KEY,
+            position BIGINT NOT NULL,
+            tenant TEXT NOT NULL,
+            principal TEXT NOT NULL,
+            tool TEXT NOT NULL,
+            version TEXT,
+            arguments TEXT NOT NULL,
+            risks TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            by_another BIGINT NOT NULL,
+            asked_at BIGINT NOT NULL,
+            shown_expiry BIGINT NOT NULL,
+            tool_digest TEXT NOT NULL,
+            arguments_digest TEXT NOT NULL,
+            policy_digest TEXT NOT NULL,
+            state TEXT NOT NULL,
+            state_detail TEXT NOT NULL,
+            expires_at BIGINT NOT NULL,
+            changed_at BIGINT NOT NULL,
+            owner TEXT
+        )",
+        "CREATE INDEX approvals_by_principal ON approvals (tenant, principal)",
+        "CREATE TABLE ledger (
+            id TEXT NOT NULL,
+            is_intent BIGINT NOT NULL,
+            tenant TEXT NOT NULL,
+            principal TEXT NOT NULL,
+            idempotency_key TEXT,
+            tool TEXT NOT NULL,
+            arguments_digest TEXT NOT NULL,
+            begun_at BIGINT NOT NULL,
+            time_to_live BIGINT NOT NULL,
+            expires_at BIGINT NOT NULL,
+            owner TEXT NOT NULL,
+            state TEXT NOT NULL,
+            detail TEXT,
+            reply TEXT
+        )",
+        "CREATE UNIQUE INDEX ledger_keys ON ledger (tenant, principal, idempotency_key) \
+         WHERE idempotency_key IS NOT NULL",
+        "CREATE UNIQUE INDEX ledger_intents ON ledger (id) WHERE is_intent = 1",
+        "CREATE INDEX ledger_claims ON ledger (id) WHERE is_intent = 0",
+        "CREATE INDEX ledger_running ON ledger (owner) WHERE state = 'running'",
+        "CREATE INDEX ledger_unknown ON ledger (begun_at) WHERE state = 'unknown'",
+        "CREATE INDEX ledger_by_expiry ON ledger (expires_at)",
+        "CREATE TABLE pins (
+            source TEXT NOT NULL,
+            feature TEXT NOT NULL,
+            name TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            definition TEXT,
+            is_exact BIGINT NOT NULL,
+            version TEXT,
+            accepted_at BIGINT,
+            accepted_by TEXT,
+            PRIMARY KEY (source, feature, name)
+        )",
+        "CREATE TABLE kept_lists (
+            name TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            content TEXT NOT NULL,
+            saved_at BIGINT NOT NULL,
+            PRIMARY KEY (name, digest)
+        )",
+        "CREATE TABLE search_usage (
+            tenant TEXT NOT NULL,
+            tool TEXT NOT NULL,
+            query TEXT NOT NULL,
+            n_calls BIGINT NOT NULL,
+            used_at BIGINT NOT NULL,
+            PRIMARY KEY (tenant, tool, query)
+        )",
+        "CREATE INDEX search_usage_by_time ON search_usage (tenant, used_at)",
+    ],
 ];
 
 /// Version of the tables that this program makes and needs.

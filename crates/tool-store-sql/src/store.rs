@@ -1,30 +1,72 @@
 //! Tools, aliases and servers.
 
-use std::{collections::BTreeMap, fmt, time::SystemTime};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::{Duration, SystemTime}};
 
 use semver::Version;
 use serde_json::Value;
-use tool_core::BoxFuture;
+use tool_core::{BoxFuture, Clock, SystemClock};
 use tool_registry::{
     LatestChange, OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoredVersion,
     ToolAlias, ToolChange, ToolFile, ToolRecord, VersionState,
 };
 
-use crate::{Database, SqlError, SqlTransaction, SqlValue, codec, rows};
+use crate::{Database, SqlError, SqlTransaction, SqlValue, codec, lease::Lease, rows};
 
-/// Store in an SQL database. Implements the ports of tools and of tokens.
+/// Store in an SQL database. Implements the ports of tools, of tokens and of approvals; [`SqlLedger`](crate::SqlLedger) and
+/// [`SqlPins`](crate::SqlPins) are its ledger and its pins.
 ///
 /// Every change of the registry raises one counter in its own transaction, so that changes are ordered: a database that
 /// lets several writers work at once makes them wait for that row.
+///
+/// # Leases
+/// A store that runs calls holds a lease in its database, which it renews while they run. If the process ends, the lease does:
+/// the outcomes of its running calls are unknown then. The lease is [`SqlStore::LEASE`] long by the wall clock, so the clocks
+/// of machines that share a database must not differ by more than that.
 pub struct SqlStore<D> {
-    database: D,
+    database: Arc<D>,
+    clock: Arc<dyn Clock>,
+    lease: Arc<Lease>,
 }
 
 impl<D: Database> SqlStore<D> {
-    /// Creates a store on a database.
+    /// Default length of a lease.
+    pub const LEASE: Duration = Duration::from_secs(30);
+
+    /// Creates a store on a database, with the clock of the system.
     #[must_use]
     pub fn new(database: D) -> Self {
-        Self { database }
+        Self {
+            database: Arc::new(database),
+            clock: Arc::new(SystemClock::new()),
+            lease: Arc::new(Lease::new(Self::LEASE)),
+        }
+    }
+
+    /// Sets the clock. It must be the one of the calls whose approvals the store keeps: expiries are stored by its wall time,
+    /// and read as instants of its time line.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Sets the length of the lease. Set it before the store is used.
+    #[must_use]
+    pub fn with_lease(mut self, length: Duration) -> Self {
+        self.lease = Arc::new(Lease::new(length));
+        self
+    }
+
+    pub(crate) fn shared_database(&self) -> &Arc<D> {
+        &self.database
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
     }
 
     /// Returns the database.

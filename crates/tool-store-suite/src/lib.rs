@@ -2,7 +2,12 @@
 //!
 //! [`store_tests!`] makes one test function of each, for a store that an async function opens.
 
+pub mod approvals;
+pub mod kill;
+pub mod ledger;
+pub mod pins;
 pub mod store;
+pub mod texts;
 pub mod tokens;
 
 pub use tokio;
@@ -67,6 +72,63 @@ macro_rules! token_tests {
             a_token_comes_back_as_it_was_stored,
             an_id_is_stored_once,
             a_revocation_counts_for_every_handle_and_keeps_its_first_time,
+        ]);
+    };
+}
+
+/// Makes the tests of [`Approvals`](tool_core::Approvals): see [`store_tests!`]. The clock is that of the system.
+#[macro_export]
+macro_rules! approval_tests {
+    ($open:path) => {
+        $crate::store_tests!(@each $open, approvals: [
+            an_approval_comes_back_as_it_was_asked_for,
+            an_open_approval_is_not_asked_for_twice,
+            requests_at_once_share_one_approval,
+            two_questions_to_clients_are_two_approvals,
+            a_state_is_replaced_only_if_it_is_the_known_one,
+            one_of_many_claims_succeeds,
+            an_expired_approval_is_forgotten,
+            the_number_of_approvals_is_limited,
+        ]);
+    };
+}
+
+/// Makes the tests of a [`Ledger`](tool_core::Ledger): see [`store_tests!`]. The clock is that of the system.
+#[macro_export]
+macro_rules! ledger_tests {
+    ($open:path) => {
+        $crate::store_tests!(@each $open, ledger: [
+            one_of_many_claims_is_granted,
+            a_reply_comes_back_as_it_was,
+            a_failure_comes_back_as_it_was,
+            a_key_belongs_to_one_call_of_one_principal,
+            a_freed_key_is_granted_again,
+            an_open_call_continues_with_its_entry,
+            an_unknown_outcome_keeps_its_key_unless_the_call_may_be_repeated,
+            a_waiting_claim_learns_of_the_end,
+            unknown_outcomes_are_listed_and_found,
+            an_entry_is_forgotten_after_its_time,
+        ]);
+    };
+}
+
+/// Makes the tests of [`Pins`](tool_registry::Pins): see [`store_tests!`].
+#[macro_export]
+macro_rules! pin_tests {
+    ($open:path) => {
+        $crate::store_tests!(@each $open, pins: [
+            an_accepted_definition_replaces_its_pin,
+            a_first_use_never_replaces_a_pin,
+        ]);
+    };
+}
+
+/// Makes the tests of [`KeptTexts`](tool_core::KeptTexts): see [`store_tests!`].
+#[macro_export]
+macro_rules! text_tests {
+    ($open:path) => {
+        $crate::store_tests!(@each $open, texts: [
+            texts_are_saved_replaced_and_forgotten,
         ]);
     };
 }

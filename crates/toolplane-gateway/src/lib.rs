@@ -56,7 +56,7 @@ mod tasks;
 
 pub use mcp_server::{
     AllowList, AllowedHosts, HttpServerOptions, HttpService, Identify, Notifier, Principal, RequestRefusal,
-    ResponseBody, ServeOptions, ServerIdentity, SharedAllowList, StdioOptions, http,
+    ResponseBody, ServeOptions, ServerIdentity, SharedAllowList, StateKey, StdioOptions, http,
 };
 pub use raw_json::RawJson;
 pub use toolplane;

@@ -65,6 +65,8 @@ pub use tool_scan::escape_for_model;
 pub use tool_search as search;
 pub use tool_settings as settings;
 
+#[cfg(feature = "exec-mcp")]
+pub use self::build::list_store::StoredListCache;
 pub use self::{
     build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
     callers::principals::UndefinedRole,

@@ -225,13 +225,15 @@ impl Toolplane {
         self.0.callers.load().anonymous.clone()
     }
 
-    /// Stops every server and waits until its processes have ended. Running calls fail.
+    /// Stops every server, waits until its processes have ended, and [closes](tool_core::Ledger::close) the ledger. Running
+    /// calls fail.
     ///
     /// # Cancellation
     /// Dropping the future ends the wait. Servers whose shutdown began are not used again.
     pub async fn shutdown(&self) {
         let running = self.0.live.load_full();
         self.0.reload.shutdown(&running).await;
+        self.0.ledger.close().await;
     }
 }
 

@@ -7,7 +7,7 @@ use tool_policy::{
     PartialResultsLayer, RateLimitLayer, RedactionLayer, ValidationLayer,
 };
 use tool_runtime::{
-    CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer, RetryLayer,
+    CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer, IntentLayer, RetryLayer,
 };
 use tool_settings::Sections;
 
@@ -25,6 +25,7 @@ pub fn sections() -> &'static Sections {
             CacheLayer::section(),
             CredentialRefreshLayer::section(),
             IdempotencyLayer::section(),
+            IntentLayer::section(),
             RedactionLayer::section(),
             ApprovalLayer::section(),
             FallbackLayer::section(),

@@ -15,7 +15,7 @@ use tool_policy::{
 };
 use tool_runtime::{
     CacheLayer, ConcurrencyLimitLayer, DeadlineLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
-    RetryLayer, TimeoutLayer,
+    IntentLayer, RetryLayer, TimeoutLayer,
 };
 
 use crate::host::layers::{AttemptLayers, CallLayers};
@@ -49,6 +49,7 @@ pub(crate) struct StackLayers {
     pub(crate) rate_limit: RateLimitLayer,
     pub(crate) concurrency_limit: ConcurrencyLimitLayer,
     pub(crate) breaker: BreakerLayer,
+    pub(crate) intent: IntentLayer,
     pub(crate) watch_attempt: WatchAttemptLayer,
     pub(crate) redaction: RedactionLayer,
     pub(crate) attempt_layers: AttemptLayers,
@@ -122,6 +123,9 @@ fn layers(
         .then(layers.concurrency_limit)
         // Breaker: stops attempts to a failing backend. Immediately before dispatch, so that no probe is lost in a queue.
         .then(layers.breaker)
+        // Intent: records a call that must not run twice, before it is sent. Inside of whatever may delay or refuse an attempt,
+        // so that an intent is a call that is sent next; outside of the attempt, which is not made without it.
+        .then(layers.intent)
         // Attempt: reports the attempt to observers. Inside of whatever repeats attempts, outside of whatever limits one.
         .then(layers.watch_attempt)
         // Timeout: ends one attempt. Limits the tool alone: the layers above may wait as long as the deadline allows.

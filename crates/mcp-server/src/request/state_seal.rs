@@ -1,4 +1,7 @@
-use std::{fmt, io, time::Duration};
+use std::{
+    fmt, io,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -12,27 +15,63 @@ use crate::RequestContext;
 /// Seals the states that clients return, so that none can be forged, changed, used by another client, for another request,
 /// or too late.
 ///
-/// The client can read the state: it is authenticated (HMAC-SHA-256), not encrypted. The key is random and lives as long as
-/// this value.
+/// The client can read the state: it is authenticated (HMAC-SHA-256), not encrypted. Servers with one [`StateKey`] open the states
+/// of each other, also after a restart: expiries are times of day.
 pub struct StateSeal {
-    key: [u8; 32],
+    key: StateKey,
+    /// Time of day when the seal was created. From then on, the monotonic clock counts: a change of the time of day does not
+    /// make states of this server expire.
+    created: SystemTime,
     start: Instant,
     lifetime: Duration,
 }
 
+/// Secret key of a [`StateSeal`], 256 bits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StateKey([u8; 32]);
+
+impl StateKey {
+    /// Creates a key from random bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Creates a random key.
+    ///
+    /// # Errors
+    /// Fails if the system has no randomness to give.
+    pub fn random() -> io::Result<Self> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
+        Ok(Self(key))
+    }
+}
+
+impl fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StateKey(..)")
+    }
+}
+
 impl StateSeal {
-    /// Creates a seal whose states expire after `lifetime`.
+    /// Creates a seal with a random key, whose states expire after `lifetime`.
     ///
     /// # Errors
     /// Fails if the system has no randomness to give.
     pub fn new(lifetime: Duration) -> io::Result<Self> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(io::Error::other)?;
-        Ok(Self {
+        StateKey::random().map(|key| Self::with_key(key, lifetime))
+    }
+
+    /// Creates a seal with this key, whose states expire after `lifetime`.
+    #[must_use]
+    pub fn with_key(key: StateKey, lifetime: Duration) -> Self {
+        Self {
             key,
+            created: SystemTime::now(),
             start: Instant::now(),
             lifetime,
-        })
+        }
     }
 
     /// Seals a state for the client of a request, to be returned when it makes the same request again.
@@ -73,7 +112,7 @@ impl StateSeal {
             .expect("parameters are an object");
         let principal = cx.principal().as_str();
         let lengths = [principal.len(), request.method.len()].map(|length| (length as u64).to_be_bytes());
-        Hmac::<Sha256>::new_from_slice(&self.key)
+        Hmac::<Sha256>::new_from_slice(&self.key.0)
             .expect("HMAC takes keys of any length")
             .chain_update(expiry.to_be_bytes())
             // With the lengths first, no two pairs of texts have the same bytes.
@@ -84,8 +123,10 @@ impl StateSeal {
             .chain_update(state)
     }
 
+    /// Returns the time of day in milliseconds since 1970.
     fn now(&self) -> u128 {
-        self.start.elapsed().as_millis()
+        let created = self.created.duration_since(UNIX_EPOCH).unwrap_or_default();
+        (created + self.start.elapsed()).as_millis()
     }
 }
 

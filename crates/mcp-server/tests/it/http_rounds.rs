@@ -1,6 +1,6 @@
 //! Modern requests in several rounds, with a state that is bound to its client, its request and its lifetime.
 
-use mcp_server::{HttpServerOptions, Principal};
+use mcp_server::{HttpServerOptions, Principal, StateKey, StateSeal};
 
 use crate::support::{Head, META, STATE_LIFETIME, Served};
 
@@ -92,5 +92,30 @@ async fn a_state_is_good_for_one_client_one_request_and_some_time() {
     assert!(answer.body.contains("complete"), "{}", answer.body);
     tokio::time::advance(STATE_LIFETIME * 2).await;
     let answer = served.once(&head("p"), &round("p", &second(&state))).await;
+    assert!(answer.body.contains("-32602"), "{}", answer.body);
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    let key = StateKey::new([213; 32]);
+    assert_eq!(format!("{key:?}"), "StateKey(..)");
+    assert_ne!(key, StateKey::random().expect("randomness"));
+}
+
+/// Replicas, and a server after its restart, open the states that one of them has sealed.
+#[tokio::test(start_paused = true)]
+async fn servers_with_one_key_open_the_states_of_each_other_until_they_expire() {
+    let start = |key: u8| {
+        let seal = StateSeal::with_key(StateKey::new([key; 32]), STATE_LIFETIME);
+        Served::start_sealed(HttpServerOptions::default(), seal)
+    };
+    let (one, other, stranger) = (start(1).await, start(1).await, start(2).await);
+    let state = state(&one, &head("p")).await;
+    let answer = other.once(&head("p"), &round("p", &second(&state))).await;
+    assert!(answer.body.contains("complete"), "{}", answer.body);
+    let answer = stranger.once(&head("p"), &round("p", &second(&state))).await;
+    assert!(answer.body.contains("-32602"), "{}", answer.body);
+    tokio::time::advance(STATE_LIFETIME * 2).await;
+    let answer = other.once(&head("p"), &round("p", &second(&state))).await;
     assert!(answer.body.contains("-32602"), "{}", answer.body);
 }

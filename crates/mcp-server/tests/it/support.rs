@@ -86,6 +86,10 @@ pub(crate) struct Scripted(pub(crate) Arc<Log>);
 
 impl Scripted {
     pub(crate) fn new() -> (Self, Arc<Log>) {
+        Self::sealed(StateSeal::new(STATE_LIFETIME).unwrap())
+    }
+
+    pub(crate) fn sealed(seal: StateSeal) -> (Self, Arc<Log>) {
         let log = Arc::new(Log {
             running: AtomicUsize::new(0),
             changed: Notify::new(),
@@ -95,7 +99,7 @@ impl Scripted {
             learned: Mutex::default(),
             learning: AtomicUsize::new(0),
             capabilities: Mutex::new(r#"{"tools":{"listChanged":true}}"#),
-            seal: StateSeal::new(STATE_LIFETIME).unwrap(),
+            seal,
         });
         (Self(Arc::clone(&log)), log)
     }
@@ -297,7 +301,18 @@ impl Served {
     }
 
     pub(crate) async fn start_with(options: HttpServerOptions, serve: ServeOptions) -> Self {
-        let (service, log) = Scripted::new();
+        Self::start_scripted(Scripted::new(), options, serve).await
+    }
+
+    pub(crate) async fn start_sealed(options: HttpServerOptions, seal: StateSeal) -> Self {
+        Self::start_scripted(Scripted::sealed(seal), options, ServeOptions::default()).await
+    }
+
+    async fn start_scripted(
+        (service, log): (Scripted, Arc<Log>),
+        options: HttpServerOptions,
+        serve: ServeOptions,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

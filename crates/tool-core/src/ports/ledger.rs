@@ -1,5 +1,6 @@
 use std::{
     fmt,
+    future::ready,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -10,6 +11,10 @@ use crate::{BoxFuture, CallContext, CorrelationId, Reply, ToolError};
 /// outcome is unknown.
 ///
 /// A key belongs to its principal. Other principals may use an equal key and learn nothing from it.
+///
+/// # Intents
+/// A ledger that outlives the process can also record a call before it is sent: [`Ledger::intend`]. A call whose process ended
+/// before the answer is an unknown outcome then, and not lost. A ledger in memory records no intents: the methods do nothing.
 pub trait Ledger: Send + Sync {
     /// Claims a key for a call, or returns the state of the call that has the key.
     ///
@@ -29,6 +34,37 @@ pub trait Ledger: Send + Sync {
 
     /// Returns up to `limit` calls whose outcome is unknown, most recent first.
     fn unknown(&self, limit: usize) -> BoxFuture<'_, Vec<LedgerEntry>>;
+
+    /// Returns `true` if entries outlive the process.
+    fn is_durable(&self) -> bool {
+        false
+    }
+
+    /// Records that a call is about to be sent. The record is durable when the future completes: if the process ends before
+    /// [`Ledger::settle_intent`], the outcome of the call is unknown. An id has one intent at a time, without a key; a further
+    /// one replaces it.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the record may exist. [`Ledger::settle_intent`] must follow in any case.
+    ///
+    /// # Errors
+    /// If the record cannot be written. The call must not be sent then.
+    fn intend<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Records the end of a call that [`Ledger::intend`] recorded. Returns at once, as [`Ledger::settle`] does.
+    fn settle_intent(&self, _id: CorrelationId, _end: CallEnd) {}
+
+    /// Writes everything that was recorded, and gives up the calls of this process that are still running: their outcomes
+    /// are unknown from now on. Called when the program ends; a failure is logged.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, records that are not written yet are lost with the process, and their calls become unknown
+    /// outcomes.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
 }
 
 /// Claim of a call on an entry of a [`Ledger`].
@@ -122,6 +158,29 @@ impl Claim {
     pub const META_KEY: &'static str = "dev.toolplane/idempotency-key";
     /// Maximum length of a key, in bytes.
     pub const MAX_KEY: usize = 255;
+
+    /// Time for which outcomes are remembered unless a tool's settings say otherwise.
+    pub const DEFAULT_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// Creates a claim without a key and arguments, of a tool that must not run twice.
+    #[must_use]
+    pub fn new(
+        id: CorrelationId,
+        tenant: impl Into<Arc<str>>,
+        principal: impl Into<Arc<str>>,
+        tool: impl Into<Arc<str>>,
+    ) -> Self {
+        Self {
+            id,
+            tenant: tenant.into(),
+            principal: principal.into(),
+            key: None,
+            tool: tool.into(),
+            arguments: [0; 32],
+            may_repeat: false,
+            ttl: Self::DEFAULT_TTL,
+        }
+    }
 
     /// Creates the claim of a call.
     #[must_use]

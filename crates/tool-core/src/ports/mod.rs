@@ -3,6 +3,7 @@
 mod approval;
 mod authentication;
 mod clock;
+mod kept_texts;
 mod ledger;
 mod tokens;
 
@@ -10,6 +11,7 @@ pub use self::{
     approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
     authentication::{Authenticate, AuthenticationError},
     clock::{Clock, Instant, SystemClock},
+    kept_texts::{KeptTexts, KeptTextsError},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},
     tokens::{TokenRecord, TokenState, Tokens, TokensError},
 };

@@ -2,6 +2,7 @@
 
 mod alone;
 mod approval;
+mod approval_suite;
 mod argument_size;
 mod authentication;
 mod breaker;

@@ -10,6 +10,8 @@ pub(crate) mod fallback;
 mod fallback_tools;
 mod hedge;
 mod idempotency;
+mod intent;
+mod ledger_suite;
 mod may_have_run;
 mod retry;
 

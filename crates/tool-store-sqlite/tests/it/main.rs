@@ -1,4 +1,6 @@
 //! Tests of the SQLite store.
 
+mod durable;
 mod file;
+mod kill;
 mod suite;

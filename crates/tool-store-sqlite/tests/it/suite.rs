@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tempfile::TempDir;
-use tool_core::Tokens;
-use tool_registry::Store;
-use tool_store_sqlite::{SqlStore, SqliteDatabase, SqliteOptions, sqlite_store};
+use tool_core::{Approvals, KeptTexts, Ledger, Tokens};
+use tool_registry::{Pins, Store};
+use tool_store_sqlite::{SqlLedger, SqlPins, SqlStore, SqliteDatabase, SqliteOptions, sqlite_store};
 
 fn open(directory: &TempDir) -> Arc<SqlStore<SqliteDatabase>> {
     let options = SqliteOptions::new(directory.path().join("data/toolplane.db"));
@@ -24,5 +24,41 @@ async fn tokens() -> (TempDir, Arc<dyn Tokens>, Arc<dyn Tokens>) {
     (directory, one, other)
 }
 
+async fn approvals() -> (TempDir, Arc<dyn Approvals>, Arc<dyn Approvals>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, other) = (open(&directory), open(&directory));
+    (directory, one, other)
+}
+
+async fn ledgers() -> (TempDir, Arc<dyn Ledger>, Arc<dyn Ledger>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [one, other] = [open(&directory), open(&directory)].map(|store| Arc::new(SqlLedger::new(store)));
+    (directory, one, other)
+}
+
+async fn pins() -> (TempDir, Arc<dyn Pins>, Arc<dyn Pins>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let one = SqlPins::load(open(&directory)).await.expect("readable");
+    let other = SqlPins::load(open(&directory)).await.expect("readable");
+    (directory, Arc::new(one), Arc::new(other))
+}
+
+async fn texts() -> (TempDir, Arc<dyn KeptTexts>, Arc<dyn KeptTexts>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, other) = (open(&directory), open(&directory));
+    (directory, one, other)
+}
+
 tool_store_suite::store_tests!(stores);
 tool_store_suite::token_tests!(tokens);
+tool_store_suite::pin_tests!(pins);
+tool_store_suite::text_tests!(texts);
+
+/// Apart, since some tests of approvals and of the ledger have the same name.
+mod of_approvals {
+    tool_store_suite::approval_tests!(super::approvals);
+}
+
+mod of_ledger {
+    tool_store_suite::ledger_tests!(super::ledgers);
+}

@@ -1,4 +1,8 @@
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+};
 
 use mcp_server::Principal;
 use parking_lot::Mutex;
@@ -18,10 +22,20 @@ use crate::{abort_on_drop::AbortOnDrop, client::ANSWER_TIMEOUT};
 #[derive(Debug, Default)]
 pub(crate) struct ParkedCalls(Mutex<State>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// Last number. The first one is random: a state that another gateway with the same key has sealed names no call here.
     last: u64,
     by_number: HashMap<u64, ParkedCall>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            last: RandomState::new().build_hasher().finish(),
+            by_number: HashMap::new(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -52,7 +66,7 @@ impl ParkedCalls {
         if state.by_number.len() >= MAX_PARKED || n_own >= MAX_OF_PRINCIPAL {
             return Err(call);
         }
-        state.last += 1;
+        state.last = state.last.wrapping_add(1);
         let number = state.last;
         let calls = Arc::downgrade(self);
         let expiry = tokio::spawn(async move {

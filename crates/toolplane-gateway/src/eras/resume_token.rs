@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// State with which a modern client continues a call after a question: the content of `requestState`.
 ///
 /// A seal protects it, so that a client cannot forge it, change it or use it for another request. Clients treat it as
-/// opaque. Tokens do not survive a restart of the gateway, since its key does not.
+/// opaque. Gateways with one key ([`GatewayOptions::state_key`](crate::GatewayOptions)) open the tokens of each other, also
+/// after a restart; a parked call lives in one gateway only, and ends with it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ResumeToken {

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use mcp_server::{Principal, ServerIdentity};
+use mcp_server::{Principal, ServerIdentity, StateKey};
 use toolplane::{
     core::{Caller, Pattern},
     manifest::GatewayMode,
@@ -43,6 +43,9 @@ pub struct GatewayOptions {
     pub pinned: Vec<Pattern>,
     /// `true` if [`Gateway::serve_http`](crate::Gateway::serve_http) serves the metrics at `/metrics`: by default `false`.
     pub serves_metrics: bool,
+    /// Key that seals the states which clients give back. Gateways with one key continue the calls of each other, also after
+    /// a restart. By default each gateway makes a key of its own.
+    pub state_key: Option<StateKey>,
 }
 
 impl GatewayOptions {
@@ -107,6 +110,13 @@ impl GatewayOptions {
         self.serves_metrics = serves_metrics;
         self
     }
+
+    /// Sets [`state_key`](Self#structfield.state_key).
+    #[must_use]
+    pub fn state_key(mut self, key: StateKey) -> Self {
+        self.state_key = Some(key);
+        self
+    }
 }
 
 impl Default for GatewayOptions {
@@ -120,6 +130,7 @@ impl Default for GatewayOptions {
             mode: GatewayMode::default(),
             pinned: Vec::new(),
             serves_metrics: false,
+            state_key: None,
         }
     }
 }
@@ -135,6 +146,7 @@ impl fmt::Debug for GatewayOptions {
             .field("mode", &self.mode)
             .field("pinned", &self.pinned)
             .field("serves_metrics", &self.serves_metrics)
+            .field("state_key", &self.state_key)
             .finish()
     }
 }

@@ -56,6 +56,10 @@ impl GatewayState {
         if let Some(metrics) = &options.metrics {
             add_gauges(metrics, &plane, Arc::downgrade(&parked));
         }
+        let seal = match &options.state_key {
+            Some(key) => Some(StateSeal::with_key(key.clone(), ANSWER_TIMEOUT)),
+            None => StateSeal::new(ANSWER_TIMEOUT).ok(),
+        };
         Self {
             plane,
             options,
@@ -67,7 +71,7 @@ impl GatewayState {
             subscriptions: ResourceSubscriptions::default(),
             tasks,
             mirrored_params: MirroredParamsCache::default(),
-            seal: StateSeal::new(ANSWER_TIMEOUT).ok(),
+            seal,
         }
     }
 

@@ -13,7 +13,7 @@ use tool_policy::{
 use tool_registry::{Publisher, Registry};
 use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
-    LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
+    IntentLayer, LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
 use tool_search::MemoryUsageLog;
 
@@ -111,6 +111,7 @@ impl Builder {
             rate_limit: RateLimitLayer::new(),
             concurrency_limit: ConcurrencyLimitLayer::new(),
             breaker,
+            intent: IntentLayer::new(ledger.clone()),
             watch_attempt: WatchAttemptLayer::new(observers.clone()).with_tracer(tracer),
             redaction: RedactionLayer::new(self.redactor.clone()),
             attempt_layers: attempt,

@@ -4,8 +4,9 @@ use std::{fs, future::ready, path::Path, sync::Arc, time::Duration};
 
 use mcp_mock::{MockHttp, MockPrompt, MockResource, MockServer, MockTool};
 use raw_json::RawJson;
+use tool_store_sqlite::{SqliteOptions, sqlite_store};
 use toolplane::{
-    CallRequest, FileListCache, ListCache, MemoryListCache, Toolplane,
+    CallRequest, FileListCache, ListCache, MemoryListCache, StoredListCache, Toolplane,
     core::{
         BoxFuture, Caller, ErrorKind, Feature, Outcome, Preview, Reference, Secret, SecretError, Secrets,
         SourceState,
@@ -373,4 +374,28 @@ async fn a_dry_run_shows_the_request_and_starts_no_server_whose_list_is_kept() {
     );
     assert!(world.server.received().is_empty(), "nobody has asked it");
     assert_eq!(plane.sources()[1].1.state, SourceState::NotStarted);
+}
+
+/// Another gateway on the same database offers the lists, in the server's bytes.
+#[tokio::test]
+async fn lists_in_a_database_are_offered_by_every_gateway_on_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || {
+        let store = sqlite_store(SqliteOptions::new(folder.path().join("toolplane.db")));
+        StoredListCache::new(Arc::new(store))
+    };
+    let mut world = World::new(&["a", "b"]).await;
+    world.store = Arc::new(open());
+    world.first_run().await;
+    world.store = Arc::new(open());
+    let plane = world.plane();
+    let listing = plane.list_within(&Caller::local(), Duration::ZERO).await;
+    let numbers = Feature::ALL
+        .iter()
+        .map(|&feature| listing.view.list(feature).len());
+    assert_eq!((numbers.collect(), listing.missing), (vec![2, 1, 1, 1], vec![]));
+    assert!(world.server.received().is_empty(), "nobody has asked it");
+    assert_eq!(world.store.forget(Some("other")).await.expect("works"), 0);
+    assert_eq!(world.store.forget(Some("s")).await.expect("works"), 1);
+    assert_eq!(names(&world.plane()).await, [""; 0], "they are forgotten");
 }

@@ -32,6 +32,8 @@ mod idempotency;
 mod idle_rules;
 #[cfg(feature = "exec-mcp")]
 mod kept_lists;
+#[cfg(feature = "exec-http")]
+mod kill;
 mod ladder;
 mod left_out;
 mod limits;

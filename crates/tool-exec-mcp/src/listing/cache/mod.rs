@@ -100,6 +100,20 @@ impl CachedLists {
         Self { server, lists }
     }
 
+    /// Writes the lists as the text of a file or database.
+    #[must_use]
+    pub fn to_text(&self, key: &ListCacheKey) -> String {
+        format::write(key, self)
+    }
+
+    /// Reads the text that [`CachedLists::to_text`] wrote for this key.
+    ///
+    /// # Errors
+    /// The first problem, as a fragment, if the text is another one.
+    pub fn from_text(key: &ListCacheKey, text: impl Into<Vec<u8>>) -> Result<Self, String> {
+        format::read(key, text.into())
+    }
+
     /// Applies `change` to every value that the server wrote. `change` returns `None` for a value that stays.
     #[must_use]
     pub fn map(mut self, change: impl Fn(&RawJson) -> Option<RawJson>) -> Self {

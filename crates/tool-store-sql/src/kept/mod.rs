@@ -1,0 +1,8 @@
+//! Values that the store keeps for others: secrets, texts, the pins of definitions, and uses of tools.
+
+mod pins;
+mod secret;
+mod texts;
+mod usage;
+
+pub use self::{pins::SqlPins, usage::SqlUsage};

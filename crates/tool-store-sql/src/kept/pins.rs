@@ -1,0 +1,248 @@
+use std::{fmt, sync::Arc};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use raw_json::{JsonLimits, RawJson};
+use tokio::{runtime::Handle, sync::Mutex as AsyncMutex};
+use tool_core::{BoxFuture, Feature};
+use tool_registry::{Pin, PinKey, PinSet, Pins, PinsError};
+
+use crate::{Database, SqlError, SqlRow, SqlStore, SqlTransaction, codec};
+
+/// Pins of definitions in an SQL database. Clones share them.
+///
+/// The pins are read once, when the value is created, and again in [`Pins::refresh`]. A definition of first use is written in the
+/// background; until that succeeds, each refresh tries again.
+pub struct SqlPins<D>(Arc<Shared<D>>);
+
+struct Shared<D> {
+    store: Arc<SqlStore<D>>,
+    set: ArcSwap<PinSet>,
+    /// Definitions of first use that are not written yet.
+    unwritten: Mutex<Vec<Arc<Pin>>>,
+    /// Held while the database and the set are brought together, so that no older reading replaces a newer one.
+    changing: AsyncMutex<()>,
+}
+
+impl<D: Database> SqlPins<D> {
+    /// Reads the pins in the database of a store.
+    ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub async fn load(store: Arc<SqlStore<D>>) -> Result<Self, PinsError> {
+        let set = read_all(&store).await.map_err(|error| not_read(&store, error))?;
+        Ok(Self(Arc::new(Shared {
+            store,
+            set: ArcSwap::from_pointee(set),
+            unwritten: Mutex::default(),
+            changing: AsyncMutex::new(()),
+        })))
+    }
+}
+
+impl<D: Database> Shared<D> {
+    /// Writes the definitions of first use. Those that the database has stay.
+    async fn write_first_used(&self) -> Result<(), SqlError> {
+        let pins = self.unwritten.lock().clone();
+        if pins.is_empty() {
+            return Ok(());
+        }
+        let mut transaction = self.store.database().write().await?;
+        for pin in &pins {
+            insert(&mut *transaction, pin, FIRST_USED).await?;
+        }
+        transaction.commit().await?;
+        // Others may have been added meanwhile, behind these.
+        self.unwritten.lock().drain(..pins.len());
+        Ok(())
+    }
+
+    /// Writes the definitions of first use, and logs a failure.
+    async fn try_to_write_first_used(&self) {
+        if let Err(error) = self.write_first_used().await {
+            let database = self.store.database().name();
+            tracing::warn!(database, %error, "the pins of first use are not stored");
+        }
+    }
+
+    fn change(&self, change: impl Fn(&mut PinSet)) {
+        self.set.rcu(|set| {
+            let mut set = PinSet::clone(set);
+            change(&mut set);
+            set
+        });
+    }
+}
+
+impl<D: Database> Pins for SqlPins<D> {
+    fn snapshot(&self) -> Arc<PinSet> {
+        self.0.set.load_full()
+    }
+
+    fn add_first_used(&self, pins: Vec<Pin>) {
+        let pins: Vec<_> = pins.into_iter().map(Arc::new).collect();
+        self.0.change(|set| add_missing(set, &pins));
+        self.0.unwritten.lock().extend(pins);
+        if let Ok(runtime) = Handle::try_current() {
+            let shared = self.0.clone();
+            runtime.spawn(async move {
+                let _guard = shared.changing.lock().await;
+                shared.try_to_write_first_used().await;
+            });
+        }
+    }
+
+    fn accept(&self, pins: Vec<Pin>) -> BoxFuture<'_, Result<(), PinsError>> {
+        Box::pin(async move {
+            let _guard = self.0.changing.lock().await;
+            let written = async {
+                let mut transaction = self.0.store.database().write().await?;
+                for pin in &pins {
+                    insert(&mut *transaction, pin, ACCEPTED).await?;
+                }
+                transaction.commit().await
+            };
+            written
+                .await
+                .map_err(|error: SqlError| not_written(&self.0.store, error))?;
+            let pins: Vec<_> = pins.into_iter().map(Arc::new).collect();
+            self.0.change(|set| {
+                for pin in &pins {
+                    set.insert(pin.clone());
+                }
+            });
+            Ok(())
+        })
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, Result<bool, PinsError>> {
+        Box::pin(async move {
+            let _guard = self.0.changing.lock().await;
+            self.0.try_to_write_first_used().await;
+            let read = read_all(&self.0.store).await;
+            let read = read.map_err(|error| not_read(&self.0.store, error))?;
+            let before = self.0.set.load_full();
+            self.0.set.rcu(|_| {
+                let mut set = read.clone();
+                add_missing(&mut set, &self.0.unwritten.lock());
+                set
+            });
+            Ok(*before != **self.0.set.load())
+        })
+    }
+}
+
+/// Adds pins whose keys have none yet.
+fn add_missing(set: &mut PinSet, pins: &[Arc<Pin>]) {
+    for pin in pins {
+        let key = pin.key();
+        if set.get(&key.source, key.feature, &key.name).is_none() {
+            set.insert(pin.clone());
+        }
+    }
+}
+
+const FIRST_USED: &str = "INSERT INTO pins (source, feature, name, digest, definition, is_exact, version, accepted_at, \
+                          accepted_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                          ON CONFLICT (source, feature, name) DO NOTHING";
+const ACCEPTED: &str = "INSERT INTO pins (source, feature, name, digest, definition, is_exact, version, accepted_at, \
+                        accepted_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                        ON CONFLICT (source, feature, name) DO UPDATE SET digest = excluded.digest, \
+                        definition = excluded.definition, is_exact = excluded.is_exact, version = excluded.version, \
+                        accepted_at = excluded.accepted_at, accepted_by = excluded.accepted_by";
+
+async fn insert(
+    transaction: &mut dyn SqlTransaction,
+    pin: &Pin,
+    statement: &'static str,
+) -> Result<(), SqlError> {
+    let key = pin.key();
+    // A definition that is shown without its secrets has another digest.
+    let is_exact = pin
+        .definition()
+        .is_some_and(|definition| raw_json::digest(definition) == *pin.digest());
+    let parameters = vec![
+        (&*key.source).into(),
+        key.feature.as_str().into(),
+        (&*key.name).into(),
+        raw_json::hex(pin.digest()).into(),
+        pin.definition().map(RawJson::as_str).into(),
+        i64::from(is_exact).into(),
+        pin.version().map(|version| &**version).into(),
+        pin.accepted_at().map(codec::millis).into(),
+        pin.accepted_by().map(|by| &**by).into(),
+    ];
+    transaction.execute(statement, parameters).await?;
+    Ok(())
+}
+
+async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> {
+    let Some(mut transaction) = store.database().read().await? else {
+        return Ok(PinSet::default());
+    };
+    let query = "SELECT source, feature, name, digest, definition, is_exact, version, accepted_at, accepted_by FROM pins";
+    let mut rows = transaction.fetch(query, Vec::new()).await?;
+    rows.iter_mut().map(pin).collect()
+}
+
+fn pin(row: &mut SqlRow) -> Result<Pin, SqlError> {
+    let (source, word) = (row.text(0)?, row.text(1)?);
+    let feature = Feature::ALL
+        .iter()
+        .copied()
+        .find(|feature| feature.as_str() == word);
+    let feature =
+        feature.ok_or_else(|| SqlError::Corrupt(format!("unknown kind `{}`", word.escape_debug())))?;
+    let key = PinKey::new(source, feature, row.text(2)?);
+    let digest = codec::digest(&row.text(3)?)?;
+    let definition = row.optional_text(4)?.map(definition).transpose()?;
+    let is_exact = row.int(5)? != 0;
+    let pin = match definition {
+        Some(definition) if is_exact => Pin::new(key, definition),
+        Some(definition) => Pin::from_digest(key, digest).with_shown_definition(definition),
+        None => Pin::from_digest(key, digest),
+    };
+    let pin = pin.with_version(row.optional_text(6)?);
+    let (at, by) = (row.optional_int(7)?, row.optional_text(8)?);
+    Ok(match (at, by) {
+        (Some(at), Some(by)) => pin.accepted(codec::time(at), by),
+        _ => pin,
+    })
+}
+
+fn definition(text: String) -> Result<RawJson, SqlError> {
+    RawJson::parse_within(text, JsonLimits::RELAY)
+        .map_err(|error| SqlError::Corrupt(format!("a pinned definition is no JSON: {error}")))
+}
+
+fn not_read<D: Database>(store: &SqlStore<D>, error: SqlError) -> PinsError {
+    PinsError::Read {
+        place: store.database().name().to_owned(),
+        reason: error.to_string(),
+    }
+}
+
+fn not_written<D: Database>(store: &SqlStore<D>, error: SqlError) -> PinsError {
+    PinsError::Write {
+        place: store.database().name().to_owned(),
+        reason: error.to_string(),
+    }
+}
+
+impl<D> Clone for SqlPins<D> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<D: Database> fmt::Debug for SqlPins<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqlPins")
+            .field("database", self.0.store.database())
+            .field("n_pins", &self.0.set.load().len())
+            .finish_non_exhaustive()
+    }
+}
