@@ -79,8 +79,8 @@ pub use self::{
     store::{
         Deprecation, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore, NewVersion,
         OfferedTool, PublishError, PublishOptions, Published, Publisher, ReadManifest, ServerRecord, Store,
-        StoreChanges, StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias, ToolChange, ToolFile,
-        ToolRecord, VersionHead, VersionRequest, VersionState, split_version,
+        StoreChanges, StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias, ToolChange,
+        ToolFile, ToolRecord, VersionHead, VersionRequest, VersionState, split_version,
     },
 };
 

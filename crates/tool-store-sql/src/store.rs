@@ -1,6 +1,11 @@
 //! Tools, aliases and servers.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::{Duration, SystemTime}};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use semver::Version;
 use serde_json::Value;
@@ -261,13 +266,18 @@ async fn apply(
     let mut known = transaction.fetch(query, vec![tool.into()]).await?;
     let known = known.first_mut().map_or(Ok(0), |row| row.int(0))?;
     if u64::try_from(known).ok() != Some(change.expected) {
-        return Err(StoreError::Conflict { tool: tool.to_owned() }.into());
+        return Err(StoreError::Conflict {
+            tool: tool.to_owned(),
+        }
+        .into());
     }
     for operation in change.operations {
         apply_one(transaction, tool, operation).await?;
     }
     let statement = "UPDATE tools SET revision = $2 WHERE name = $1";
-    transaction.execute(statement, vec![tool.into(), revision.into()]).await?;
+    transaction
+        .execute(statement, vec![tool.into(), revision.into()])
+        .await?;
     Ok(())
 }
 

@@ -192,12 +192,21 @@ pub async fn changes_of_several_tools_are_made_together(one: Arc<dyn Store>, oth
     let both = vec![change("greet", 0, "1.0.0"), change("other", 0, "1.0.0")];
     let revision = one.apply_all(both).await.expect("applied");
     let records = other.tools().await.expect("readable");
-    assert_eq!(records.iter().map(|record| record.revision).collect::<Vec<_>>(), [revision; 2]);
+    assert_eq!(
+        records.iter().map(|record| record.revision).collect::<Vec<_>>(),
+        [revision; 2]
+    );
     let outdated = vec![change("greet", revision, "2.0.0"), change("other", 0, "2.0.0")];
     let refused = one.apply_all(outdated).await;
-    assert!(matches!(&refused, Err(StoreError::Conflict { tool }) if tool == "other"), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(StoreError::Conflict { tool }) if tool == "other"),
+        "{refused:?}"
+    );
     assert_eq!(other.tools().await.expect("readable"), records);
-    assert_eq!(other.version("greet", &version("2.0.0")).await.expect("readable"), None);
+    assert_eq!(
+        other.version("greet", &version("2.0.0")).await.expect("readable"),
+        None
+    );
 }
 
 /// The content of a published version stays as it is.

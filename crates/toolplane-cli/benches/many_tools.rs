@@ -35,13 +35,25 @@ fn manifest(index: usize) -> RawJson {
 }
 
 fn change(index: usize) -> ToolChange {
-    let new = NewVersion::new(format!("tool_{index}"), semver::Version::new(1, 0, 0), manifest(index));
+    let new = NewVersion::new(
+        format!("tool_{index}"),
+        semver::Version::new(1, 0, 0),
+        manifest(index),
+    );
     let now = SystemTime::now();
-    let head = VersionHead::new(new.version.clone(), new.digest(), VersionState::Published, now, "bench".into());
+    let head = VersionHead::new(
+        new.version.clone(),
+        new.digest(),
+        VersionState::Published,
+        now,
+        "bench".into(),
+    );
     let latest = LatestChange::new(Some(new.version), now, "bench".into());
     let stored = StoredVersion::new(head, new.manifest, new.files);
     let operations = vec![
-        StoreOperation::Create { owner: "bench".into() },
+        StoreOperation::Create {
+            owner: "bench".into(),
+        },
         StoreOperation::Put(Box::new(stored)),
         StoreOperation::SetLatest(latest),
     ];
@@ -59,7 +71,11 @@ async fn fill(path: &Path, n_tools: usize) {
 /// Resident memory of this process, in bytes.
 fn resident() -> usize {
     let statm = fs::read_to_string("/proc/self/statm").expect("readable");
-    let pages: usize = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
+    let pages: usize = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .expect("a number");
     pages * 4096
 }
 
@@ -79,10 +95,15 @@ async fn measure(path: &Path, n_tools: usize) {
     let beyond = more.saturating_sub(text) / n_tools.max(1);
     println!("loaded {} {} {beyond}", found.name(), load.as_millis());
     let mut line = String::new();
-    while std::io::stdin().read_line(&mut line).is_ok_and(|n_bytes| n_bytes > 0) {
+    while std::io::stdin()
+        .read_line(&mut line)
+        .is_ok_and(|n_bytes| n_bytes > 0)
+    {
         let start = Instant::now();
         for _ in 0..CALLS {
-            let request = CallRequest::new(name.as_str()).json(r#"{"order": "7"}"#).expect("JSON");
+            let request = CallRequest::new(name.as_str())
+                .json(r#"{"order": "7"}"#)
+                .expect("JSON");
             plane.call(request).await.expect("a reply");
         }
         println!("calls {:.0}", f64::from(CALLS) / start.elapsed().as_secs_f64());
@@ -156,7 +177,10 @@ fn main() {
         .collect();
     for (process, n_tools) in measured.iter_mut().zip(SIZES) {
         let loaded = process.line();
-        println!("{n_tools} tools: loaded in {} ms, {} bytes each beyond the text", loaded[2], loaded[3]);
+        println!(
+            "{n_tools} tools: loaded in {} ms, {} bytes each beyond the text",
+            loaded[2], loaded[3]
+        );
     }
     let mut rates = vec![Vec::new(); SIZES.len()];
     for _ in 0..ROUNDS {
@@ -166,7 +190,10 @@ fn main() {
     }
     let rates: Vec<f64> = rates.into_iter().map(median).collect();
     let ratio = 100.0 * rates[1] / rates[0];
-    println!("calls per second: {:.0} with {} tools, {:.0} with {} ({ratio:.1} %)", rates[0], SIZES[0], rates[1], SIZES[1]);
+    println!(
+        "calls per second: {:.0} with {} tools, {:.0} with {} ({ratio:.1} %)",
+        rates[0], SIZES[0], rates[1], SIZES[1]
+    );
     for mut process in measured {
         drop(process.child.stdin.take());
         let _ = process.child.wait();

@@ -14,7 +14,7 @@ use crate::{
     lock,
     output::Console,
     process::logging,
-    store::{OpenStore, add_servers, open_store, with_store},
+    store::{OpenStore, add_servers, open_store},
     telemetry::Telemetry,
 };
 
@@ -59,9 +59,17 @@ pub(crate) fn warn(loaded: &Loaded, plane: &Toolplane, console: Console) {
 }
 
 /// Returns a builder for the configuration and its store. Logs hide its secrets, and lists of servers are kept on disk.
-pub(crate) fn builder(loaded: &Loaded, store: Option<OpenStore>) -> Builder {
+pub(crate) async fn builder(loaded: &Loaded, store: Option<OpenStore>, console: Console) -> Builder {
+    let builder = local_builder(loaded);
+    match store {
+        Some(store) => store.give(builder, &loaded.configuration, console).await,
+        None => builder,
+    }
+}
+
+/// Returns a builder for the configuration without its store.
+pub(crate) fn local_builder(loaded: &Loaded) -> Builder {
     let builder = Toolplane::builder().loaded(loaded).redactor(logging::redactor());
-    let builder = with_store(builder, &loaded.configuration, store);
     match list_store() {
         Some(store) => builder.list_cache(Arc::new(store)),
         None => builder,
@@ -74,7 +82,7 @@ pub(crate) async fn read_with_store(
     console: Console,
 ) -> Result<(Loaded, Option<OpenStore>), CliError> {
     let mut loaded = read(files, console)?;
-    let store = open_store(&loaded.configuration)?;
+    let store = open_store(&loaded).await?;
     add_servers(&mut loaded, store.as_ref(), console).await;
     Ok((loaded, store))
 }
@@ -97,8 +105,9 @@ pub(crate) async fn open(
     telemetry: &Telemetry,
     console: Console,
 ) -> Result<(Loaded, Toolplane), CliError> {
-    let with_pins =
-        |builder: Builder, loaded: &Loaded| lock::with_pins(builder.chaos(chaos), loaded, console);
+    let with_pins = async |builder: Builder, loaded: &Loaded, store: Option<&OpenStore>| {
+        lock::with_pins(builder.chaos(chaos), loaded, store, console).await
+    };
     open_with(options, telemetry, console, with_pins).await
 }
 
@@ -107,10 +116,11 @@ pub(crate) async fn open_with(
     options: &Options,
     telemetry: &Telemetry,
     console: Console,
-    complete: impl FnOnce(Builder, &Loaded) -> Result<Builder, CliError>,
+    complete: impl AsyncFnOnce(Builder, &Loaded, Option<&OpenStore>) -> Result<Builder, CliError>,
 ) -> Result<(Loaded, Toolplane), CliError> {
     let (loaded, store) = read_with_store(files(options)?, console).await?;
-    let builder = complete(builder(&loaded, store), &loaded)?;
+    let builder = builder(&loaded, store.clone(), console).await;
+    let builder = complete(builder, &loaded, store.as_ref()).await?;
     let plane = telemetry.instrument(builder, None).build()?;
     warn(&loaded, &plane, console);
     Ok((loaded, plane))

@@ -9,7 +9,7 @@ use toolplane::{
     manifest::{Configuration, Loaded, ServerSpec, ServerTransport},
 };
 
-use crate::{error::CliError, exit::Exit, output::Console, process::logging};
+use crate::{error::CliError, exit::Exit, output::Console, process::logging, store::OpenStore};
 
 /// Name of the lock file of a directory.
 const FILE: &str = "toolplane.lock";
@@ -34,9 +34,20 @@ pub(crate) fn read(loaded: &Loaded) -> Result<Option<LockFile>, CliError> {
     })
 }
 
-/// Gives the builder the pins of the lock file, and warns of servers that the file was not made for.
-pub(crate) fn with_pins(builder: Builder, loaded: &Loaded, console: Console) -> Result<Builder, CliError> {
+/// Gives the builder the pins of the lock file, and warns of servers that the file was not made for. Without a file, the
+/// pins are those of a store that the configuration names, or else those of this run.
+pub(crate) async fn with_pins(
+    builder: Builder,
+    loaded: &Loaded,
+    store: Option<&OpenStore>,
+    console: Console,
+) -> Result<Builder, CliError> {
     let lock = read(loaded)?;
+    if let (None, Some(store)) = (&lock, store)
+        && let Some(pins) = store.pins().await?
+    {
+        return Ok(builder.pins(pins));
+    }
     if let Some(lock) = &lock {
         for (server, changes) in moved_servers(lock, loaded) {
             console.warn(&moved(loaded, &server, &changes));

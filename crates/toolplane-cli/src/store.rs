@@ -1,16 +1,25 @@
 //! Store of a configuration: tools with versions, servers and tokens.
 
-use std::{path::PathBuf, sync::Arc};
+mod ports;
 
-use serde_json::json;
-use tool_store_sqlite::{SqliteOptions, sqlite_store};
-use toolplane::{
-    Builder,
-    core::Tokens,
-    manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
-    registry::{ServerRecord, Store},
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use rustix::fs::{Access, access};
+use serde_json::json;
+use tool_store_postgres::{PostgresOptions, postgres_store};
+use tool_store_sqlite::{SqliteOptions, sqlite_store};
+use toolplane::{
+    Builder, StoredListCache,
+    core::{Approvals, Clock, KeptTexts, Ledger, Tokens},
+    manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
+    registry::{ServerRecord, Store},
+    runtime::TokioClock,
+};
+
+use self::ports::{SharedPorts, ports};
 use crate::{
     config::variable,
     error::CliError,
@@ -24,60 +33,150 @@ pub(crate) struct OpenStore {
     pub(crate) tools: Arc<dyn Store>,
     /// Tokens.
     pub(crate) tokens: Arc<dyn Tokens>,
+    /// Approvals.
+    approvals: Arc<dyn Approvals>,
+    /// Calls with idempotency keys, and those with unknown outcome.
+    pub(crate) ledger: Arc<dyn Ledger>,
+    /// Lists of servers.
+    texts: Arc<dyn KeptTexts>,
+    /// Ports that are read as a whole before their first use.
+    shared: Arc<dyn SharedPorts>,
+    clock: Arc<dyn Clock>,
+    /// `true` if the configuration names the store. Otherwise it has only what must outlive a process: definitions that were
+    /// accepted by their first use, lists of servers and uses of tools end with the gateway, or stay in files.
+    pub(crate) is_named: bool,
 }
 
-/// Opens the store of a configuration; `None` if the configuration has none. Nothing is read before the first use: a store
-/// that does not work refuses what needs it, and nothing else.
+/// Opens the store of a configuration; `None` if it has none. Nothing is read before the first use: a store that does not
+/// work refuses what needs it, and nothing else.
 ///
 /// # Errors
-/// If the store cannot be located.
-pub(crate) fn open_store(configuration: &Configuration) -> Result<Option<OpenStore>, CliError> {
-    let path = match &configuration.store {
-        StoreSpec::Off => return Ok(None),
-        StoreSpec::Sqlite(path) => path.clone(),
-        StoreSpec::Postgres(_) => {
-            return Err(CliError::configuration("this program has no store on PostgreSQL")
-                .with_hint("use `store: {sqlite: FILE}`"));
+/// If the URL of the store is not usable.
+pub(crate) async fn open_store(loaded: &Loaded) -> Result<Option<OpenStore>, CliError> {
+    let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
+    let sqlite = |path: PathBuf| sqlite_store(SqliteOptions::new(path)).with_clock(clock.clone());
+    Ok(match &loaded.configuration.store {
+        StoreSpec::Off => None,
+        StoreSpec::Sqlite(path) => Some(ports(Arc::new(sqlite(path.clone())), clock.clone(), true)),
+        StoreSpec::Postgres(url) => {
+            let url = url.resolve(&loaded.secrets()).await.map_err(|error| {
+                CliError::configuration("the URL of the store is not known").with_source(&error)
+            })?;
+            let options = PostgresOptions::new(url.expose()).map_err(|error| {
+                CliError::configuration("the URL of the store cannot be used").with_source(&error)
+            })?;
+            let store = postgres_store(options).with_clock(clock.clone());
+            Some(ports(Arc::new(store), clock.clone(), true))
         }
-        _ => match user_data() {
-            Some(directory) => directory.join("toolplane/toolplane.db"),
-            None => return Ok(None),
-        },
-    };
-    let store = Arc::new(sqlite_store(SqliteOptions::new(path)));
-    Ok(Some(OpenStore {
-        tools: store.clone(),
-        tokens: store,
-    }))
+        _ => user_data()
+            .filter(|directory| may_be_written(directory))
+            .map(|directory| {
+                ports(
+                    Arc::new(sqlite(directory.join("toolplane/toolplane.db"))),
+                    clock.clone(),
+                    false,
+                )
+            }),
+    })
+}
+
+/// Returns `true` if this process may write into a directory, or create it.
+fn may_be_written(directory: &Path) -> bool {
+    let existing = directory.ancestors().find(|directory| directory.exists());
+    existing.is_some_and(|existing| access(existing, Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
 /// Opens the store for a verb that cannot do without one.
 ///
 /// # Errors
 /// If there is none, or as [`open_store`].
-pub(crate) fn required_store(configuration: &Configuration) -> Result<OpenStore, CliError> {
-    open_store(configuration)?.ok_or_else(|| match configuration.store {
-        StoreSpec::Off => CliError::configuration("the configuration has no store: `store.enabled` is false"),
-        _ => CliError::configuration(
-            "there is no place for the store: neither `$XDG_DATA_HOME` nor `$HOME` is a directory",
-        )
-        .with_hint("name a file: `store: {sqlite: FILE}`"),
-    })
+pub(crate) async fn required_store(loaded: &Loaded) -> Result<OpenStore, CliError> {
+    open_store(loaded)
+        .await?
+        .ok_or_else(|| match loaded.configuration.store {
+            StoreSpec::Off => {
+                CliError::configuration("the configuration has no store: `store.enabled` is false")
+            }
+            _ => CliError::configuration(
+                "there is no place for the store: neither `$XDG_DATA_HOME` nor `$HOME` is a directory",
+            )
+            .with_hint("name a file: `store: {sqlite: FILE}`"),
+        })
 }
 
-/// Gives a builder the store: its tools, and its tokens if the configuration authenticates callers by them.
-pub(crate) fn with_store(
-    builder: Builder,
-    configuration: &Configuration,
-    store: Option<OpenStore>,
-) -> Builder {
-    let Some(store) = store else {
-        return builder;
-    };
-    let builder = builder.store(store.tools);
-    match configuration.gateway.auth {
-        AuthenticationSpec::None => builder,
-        _ => builder.tokens(store.tokens),
+impl OpenStore {
+    /// Gives a builder the store: its tools, its approvals and its ledger, its tokens if the configuration authenticates
+    /// callers by them, and the rest if the configuration names the store. What cannot be read stays in memory, with a
+    /// warning.
+    pub(crate) async fn give(
+        self,
+        builder: Builder,
+        configuration: &Configuration,
+        console: Console,
+    ) -> Builder {
+        let mut builder = builder
+            .store(self.tools)
+            .approvals(self.approvals)
+            .ledger(self.ledger)
+            .clock(self.clock);
+        if configuration.gateway.auth != AuthenticationSpec::None {
+            builder = builder.tokens(self.tokens);
+        }
+        if !self.is_named {
+            return builder;
+        }
+        builder = builder.list_cache(Arc::new(StoredListCache::new(self.texts)));
+        match self.shared.usage().await {
+            Ok(usage) => builder.usage_log(usage),
+            Err(error) => {
+                let reason = text::line(&error.to_string()).into_owned();
+                console.warn(&format!("the uses of tools are not kept: {reason}"));
+                builder
+            }
+        }
+    }
+
+    /// Gives a builder the tools of the store, and its tokens if the configuration authenticates callers by them.
+    pub(crate) fn give_tools(&self, builder: Builder, configuration: &Configuration) -> Builder {
+        let builder = builder.store(self.tools.clone());
+        match configuration.gateway.auth {
+            AuthenticationSpec::None => builder,
+            _ => builder.tokens(self.tokens.clone()),
+        }
+    }
+
+    /// Returns the accepted definitions, if the configuration names the store.
+    ///
+    /// # Errors
+    /// If they cannot be read: nothing is offered then whose definition may have changed.
+    pub(crate) async fn pins(&self) -> Result<Option<Arc<dyn toolplane::Pins>>, CliError> {
+        if !self.is_named {
+            return Ok(None);
+        }
+        let pins = self.shared.pins().await;
+        pins.map(Some).map_err(|error| {
+            CliError::new(
+                crate::Exit::Unavailable,
+                "unavailable",
+                "the accepted definitions cannot be read",
+            )
+            .with_source(&error)
+        })
+    }
+
+    /// Returns the key that seals the states which clients give back. Gateways on a store share it.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    pub(crate) async fn state_key(&self) -> Result<[u8; 32], CliError> {
+        self.shared.state_key().await.map_err(|error| {
+            CliError::new(
+                crate::Exit::Unavailable,
+                "unavailable",
+                "the key of the gateway cannot be read",
+            )
+            .with_source(&error)
+        })
     }
 }
 

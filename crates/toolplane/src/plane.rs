@@ -14,8 +14,7 @@ use tool_runtime::CacheLayer;
 use crate::{
     BuildError, Builder, View, build::background::Background, build::executors::LiveParts,
     build::reload::ReloadState, callers::authentication::Authentication, calls::views::Views,
-    discovery::Discovery,
-    operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
+    discovery::Discovery, operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
 };
 
 /// Governed set of tools. Clones share it; [`Toolplane::shutdown`] ends it.

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 use tool_core::BoxFuture;
 
 use super::{
-    OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoredVersion, ToolAlias, ToolChange,
-    ToolRecord, VersionState,
+    OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoredVersion, ToolAlias,
+    ToolChange, ToolRecord, VersionState,
 };
 
 /// A [`Store`] in memory. It ends with the process.
@@ -71,7 +71,12 @@ impl State {
         let names: Vec<_> = changes.iter().map(|change| change.tool.clone()).collect();
         let before: Vec<_> = names
             .iter()
-            .map(|name| (self.tools.get(&**name).cloned(), self.contents.get(&**name).cloned()))
+            .map(|name| {
+                (
+                    self.tools.get(&**name).cloned(),
+                    self.contents.get(&**name).cloned(),
+                )
+            })
             .collect();
         let applied = changes.into_iter().try_for_each(|change| self.apply(change));
         if applied.is_err() {
@@ -87,7 +92,9 @@ impl State {
         let tool = &*change.tool;
         let known = self.tools.get(tool).map_or(0, |record| record.revision);
         if known != change.expected {
-            return Err(StoreError::Conflict { tool: tool.to_owned() });
+            return Err(StoreError::Conflict {
+                tool: tool.to_owned(),
+            });
         }
         for operation in change.operations {
             self.apply_one(tool, operation)?;
@@ -265,7 +272,10 @@ impl Store for MemoryStore {
             self.change(|state| {
                 state.servers_revision = state.revision;
                 Ok(match server {
-                    Some(server) => {
+                    Some(mut server) => {
+                        if let Some(known) = state.servers.get(name) {
+                            server.created_at = known.created_at;
+                        }
                         state.servers.insert(name.to_owned(), server);
                         true
                     }

@@ -5,7 +5,8 @@ use tool_core::{Clock, Descriptor};
 
 use super::{
     Deprecation, InterfaceChange, LatestChange, NewVersion, PublishError, ReadManifest, Store,
-    StoreOperation, StoredVersion, ToolAlias, ToolChange, ToolRecord, VersionHead, VersionRequest, VersionState, rules,
+    StoreOperation, StoredVersion, ToolAlias, ToolChange, ToolRecord, VersionHead, VersionRequest,
+    VersionState, rules,
 };
 
 /// Publishes, deprecates, yanks and rolls back versions of the tools in a [`Store`]. Clones share the store.

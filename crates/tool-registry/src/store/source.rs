@@ -274,6 +274,11 @@ impl Source for StoreSource {
         })
     }
 
+    fn recall(&self) -> BoxFuture<'_, ()> {
+        // Nothing is started: the store is read.
+        self.load()
+    }
+
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {

@@ -27,6 +27,7 @@ use crate::{
     exit::Exit,
     output::Console,
     process::runtime::{Signals, block_on},
+    store::OpenStore,
     telemetry::Telemetry,
 };
 
@@ -56,6 +57,7 @@ where
     B: FnOnce(Builder, &Loaded) -> Result<Builder, CliError>,
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, CliError>,
 {
+    let complete = async |builder: Builder, loaded: &Loaded, _: Option<&OpenStore>| complete(builder, loaded);
     let open = async |telemetry: &Telemetry| config::open_with(options, telemetry, console, complete).await;
     on_opened_plane(console, open, verb)
 }

@@ -20,7 +20,7 @@ use crate::{
 
 pub(super) fn run(options: &Options, import: &Import, console: Console) -> Result<Exit, CliError> {
     block_on(async {
-        let publisher = publisher(options, console)?;
+        let publisher = publisher(options, console).await?;
         let loaded = config::read(import.files.clone(), console)?;
         if loaded.configuration.tools.is_empty() && loaded.configuration.servers.is_empty() {
             return Err(CliError::new(

@@ -75,7 +75,7 @@ async fn publish(
     configuration: &Value,
     console: Console,
 ) -> Result<Exit, CliError> {
-    let publisher = publisher(command_line, console)?;
+    let publisher = publisher(command_line, console).await?;
     let text = configuration.to_string();
     let loaded = load(&LoadOptions::new().text("imported", Syntax::Json, text))?;
     let (version, by) = (arguments.version.as_deref(), author(None));

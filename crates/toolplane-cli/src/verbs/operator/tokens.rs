@@ -26,8 +26,8 @@ use crate::{
 pub(crate) fn run(options: &Options, verb: Tokens, console: Console) -> Result<Exit, CliError> {
     let loaded = config::read(config::files(options)?, console)?;
     let configuration = &loaded.configuration;
-    let store = required_store(configuration)?.tokens;
     block_on(async {
+        let store = required_store(&loaded).await?.tokens;
         match verb {
             Tokens::Create(create) => self::create(configuration, &*store, create, console).await,
             Tokens::Ls => list(&*store, console).await,

@@ -9,6 +9,7 @@ use semver::Version;
 use toolplane::{
     StoredManifests,
     core::SystemClock,
+    manifest::{LoadOptions, load},
     registry::{PublishError, Publisher, StoreError, VersionRequest, split_version},
 };
 
@@ -28,7 +29,7 @@ pub(crate) fn run(options: &Options, verb: VersionVerb, console: Console) -> Res
         if let VersionVerb::Publish(publish) = &verb {
             return publish::run(options, publish, console).await;
         }
-        let publisher = publisher(options, console)?;
+        let publisher = publisher(options, console).await?;
         match verb {
             VersionVerb::Publish(_) => Ok(Exit::Done),
             VersionVerb::Versions { tool } => versions::list(&publisher, &tool, console).await,
@@ -53,18 +54,18 @@ pub(super) fn diff(
     other: Option<&str>,
     console: Console,
 ) -> Result<Exit, CliError> {
-    block_on(async { diff::run(&publisher(options, console)?, version, other, console).await })
+    block_on(async { diff::run(&publisher(options, console).await?, version, other, console).await })
 }
 
 /// Returns the publisher of the configuration's store. The configuration is optional: without one, the store is in the
 /// user's data directory.
-pub(super) fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
-    let configuration = match config::files(options) {
-        Ok(files) => config::read(files, console)?.configuration,
+pub(super) async fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
+    let loaded = match config::files(options) {
+        Ok(files) => config::read(files, console)?,
         Err(error) if !options.config.is_empty() => return Err(error),
-        Err(_) => toolplane::manifest::Configuration::default(),
+        Err(_) => load(&LoadOptions::new())?,
     };
-    let store = required_store(&configuration)?;
+    let store = required_store(&loaded).await?;
     Ok(Publisher::new(
         store.tools,
         std::sync::Arc::new(StoredManifests),

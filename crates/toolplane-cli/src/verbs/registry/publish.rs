@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(super) async fn run(options: &Options, publish: &Publish, console: Console) -> Result<Exit, CliError> {
-    let publisher = publisher(options, console)?;
+    let publisher = publisher(options, console).await?;
     let by = author(publish.by.as_deref());
     let chosen = PublishOptions::default()
         .draft(publish.draft)

@@ -17,8 +17,8 @@ use toolplane::{
     observe::Metrics,
 };
 use toolplane_gateway::{
-    AllowList, AllowedHosts, Gateway, GatewayOptions, HttpServerOptions, ServeOptions, StdioOptions,
-    serve_metrics,
+    AllowList, AllowedHosts, Gateway, GatewayOptions, HttpServerOptions, ServeOptions, StateKey,
+    StdioOptions, serve_metrics,
 };
 
 use crate::{
@@ -33,6 +33,7 @@ use crate::{
         memory,
         runtime::{Signals, block_on_all_cores},
     },
+    store::OpenStore,
     telemetry::Telemetry,
 };
 
@@ -47,10 +48,12 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let (loaded, store) = config::read_with_store(files.clone(), console).await?;
         let telemetry = Telemetry::start(console);
         let metrics = MetricsEndpoint::new(serve, &loaded.configuration.gateway, &telemetry);
-        let builder = config::builder(&loaded, store.clone()).chaos(chaos);
+        let builder = config::builder(&loaded, store.clone(), console)
+            .await
+            .chaos(chaos);
         let builder = match serve.locked {
             true => lock::with_locked_pins(builder, &loaded, console)?,
-            false => lock::with_pins(builder, &loaded, console)?,
+            false => lock::with_pins(builder, &loaded, store.as_ref(), console).await?,
         };
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         config::warn(&loaded, &plane, console);
@@ -68,7 +71,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let stop = Arc::new(Notify::new());
         let served = async {
             tokio::select! {
-                served = serve_until(&loaded, &plane, serve, http, metrics, console, stop.clone()) => served,
+                served = serve_until(&loaded, &plane, serve, (http, state_key), metrics, console, stop.clone()) => served,
                 // These futures never end.
                 () = plane.watch_health() => Ok(()),
                 () = plane.watch_rules() => Ok(()),
@@ -151,16 +154,26 @@ impl Drop for AbortOnDrop {
 /// Time limit for reading the lists of an earlier run before serving.
 const RECALL_LIMIT: Duration = Duration::from_secs(1);
 
+/// Returns the key that seals the states which clients give back, if they must outlive this process: others share the store, or
+/// calls may wait for an approval.
+async fn state_key(loaded: &Loaded, store: Option<&OpenStore>) -> Result<Option<StateKey>, CliError> {
+    match store.filter(|store| store.is_named || may_need_approval(&loaded.configuration)) {
+        Some(store) => Ok(Some(StateKey::new(store.state_key().await?))),
+        None => Ok(None),
+    }
+}
+
 async fn serve_until(
     loaded: &Loaded,
     plane: &Toolplane,
     serve: &Serve,
-    http: HttpServerOptions,
+    (http, state_key): (HttpServerOptions, Option<StateKey>),
     metrics: MetricsEndpoint,
     console: Console,
     stop: Arc<Notify>,
 ) -> Result<(), CliError> {
     let mut gateway_options = GatewayOptions::default();
+    gateway_options.state_key = state_key;
     gateway_options.serves_metrics = metrics.at_gateway;
     gateway_options.info.instructions = loaded.configuration.gateway.instructions.clone();
     let _metrics = metrics.serve(console).await?;

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{
     signal::unix::{SignalKind, signal},
-    time::{MissedTickBehavior, interval, sleep},
+    time::{Instant, Interval, MissedTickBehavior, interval, interval_at, sleep},
 };
 use toolplane::{
     Toolplane,
@@ -31,6 +31,8 @@ use crate::{
 /// Time between two looks at the files. Polling, unlike inotify, also works over network file systems and through
 /// symbolic links that are switched to another directory.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two looks at the accepted definitions of a store.
+const PIN_INTERVAL: Duration = Duration::from_secs(30);
 /// Time that files must stay unchanged before they are read (debounce), so that no half-written file is read.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
@@ -107,6 +109,26 @@ struct Reloader {
     /// Last printed warning.
     last_warning: Option<String>,
     console: Console,
+}
+
+/// Times at which accepted definitions are read again, since another gateway on the store may have accepted some.
+struct PinRefresh(Option<Interval>);
+
+impl PinRefresh {
+    fn new(store: Option<&OpenStore>) -> Self {
+        Self(store.filter(|store| store.is_named).map(|_| {
+            let mut ticks = interval_at(Instant::now() + PIN_INTERVAL, PIN_INTERVAL);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        }))
+    }
+
+    async fn tick(&mut self) {
+        match &mut self.0 {
+            Some(ticks) => drop(ticks.tick().await),
+            None => pending().await,
+        }
+    }
 }
 
 /// Watch for changes of the servers in the store.
@@ -193,11 +215,16 @@ pub(super) fn watch(
     Ok(async move {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut pins = PinRefresh::new(store.as_ref());
         let mut servers = ServerChanges::new(store).await;
         loop {
             tokio::select! {
                 _ = hang_up.recv() => reloader.refresh_pins().await,
                 () = servers.changed(), if watches => {}
+                _ = pins.tick() => {
+                    reloader.refresh_pins().await;
+                    continue;
+                }
                 _ = ticks.tick(), if watches => {
                     if fingerprints(&lock) != seen_lock {
                         seen_lock = debounce(&lock).await;

@@ -85,7 +85,12 @@ pub(super) async fn check_configuration(
 async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, CliError> {
     let mut problems = loaded.diagnostics.clone();
     find::settings_without_effect(loaded, &mut problems);
-    match config::builder(loaded, store::open_store(&loaded.configuration)?).build() {
+    let builder = config::local_builder(loaded);
+    let builder = match store::open_store(loaded).await? {
+        Some(store) => store.give_tools(builder, &loaded.configuration),
+        None => builder,
+    };
+    match builder.build() {
         Ok(plane) => {
             if lists == KeptLists::Read {
                 plane.recall().await;

@@ -108,7 +108,7 @@ async fn examine(
     findings.extend(probe::programs(&loaded).await);
     findings.push(probe::port(loaded.configuration.gateway.listen));
     let builder = Toolplane::builder().loaded(&loaded).redactor(logging::redactor());
-    let plane = lock::with_pins(builder, &loaded, console)?.build()?;
+    let plane = lock::with_pins(builder, &loaded, None, console).await?.build()?;
     let caller = plane.local_caller();
     let result = tokio::select! {
         _ = plane.view(&caller) => Ok(()),
