@@ -58,6 +58,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
+        let state_key = state_key(&loaded, store.as_ref()).await?;
         let reloads = reload::watch(
             &loaded,
             &plane,
