@@ -1,5 +1,7 @@
 //! `toolplane approvals`: calls of running gateways that wait for approval.
 
+use std::collections::HashSet;
+
 use raw_json::RawJson;
 use serde::Serialize;
 use toolplane::policy::{harmless_text, readable_json};
@@ -54,7 +56,9 @@ async fn all(console: Console) -> Result<Vec<LocatedApproval>, CliError> {
             approval,
         })
     });
-    Ok(all.collect())
+    // Gateways on one store have the same approvals.
+    let mut handles = HashSet::new();
+    Ok(all.filter(|found| handles.insert(found.text("handle"))).collect())
 }
 
 /// Finds the approval whose handle is `handle` or begins with it.

@@ -1,5 +1,7 @@
 //! `toolplane ledger`: calls of running gateways with unknown outcome or with an idempotency key.
 
+use std::collections::HashSet;
+
 use raw_json::RawJson;
 use serde::Serialize;
 use toolplane::{core::CorrelationId, policy::harmless_text};
@@ -46,7 +48,10 @@ fn printable(value: Option<RawJson>) -> String {
 async fn list(console: Console) -> Result<Exit, CliError> {
     let answers = gateways::ask(console, OperatorClient::unknown_outcomes).await?;
     let calls = answers.into_iter().flat_map(|(_, calls)| calls);
-    let calls: Vec<_> = calls.map(LedgerRecord).collect();
+    // Gateways on one store have the same calls.
+    let mut ids = HashSet::new();
+    let calls = calls.map(LedgerRecord).filter(|call| ids.insert(call.text("id")));
+    let calls: Vec<_> = calls.collect();
     if calls.is_empty() && console.format == Format::Table {
         console.say("no calls with unknown outcome");
         return Ok(Exit::Done);
