@@ -86,3 +86,29 @@ async fn hear(listener: &mut PgListener, options: &PostgresOptions, changes: &wa
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tp_postgres::PostgresServer;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn only_changes_of_the_own_schema_wake_the_waiters() {
+        let database = match PostgresServer::shared().and_then(PostgresServer::create_database) {
+            Ok(database) => database,
+            Err(error) => return tool_testkit::skip(error.to_string()),
+        };
+        let options = PostgresOptions::new(&database.url()).expect("a URL");
+        let changes = Arc::new(watch::Sender::new(0));
+        let mut seen = changes.subscribe();
+        let _listener = Listener::start(options, changes);
+        seen.changed().await.expect("it listens");
+        for round in 2..12 {
+            let announce = "SELECT pg_notify('toolplane', 'other'), pg_notify('toolplane', 'toolplane')";
+            database.sql(announce).expect("works");
+            seen.changed().await.expect("it heard");
+            assert_eq!(*seen.borrow_and_update(), round);
+        }
+    }
+}

@@ -25,7 +25,7 @@ impl<G, F, S> OpenedStores<G, F, S> for (G, F, S) {
 }
 
 impl<G, F, S> OpenedStores<G, F, S> for Option<(G, F, S)> {
-    fn into_handles(self) -> Option<(G, F, S)> {
+    fn into_handles(self) -> Self {
         self
     }
 }

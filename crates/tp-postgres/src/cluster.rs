@@ -10,7 +10,7 @@ use std::{
         fs::{DirBuilderExt, OpenOptionsExt},
         process::CommandExt,
     },
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
     sync::atomic::{AtomicU64, Ordering},
     thread,
@@ -78,8 +78,7 @@ impl Cluster {
     ) -> Result<Self, ServerUnavailable> {
         let (programs, user) = (folder()?, ServerUser::find()?);
         let mut cluster = Self {
-            folder: temporary_folder()
-                .map_err(|error| failed("a temporary folder cannot be made", &error))?,
+            folder: temporary_folder()?,
             programs,
             user,
             port: 0,
@@ -272,37 +271,33 @@ impl Drop for Cluster {
 
 /// Returns a random password.
 pub(crate) fn password() -> Result<String, ServerUnavailable> {
-    let mut bytes = [0; 16];
+    random::<16>()
+}
+
+/// Returns the hexadecimal digits of random bytes.
+fn random<const N: usize>() -> Result<String, ServerUnavailable> {
+    let mut bytes = [0; N];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(|error| failed("`/dev/urandom` cannot be read", &error))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns a name that no other test uses at the same time.
-pub(crate) fn unique_name() -> String {
+/// Returns a name that nothing else has: also what a process with the same number left behind has another one.
+pub(crate) fn unique_name() -> Result<String, ServerUnavailable> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    format!("tp_{}_{number}", std::process::id())
+    Ok(format!("tp_{}_{number}_{}", std::process::id(), random::<4>()?))
 }
 
-fn temporary_folder() -> io::Result<PathBuf> {
-    let parent = env::temp_dir();
-    loop {
-        let folder = Path::new(&parent).join(format!("{}_{:08x}", unique_name(), random()?));
+fn temporary_folder() -> Result<PathBuf, ServerUnavailable> {
+    let folder = env::temp_dir().join(unique_name()?);
+    DirBuilder::new()
         // The user of the server passes through.
-        match DirBuilder::new().mode(0o711).create(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn random() -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u32::from_ne_bytes(bytes))
+        .mode(0o711)
+        .create(&folder)
+        .map_err(|error| failed("a temporary folder cannot be made", &error))?;
+    Ok(folder)
 }
 
 fn free_port() -> io::Result<u16> {

@@ -85,7 +85,7 @@ impl PostgresServer {
     /// If the server does not answer.
     pub fn create_database(&self) -> Result<TestDatabase, ServerUnavailable> {
         let database = TestDatabase {
-            name: unique_name(),
+            name: unique_name()?,
             port: self.port,
             password: self.password.clone(),
         };

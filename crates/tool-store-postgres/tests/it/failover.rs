@@ -68,25 +68,3 @@ async fn a_lost_listener_comes_back_and_wakes_the_waiters() {
     create(&*open(&guard), "greet").await.expect("applied");
     watch.changed().await.expect("it heard of the change");
 }
-
-/// A change of another store in the same database is not one of this store.
-#[tokio::test]
-async fn a_waiter_hears_only_of_its_own_schema() {
-    let Some(guard) = database() else { return };
-    let listening = PostgresDatabase::new(options(&guard));
-    let mut watch = listening.watch().await.expect("begun");
-    watch.changed().await.expect("it listens");
-    let other = postgres_store(options(&guard).with_schema("other").expect("plain"));
-    create(&other, "greet").await.expect("applied");
-    let mut changed = watch.changed();
-    // Notifications arrive in the order of their commits, so the one of the other schema came before this one.
-    let own = open(&guard);
-    create(&*own, "greet").await.expect("applied");
-    (&mut changed).await.expect("it heard of the change");
-    drop(changed);
-    let revision = own.changes(0).await.expect("readable").revision;
-    assert_eq!(
-        revision, 1,
-        "the first thing that woke the waiter is its own change"
-    );
-}

@@ -19,6 +19,8 @@ const HARMLESS: [&str; 3] = ["consts", "temp_dir", "split_paths"];
 const ENVELOPE_OWNERS: [&str; 1] = ["toolplane-gateway"];
 /// Crates that may write to a terminal.
 const PRINTERS: [&str; 1] = ["toolplane-cli"];
+/// Crates that are built for tests only.
+const TEST_CRATES: [&str; 2] = ["tool-testkit", "tp-postgres"];
 const PRINT_MACROS: [&str; 4] = ["println", "print", "eprintln", "eprint"];
 
 pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {
@@ -48,7 +50,7 @@ pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {
 /// Returns the crate that a file is part of, or `None` if the file is built for tests only.
 fn product_crate(path: &Path) -> Option<&str> {
     let package = path.strip_prefix("crates").ok()?.iter().next()?.to_str()?;
-    (package != "tool-testkit" && !is_test_file(path)).then_some(package)
+    (!TEST_CRATES.contains(&package) && !is_test_file(path)).then_some(package)
 }
 
 type Found = (usize, String);
