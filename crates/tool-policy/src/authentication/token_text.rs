@@ -64,7 +64,7 @@ impl NewToken {
         getrandom::fill(&mut id).map_err(io::Error::other)?;
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
         let text = TokenText {
-            id: hex::encode(id),
+            id: to_hex(&id),
             secret,
         };
         let record = TokenRecord::new(text.id.as_str(), text.digest(), principal, now);
@@ -82,8 +82,8 @@ impl TokenText {
     /// Returns the whole text, with the secret.
     #[must_use]
     pub fn expose(&self) -> String {
-        let body = format!("{PREFIX}{}_{}", self.id, hex::encode(self.secret));
-        let checksum = hex::encode(checksum(&body));
+        let body = format!("{PREFIX}{}_{}", self.id, to_hex(&self.secret));
+        let checksum = to_hex(&checksum(&body));
         body + &checksum
     }
 
@@ -125,14 +125,14 @@ fn parse(text: &str) -> Option<TokenText> {
     let at = text.len().checked_sub(2 * CHECKSUM)?;
     let (body, sum) = text.split_at_checked(at)?;
     let mut given = [0; CHECKSUM];
-    hex::decode_to_slice(sum, &mut given).ok()?;
+    from_hex(sum, &mut given)?;
     if given != checksum(body) {
         return None;
     }
     let (id, secret) = body.strip_prefix(PREFIX)?.split_once('_')?;
-    hex::decode_to_slice(id, &mut [0; ID]).ok()?;
+    from_hex(id, &mut [0; ID])?;
     let mut bytes = [0; SECRET];
-    hex::decode_to_slice(secret, &mut bytes).ok()?;
+    from_hex(secret, &mut bytes)?;
     Some(TokenText {
         id: id.to_owned(),
         secret: bytes,
@@ -142,6 +142,22 @@ fn parse(text: &str) -> Option<TokenText> {
 fn checksum(body: &str) -> [u8; CHECKSUM] {
     let digest: [u8; 32] = Sha256::digest(body).into();
     digest[..CHECKSUM].try_into().expect("a digest has 32 bytes")
+}
+
+/// Formats bytes as lower-case hexadecimal digits.
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads exactly as many digits as fill the bytes.
+fn from_hex(digits: &str, bytes: &mut [u8]) -> Option<()> {
+    if digits.len() != 2 * bytes.len() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(())
 }
 
 impl fmt::Debug for TokenText {
@@ -178,7 +194,8 @@ mod tests {
     fn the_digest_is_the_sha_256_of_the_secret() {
         let token = new_token();
         let text = token.text.expose();
-        let secret = hex::decode(&text[20..84]).expect("digits");
+        let mut secret = [0; SECRET];
+        from_hex(&text[20..84], &mut secret).expect("digits");
         assert_eq!(Sha256::digest(secret)[..], token.record.secret_digest[..]);
     }
 

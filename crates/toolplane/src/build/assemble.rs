@@ -3,7 +3,7 @@
 use std::{mem, sync::Arc};
 
 use arc_swap::ArcSwap;
-use tool_core::{Clock, Jitter, Ledger, Observers};
+use tool_core::{ApprovalListener, Approvals, Clock, Jitter, Ledger, Observers};
 use tool_manifest::{Configuration, ProcessSecrets};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
@@ -72,22 +72,10 @@ impl Builder {
         let ledger = self
             .ledger
             .unwrap_or_else(|| memory_ledger(&configuration, &clock));
-        let approvals = self
-            .approvals
-            .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
-        let listeners = self
-            .approval_listeners
-            .into_iter()
-            .chain([webhooks.of_approvals()]);
-        let desk = ApprovalDesk::new(approvals, listeners, clock.clone());
+        let desk = desk(self.approvals, self.approval_listeners, &webhooks, &clock);
         let principals = SharedPrincipals::new(policies::principals(&configuration));
-        let authentication = Authentication::new(
-            &configuration,
-            self.authenticator,
-            self.tokens,
-            &principals,
-            &clock,
-        );
+        let own = (self.authenticator, self.tokens);
+        let authentication = Authentication::new(&configuration, own, &principals, &clock);
         let reentry = Arc::new(LateToolplane::default());
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
         let cache = cache(&configuration);
@@ -157,6 +145,17 @@ impl Builder {
             mem::take(&mut self.list_cache).without_secrets(&self.redactor),
         )
     }
+}
+
+fn desk(
+    approvals: Option<Arc<dyn Approvals>>,
+    listeners: Vec<Arc<dyn ApprovalListener>>,
+    webhooks: &Webhooks,
+    clock: &Arc<dyn Clock>,
+) -> ApprovalDesk {
+    let approvals = approvals.unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
+    let listeners = listeners.into_iter().chain([webhooks.of_approvals()]);
+    ApprovalDesk::new(approvals, listeners, clock.clone())
 }
 
 fn cache(configuration: &Configuration) -> CacheLayer {

@@ -30,8 +30,7 @@ impl Authentication {
     /// Selects the authenticator: that of the host program, or else the one that the configuration names.
     pub(crate) fn new(
         configuration: &Configuration,
-        own: Option<Arc<dyn Authenticate>>,
-        tokens: Option<Arc<dyn Tokens>>,
+        (own, tokens): (Option<Arc<dyn Authenticate>>, Option<Arc<dyn Tokens>>),
         principals: &SharedPrincipals,
         clock: &Arc<dyn Clock>,
     ) -> Self {
