@@ -306,7 +306,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What is called compatible is so for all values. Enough pairs are called so for that to mean something.
+/// Tests that pairs that are called compatible are so for all values. Enough pairs are called so for that to mean something.
 #[test]
 fn compatible_versions_accept_what_the_old_one_accepts() {
     const CASES: u32 = 100;

@@ -20,13 +20,12 @@ use crate::{
     BuildError, Builder, Toolplane,
     build::background::Background,
     build::executors::LiveParts,
-    build::observers::{emit_source_changes, own_observers, watch},
+    build::observers::{emit_changes, own_observers, watch},
     build::policies,
     build::reload::ReloadState,
     calls::reentry::LateToolplane,
     calls::views::Views,
     host::layers::PlacedLayers,
-    operate::pins::emit_definition_changes,
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
     plane::Inner,
@@ -57,8 +56,7 @@ impl Builder {
         observers.push(webhooks.of_alerts());
         observers.extend(counter.into_iter().chain(self.observers));
         let observers: Observers = observers.into_iter().collect();
-        emit_source_changes(&registry, &observers, &self.redactor);
-        emit_definition_changes(&registry, &observers, &self.redactor);
+        emit_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self
             .ledger
