@@ -163,7 +163,7 @@ fn render_source(out: &mut String, source: &LockedSource) {
         separator = ",\n";
         let mut next = "\n";
         for ((_, name), pin) in pins {
-            let _ = write!(out, "{next}        {}: {{\n", quoted(name));
+            let _ = writeln!(out, "{next}        {}: {{", quoted(name));
             next = ",\n";
             render_pin(out, pin);
             out.push_str("\n        }");

@@ -175,10 +175,13 @@ impl fmt::Debug for Pin {
     }
 }
 
+/// Pins of one kind of entry of a source, by name or URI.
+type PinsByName = HashMap<Arc<str>, Arc<Pin>>;
+
 /// All pins at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PinSet {
-    sources: HashMap<Arc<str>, HashMap<Feature, HashMap<Arc<str>, Arc<Pin>>>>,
+    sources: HashMap<Arc<str>, HashMap<Feature, PinsByName>>,
 }
 
 impl PinSet {

@@ -21,7 +21,7 @@ use crate::{
     BuildError, Builder, StoredManifests, Toolplane,
     build::background::Background,
     build::executors::LiveParts,
-    build::observers::{emit_source_changes, own_observers, watch},
+    build::observers::{emit_changes, own_observers, watch},
     build::policies,
     build::reload::ReloadState,
     callers::authentication::Authentication,
@@ -29,7 +29,6 @@ use crate::{
     calls::views::Views,
     discovery::{Discovery, RecentSearches},
     host::layers::PlacedLayers,
-    operate::pins::emit_definition_changes,
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
     plane::Inner,
@@ -66,8 +65,7 @@ impl Builder {
         let recent = Arc::new(RecentSearches::new(usage));
         observers.push(recent.clone());
         let observers: Observers = observers.into_iter().collect();
-        emit_source_changes(&registry, &observers, &self.redactor);
-        emit_definition_changes(&registry, &observers, &self.redactor);
+        emit_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self
             .ledger

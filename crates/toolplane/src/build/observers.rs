@@ -12,8 +12,8 @@ use tool_policy::Redactor;
 use tool_registry::Registry;
 
 use crate::{
-    operate::checks::Checks, operate::health::HealthMonitor, operate::required::Required,
-    outgoing::client::Outbound,
+    operate::checks::Checks, operate::health::HealthMonitor, operate::pins::emit_definition_changes,
+    operate::required::Required, outgoing::client::Outbound,
 };
 
 /// Returns the built-in observers: the health book, and those that write the log.
@@ -28,8 +28,13 @@ pub(crate) fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
     ]
 }
 
-/// Emits an event for every change of state of a source.
-pub(crate) fn emit_source_changes(registry: &Registry, observers: &Observers, redactor: &Redactor) {
+/// Emits an event for every change of state of a source, and for every definition that is withheld or accepted.
+pub(crate) fn emit_changes(registry: &Registry, observers: &Observers, redactor: &Redactor) {
+    emit_source_changes(registry, observers, redactor);
+    emit_definition_changes(registry, observers, redactor);
+}
+
+fn emit_source_changes(registry: &Registry, observers: &Observers, redactor: &Redactor) {
     let (observers, redactor) = (observers.clone(), redactor.clone());
     registry.on_update(
         &(Arc::new(move |update: &Update| {
