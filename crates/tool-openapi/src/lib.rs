@@ -38,7 +38,7 @@ pub use self::{
     imported::{ApiOperation, ImportedApi, ImportedSecret, ImportedTool, SkippedOperation},
     options::{ImportOptions, OperationFilter},
 };
-pub use tool_core;
+pub use tool_core::{self, serde_json};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -113,7 +113,7 @@ impl OperationFilter {
     pub(crate) fn selects(&self, operation: &Operation<'_>, name: &str) -> bool {
         let has_tag = |wanted: &String| operation.tags().any(|tag| tag == wanted);
         let has_path = |pattern: &String| Pattern::new(pattern.as_str()).matches(operation.path);
-        let has_method = |method: &String| method.eq_ignore_ascii_case(&operation.method);
+        let has_method = |method: &String| method.eq_ignore_ascii_case(operation.method);
         let is_named = |wanted: &String| wanted == name || operation.id == Some(wanted);
         let any =
             |list: &[String], matches: &dyn Fn(&String) -> bool| list.is_empty() || list.iter().any(matches);

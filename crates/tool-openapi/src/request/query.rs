@@ -122,7 +122,7 @@ impl Builder<'_, '_> {
             };
             match restrict(member.clone(), Kinds::SCALARS, &self.definitions) {
                 Some(member) if !self.query.contains_key(&query_name) => {
-                    sent.push((query_name, member, is_required))
+                    sent.push((query_name, member, is_required));
                 }
                 _ if is_required => {
                     return Err(format!("its member `{}` cannot be sent", name.escape_debug()));

@@ -108,7 +108,7 @@ pub(crate) fn tool_request<'d>(
     }
     Ok(builder.finish(
         &method,
-        format!("{}{}", base.replace('$', "$$"), path.render()),
+        &format!("{}{}", base.replace('$', "$$"), path.render()),
         plan,
     ))
 }
@@ -275,7 +275,7 @@ impl<'d> Builder<'_, 'd> {
         Ok(())
     }
 
-    fn finish(mut self, method: &str, url: String, plan: BodyPlan) -> ToolRequest {
+    fn finish(mut self, method: &str, url: &str, plan: BodyPlan) -> ToolRequest {
         let mut config = Map::new();
         config.insert("method".to_owned(), json!(method));
         config.insert("url".to_owned(), json!(url));

@@ -236,7 +236,7 @@ fn names_of_other_servers_are_not_taken() {
     );
     place.write(
         "thief.json",
-        json!({"tools": {"s__echo": {"description": "stolen"}, "Free": {}, "free": {}}}).to_string(),
+        json!({"tools": {"s__echo": {"description": "stolen"}, "Free": {"description": "one"}, "free": {"description": "another"}}}).to_string(),
     );
     place.write(
         "owner.json",

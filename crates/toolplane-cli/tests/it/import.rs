@@ -206,3 +206,24 @@ fn a_loopback_server_needs_the_permission_of_the_operator() {
     let tools = place.run(&permitted).json()["tools"].clone();
     assert_eq!(tools["listPets"]["executor"]["allow_private"], true);
 }
+
+/// Tests that many operations are imported, and that a file which would be too large is refused before it is written.
+#[test]
+fn a_file_that_nothing_could_load_is_not_written() {
+    let place = Place::empty();
+    let text = "x".repeat(8000);
+    let operation = |index: usize| {
+        let operation = json!({"operationId": format!("op{index}"), "description": text, "responses": {}});
+        (format!("/a{index}"), json!({"get": operation}))
+    };
+    let paths: serde_json::Map<String, serde_json::Value> = (0..600).map(operation).collect();
+    let document = json!({"openapi": "3.1.0", "info": {"title": "T", "version": "1"},
+        "servers": [{"url": "https://api.example.com"}], "paths": paths});
+    place.write("large.json", document.to_string());
+    let printed = place.run(&["import", "openapi", "large.json", "--dry-run", "-q", "-o", "json"]);
+    assert_eq!(printed.json()["tools"].as_object().unwrap().len(), 600);
+    let run = place.run(&["import", "openapi", "large.json", "--out", "large.yaml", "-q"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("import fewer operations"), "{run:?}");
+    assert!(!place.path().join("large.yaml").exists());
+}

@@ -54,7 +54,8 @@ async fn verdicts(server: &str, tools: &[&Value]) -> BTreeMap<String, Verdict> {
         .on("tools/list", MockReply::result(RawJson::from(&list)))
         .build();
     let http = mock.http().await.expect("a server on loopback");
-    let prefix = format!("{server}__");
+    // The prefix of a configuration has the characters of a name.
+    let prefix = outward_name(&format!("{server}__"));
     let configuration = json!({"servers": {"s": {"url": http.url(), "prefix": prefix, "keep_lists": false}}});
     let options = LoadOptions::new().text("corpus", Syntax::Json, configuration.to_string());
     let plane = Toolplane::builder()

@@ -25,6 +25,8 @@ use crate::{
 
 /// Maximum size of the file that is read, in bytes.
 const MAX_FILE: u64 = 64 << 20;
+/// Number of tools that are checked at a time.
+const TOOLS_AT_A_TIME: usize = 100;
 
 pub(super) fn run(options: &Options, arguments: &ImportOpenapi, console: Console) -> Result<Exit, CliError> {
     block_on(import_tools(options, arguments, console))
@@ -61,7 +63,9 @@ async fn import_tools(
         }
         return Ok(Exit::Done);
     };
-    write(out, arguments.force, &document(&api, &configuration))?;
+    let text = document(&api, &configuration);
+    check_size(&text)?;
+    write(out, arguments.force, &text)?;
     console.value(&report.with_file(out.display().to_string()), || {
         report.summary(out)
     })?;
@@ -129,21 +133,39 @@ fn unusable(name: &str, error: &OpenApiError) -> CliError {
 
 /// Skips the tools that the executor would refuse. Secrets count as present.
 async fn check(api: &mut ImportedApi) -> Result<(), CliError> {
-    let mut configuration = api.configuration();
-    if let Some(Value::Object(secrets)) = configuration.get_mut("secrets") {
-        for value in secrets.values_mut() {
-            *value = json!("present");
+    let mut part = api.clone();
+    let mut refused = Vec::new();
+    // In parts, since a configuration has a maximum size.
+    for tools in api.tools.chunks(TOOLS_AT_A_TIME) {
+        part.tools = tools.to_vec();
+        let mut configuration = part.configuration();
+        if let Some(Value::Object(secrets)) = configuration.get_mut("secrets") {
+            for value in secrets.values_mut() {
+                *value = json!("present");
+            }
         }
+        let text = configuration.to_string();
+        let loaded = load(&LoadOptions::new().text("imported", Syntax::Json, text))?;
+        let plane = Toolplane::builder().loaded(&loaded).build()?;
+        refused.extend(plane.refused());
+        plane.shutdown().await;
     }
-    let text = configuration.to_string();
-    let loaded = load(&LoadOptions::new().text("imported", Syntax::Json, text))?;
-    let plane = Toolplane::builder().loaded(&loaded).build()?;
-    let refused = plane.refused();
-    plane.shutdown().await;
     for refused in refused {
         api.skip_tool(&refused.name, refused.reason);
     }
     Ok(())
+}
+
+/// Checks that a text can be loaded as a configuration.
+fn check_size(text: &str) -> Result<(), CliError> {
+    match load(&LoadOptions::new().text("the imported tools", Syntax::Yaml, text)) {
+        Ok(_) => Ok(()),
+        Err(problems) => {
+            let failure = CliError::from(problems);
+            Err(failure
+                .with_hint("import fewer operations into one file, by `--tag`, `--path` or `--method`"))
+        }
+    }
 }
 
 /// Returns the text of the file: the tools with a comment on their origin.
