@@ -3,7 +3,7 @@
 use std::{mem, sync::Arc};
 
 use arc_swap::ArcSwap;
-use tool_core::{Clock, Jitter, Ledger, Observers};
+use tool_core::{ApprovalListener, Approvals, Clock, Jitter, Ledger, Observers};
 use tool_manifest::{Configuration, ProcessSecrets};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
@@ -15,7 +15,7 @@ use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
-use tool_search::MemoryUsageLog;
+use tool_search::{MemoryUsageLog, UsageLog};
 
 use crate::{
     BuildError, Builder, Toolplane,
@@ -57,10 +57,7 @@ impl Builder {
         let mut observers = own_observers(&watch);
         observers.push(webhooks.of_alerts());
         observers.extend(counter.into_iter().chain(self.observers));
-        let usage = self
-            .usage_log
-            .unwrap_or_else(|| Arc::new(MemoryUsageLog::default()));
-        let recent = Arc::new(RecentSearches::new(usage));
+        let recent = recent_searches(self.usage_log);
         observers.push(recent.clone());
         let observers: Observers = observers.into_iter().collect();
         emit_source_changes(&registry, &observers, &self.redactor);
@@ -68,14 +65,9 @@ impl Builder {
         let ledger = self
             .ledger
             .unwrap_or_else(|| memory_ledger(&configuration, &clock));
-        let approvals = self
-            .approvals
-            .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
-        let listeners = self
-            .approval_listeners
-            .into_iter()
-            .chain([webhooks.of_approvals()]);
-        let desk = ApprovalDesk::new(approvals, listeners, clock.clone());
+        let listeners = self.approval_listeners.into_iter();
+        let listeners = listeners.chain([webhooks.of_approvals()]);
+        let desk = approval_desk(self.approvals, listeners, &clock);
         let reentry = Arc::new(LateToolplane::default());
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
         let cache = cache(&configuration);
@@ -141,6 +133,20 @@ impl Builder {
             mem::take(&mut self.list_cache).without_secrets(&self.redactor),
         )
     }
+}
+
+fn recent_searches(usage_log: Option<Arc<dyn UsageLog>>) -> Arc<RecentSearches> {
+    let usage_log = usage_log.unwrap_or_else(|| Arc::new(MemoryUsageLog::default()));
+    Arc::new(RecentSearches::new(usage_log))
+}
+
+fn approval_desk(
+    approvals: Option<Arc<dyn Approvals>>,
+    listeners: impl IntoIterator<Item = Arc<dyn ApprovalListener>>,
+    clock: &Arc<dyn Clock>,
+) -> ApprovalDesk {
+    let approvals = approvals.unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
+    ApprovalDesk::new(approvals, listeners, clock.clone())
 }
 
 fn cache(configuration: &Configuration) -> CacheLayer {
