@@ -1,6 +1,6 @@
 //! Measures hybrid search on a folder with `tools.jsonl` and `queries.jsonl`, with a model from a directory. Run by
 //! `cargo xtask search-eval --model`.
-#![allow(
+#![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a program that measures and prints"

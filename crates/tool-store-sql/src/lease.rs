@@ -166,6 +166,10 @@ async fn keep_once<D: Database>(lease: &Lease, database: &D, now: i64) -> Result
         return Ok(());
     }
     let Renewal(until) = lease.renew(&mut *transaction, now).await?;
+    // The renewal waited for the end of the lease, if that was written at the same time.
+    if lease.is_ended.load(Ordering::Acquire) {
+        return Ok(());
+    }
     transaction.commit().await?;
     if let Some(until) = until {
         lease.until.store(until, Ordering::Release);

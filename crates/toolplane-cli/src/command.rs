@@ -437,7 +437,7 @@ pub(crate) struct Lock {
 /// `toolplane tools search`
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// What the tool should do, or its name; several queries share the results
+    /// Purpose of the tool, or its name; several queries share the results
     #[arg(value_name = "QUERY")]
     pub(crate) queries: Vec<String>,
     /// Only tools with this capability; may be given more than once

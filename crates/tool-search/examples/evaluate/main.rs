@@ -3,7 +3,7 @@
 //!
 //! A tool is `{id, name, description, input_schema, source[, server, server_description]}`, a query is
 //! `{id, query, relevant: [tool ids], source}`. Each query is ranked among the tools of its own source.
-#![allow(
+#![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a program that measures and prints"

@@ -85,7 +85,9 @@ impl<D: Database> Pins for SqlPins<D> {
     fn add_first_used(&self, pins: Vec<Pin>) {
         let pins: Vec<_> = pins.into_iter().map(Arc::new).collect();
         self.0.change(|set| add_missing(set, &pins));
-        self.0.unwritten.lock().extend(pins);
+        // The others are pins of this run: a database may refuse their keys, and with them all that is written at once.
+        let storable = pins.into_iter().filter(|pin| is_storable(pin));
+        self.0.unwritten.lock().extend(storable);
         if let Ok(runtime) = Handle::try_current() {
             let shared = self.0.clone();
             runtime.spawn(async move {
@@ -133,6 +135,15 @@ impl<D: Database> Pins for SqlPins<D> {
             Ok(*before != **self.0.set.load())
         })
     }
+}
+
+/// Maximum length of the name in a stored pin, in bytes. PostgreSQL bounds the entries of its indexes.
+const MAX_NAME: usize = 2_000;
+
+/// Returns `true` for a pin that every database can hold.
+fn is_storable(pin: &Pin) -> bool {
+    let key = pin.key();
+    key.name.len() <= MAX_NAME && !key.name.contains('\0') && !key.source.contains('\0')
 }
 
 /// Adds pins whose keys have none yet.

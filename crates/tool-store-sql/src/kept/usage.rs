@@ -48,6 +48,11 @@ struct TenantUse {
     counts: BTreeMap<Pair, u32>,
 }
 
+/// Returns `true` for a text that every database can hold.
+fn is_storable(text: &str) -> bool {
+    !text.contains('\0')
+}
+
 impl<D: Database> SqlUsage<D> {
     /// Reads the uses in the database of a store.
     ///
@@ -69,6 +74,9 @@ impl<D: Database> SqlUsage<D> {
     /// Records that a tool which this query found was called with success. Returns at once.
     pub fn record(&self, tenant: &str, tool: &str, query: &str) {
         let query = &query[..query.floor_char_boundary(MAX_QUERY)];
+        if !is_storable(tool) || !is_storable(query) {
+            return;
+        }
         let pair: Pair = (tool.into(), query.into());
         let is_writing = {
             let mut state = self.0.state.lock();

@@ -153,6 +153,13 @@ pub(crate) async fn report_abandoned_approvals(
         let (tenant, principal, tool) = (row.text(1)?, row.text(2)?, row.text(3)?);
         let (arguments, changed_at) = (row.text(4)?, row.int(5)?);
         let owner = row.optional_text(6)?.unwrap_or_default();
+        // Removed first: its gateway may have ended the call since the row was read, and reports it then.
+        let statement =
+            "DELETE FROM approvals WHERE handle = $1 AND state = 'running' AND changed_at = $2 AND COALESCE(owner, '') = $3";
+        let key = vec![handle.as_str().into(), changed_at.into(), owner.as_str().into()];
+        if transaction.execute(statement, key).await? == 0 {
+            continue;
+        }
         let known = "SELECT 1 FROM ledger WHERE owner = $1 AND tenant = $2 AND principal = $3 AND tool = $4 \
                      AND arguments_digest = $5 AND state IN ('running', 'unknown') LIMIT 1";
         let call = vec![
@@ -187,8 +194,6 @@ pub(crate) async fn report_abandoned_approvals(
             ];
             transaction.execute(statement, parameters).await?;
         }
-        let statement = "DELETE FROM approvals WHERE handle = $1";
-        transaction.execute(statement, vec![handle.into()]).await?;
     }
     Ok(())
 }

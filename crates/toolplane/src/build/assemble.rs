@@ -15,7 +15,7 @@ use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     IntentLayer, LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
-use tool_search::MemoryUsageLog;
+use tool_search::{MemoryUsageLog, UsageLog};
 
 use crate::{
     BuildError, Builder, StoredManifests, Toolplane,
@@ -59,10 +59,7 @@ impl Builder {
         let mut observers = own_observers(&watch);
         observers.push(webhooks.of_alerts());
         observers.extend(counter.into_iter().chain(self.observers));
-        let usage = self
-            .usage_log
-            .unwrap_or_else(|| Arc::new(MemoryUsageLog::default()));
-        let recent = Arc::new(RecentSearches::new(usage));
+        let recent = recent_searches(self.usage_log);
         observers.push(recent.clone());
         let observers: Observers = observers.into_iter().collect();
         emit_changes(&registry, &observers, &self.redactor);
@@ -143,6 +140,11 @@ impl Builder {
             mem::take(&mut self.list_cache).without_secrets(&self.redactor),
         )
     }
+}
+
+fn recent_searches(usage_log: Option<Arc<dyn UsageLog>>) -> Arc<RecentSearches> {
+    let usage_log = usage_log.unwrap_or_else(|| Arc::new(MemoryUsageLog::default()));
+    Arc::new(RecentSearches::new(usage_log))
 }
 
 fn desk(
