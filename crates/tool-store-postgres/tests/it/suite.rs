@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tool_core::Tokens;
-use tool_registry::Store;
+use tool_core::{Approvals, KeptTexts, Ledger, Tokens};
+use tool_registry::{Pins, Store};
+use tool_store_postgres::{SqlLedger, SqlPins};
 use tp_postgres::TestDatabase;
 
 use crate::support::{database, open};
@@ -20,5 +21,41 @@ async fn tokens() -> Option<(TestDatabase, Arc<dyn Tokens>, Arc<dyn Tokens>)> {
     Some((database, one, other))
 }
 
+async fn approvals() -> Option<(TestDatabase, Arc<dyn Approvals>, Arc<dyn Approvals>)> {
+    let database = database()?;
+    let (one, other) = (open(&database), open(&database));
+    Some((database, one, other))
+}
+
+async fn ledgers() -> Option<(TestDatabase, Arc<dyn Ledger>, Arc<dyn Ledger>)> {
+    let database = database()?;
+    let [one, other] = [open(&database), open(&database)].map(|store| Arc::new(SqlLedger::new(store)));
+    Some((database, one, other))
+}
+
+async fn pins() -> Option<(TestDatabase, Arc<dyn Pins>, Arc<dyn Pins>)> {
+    let database = database()?;
+    let one = SqlPins::load(open(&database)).await.expect("readable");
+    let other = SqlPins::load(open(&database)).await.expect("readable");
+    Some((database, Arc::new(one), Arc::new(other)))
+}
+
+async fn texts() -> Option<(TestDatabase, Arc<dyn KeptTexts>, Arc<dyn KeptTexts>)> {
+    let database = database()?;
+    let (one, other) = (open(&database), open(&database));
+    Some((database, one, other))
+}
+
 tool_store_suite::store_tests!(stores);
 tool_store_suite::token_tests!(tokens);
+tool_store_suite::pin_tests!(pins);
+tool_store_suite::text_tests!(texts);
+
+/// Apart, since some tests of approvals and of the ledger have the same name.
+mod of_approvals {
+    tool_store_suite::approval_tests!(super::approvals);
+}
+
+mod of_ledger {
+    tool_store_suite::ledger_tests!(super::ledgers);
+}
