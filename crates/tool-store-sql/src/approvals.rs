@@ -183,7 +183,7 @@ impl<D: Database> SqlStore<D> {
                          owner = $8 WHERE handle = $1 AND state = $2 AND state_detail = $3";
         let n_changed = transaction.execute(statement, parameters).await?;
         transaction.commit().await?;
-        if let Some(renewal) = renewal {
+        if let Some(renewal) = &renewal {
             self.lease()
                 .confirm(renewal, self.shared_database(), self.clock());
         }

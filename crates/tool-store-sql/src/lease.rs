@@ -78,11 +78,11 @@ impl Lease {
     /// Records that the transaction of a renewal is committed, and keeps the lease from then on.
     pub(crate) fn confirm<D: Database>(
         self: &Arc<Self>,
-        renewal: Renewal,
+        renewal: &Renewal,
         database: &Arc<D>,
         clock: &Arc<dyn Clock>,
     ) {
-        if let Renewal(Some(until)) = renewal {
+        if let &Renewal(Some(until)) = renewal {
             self.until.store(until, Ordering::Release);
         }
         if !self.is_renewing.swap(true, Ordering::AcqRel) {

@@ -5,6 +5,8 @@
 
 use std::{
     env,
+    fmt::Display,
+    io::{self, Write as _},
     process::{Command, Output},
     sync::{
         Arc,
@@ -64,6 +66,14 @@ pub fn run(name: &str, role: &[&str]) -> Output {
 pub fn role() -> Option<Vec<String>> {
     let role = env::var_os(ROLE)?.into_string().ok()?;
     Some(role.split('\n').map(str::to_owned).collect())
+}
+
+/// Prints a line of a killed program.
+///
+/// # Panics
+/// If nobody reads it.
+pub fn say(line: impl Display) {
+    writeln!(io::stdout(), "{line}").expect("the test reads it");
 }
 
 /// Returns what a killed program has printed on lines that begin with this word.

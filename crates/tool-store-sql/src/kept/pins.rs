@@ -33,7 +33,7 @@ impl<D: Database> SqlPins<D> {
     /// # Errors
     /// If the database cannot be read.
     pub async fn load(store: Arc<SqlStore<D>>) -> Result<Self, PinsError> {
-        let set = read_all(&store).await.map_err(|error| not_read(&store, error))?;
+        let set = read_all(&store).await.map_err(|error| not_read(&store, &error))?;
         Ok(Self(Arc::new(Shared {
             store,
             set: ArcSwap::from_pointee(set),
@@ -109,7 +109,7 @@ impl<D: Database> Pins for SqlPins<D> {
             };
             written
                 .await
-                .map_err(|error: SqlError| not_written(&self.0.store, error))?;
+                .map_err(|error: SqlError| not_written(&self.0.store, &error))?;
             let pins: Vec<_> = pins.into_iter().map(Arc::new).collect();
             self.0.change(|set| {
                 for pin in &pins {
@@ -125,7 +125,7 @@ impl<D: Database> Pins for SqlPins<D> {
             let _guard = self.0.changing.lock().await;
             self.0.try_to_write_first_used().await;
             let read = read_all(&self.0.store).await;
-            let read = read.map_err(|error| not_read(&self.0.store, error))?;
+            let read = read.map_err(|error| not_read(&self.0.store, &error))?;
             let before = self.0.set.load_full();
             self.0.set.rcu(|_| {
                 let mut set = read.clone();
@@ -229,14 +229,14 @@ fn definition(text: String) -> Result<RawJson, SqlError> {
         .map_err(|error| SqlError::Corrupt(format!("a pinned definition is no JSON: {error}")))
 }
 
-fn not_read<D: Database>(store: &SqlStore<D>, error: SqlError) -> PinsError {
+fn not_read<D: Database>(store: &SqlStore<D>, error: &SqlError) -> PinsError {
     PinsError::Read {
         place: store.database().name().to_owned(),
         reason: error.to_string(),
     }
 }
 
-fn not_written<D: Database>(store: &SqlStore<D>, error: SqlError) -> PinsError {
+fn not_written<D: Database>(store: &SqlStore<D>, error: &SqlError) -> PinsError {
     PinsError::Write {
         place: store.database().name().to_owned(),
         reason: error.to_string(),

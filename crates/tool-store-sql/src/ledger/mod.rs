@@ -67,7 +67,7 @@ impl<D: Database> SqlLedger<D> {
         transaction.commit().await?;
         store
             .lease()
-            .confirm(renewal, store.shared_database(), store.clock());
+            .confirm(&renewal, store.shared_database(), store.clock());
         Ok(claimed)
     }
 

@@ -294,7 +294,7 @@ impl<D: Database> Queue<D> {
         if purges {
             self.purged_at.store(now, Ordering::Relaxed);
         }
-        lease.confirm(renewal, self.store.shared_database(), clock);
+        lease.confirm(&renewal, self.store.shared_database(), clock);
         Ok(())
     }
 

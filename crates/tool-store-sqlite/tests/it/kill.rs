@@ -79,7 +79,7 @@ async fn publish_all<D: Database>(store: Arc<SqlStore<D>>, writer: &str) {
         {
             Ok(published) => {
                 assert!(published.is_new, "{published:?}");
-                println!("published 1.{next}.0");
+                kill::say(format_args!("published 1.{next}.0"));
                 n_published += 1;
             }
             // The other writer was faster.

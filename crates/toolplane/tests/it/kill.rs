@@ -83,7 +83,7 @@ fn killed_gateway() {
                         request = request.idempotency_key(format!("key-{n}"));
                     }
                     plane.call(request).await.expect("answered");
-                    println!("answered pay-{n}");
+                    kill::say(format_args!("answered pay-{n}"));
                 }
             });
         }
