@@ -155,14 +155,12 @@ fn update(
 fn key_of(name: &str, present: &LockFile, drift: &LockDrift, plane: &Toolplane) -> Result<PinKey, CliError> {
     let offered = plane.pin_key_of(name);
     let is_named = |key: &&PinKey| *key.name == *name || format!("{}__{}", key.source, key.name) == name;
-    let keys = present.iter().map(|pin| pin.key()).chain(&drift.missing);
-    offered
-        .or_else(|| keys.filter(is_named).next().cloned())
-        .ok_or_else(|| {
-            let message = format!("there is no definition and no server `{}`", text::line(name));
-            CliError::new(Exit::NotFound, "not_found", message)
-                .with_hint("`toolplane lock --check` lists what differs from the lock file")
-        })
+    let mut keys = present.iter().map(|pin| pin.key()).chain(&drift.missing);
+    offered.or_else(|| keys.find(is_named).cloned()).ok_or_else(|| {
+        let message = format!("there is no definition and no server `{}`", text::line(name));
+        CliError::new(Exit::NotFound, "not_found", message)
+            .with_hint("`toolplane lock --check` lists what differs from the lock file")
+    })
 }
 
 /// Prints the differences. Without any, the lock file is as it was.
