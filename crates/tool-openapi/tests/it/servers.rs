@@ -90,6 +90,6 @@ fn an_operation_or_a_path_has_its_own_server() {
         .iter()
         .map(|tool| &tool.descriptor.executor.config["url"])
         .collect();
-    urls.sort_by_key(|url| url.to_string());
+    urls.sort_by_key(ToString::to_string);
     assert_eq!(urls, ["https://op.example/a", "https://path.example/a"]);
 }

@@ -14,9 +14,11 @@ use crate::context;
 fn rows() -> Vec<Value> {
     let mut text = String::new();
     let packed = &include_bytes!("../data/args.jsonl.gz")[..];
-    GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+    GzDecoder::new(packed)
+        .read_to_string(&mut text)
+        .expect("it is gzip");
     text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| serde_json::from_str(line).expect("it is JSON"))
         .collect()
 }
 
