@@ -1,4 +1,4 @@
-use std::{fmt, future::ready, sync::Arc};
+use std::{fmt, future::ready, os::unix::fs::PermissionsExt, sync::Arc};
 
 use tokio::sync::{OnceCell, watch};
 use tool_core::BoxFuture;
@@ -40,8 +40,24 @@ impl SqliteDatabase {
     }
 
     async fn open(&self) -> Result<Arc<Connections>, SqlError> {
-        let open = || async { Connections::open(&self.options).await.map(Arc::new) };
+        let open = || async {
+            self.check_owner().await?;
+            Connections::open(&self.options).await.map(Arc::new)
+        };
         self.connections.get_or_try_init(open).await.cloned()
+    }
+
+    /// Checks that only its owner may write the file: whoever writes it decides who gets in and which tools run.
+    async fn check_owner(&self) -> Result<(), SqlError> {
+        let metadata = tokio::fs::metadata(&self.options.path).await;
+        let metadata =
+            metadata.map_err(|error| SqlError::failed("the file cannot be looked at").with_source(error))?;
+        match metadata.permissions().mode() & 0o022 {
+            0 => Ok(()),
+            _ => Err(SqlError::failed(
+                "others may write the file; `chmod 600` makes it yours alone",
+            )),
+        }
     }
 
     /// Opens the file if it exists.

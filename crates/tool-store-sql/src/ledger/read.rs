@@ -154,8 +154,7 @@ pub(crate) async fn report_abandoned_approvals(
         let (arguments, changed_at) = (row.text(4)?, row.int(5)?);
         let owner = row.optional_text(6)?.unwrap_or_default();
         // Removed first: its gateway may have ended the call since the row was read, and reports it then.
-        let statement =
-            "DELETE FROM approvals WHERE handle = $1 AND state = 'running' AND changed_at = $2 AND COALESCE(owner, '') = $3";
+        let statement = "DELETE FROM approvals WHERE handle = $1 AND state = 'running' AND changed_at = $2 AND COALESCE(owner, '') = $3";
         let key = vec![handle.as_str().into(), changed_at.into(), owner.as_str().into()];
         if transaction.execute(statement, key).await? == 0 {
             continue;

@@ -36,6 +36,21 @@ async fn tables_of_a_newer_program_are_refused_with_both_versions() {
 }
 
 #[tokio::test]
+async fn a_file_that_others_may_write_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("toolplane.db");
+    let create = StoreOperation::Create { owner: "ada".into() };
+    let store = sqlite_store(SqliteOptions::new(&path));
+    store.apply("greet", 0, vec![create]).await.expect("applied");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("changed");
+    let error = sqlite_store(SqliteOptions::new(&path))
+        .tools()
+        .await
+        .expect_err("others may write it");
+    assert!(error.to_string().contains("`chmod 600`"), "{error}");
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_database_is_an_error_that_names_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("toolplane.db");

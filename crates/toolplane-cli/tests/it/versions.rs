@@ -201,7 +201,9 @@ fn versions_are_published_called_side_by_side_and_rolled_back_on_sqlite() {
 /// Database on the PostgreSQL server of the tests; `None`, and a report, if there is none.
 fn database() -> Option<TestDatabase> {
     let created = PostgresServer::shared().and_then(PostgresServer::create_database);
-    created.map_err(|error| tool_testkit::skip(error.to_string())).ok()
+    created
+        .map_err(|error| tool_testkit::skip(error.to_string()))
+        .ok()
 }
 
 #[test]
@@ -235,17 +237,28 @@ tools:
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let answer = served.post_with(&authorization, &message);
         let body = answer.split_once("\r\n\r\n").expect("a body").1.to_owned();
-        serde_json::from_str::<Value>(&body).unwrap_or_else(|error| panic!("{error}: {answer}"))["result"].clone()
+        serde_json::from_str::<Value>(&body).unwrap_or_else(|error| panic!("{error}: {answer}"))["result"]
+            .clone()
     };
     // A token of either is good for both, and so is a key.
     let key = json!({"dev.toolplane/idempotency-key": "k1"});
     let original = post(&first, "count", key.clone());
-    assert_eq!(original["_meta"]["dev.toolplane/replayed"], Value::Null, "{original}");
+    assert_eq!(
+        original["_meta"]["dev.toolplane/replayed"],
+        Value::Null,
+        "{original}"
+    );
     let replayed = post(&second, "count", key.clone());
-    assert_ne!(replayed["_meta"]["dev.toolplane/replayed"], Value::Null, "{replayed}");
+    assert_ne!(
+        replayed["_meta"]["dev.toolplane/replayed"],
+        Value::Null,
+        "{replayed}"
+    );
     // An approval is requested at one gateway, survives its death, and is decided at the other one.
     let pending = post(&first, "pay", json!({}));
-    let handle = pending["_meta"]["dev.toolplane/pending"]["handle"].as_str().unwrap_or_else(|| panic!("{pending}"));
+    let handle = pending["_meta"]["dev.toolplane/pending"]["handle"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{pending}"));
     signal(first.child.id(), Signal::KILL);
     drop(first);
     let listed = place.run(&["approvals", "ls", "-o", "json"]).json();
@@ -255,18 +268,30 @@ tools:
     let paid = post(&third, "pay", json!({"dev.toolplane/approval": handle}));
     assert_eq!(paid["content"][0]["text"], "paid", "{paid}");
     let again = post(&second, "pay", json!({"dev.toolplane/approval": handle}));
-    assert_eq!(again["isError"], true, "an approval is good for one call: {again}");
-    assert_ne!(post(&third, "count", key)["_meta"]["dev.toolplane/replayed"], Value::Null);
+    assert_eq!(
+        again["isError"], true,
+        "an approval is good for one call: {again}"
+    );
+    assert_ne!(
+        post(&third, "count", key)["_meta"]["dev.toolplane/replayed"],
+        Value::Null
+    );
     // A published tool is there for both, and a revoked token for none.
     publish(&place, &greet(&place, "1.0.0", "hello", ANY));
     for served in [&second, &third] {
-        eventually("the published tool", || post(served, "greet", json!({}))["content"][0]["text"] == "hello");
+        eventually("the published tool", || {
+            post(served, "greet", json!({}))["content"][0]["text"] == "hello"
+        });
     }
     let id = token.stdout.split('_').nth(1).expect("an id").to_owned();
     done(&place.run(&["tokens", "revoke", &id]));
     for served in [&second, &third] {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-        assert!(served.post_with(&authorization, &message).starts_with("HTTP/1.1 401"));
+        assert!(
+            served
+                .post_with(&authorization, &message)
+                .starts_with("HTTP/1.1 401")
+        );
     }
     signal(second.child.id(), Signal::TERM);
     assert_eq!(end_of(&mut second.child), 0);
@@ -275,23 +300,46 @@ tools:
 /// A pending approval and a used key outlive the gateway, also in the store that nobody configured.
 #[test]
 fn a_restart_loses_no_approval_and_no_key() {
-    let place = Place::with("tools: {pay: {description: Pays, approval: required, executor: {kind: mock, result: paid}}}\n");
+    let place = Place::with(
+        "tools: {pay: {description: Pays, approval: required, executor: {kind: mock, result: paid}}}\n",
+    );
     let served = Served::start(&place);
-    let pending = ask(&served, Era::Modern, "tools/call", json!({"name": "pay", "arguments": {}}));
-    let handle = pending["_meta"]["dev.toolplane/pending"]["handle"].as_str().unwrap_or_else(|| panic!("{pending}"));
+    let pending = ask(
+        &served,
+        Era::Modern,
+        "tools/call",
+        json!({"name": "pay", "arguments": {}}),
+    );
+    let handle = pending["_meta"]["dev.toolplane/pending"]["handle"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{pending}"));
     signal(served.child.id(), Signal::KILL);
     drop(served);
     let served = Served::start(&place);
     done(&place.run(&["approvals", "approve", handle, "--as", "boss"]));
     let meta = json!({"dev.toolplane/approval": handle, "dev.toolplane/idempotency-key": "k"});
-    let paid = ask(&served, Era::Modern, "tools/call", json!({"name": "pay", "arguments": {}, "_meta": meta}));
+    let paid = ask(
+        &served,
+        Era::Modern,
+        "tools/call",
+        json!({"name": "pay", "arguments": {}, "_meta": meta}),
+    );
     assert_eq!(paid["content"][0]["text"], "paid", "{paid}");
     signal(served.child.id(), Signal::KILL);
     drop(served);
     let served = Served::start(&place);
     let key = json!({"dev.toolplane/idempotency-key": "k"});
-    let replayed = ask(&served, Era::Modern, "tools/call", json!({"name": "pay", "arguments": {}, "_meta": key}));
-    assert_ne!(replayed["_meta"]["dev.toolplane/replayed"], Value::Null, "{replayed}");
+    let replayed = ask(
+        &served,
+        Era::Modern,
+        "tools/call",
+        json!({"name": "pay", "arguments": {}, "_meta": key}),
+    );
+    assert_ne!(
+        replayed["_meta"]["dev.toolplane/replayed"],
+        Value::Null,
+        "{replayed}"
+    );
 }
 
 #[test]
@@ -315,15 +363,25 @@ parameters: [{name: title, type: string, required: true}]
     );
     let file = official.to_str().unwrap();
     let shown = place.run(&["import", file, "-o", "json"]).json();
-    assert_eq!((&shown["published"], &shown["servers"]), (&json!(false), &json!(["notion"])));
-    assert_eq!(place.run(&["tools", "versions", "notion_create_page"]).code, 3, "only shown");
+    assert_eq!(
+        (&shown["published"], &shown["servers"]),
+        (&json!(false), &json!(["notion"]))
+    );
+    assert_eq!(
+        place.run(&["tools", "versions", "notion_create_page"]).code,
+        3,
+        "only shown"
+    );
     done(&place.run(&["import", file, "--publish", "--official"]));
     let shown = place.run(&["tools", "show", "notion_create_page", "-o", "json"]);
     assert_eq!(shown.json()["version"], "1.0.0", "{shown:?}");
     let servers = place.run(&["servers", "ls", "--no-start", "-o", "json"]).json();
     assert!(servers.to_string().contains("\"notion\""), "{servers}");
     let wide = place.run(&["tools", "ls", "--wide"]);
-    assert!(wide.stdout.contains("1.0.0") && wide.stdout.contains("notion_create_page@1.0.0"), "{wide:?}");
+    assert!(
+        wide.stdout.contains("1.0.0") && wide.stdout.contains("notion_create_page@1.0.0"),
+        "{wide:?}"
+    );
 }
 
 #[test]
@@ -333,7 +391,10 @@ fn two_versions_are_compared_field_by_field() {
     publish(&place, &greet(&place, "2.0.0", "hi", REQUIRED));
     let diff = place.run(&["tools", "diff", "greet@1.0.0"]);
     assert!(diff.stdout.contains("greet: 1.0.0 to 2.0.0"), "{diff:?}");
-    assert!(diff.stdout.contains("hello") && diff.stdout.contains("required"), "{diff:?}");
+    assert!(
+        diff.stdout.contains("hello") && diff.stdout.contains("required"),
+        "{diff:?}"
+    );
     let same = place.run(&["tools", "diff", "greet@1.0.0", "1.0.0"]);
     assert!(same.stdout.contains("no difference"), "{same:?}");
 }
