@@ -25,7 +25,6 @@ use crate::{
     build::reload::ReloadState,
     calls::reentry::LateToolplane,
     calls::views::Views,
-    host::layers::PlacedLayers,
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
     plane::Inner,
@@ -74,12 +73,11 @@ impl Builder {
         let cache = cache(&configuration);
         let (retry, breaker) = with_jitter(self.seed);
         let health = watch.book.clone();
-        let PlacedLayers { call, attempt } = self.layers;
         let layers = StackLayers {
             error_policy: error_policy.clone(),
             watch: WatchLayer::new(observers.clone()).with_tracer(tracer.clone()),
             admission: AdmissionLayer::new(rules.clone()),
-            call_layers: call,
+            call_layers: self.layers.call,
             idempotency: IdempotencyLayer::new(ledger.clone()),
             quota: QuotaLayer::new(rules.clone()),
             approval: ApprovalLayer::new(rules.clone(), desk.clone()),
@@ -95,7 +93,7 @@ impl Builder {
             intent: IntentLayer::new(ledger.clone()),
             watch_attempt: WatchAttemptLayer::new(observers.clone()).with_tracer(tracer),
             redaction: RedactionLayer::new(self.redactor.clone()),
-            attempt_layers: attempt,
+            attempt_layers: self.layers.attempt,
             chaos: self.chaos.clone(),
         };
         let plane = Toolplane::from_inner(Inner {

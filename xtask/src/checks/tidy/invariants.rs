@@ -48,7 +48,8 @@ pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {
 /// Returns the crate that a file is part of, or `None` if the file is built for tests only.
 fn product_crate(path: &Path) -> Option<&str> {
     let package = path.strip_prefix("crates").ok()?.iter().next()?.to_str()?;
-    (package != "tool-testkit" && !is_test_file(path)).then_some(package)
+    let is_for_tests = matches!(package, "tool-testkit" | "tool-store-suite");
+    (!is_for_tests && !is_test_file(path)).then_some(package)
 }
 
 type Found = (usize, String);
