@@ -76,12 +76,11 @@ impl Builder {
         let cache = cache(&configuration);
         let (retry, breaker) = with_jitter(self.seed);
         let health = watch.book.clone();
-        let PlacedLayers { call, attempt } = self.layers;
         let layers = StackLayers {
             error_policy: error_policy.clone(),
             watch: WatchLayer::new(observers.clone()).with_tracer(tracer.clone()),
             admission: AdmissionLayer::new(rules.clone()),
-            call_layers: call,
+            call_layers: self.layers.call,
             idempotency: IdempotencyLayer::new(ledger.clone()),
             quota: QuotaLayer::new(rules.clone()),
             approval: ApprovalLayer::new(rules.clone(), desk.clone()),
@@ -97,7 +96,7 @@ impl Builder {
             intent: IntentLayer::new(ledger.clone()),
             watch_attempt: WatchAttemptLayer::new(observers.clone()).with_tracer(tracer),
             redaction: RedactionLayer::new(self.redactor.clone()),
-            attempt_layers: attempt,
+            attempt_layers: self.layers.attempt,
             chaos: self.chaos.clone(),
         };
         let discovery = Discovery::new(recent, self.embedder);
