@@ -119,6 +119,10 @@ pub(crate) async fn open_with(
     complete: impl AsyncFnOnce(Builder, &Loaded, Option<&OpenStore>) -> Result<Builder, CliError>,
 ) -> Result<(Loaded, Toolplane), CliError> {
     let (loaded, store) = read_with_store(files(options)?, console).await?;
+    let store = match store {
+        Some(store) => Some(store.unless_empty().await),
+        None => None,
+    };
     let builder = builder(&loaded, store.clone(), console).await;
     let builder = complete(builder, &loaded, store.as_ref()).await?;
     let plane = telemetry.instrument(builder, None).build()?;

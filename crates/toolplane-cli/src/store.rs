@@ -45,6 +45,8 @@ pub(crate) struct OpenStore {
     /// `true` if the configuration names the store. Otherwise it has only what must outlive a process: definitions that were
     /// accepted by their first use, lists of servers and uses of tools end with the gateway, or stay in files.
     pub(crate) is_named: bool,
+    /// `false` if its tools are not offered.
+    offers_tools: bool,
 }
 
 /// Opens the store of a configuration; `None` if it has none. Nothing is read before the first use: a store that does not
@@ -114,14 +116,11 @@ impl OpenStore {
         configuration: &Configuration,
         console: Console,
     ) -> Builder {
-        let mut builder = builder
-            .store(self.tools)
+        let mut builder = self
+            .give_tools(builder, configuration)
             .approvals(self.approvals)
             .ledger(self.ledger)
             .clock(self.clock);
-        if configuration.gateway.auth != AuthenticationSpec::None {
-            builder = builder.tokens(self.tokens);
-        }
         if !self.is_named {
             return builder;
         }
@@ -136,9 +135,20 @@ impl OpenStore {
         }
     }
 
+    /// Returns the store without its tools if there is none in it and nobody asked for a store: a verb that runs once has nothing
+    /// to wait for there.
+    pub(crate) async fn unless_empty(mut self) -> Self {
+        let is_empty = self.tools.revision().await.is_ok_and(|revision| revision == 0);
+        self.offers_tools = self.is_named || !is_empty;
+        self
+    }
+
     /// Gives a builder the tools of the store, and its tokens if the configuration authenticates callers by them.
     pub(crate) fn give_tools(&self, builder: Builder, configuration: &Configuration) -> Builder {
-        let builder = builder.store(self.tools.clone());
+        let builder = match self.offers_tools {
+            true => builder.store(self.tools.clone()),
+            false => builder,
+        };
         match configuration.gateway.auth {
             AuthenticationSpec::None => builder,
             _ => builder.tokens(self.tokens.clone()),

@@ -47,7 +47,7 @@ fn the_gateway_lists_all_tools_unless_it_is_told_otherwise() {
     let place = loaded
         .locate_rule("gateway.pinned", "git__*")
         .expect("its place is known");
-    assert_eq!((place.line, place.column), (1, 42));
+    assert_eq!((place.line, place.column), (1, 43));
     let problem = problem("gateway: {mode: serach}");
     assert!(
         problem.contains("serach") && problem.contains("search"),

@@ -124,8 +124,17 @@ async fn each_style_that_can_be_sent_is_sent() {
     ];
     for (path, parameters, arguments, expected) in cases {
         let api = with_parameters(path, &parameters);
-        assert_eq!(target_of(&api, "it", &arguments).await, expected, "{parameters}");
+        let target = target_of(&api, "it", &arguments).await;
+        assert_eq!(ordered(&target), ordered(expected), "{parameters}");
     }
+}
+
+/// Target with its query parameters in the order of their texts: a program decides whether maps keep their order.
+fn ordered(target: &str) -> String {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut parameters: Vec<&str> = query.split('&').collect();
+    parameters.sort_unstable();
+    format!("{path}?{}", parameters.join("&"))
 }
 
 #[tokio::test]
@@ -256,7 +265,7 @@ async fn parameters_of_swagger_are_sent_by_their_collection_format() {
         &json!({"multi": ["a", "b"], "csv": ["c", "d"], "n": 2, "id": "x"}),
     )
     .await;
-    assert_eq!(target, "/a/x?csv=c,d&multi=a&multi=b&n=2");
+    assert_eq!(ordered(&target), "/a/x?csv=c,d&multi=a&multi=b&n=2");
     assert_eq!(
         schema_of(&api, "it")["properties"]["n"],
         json!({"type": "integer", "exclusiveMinimum": 1})

@@ -66,8 +66,8 @@ struct State {
 }
 
 impl StoreSource {
-    /// Name of the source.
-    pub const NAME: &'static str = "store";
+    /// Name of the source. No server has it: names of servers have no space.
+    pub const NAME: &'static str = "tool store";
 
     /// Creates the source of a store.
     #[must_use]

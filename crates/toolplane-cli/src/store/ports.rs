@@ -75,5 +75,6 @@ pub(super) fn ports<D: Database>(
         shared: Arc::new(SqlPorts(store)),
         clock,
         is_named,
+        offers_tools: true,
     }
 }

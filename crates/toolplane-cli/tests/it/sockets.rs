@@ -15,6 +15,7 @@ use crate::{
 };
 
 const GUARDED: &str = "
+store: {enabled: false}
 policy: {approval: {required: [x]}}
 tools:
   x: {description: Waits for approval, executor: {kind: mock, result: {done: true}}}

@@ -49,7 +49,7 @@ const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// Sends a request in an era and returns its result.
 fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
-    let mut headers = format!("Host: {}\r\n", served.address);
+    let mut headers = String::new();
     if let Era::Modern = era {
         headers.push_str(&format!(
             "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"
@@ -325,8 +325,11 @@ fn a_restart_loses_no_approval_and_no_key() {
         json!({"name": "pay", "arguments": {}, "_meta": meta}),
     );
     assert_eq!(paid["content"][0]["text"], "paid", "{paid}");
-    signal(served.child.id(), Signal::KILL);
-    drop(served);
+    // Ended in order: a gateway that is killed at this moment may not have written the end of the call yet, and the key then
+    // has an unknown outcome.
+    let mut served = served;
+    signal(served.child.id(), Signal::TERM);
+    assert_eq!(end_of(&mut served.child), 0);
     let served = Served::start(&place);
     let key = json!({"dev.toolplane/idempotency-key": "k"});
     let replayed = ask(

@@ -28,7 +28,6 @@ use crate::{
     calls::reentry::LateToolplane,
     calls::views::Views,
     discovery::{Discovery, RecentSearches},
-    host::layers::PlacedLayers,
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
     plane::Inner,

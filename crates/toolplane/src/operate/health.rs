@@ -90,19 +90,18 @@ impl Toolplane {
     /// lacks.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        self.readiness_by(&self.sources())
+        self.readiness_by(&self.server_sources())
     }
 
-    /// Returns the readiness for these states of its sources.
-    pub(crate) fn readiness_by(&self, sources: &[(String, SourceStatus)]) -> Readiness {
+    /// Returns the readiness for these states of its servers.
+    pub(crate) fn readiness_by(&self, servers: &[(String, SourceStatus)]) -> Readiness {
         let required = &self.0.watch.required;
         let mut readiness = Readiness {
             reasons: Vec::new(),
             servers: Vec::new(),
             chaos: self.0.chaos.plan().map(|plan| plan.seed),
         };
-        // The first one is the configuration.
-        for (name, status) in sources.iter().skip(1) {
+        for (name, status) in servers {
             let state = status.state.as_str();
             readiness.servers.push((name.clone(), state));
             if required.contains(name) && status.state != SourceState::Ready {

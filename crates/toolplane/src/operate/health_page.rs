@@ -25,14 +25,14 @@ impl Toolplane {
     #[must_use]
     pub fn health_page(&self, caller: &Caller) -> RawJson {
         // Read once, so that servers and readiness agree.
-        let sources = self.sources();
+        let sources = self.server_sources();
         let readiness = self.readiness_by(&sources);
         let mut page = json!({
             "status": if readiness.is_ready() { "ready" } else { "not_ready" },
             "reasons": readiness.reasons,
             "window_s": self.health().window().as_secs(),
-            "servers": servers(self, sources.get(1..).unwrap_or_default()),
-            "tools": tools(self, caller, sources.get(1..).unwrap_or_default()),
+            "servers": servers(self, &sources),
+            "tools": tools(self, caller, &sources),
         });
         if let (Some(seed), Value::Object(page)) = (readiness.chaos, &mut page) {
             page.insert("chaos".to_owned(), json!({"seed": seed}));

@@ -29,8 +29,7 @@ impl Toolplane {
     #[must_use]
     pub fn server_records(&self) -> Vec<Value> {
         let wall = self.0.clock.wall();
-        // The first one is the configuration.
-        let servers = self.sources().into_iter().skip(1);
+        let servers = self.server_sources().into_iter();
         let mut warnings = self.source_warnings();
         let withheld = self.withheld();
         let records = servers.map(|(name, status)| {
@@ -70,7 +69,7 @@ impl Toolplane {
     #[must_use]
     pub fn server_record_of(&self, tool: &Tool) -> Option<Value> {
         let upstream = tool.state().upstream()?;
-        let sources = self.sources().into_iter().skip(1);
+        let sources = self.server_sources().into_iter();
         let (name, status) = sources
             .into_iter()
             .find(|(name, _)| **name == **upstream.name())?;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use tool_core::{CorrelationId, LedgerEntry, ListWarning, PrepareError, SourceState, SourceStatus};
-use tool_registry::RefusedFeature;
+use tool_registry::{RefusedFeature, StoreSource};
 
 use crate::Toolplane;
 
@@ -25,6 +25,15 @@ impl Toolplane {
                 hide(reason);
             }
         }
+        sources
+    }
+
+    /// Returns the status of each server, and of each source of the host program: neither that of the configuration's own tools
+    /// nor that of the store.
+    pub(crate) fn server_sources(&self) -> Vec<(String, SourceStatus)> {
+        let mut sources = self.sources();
+        sources.remove(0);
+        sources.retain(|(name, _)| name != StoreSource::NAME);
         sources
     }
 

@@ -87,7 +87,10 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
     find::settings_without_effect(loaded, &mut problems);
     let builder = config::local_builder(loaded);
     let builder = match store::open_store(loaded).await? {
-        Some(store) => store.give_tools(builder, &loaded.configuration),
+        Some(store) => store
+            .unless_empty()
+            .await
+            .give_tools(builder, &loaded.configuration),
         None => builder,
     };
     match builder.build() {
