@@ -1,0 +1,129 @@
+//! Queries for tools, aliases and servers.
+
+use std::collections::BTreeMap;
+
+use semver::Version;
+use tool_registry::{
+    OfferedTool, ServerRecord, StoreChanges, StoredVersion, ToolAlias, ToolFile, ToolRecord,
+};
+
+use crate::{SqlError, SqlTransaction, SqlValue, rows};
+
+pub(super) async fn revision_of(transaction: &mut dyn SqlTransaction, name: &str) -> Result<u64, SqlError> {
+    let query = "SELECT number FROM store_meta WHERE name = $1";
+    let mut rows = transaction.fetch(query, vec![name.into()]).await?;
+    let number = rows.first_mut().map_or(Ok(0), |row| row.int(0))?;
+    u64::try_from(number).map_err(|_| SqlError::Corrupt(format!("`{name}` is negative")))
+}
+
+/// Reads the records of all tools, or of one.
+pub(super) async fn records(
+    transaction: &mut dyn SqlTransaction,
+    tool: Option<&str>,
+) -> Result<Vec<ToolRecord>, SqlError> {
+    let parameters = || tool.map(SqlValue::from).into_iter().collect::<Vec<_>>();
+    let query = match tool {
+        Some(_) => "SELECT name, owner, latest, revision FROM tools WHERE name = $1",
+        None => "SELECT name, owner, latest, revision FROM tools ORDER BY name",
+    };
+    let mut found = BTreeMap::new();
+    for mut row in transaction.fetch(query, parameters()).await? {
+        let name = row.text(0)?;
+        let revision = u64::try_from(row.int(3)?).unwrap_or_default();
+        let mut record = ToolRecord::new(name.as_str().into(), row.text(1)?.into(), revision);
+        record.latest = row.optional_text(2)?.as_deref().map(rows::version).transpose()?;
+        found.insert(name, record);
+    }
+    let query = match tool {
+        Some(_) => {
+            "SELECT tool, version, digest, state, state_detail, created_at, created_by, change_note \
+             FROM tool_versions WHERE tool = $1"
+        }
+        None => {
+            "SELECT tool, version, digest, state, state_detail, created_at, created_by, change_note \
+             FROM tool_versions"
+        }
+    };
+    for mut row in transaction.fetch(query, parameters()).await? {
+        if let Some(record) = found.get_mut(&row.text(0)?) {
+            record.versions.push(rows::version_head(&mut row, 1)?);
+        }
+    }
+    let query = match tool {
+        Some(_) => {
+            "SELECT tool, version, at, by_principal FROM latest_history WHERE tool = $1 ORDER BY tool, position"
+        }
+        None => "SELECT tool, version, at, by_principal FROM latest_history ORDER BY tool, position",
+    };
+    for mut row in transaction.fetch(query, parameters()).await? {
+        if let Some(record) = found.get_mut(&row.text(0)?) {
+            record.history.push(rows::latest_change(&mut row, 1)?);
+        }
+    }
+    let mut records: Vec<_> = found.into_values().collect();
+    for record in &mut records {
+        record.versions.sort_by(|a, b| a.version.cmp(&b.version));
+    }
+    Ok(records)
+}
+
+pub(super) async fn stored_version(
+    transaction: &mut dyn SqlTransaction,
+    tool: &str,
+    version: &Version,
+) -> Result<Option<StoredVersion>, SqlError> {
+    let key = || vec![tool.into(), version.to_string().into()];
+    let query = "SELECT version, digest, state, state_detail, created_at, created_by, change_note, manifest \
+                 FROM tool_versions WHERE tool = $1 AND version = $2";
+    let mut found = transaction.fetch(query, key()).await?;
+    let Some(row) = found.first_mut() else {
+        return Ok(None);
+    };
+    let mut stored = rows::stored_version(row, 0)?;
+    let query = "SELECT path, content FROM tool_files WHERE tool = $1 AND version = $2";
+    for mut row in transaction.fetch(query, key()).await? {
+        stored.files.insert(row.text(0)?, ToolFile::new(row.blob(1)?));
+    }
+    Ok(Some(stored))
+}
+
+pub(super) async fn changes(
+    transaction: &mut dyn SqlTransaction,
+    since: u64,
+) -> Result<StoreChanges, SqlError> {
+    let mut changes = StoreChanges::new(revision_of(transaction, "revision").await?);
+    let query = "SELECT t.name, v.version, v.digest, v.state, v.state_detail, v.created_at, v.created_by, \
+                 v.change_note, v.manifest \
+                 FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
+                 WHERE t.revision > $1 ORDER BY t.name";
+    let number = i64::try_from(since).unwrap_or(i64::MAX);
+    let found = transaction.fetch(query, vec![number.into()]).await?;
+    changes.tools.reserve(found.len());
+    for mut row in found {
+        let name = row.text(0)?;
+        let latest = match row.is_null(1) {
+            true => None,
+            false => Some(rows::stored_version(&mut row, 1)?),
+        };
+        changes.tools.push(OfferedTool::new(name.into(), latest));
+    }
+    if since == 0 || revision_of(transaction, "aliases_revision").await? > since {
+        changes.aliases = Some(aliases(transaction).await?);
+    }
+    changes.servers_changed = revision_of(transaction, "servers_revision").await? > since;
+    Ok(changes)
+}
+
+pub(super) async fn aliases(transaction: &mut dyn SqlTransaction) -> Result<Vec<ToolAlias>, SqlError> {
+    let query = "SELECT name, tool, version FROM tool_aliases ORDER BY name";
+    let rows = transaction.fetch(query, Vec::new()).await?;
+    rows.into_iter()
+        .map(|mut row| Ok(ToolAlias::new(row.text(0)?, row.text(1)?, row.text(2)?)))
+        .collect()
+}
+
+pub(super) async fn servers(transaction: &mut dyn SqlTransaction) -> Result<Vec<ServerRecord>, SqlError> {
+    let query = "SELECT name, settings, is_official, created_at, updated_at FROM mcp_servers ORDER BY name";
+    let mut found = transaction.fetch(query, Vec::new()).await?;
+    found.iter_mut().map(rows::server).collect()
+}
