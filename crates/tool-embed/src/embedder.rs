@@ -32,7 +32,10 @@ impl LocalEmbedder {
 
     fn embed_now(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
         // A panic of a library poisons the lock; the model itself is never changed.
-        let mut slot = self.model.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut slot = self
+            .model
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let model = match &mut *slot {
             Some(model) => model,
             // After a failure the next request tries again: the files may be about to be written.

@@ -77,10 +77,10 @@ pub use self::{
     registry::{OnDefinitionChange, Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
     store::{
-        Deprecation, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore, NewVersion,
-        OfferedTool, PublishError, PublishOptions, Published, Publisher, ReadManifest, ServerRecord, Store,
-        StoreChanges, StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias, ToolChange,
-        ToolFile, ToolRecord, VersionHead, VersionRequest, VersionState, split_version,
+        Deprecation, IncompatibleVersion, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore,
+        NewVersion, OfferedTool, PublishError, PublishOptions, Published, Publisher, ReadManifest,
+        ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias,
+        ToolChange, ToolFile, ToolRecord, VersionHead, VersionRequest, VersionState, split_version,
     },
 };
 

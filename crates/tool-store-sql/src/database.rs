@@ -119,7 +119,7 @@ pub enum SqlError {
     /// The database does not work.
     #[error("{message}")]
     Failed {
-        /// What failed, without credentials.
+        /// Failure, without credentials.
         message: String,
         /// Cause.
         #[source]

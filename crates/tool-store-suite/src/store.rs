@@ -362,7 +362,10 @@ pub async fn aliases_and_servers_are_set_and_removed(one: Arc<dyn Store>, other:
             .await
             .expect("applied")
     );
-    assert_eq!(other.aliases().await.expect("readable"), [moved.clone()]);
+    assert_eq!(
+        other.aliases().await.expect("readable"),
+        std::slice::from_ref(&moved)
+    );
     let changes = other.changes(revision).await.expect("readable");
     assert_eq!(
         (changes.aliases, changes.servers_changed),

@@ -1,5 +1,10 @@
 //! A store with 100,000 tools beside one with 10: load, memory beyond the text, and calls (target T10). Each size is measured
 //! in a process of its own. Memory is allocated as in the program `toolplane`.
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark measures real time and prints its figures"
+)]
 
 use std::{
     env, fs,

@@ -73,7 +73,7 @@ async fn replaced_principals_take_effect_with_the_next_request() {
         caller
             .permissions
             .iter()
-            .map(|permission| permission.to_string())
+            .map(ToString::to_string)
             .collect::<Vec<_>>()
     };
     assert_eq!(permissions().await, [""; 0]);

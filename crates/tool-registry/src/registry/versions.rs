@@ -11,12 +11,15 @@ use crate::VersionRequest;
 /// Maximum number of tools that are kept.
 const MAX_KEPT: usize = 4096;
 
-/// Tools by their name and the requested version, each with the revision of the snapshot for which it was made.
+/// Tools by their name and the requested version.
 #[derive(Debug, Default)]
-pub(crate) struct VersionedTools(Mutex<HashMap<(String, String), (u64, Arc<Tool>)>>);
+pub(crate) struct VersionedTools(Mutex<HashMap<(String, String), KeptTool>>);
+
+/// Tool, and the revision of the snapshot for which it was made.
+type KeptTool = (u64, Arc<Tool>);
 
 impl VersionedTools {
-    fn get(&self, name: &str, version: &str) -> Option<(u64, Arc<Tool>)> {
+    fn get(&self, name: &str, version: &str) -> Option<KeptTool> {
         let key = (name.to_owned(), version.to_owned());
         self.0.lock().get(&key).cloned()
     }
@@ -113,8 +116,7 @@ impl Registry {
             None => {
                 let parts = shared.parts.load_full();
                 let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
-                let resolver =
-                    Registry::resolver(shared, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
+                let resolver = Self::resolver(shared, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
                 let known = shared.versioned.get(name, version);
                 let before = known.map(|(_, tool)| tool).filter(|tool| is_listed(&tool));
                 let made = resolver.new_tool(source.name(), descriptor, before.as_ref());

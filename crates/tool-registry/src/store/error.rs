@@ -35,7 +35,7 @@ pub enum StoreError {
     Unavailable {
         /// Name of the store.
         store: String,
-        /// What failed.
+        /// Failure: a lower-case fragment.
         message: String,
         /// Cause.
         #[source]
@@ -82,37 +82,11 @@ pub enum PublishError {
         newest: Version,
     },
     /// The change needs a greater version number.
-    #[error(
-        "`{tool}@{version}` does not accept all that `{before}` did ({reason}): the version must be at least {needed}"
-    )]
-    Breaking {
-        /// Name of the tool.
-        tool: String,
-        /// The version.
-        version: Version,
-        /// Version that it is compared with.
-        before: Version,
-        /// Changes that break callers.
-        reason: String,
-        /// Smallest version that may have these changes.
-        needed: Version,
-    },
+    #[error("`{}@{}` does not accept all that `{}` did ({}): the version must be at least {}", .0.tool, .0.version, .0.before, .0.reason, .0.needed)]
+    Breaking(Box<IncompatibleVersion>),
     /// The compatibility of the change is not proven.
-    #[error(
-        "it is not proven that `{tool}@{version}` accepts all that `{before}` did ({reason}): the version must be at least {needed}, or declared compatible"
-    )]
-    Unproven {
-        /// Name of the tool.
-        tool: String,
-        /// The version.
-        version: Version,
-        /// Version that it is compared with.
-        before: Version,
-        /// Part that is not proven.
-        reason: String,
-        /// Smallest version that may have these changes.
-        needed: Version,
-    },
+    #[error("it is not proven that `{}@{}` accepts all that `{}` did ({}): the version must be at least {}, or declared compatible", .0.tool, .0.version, .0.before, .0.reason, .0.needed)]
+    Unproven(Box<IncompatibleVersion>),
     /// The version is in a state that does not allow the change.
     #[error("`{tool}@{version}` is {state} and cannot be {change}")]
     State {
@@ -140,6 +114,22 @@ pub enum PublishError {
     /// The store could not make the change.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A version whose number does not allow its changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IncompatibleVersion {
+    /// Name of the tool.
+    pub tool: String,
+    /// The version.
+    pub version: Version,
+    /// Version that it is compared with.
+    pub before: Version,
+    /// Changes that break callers, or the part that is not proven.
+    pub reason: String,
+    /// Smallest version that may have these changes.
+    pub needed: Version,
 }
 
 impl StoreError {

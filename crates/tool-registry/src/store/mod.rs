@@ -14,7 +14,7 @@ mod source;
 mod version_request;
 
 pub use self::{
-    error::{PublishError, StoreError},
+    error::{IncompatibleVersion, PublishError, StoreError},
     memory::MemoryStore,
     port::{OfferedTool, ReadManifest, Store, StoreChanges, StoreOperation, ToolChange},
     publisher::{PublishOptions, Published, Publisher},

@@ -7,7 +7,7 @@ use semver::Version;
 use tool_core::Descriptor;
 use tool_schema::{Compatibility, compatibility, output_compatibility};
 
-use super::{NewVersion, PublishError, ToolFile, ToolRecord, VersionState};
+use super::{IncompatibleVersion, NewVersion, PublishError, ToolFile, ToolRecord, VersionState};
 
 /// Maximum number of files of a version.
 const MAX_FILES: usize = 256;
@@ -183,22 +183,20 @@ pub(super) fn check_change(
     if is_enough {
         return Ok(());
     }
-    let (tool, version, before) = (tool.to_owned(), version.clone(), before.clone());
+    let incompatible = |reason: &str| {
+        Box::new(IncompatibleVersion {
+            tool: tool.to_owned(),
+            version: version.clone(),
+            before: before.clone(),
+            reason: reason.to_owned(),
+            needed: needed.clone(),
+        })
+    };
     match change {
-        InterfaceChange::Breaking(reason) => Err(PublishError::Breaking {
-            tool,
-            version,
-            before,
-            reason: reason.clone(),
-            needed,
-        }),
-        InterfaceChange::Unproven(reason) if !declared_compatible => Err(PublishError::Unproven {
-            tool,
-            version,
-            before,
-            reason: reason.clone(),
-            needed,
-        }),
+        InterfaceChange::Breaking(reason) => Err(PublishError::Breaking(incompatible(reason))),
+        InterfaceChange::Unproven(reason) if !declared_compatible => {
+            Err(PublishError::Unproven(incompatible(reason)))
+        }
         _ => Ok(()),
     }
 }

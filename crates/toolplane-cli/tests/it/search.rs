@@ -133,7 +133,7 @@ fn a_gateway_in_search_mode_lists_meta_tools_and_calls_what_they_find() {
     let configured = place();
     configured.write(
         "search.yaml",
-        &format!("include: [toolplane.yaml]\ngateway: {{mode: search, pinned: [past_*]}}"),
+        "include: [toolplane.yaml]\ngateway: {mode: search, pinned: [past_*]}",
     );
     for (options, expected) in [
         (

@@ -198,7 +198,7 @@ fn tokens_that_would_have_no_use_are_refused() {
         eve.code == 0 && eve.stderr.contains("`eve` has no permissions"),
         "{eve:?}"
     );
-    place.write("toolplane.yaml", &CONFIGURATION.replace("auth: tokens, ", ""));
+    place.write("toolplane.yaml", CONFIGURATION.replace("auth: tokens, ", ""));
     let ada = place.run(&["tokens", "create", "ada"]);
     assert!(
         ada.code == 0 && ada.stderr.contains("set `gateway.auth: tokens`"),
@@ -215,7 +215,7 @@ fn check_reports_principals_and_roles_that_do_not_fit_the_tokens() {
     assert_eq!(good.code, 0, "{good:?}");
     place.write(
         "toolplane.yaml",
-        &CONFIGURATION.replace("writer", "author").replace(
+        CONFIGURATION.replace("writer", "author").replace(
             "required_permissions:",
             "permissions: {adaa: [x]}\n  required_permissions:",
         ),
@@ -240,7 +240,7 @@ fn check_reports_principals_and_roles_that_do_not_fit_the_tokens() {
         "{message}"
     );
     // Without authentication, no client is one of the principals.
-    place.write("toolplane.yaml", &CONFIGURATION.replace("auth: tokens, ", ""));
+    place.write("toolplane.yaml", CONFIGURATION.replace("auth: tokens, ", ""));
     let checked = place.run(&["check"]);
     assert!(
         checked.stderr.contains("`policy.principals` has `bob`"),
@@ -266,7 +266,7 @@ fn other_machines_are_served_with_authentication_only() {
     assert_eq!(refused.code, 2, "{refused:?}");
     place.write(
         "toolplane.yaml",
-        &CONFIGURATION.replace("auth: tokens", "auth: none"),
+        CONFIGURATION.replace("auth: tokens", "auth: none"),
     );
     let refused = place.run(&["serve", "--http", "0.0.0.0:0"]);
     assert_eq!(refused.code, 2, "{refused:?}");

@@ -74,8 +74,7 @@ fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
         .unwrap();
     let body = answer
         .split_once("\r\n\r\n")
-        .map(|(_, body)| body)
-        .unwrap_or_else(|| panic!("{answer}"));
+        .map_or_else(|| panic!("{answer}"), |(_, body)| body);
     let body: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
     match body.get("result") {
         Some(result) => result.clone(),

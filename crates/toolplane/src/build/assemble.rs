@@ -3,14 +3,14 @@
 use std::{mem, sync::Arc};
 
 use arc_swap::ArcSwap;
-use tool_core::{ApprovalListener, Approvals, Clock, Jitter, Ledger, Observers};
+use tool_core::{ApprovalListener, Approvals, Clock, Jitter, Ledger, Observe, Observers};
 use tool_manifest::{Configuration, ProcessSecrets};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
     AdmissionLayer, ApprovalDesk, ApprovalLayer, BreakerLayer, ErrorPolicyLayer, MemoryApprovals, QuotaLayer,
     RateLimitLayer, RedactionLayer, SharedPrincipals, SharedRules,
 };
-use tool_registry::{Publisher, Registry};
+use tool_registry::Registry;
 use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     IntentLayer, LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
@@ -18,7 +18,7 @@ use tool_runtime::{
 use tool_search::{MemoryUsageLog, UsageLog};
 
 use crate::{
-    BuildError, Builder, StoredManifests, Toolplane,
+    BuildError, Builder, Toolplane,
     build::background::Background,
     build::executors::LiveParts,
     build::observers::{emit_changes, own_observers, watch},
@@ -28,6 +28,7 @@ use crate::{
     calls::reentry::LateToolplane,
     calls::views::Views,
     discovery::{Discovery, RecentSearches},
+    operate::health::HealthMonitor,
     outgoing::client::Outbound,
     outgoing::webhooks::Webhooks,
     plane::Inner,
@@ -43,7 +44,6 @@ impl Builder {
     /// `pii_handling` that is not supported. A tool that cannot be used is left out: see [`Toolplane::refused`].
     pub fn build(mut self) -> Result<Toolplane, BuildError> {
         let configuration = mem::take(&mut self.configuration);
-        let store = self.extensions.store.as_ref().map(|parts| parts.store.clone());
         let background = Arc::new(Background::default());
         let reload = self.reload_state(&configuration);
         let (parts, live) = reload.parts(&configuration, &LiveParts::default())?;
@@ -55,21 +55,18 @@ impl Builder {
         let webhooks = Webhooks::new(outbound, clock.clone(), background.clone());
         webhooks.reconfigure(webhooks.prepare(&configuration)?);
         let (tracer, counter) = self.telemetry.into_parts();
-        let mut observers = own_observers(&watch);
-        observers.push(webhooks.of_alerts());
-        observers.extend(counter.into_iter().chain(self.observers));
         let recent = recent_searches(self.usage_log);
-        observers.push(recent.clone());
-        let observers: Observers = observers.into_iter().collect();
+        let more = counter.into_iter().chain(self.observers);
+        let observers = all_observers(&watch, &webhooks, &recent, more);
         emit_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
-        let ledger = self
-            .ledger
-            .unwrap_or_else(|| memory_ledger(&configuration, &clock));
+        let memory = || memory_ledger(&configuration, &clock);
+        let ledger = self.ledger.unwrap_or_else(memory);
         let desk = desk(self.approvals, self.approval_listeners, &webhooks, &clock);
         let principals = SharedPrincipals::new(policies::principals(&configuration));
         let own = (self.authenticator, self.tokens);
         let authentication = Authentication::new(&configuration, own, &principals, &clock);
+        let publisher = reload.publisher(&clock);
         let reentry = Arc::new(LateToolplane::default());
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
         let cache = cache(&configuration);
@@ -116,7 +113,7 @@ impl Builder {
             authentication,
             live: ArcSwap::from_pointee(live),
             reload,
-            publisher: store.map(|store| Publisher::new(store, Arc::new(StoredManifests), clock.clone())),
+            publisher,
             watch,
             webhooks,
             error_policy,
@@ -138,6 +135,20 @@ impl Builder {
             mem::take(&mut self.list_cache).without_secrets(&self.redactor),
         )
     }
+}
+
+/// Returns the observers of this crate, and those of the host program after them.
+fn all_observers(
+    watch: &HealthMonitor,
+    webhooks: &Webhooks,
+    recent: &Arc<RecentSearches>,
+    more: impl Iterator<Item = Arc<dyn Observe>>,
+) -> Observers {
+    let mut observers = own_observers(watch);
+    observers.push(webhooks.of_alerts());
+    observers.extend(more);
+    observers.push(recent.clone());
+    observers.into_iter().collect()
 }
 
 fn recent_searches(usage_log: Option<Arc<dyn UsageLog>>) -> Arc<RecentSearches> {

@@ -5,13 +5,13 @@ use std::{collections::HashMap, sync::Arc};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
-use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
+use tool_core::{BoxFuture, Clock, Reference, Secret, SecretError, Secrets};
 use tool_manifest::{Configuration, Loaded};
 use tool_policy::{CredentialRefreshLayer, Redactor};
-use tool_registry::{Pins, RegistryParts};
+use tool_registry::{Pins, Publisher, RegistryParts};
 
 use crate::{
-    BuildError, Toolplane,
+    BuildError, StoredManifests, Toolplane,
     build::executors::{ListCache, LiveParts, RetiredServers},
     build::features,
     build::policies::{self, callers, rules},
@@ -68,6 +68,12 @@ impl ReloadState {
     /// Returns the storage of pins.
     pub(crate) fn pins(&self) -> Arc<dyn Pins> {
         self.own.pins.store.clone()
+    }
+
+    /// Returns the publisher of the store, if there is one.
+    pub(crate) fn publisher(&self, clock: &Arc<dyn Clock>) -> Option<Publisher> {
+        let store = self.own.store.as_ref().map(|parts| parts.store.clone());
+        store.map(|store| Publisher::new(store, Arc::new(StoredManifests), clock.clone()))
     }
 
     /// Creates the parts of a configuration, reusing those that run and stay.

@@ -8,6 +8,9 @@ use tool_policy::{SharedPrincipals, TokenAuthenticator};
 
 use crate::Toolplane;
 
+/// Authenticator and storage of tokens that the host program brings.
+type OwnAuthentication = (Option<Arc<dyn Authenticate>>, Option<Arc<dyn Tokens>>);
+
 /// Authentication that a builder or its configuration asks for.
 pub(crate) struct Authentication {
     /// `None` if callers are not authenticated.
@@ -30,7 +33,7 @@ impl Authentication {
     /// Selects the authenticator: that of the host program, or else the one that the configuration names.
     pub(crate) fn new(
         configuration: &Configuration,
-        (own, tokens): (Option<Arc<dyn Authenticate>>, Option<Arc<dyn Tokens>>),
+        (own, tokens): OwnAuthentication,
         principals: &SharedPrincipals,
         clock: &Arc<dyn Clock>,
     ) -> Self {

@@ -22,7 +22,13 @@ const MAX_TENANTS: usize = 64;
 
 /// Indexes of the current snapshots, so that unchanged tools are indexed once.
 #[derive(Default)]
-pub(super) struct Catalogues(Mutex<Vec<(SnapshotKey, Arc<OnceCell<Arc<Catalogue>>>)>>);
+pub(super) struct Catalogues(Mutex<Vec<(SnapshotKey, SharedCatalogue)>>);
+
+/// Index of the uses of a tenant, and the revision of its log.
+type UsageOfRevision = (u64, Arc<UsageIndex>);
+
+/// Catalogue that the first search builds.
+type SharedCatalogue = Arc<OnceCell<Arc<Catalogue>>>;
 
 /// Scope and revision of a snapshot.
 type SnapshotKey = (u64, u64);
@@ -36,7 +42,7 @@ pub(super) struct Catalogue {
     /// Problem of the last attempt to compute vectors.
     pub(super) problem: Mutex<Option<String>>,
     /// Usage of each tenant, with the revision of its records.
-    usage: Mutex<HashMap<Arc<str>, (u64, Arc<UsageIndex>)>>,
+    usage: Mutex<HashMap<Arc<str>, UsageOfRevision>>,
 }
 
 impl Catalogues {

@@ -87,7 +87,7 @@ async fn principals_without_an_active_token_and_undefined_roles_are_found() {
         .expect("it can be set up");
     let long_ago = SystemTime::now() - Duration::from_secs(3_600);
     token(&tokens, "ada", |token| {
-        token.roles = vec!["reader".into(), "raeder".into()]
+        token.roles = vec!["reader".into(), "raeder".into()];
     })
     .await;
     token(&tokens, "bob", |token| token.revoked_at = Some(long_ago)).await;

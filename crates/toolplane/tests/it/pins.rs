@@ -48,7 +48,7 @@ async fn listed(plane: &Toolplane) -> Vec<String> {
 
 async fn call(plane: &Toolplane, tool: &str) -> Result<String, ToolError> {
     let reply = plane.call(CallRequest::new(tool)).await?.into_reply()?;
-    Ok(reply.text().to_owned())
+    Ok(reply.text().clone())
 }
 
 /// Waits until the list of tools satisfies a condition.

@@ -11,13 +11,14 @@ const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 /// Maximum number of keywords and of categories that the package index accepts.
 const MAX_WORDS: usize = 5;
 /// Categories of the package index that fit our packages. The index ignores a word that it does not know.
-const CATEGORIES: [&str; 20] = [
+const CATEGORIES: [&str; 21] = [
     "api-bindings",
     "asynchronous",
     "caching",
     "command-line-utilities",
     "concurrency",
     "config",
+    "database",
     "data-structures",
     "development-tools",
     "development-tools::debugging",

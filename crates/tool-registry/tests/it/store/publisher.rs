@@ -15,7 +15,7 @@ fn options() -> PublishOptions {
     PublishOptions::default()
 }
 
-fn with_input(number: &str, input: serde_json::Value) -> NewVersion {
+fn with_input(number: &str, input: &serde_json::Value) -> NewVersion {
     let manifest = json!({"description": "Greets.", "input": input});
     NewVersion::new("greet", version(number), RawJson::from(manifest))
 }
@@ -100,7 +100,7 @@ async fn a_version_must_be_newer_than_those_of_its_major_line() {
         match (newest, result) {
             (None, Ok(published)) => assert!(published.is_new),
             (Some(expected), Err(PublishError::NotNewer { newest, .. })) => {
-                assert_eq!(newest, version(expected))
+                assert_eq!(newest, version(expected));
             }
             (_, other) => panic!("{number}: {other:?}"),
         }
@@ -121,15 +121,15 @@ async fn a_breaking_change_needs_the_next_major_number() {
     ] {
         let publisher = publisher(&Arc::new(MemoryStore::new()));
         publisher
-            .publish(with_input(before, string.clone()), "ada", options())
+            .publish(with_input(before, &string), "ada", options())
             .await
             .expect("published");
         let result = publisher
-            .publish(with_input(number, required.clone()), "ada", options())
+            .publish(with_input(number, &required), "ada", options())
             .await;
         match (needed, result) {
             (None, Ok(published)) => assert_eq!(published.before, Some(version(before))),
-            (Some(expected), Err(error @ PublishError::Breaking { .. })) => {
+            (Some(expected), Err(error @ PublishError::Breaking(_))) => {
                 assert!(
                     error
                         .to_string()
@@ -149,11 +149,11 @@ async fn a_compatible_change_needs_no_major_number_and_is_recorded() {
     let integer = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let number = json!({"type": "object", "properties": {"n": {"type": "number"}}});
     publisher
-        .publish(with_input("1.0.0", integer), "ada", options())
+        .publish(with_input("1.0.0", &integer), "ada", options())
         .await
         .expect("published");
     let published = publisher
-        .publish(with_input("1.1.0", number), "ada", options())
+        .publish(with_input("1.1.0", &number), "ada", options())
         .await
         .expect("compatible");
     assert_eq!(published.change.phrase().as_deref(), Some("compatible"));
@@ -167,15 +167,12 @@ async fn a_change_that_is_not_proven_is_published_only_if_declared_compatible() 
     let before = json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^(a|b)+$"}}});
     let after = json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^[ab]+$"}}});
     publisher
-        .publish(with_input("1.0.0", before), "ada", options())
+        .publish(with_input("1.0.0", &before), "ada", options())
         .await
         .expect("published");
-    let new = with_input("1.1.0", after);
+    let new = with_input("1.1.0", &after);
     let refused = publisher.publish(new.clone(), "ada", options()).await;
-    assert!(
-        matches!(refused, Err(PublishError::Unproven { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(PublishError::Unproven(_))), "{refused:?}");
     let declared = options().declared_compatible(true);
     publisher.publish(new, "ada", declared).await.expect("declared");
 }

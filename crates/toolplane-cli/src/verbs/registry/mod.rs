@@ -112,7 +112,7 @@ impl From<PublishError> for CliError {
                 Some(format!("`toolplane tools versions {tool}` lists them"))
             }
             PublishError::Immutable { .. } => Some("publish the new content under a new version".to_owned()),
-            PublishError::Unproven { .. } => Some("`--compatible` declares it compatible".to_owned()),
+            PublishError::Unproven(_) => Some("`--compatible` declares it compatible".to_owned()),
             PublishError::NoFormer { tool } => Some(format!(
                 "`toolplane tools rollback {tool} --to VERSION` names one"
             )),
