@@ -56,8 +56,7 @@ impl Builder {
         webhooks.reconfigure(webhooks.prepare(&configuration)?);
         let (tracer, counter) = self.telemetry.into_parts();
         let recent = recent_searches(self.usage_log);
-        let more = counter.into_iter().chain(self.observers);
-        let observers = all_observers(&watch, &webhooks, &recent, more);
+        let observers = all_observers(&watch, &webhooks, &recent, (counter, self.observers));
         emit_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let memory = || memory_ledger(&configuration, &clock);
@@ -142,11 +141,11 @@ fn all_observers(
     watch: &HealthMonitor,
     webhooks: &Webhooks,
     recent: &Arc<RecentSearches>,
-    more: impl Iterator<Item = Arc<dyn Observe>>,
+    (counter, more): (Option<Arc<dyn Observe>>, Vec<Arc<dyn Observe>>),
 ) -> Observers {
     let mut observers = own_observers(watch);
     observers.push(webhooks.of_alerts());
-    observers.extend(more);
+    observers.extend(counter.into_iter().chain(more));
     observers.push(recent.clone());
     observers.into_iter().collect()
 }
