@@ -11,7 +11,7 @@ mod options;
 mod tables;
 mod transaction;
 
-pub use tool_store_sql::{SqlError, SqlLedger, SqlPins, SqlStore, SqlUsage};
+pub use tool_store_sql::{Database, SqlError, SqlLedger, SqlPins, SqlStore, SqlUsage};
 
 pub use self::{
     database::PostgresDatabase,

@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
+    time::Duration,
 };
 
 use sqlx::{
@@ -27,6 +28,7 @@ pub(crate) struct Connections {
     readers: SqlitePool,
     /// Connection that only watches: `data_version` is counted for each connection.
     pub(crate) watcher: SqlitePool,
+    busy_timeout: Duration,
 }
 
 impl Connections {
@@ -50,7 +52,7 @@ impl Connections {
         };
         let writer = pool(1, connect.clone());
         if options.migrates {
-            let mut transaction = begin(&writer, true).await?;
+            let mut transaction = begin(&writer, true, options.busy_timeout).await?;
             migrate(&mut *transaction).await?;
             transaction.commit().await?;
         }
@@ -61,15 +63,16 @@ impl Connections {
             writer,
             readers,
             watcher,
+            busy_timeout: options.busy_timeout,
         })
     }
 
     pub(crate) async fn read(&self) -> Result<Box<dyn SqlTransaction>, SqlError> {
-        begin(&self.readers, false).await
+        begin(&self.readers, false, self.busy_timeout).await
     }
 
     pub(crate) async fn write(&self) -> Result<Box<dyn SqlTransaction>, SqlError> {
-        begin(&self.writer, true).await
+        begin(&self.writer, true, self.busy_timeout).await
     }
 
     /// Returns a number that changes with every commit of another connection.
@@ -100,14 +103,41 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
         .map(drop)
 }
 
-async fn begin(pool: &SqlitePool, writes: bool) -> Result<Box<dyn SqlTransaction>, SqlError> {
-    let begun = match writes {
-        // Waits for other writers here, and never fails in the middle.
-        true => pool.begin_with("BEGIN IMMEDIATE").await,
-        false => pool.begin().await,
+/// Pause before a transaction is begun again.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Begins a transaction. SQLite does not wait while another process switches a new file to WAL mode, or recovers the log of a
+/// process that died: this waits as long as for other writers.
+async fn begin(
+    pool: &SqlitePool,
+    writes: bool,
+    limit: Duration,
+) -> Result<Box<dyn SqlTransaction>, SqlError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let begun = match writes {
+            // Waits for other writers here, and never fails in the middle.
+            true => pool.begin_with("BEGIN IMMEDIATE").await,
+            false => pool.begin().await,
+        };
+        match begun {
+            Ok(transaction) => return Ok(Box::new(SqliteTransaction(transaction))),
+            Err(error) if waited < limit && is_busy(&error) => {
+                tokio::time::sleep(BUSY_PAUSE).await;
+                waited += BUSY_PAUSE;
+            }
+            Err(error) => return Err(failed("begin a transaction", error)),
+        }
+    }
+}
+
+/// Returns `true` for `SQLITE_BUSY` and its extended codes, whose lowest byte is 5.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
     };
-    let transaction = begun.map_err(|error| failed("begin a transaction", error))?;
-    Ok(Box::new(SqliteTransaction(transaction)))
+    let code = error.code().and_then(|code| code.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
 }
 
 struct SqliteTransaction(Transaction<'static, Sqlite>);

@@ -8,7 +8,7 @@ mod connections;
 mod database;
 mod options;
 
-pub use tool_store_sql::{SqlError, SqlLedger, SqlPins, SqlStore, SqlUsage};
+pub use tool_store_sql::{Database, SqlError, SqlLedger, SqlPins, SqlStore, SqlUsage};
 
 pub use self::{database::SqliteDatabase, options::SqliteOptions};
 

@@ -15,12 +15,12 @@ use std::{
 };
 
 use mimalloc::MiMalloc;
-use tool_store_sqlite::{SqliteOptions, sqlite_store};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     registry::{
         LatestChange, NewVersion, Store, StoreOperation, StoredVersion, ToolChange, VersionHead, VersionState,
     },
+    store_sqlite::{SqliteOptions, sqlite_store},
 };
 
 #[global_allocator]

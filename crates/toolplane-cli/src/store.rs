@@ -9,14 +9,14 @@ use std::{
 
 use rustix::fs::{Access, access};
 use serde_json::json;
-use tool_store_postgres::{PostgresOptions, postgres_store};
-use tool_store_sqlite::{SqliteOptions, sqlite_store};
 use toolplane::{
     Builder, StoredListCache,
     core::{Approvals, Clock, KeptTexts, Ledger, Tokens},
     manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
     registry::{ServerRecord, Store},
     runtime::TokioClock,
+    store_postgres::{PostgresOptions, postgres_store},
+    store_sqlite::{SqliteOptions, sqlite_store},
 };
 
 use self::ports::{SharedPorts, ports};

@@ -64,6 +64,10 @@ pub use tool_runtime as runtime;
 pub use tool_scan::escape_for_model;
 pub use tool_search as search;
 pub use tool_settings as settings;
+#[cfg(feature = "store-postgres")]
+pub use tool_store_postgres as store_postgres;
+#[cfg(feature = "store-sqlite")]
+pub use tool_store_sqlite as store_sqlite;
 
 #[cfg(feature = "exec-mcp")]
 pub use self::build::list_store::StoredListCache;

@@ -28,7 +28,7 @@ pub struct Configuration {
     pub secrets: BTreeMap<String, Template>,
     /// Settings of the HTTP gateway.
     pub gateway: GatewaySpec,
-    /// Store of tools with versions, tokens and approvals.
+    /// Store of tools with versions, tokens and approvals. The program opens it: a toolplane gets it by its builder.
     pub store: StoreSpec,
     /// Settings of the health of tools and servers.
     pub health: HealthSpec,

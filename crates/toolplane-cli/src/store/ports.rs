@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tool_store_sql::{Database, SqlLedger, SqlPins, SqlStore, SqlUsage};
 use toolplane::{
     Pins, PinsError,
     core::{BoxFuture, Clock},
     registry::StoreError,
     search::{UsageLog, UsageRecord},
+    store_sqlite::{Database, SqlLedger, SqlPins, SqlStore, SqlUsage},
 };
 
 use super::OpenStore;

@@ -136,12 +136,15 @@ impl Builder {
     }
 }
 
+/// Observer that exports metrics, and the observers of the host program.
+type HostObservers = (Option<Arc<dyn Observe>>, Vec<Arc<dyn Observe>>);
+
 /// Returns the observers of this crate, and those of the host program after them.
 fn all_observers(
     watch: &HealthMonitor,
     webhooks: &Webhooks,
     recent: &Arc<RecentSearches>,
-    (counter, more): (Option<Arc<dyn Observe>>, Vec<Arc<dyn Observe>>),
+    (counter, more): HostObservers,
 ) -> Observers {
     let mut observers = own_observers(watch);
     observers.push(webhooks.of_alerts());
