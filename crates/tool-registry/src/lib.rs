@@ -66,6 +66,8 @@ mod resolve;
 mod snapshot;
 mod store;
 
+pub use bytes;
+pub use semver;
 pub use tokio::sync::watch;
 
 pub use self::{

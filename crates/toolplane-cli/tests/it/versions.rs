@@ -387,6 +387,17 @@ parameters: [{name: title, type: string, required: true}]
 }
 
 #[test]
+fn a_tool_that_reads_a_file_beside_its_own_is_not_published() {
+    let place = Place::with(&configuration("{sqlite: data/tools.db}"));
+    place.write("result.json", "{}");
+    let tool = "tools: {read: {description: Reads, executor: {kind: mock, result_file: result.json}}}";
+    place.write("read.yaml", tool);
+    let run = place.run(&["tools", "publish", "read.yaml"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("which is not part of the version"), "{run:?}");
+}
+
+#[test]
 fn two_versions_are_compared_field_by_field() {
     let place = Place::with(&configuration("{sqlite: data/tools.db}"));
     publish(&place, &greet(&place, "1.0.0", "hello", ANY));

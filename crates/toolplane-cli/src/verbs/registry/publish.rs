@@ -19,6 +19,9 @@ use crate::{
     output::{Console, text},
 };
 
+/// Setting of a mock tool that names a file beside the configuration.
+const RESULT_FILE: &str = "result_file";
+
 pub(super) async fn run(options: &Options, publish: &Publish, console: Console) -> Result<Exit, CliError> {
     let publisher = publisher(options, console).await?;
     let by = author(publish.by.as_deref());
@@ -124,6 +127,13 @@ async fn new_version(
             );
         }
     };
+    if let Some(file) = tool.executor.config.get(RESULT_FILE) {
+        let message = format!(
+            "`{}` reads the file {file}, which is not part of the version",
+            tool.name
+        );
+        return Err(CliError::usage(message).with_hint("write the result into the tool: `result: ..`"));
+    }
     let manifest = loaded.manifest(&tool.name);
     let manifest = manifest.ok_or_else(|| {
         CliError::failed(format!(
