@@ -39,24 +39,20 @@ fn check(carrier: Carrier, era: Era) {
         watch.elapsed()
     );
     let names: Vec<_> = tools.iter().map(|(name, _)| name.as_str()).collect();
-    // Names are converted to the protocol's alphabet; an entry without a name is no tool.
+    // An entry without a name, with a name that the protocol does not allow, or with a schema that would have to be fetched is no
+    // tool.
     let expected = [
         "healthy__act",
         "healthy__echo",
-        "junk__a_b",
         "junk__act",
         "junk__echo",
-        "junk__loop",
         "lists-in-circles__act",
     ];
     assert_eq!(names, expected, "{carrier:?} {era:?}");
     assert!(
-        tools[4].1.contains("the first of two"),
+        tools[3].1.contains("the first of two"),
         "of two tools with one name the first counts: {tools:?}"
     );
-    // Its schema would have to be fetched.
-    let answer = gateway.client.call("junk__loop", "{}");
-    assert!(answer.error_kind().is_some(), "{answer:?}");
     for mode in UNUSABLE.iter().chain(&["nobody"]) {
         let watch = Stopwatch::start();
         let answer = gateway.client.call(&format!("{mode}__echo"), "{}");
