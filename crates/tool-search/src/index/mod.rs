@@ -54,7 +54,7 @@ impl ToolIndex {
     ///
     /// let index = ToolIndex::build([ToolDocument::new("get_weather"), ToolDocument::new("send_mail")]);
     /// let results = index.search(&SearchRequest::new("weather in Oslo"), &SearchScope::default());
-    /// assert_eq!(&*index.name(results.hits[0].document), "get_weather");
+    /// assert_eq!(&**index.name(results.hits[0].document), "get_weather");
     /// ```
     #[must_use]
     pub fn build(documents: impl IntoIterator<Item = ToolDocument>) -> Self {
