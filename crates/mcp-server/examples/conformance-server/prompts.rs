@@ -10,18 +10,26 @@ use crate::{
     content::{IMAGE, argument, invalid},
 };
 
-/// Returns the list after this number of changes.
+/// Returns the list after this number of changes, each of which adds a prompt.
 pub(crate) fn list(n_changes: usize) -> Value {
-    let description = format!("A prompt for tests, of a list that was changed {n_changes} times.");
     let argument = |name: &str| json!({"name": name, "description": "An argument.", "required": true});
-    let prompt = |name: &str, arguments: Value| json!({"name": name, "description": description, "arguments": arguments});
-    json!({"prompts": [
+    let prompt = |name: &str, arguments: Value| json!({"name": name, "description": "A prompt for tests.", "arguments": arguments});
+    let own = [
         prompt("test_input_required_result_prompt", json!([])),
-        prompt("test_prompt_with_arguments", json!([argument("arg1"), argument("arg2")])),
-        prompt("test_prompt_with_embedded_resource", json!([argument("resourceUri")])),
+        prompt(
+            "test_prompt_with_arguments",
+            json!([argument("arg1"), argument("arg2")]),
+        ),
+        prompt(
+            "test_prompt_with_embedded_resource",
+            json!([argument("resourceUri")]),
+        ),
         prompt("test_prompt_with_image", json!([])),
         prompt("test_simple_prompt", json!([])),
-    ]})
+    ];
+    let added = (1..=n_changes).map(|change| prompt(&format!("test_added_{change}"), json!([])));
+    let prompts: Vec<Value> = own.into_iter().chain(added).collect();
+    json!({ "prompts": prompts })
 }
 
 pub(crate) async fn get(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {

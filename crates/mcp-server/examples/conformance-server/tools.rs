@@ -47,13 +47,13 @@ const TOOLS: [(&str, Option<&str>); 29] = [
     ("test_trigger_resource_update", None),
 ];
 
-/// Returns the list after this number of changes: a gateway reads the list again before it forwards a notification.
+/// Returns the list after this number of changes, each of which adds a tool: a gateway reads the list again before it
+/// forwards a notification, and withholds tools whose definition has changed.
 pub(crate) fn list(n_changes: usize) -> Value {
-    let description = format!("A tool for tests, of a list that was changed {n_changes} times.");
-    let own = TOOLS.iter().map(|(name, argument)| {
-        json!({"name": name, "description": description, "inputSchema": schema(name, *argument)})
-    });
-    let tools: Vec<Value> = own.chain(tasks::list()).collect();
+    let tool = |name: &str, argument: Option<&str>| json!({"name": name, "description": "A tool for tests.", "inputSchema": schema(name, argument)});
+    let own = TOOLS.iter().map(|(name, argument)| tool(name, *argument));
+    let added = (1..=n_changes).map(|change| tool(&format!("test_added_{change}"), None));
+    let tools: Vec<Value> = own.chain(tasks::list()).chain(added).collect();
     json!({ "tools": tools })
 }
 
