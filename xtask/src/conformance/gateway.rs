@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use crate::build::program::{build, executable};
 use crate::support::console::say;
@@ -13,10 +14,13 @@ use crate::support::repository::Repository;
 use super::suite::{Run, Side, Suite, Upstream};
 use super::{REVISIONS, folder, start};
 
+/// Number of runs at a time. They mostly wait.
+const AT_ONCE: usize = 4;
+
 /// Runs the sets through `toolplane serve`, with the fixture behind it on both transports and in both eras.
 pub(super) fn runs(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
     let programs = Programs::build(repository)?;
-    let mut runs = Vec::new();
+    let mut planned = Vec::new();
     for revision in REVISIONS {
         for transport in ["HTTP", "stdio"] {
             for era in ["legacy", "modern"] {
@@ -25,12 +29,13 @@ pub(super) fn runs(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
                     era,
                     is_same_era: (era == "modern") == (revision >= "2026"),
                 };
-                say(format_args!(
-                    "conformance: servers, {revision}, through the gateway to {transport}, {era} ..."
-                ));
-                runs.push(programs.run(suite, revision, upstream)?);
+                planned.push((revision, upstream));
             }
         }
+    }
+    let mut runs = Vec::new();
+    for some in planned.chunks(AT_ONCE) {
+        runs.extend(programs.run_all(suite, some)?);
     }
     Ok(runs)
 }
@@ -57,20 +62,39 @@ impl Programs {
         })
     }
 
+    /// Runs sets at the same time.
+    fn run_all(&self, suite: &Suite, planned: &[(&'static str, Upstream)]) -> Result<Vec<Run>> {
+        thread::scope(|scope| {
+            let started: Vec<_> = planned
+                .iter()
+                .map(|&(revision, upstream)| scope.spawn(move || self.run(suite, revision, upstream)))
+                .collect();
+            let ended = started
+                .into_iter()
+                .map(|run| run.join().map_err(|_| anyhow!("a run panicked"))?);
+            ended.collect()
+        })
+    }
+
     fn run(&self, suite: &Suite, revision: &'static str, upstream: Upstream) -> Result<Run> {
-        let listening = match upstream.transport {
-            "HTTP" => Some(start(&self.fixture, &[], &self.folder.join("server.log"))?),
+        let Upstream { transport, era, .. } = upstream;
+        say(format_args!(
+            "conformance: servers, {revision}, through the gateway to {transport}, {era} ..."
+        ));
+        let file = |name: &str, ending: &str| {
+            let name = format!("{name}-{revision}-{transport}-{era}.{ending}");
+            self.folder.join(name)
+        };
+        let listening = match transport {
+            "HTTP" => Some(start(&self.fixture, &[], &file("server", "log"))?),
             _ => None,
         };
         let place = match &listening {
             Some((_, port)) => format!("url: http://127.0.0.1:{port}/mcp"),
             None => format!("command: {}\n    args: [--stdio]", quoted(&self.fixture)?),
         };
-        let text = format!(
-            "servers:\n  fixture:\n    {place}\n    prefix: \"\"\n    era: {}\n",
-            upstream.era
-        );
-        let configuration = self.folder.join("gateway.yaml");
+        let text = format!("servers:\n  fixture:\n    {place}\n    prefix: \"\"\n    era: {era}\n");
+        let configuration = file("gateway", "yaml");
         fs::write(&configuration, text)
             .with_context(|| format!("failed to write `{}`", configuration.display()))?;
         let arguments = [
@@ -79,7 +103,7 @@ impl Programs {
             OsStr::new("serve"),
             OsStr::new("--http"),
         ];
-        let (gateway, port) = start(&self.gateway, &arguments, &self.folder.join("gateway.log"))?;
+        let (gateway, port) = start(&self.gateway, &arguments, &file("gateway", "log"))?;
         let url = format!("http://127.0.0.1:{port}/mcp");
         let run = suite.run(Side::Server, revision, Some(upstream), &["--url", &url])?;
         drop((gateway, listening));

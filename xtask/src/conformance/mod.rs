@@ -9,6 +9,7 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -113,6 +114,9 @@ impl Drop for Started {
 /// Starts a server on a free local port, which it receives as its last argument, and waits until it listens. Its
 /// stderr goes into `log`.
 fn start(program: &Path, arguments: &[&OsStr], log: &Path) -> Result<(Started, u16)> {
+    // One at a time: a port that was found free stays so until the server listens.
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _starting = STARTING.lock();
     let log = fs::File::create(log).with_context(|| format!("failed to write `{}`", log.display()))?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let child = Command::new(program)
