@@ -14,12 +14,27 @@ use crate::{
     lock,
     output::Console,
     process::logging,
-    store::{OpenStore, add_servers, open_store},
+    store::{OpenStore, add_servers, open_store, user_store},
     telemetry::Telemetry,
 };
 
-/// Returns the configuration files: those of the command line, or the first one that is found.
+/// Returns the configuration files: those of the command line, or the first one that is found. None are needed where the
+/// user has a store: its tools and servers are offered with the defaults.
+///
+/// # Errors
+/// If there is neither a file nor a store.
 pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
+    match named_files(options) {
+        Err(_) if user_store().is_some_and(|store| store.exists()) => Ok(Vec::new()),
+        files => files,
+    }
+}
+
+/// Returns the configuration files: those of the command line, or the first one that is found.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn named_files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
     if !options.config.is_empty() {
         return Ok(options.config.clone());
     }
@@ -31,7 +46,8 @@ pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
              `$XDG_CONFIG_HOME/toolplane/toolplane.yaml`",
         )
         .with_hint(
-            "`toolplane init` writes an example that works at once; `--config FILE` names another file",
+            "`toolplane init` writes an example that works at once; `--config FILE` names another file; \
+             `toolplane tools publish FILE` makes a store, which needs no configuration",
         )),
     }
 }

@@ -70,21 +70,15 @@ pub(crate) async fn open_store(loaded: &Loaded) -> Result<Option<OpenStore>, Cli
             let store = postgres_store(options).with_clock(clock.clone());
             Some(ports(Arc::new(store), clock.clone(), true))
         }
-        _ => user_data()
-            .filter(|directory| may_be_written(directory))
-            .map(|directory| {
-                ports(
-                    Arc::new(sqlite(directory.join("toolplane/toolplane.db"))),
-                    clock.clone(),
-                    false,
-                )
-            }),
+        _ => user_store()
+            .filter(|database| may_be_written(database))
+            .map(|database| ports(Arc::new(sqlite(database)), clock.clone(), false)),
     })
 }
 
-/// Returns `true` if this process may write into a directory, or create it.
-fn may_be_written(directory: &Path) -> bool {
-    let existing = directory.ancestors().find(|directory| directory.exists());
+/// Returns `true` if this process may write into the directory of a file, or create it.
+fn may_be_written(file: &Path) -> bool {
+    let existing = file.ancestors().skip(1).find(|directory| directory.exists());
     existing.is_some_and(|existing| access(existing, Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
@@ -237,6 +231,12 @@ fn spec(server: &ServerRecord) -> Result<Vec<toolplane::manifest::ServerSpec>, S
             Err(messages.join("; "))
         }
     }
+}
+
+/// Returns the database of the user's store, which is used where no configuration names another one. `None` if there is no
+/// place for it.
+pub(crate) fn user_store() -> Option<PathBuf> {
+    Some(user_data()?.join("toolplane/toolplane.db"))
 }
 
 /// Returns the user's data directory: `$XDG_DATA_HOME`, else `~/.local/share`. `None` if neither names a directory.

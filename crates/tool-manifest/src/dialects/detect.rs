@@ -14,7 +14,7 @@ use crate::{
         node::{Document, Kind},
         place::Cx,
         source::SourceFile,
-        yaml,
+        suggest, yaml,
     },
     loading::draft::Draft,
 };
@@ -81,6 +81,17 @@ fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         Form::Okso => okso::take(foreign, at, draft),
         Form::OksoReply { tools } => take_all(cx, tools, draft),
         Form::Client => file::take(foreign, at, draft),
+        Form::NamelessTool { key } => {
+            let name = document.get(at, "name").and_then(|name| document.text(name));
+            let name = name.map_or_else(|| "NAME".into(), suggest::shown);
+            cx.key_error(
+                key,
+                "this describes a tool, and no configuration",
+                format!(
+                    "write the tool below its name: `tools: {{{name}: {{description: .., executor: ..}}}}`"
+                ),
+            );
+        }
         Form::Short => file::take(cx, at, draft),
     }
 }
@@ -98,6 +109,10 @@ enum Form {
     },
     /// A file of an MCP client, with keys of its own: `mcpServers`, or VS Code's `servers`.
     Client,
+    /// A tool in the short form that is not below `tools:`, and one of its keys.
+    NamelessTool {
+        key: NodeId,
+    },
     Short,
 }
 
@@ -122,6 +137,15 @@ impl Form {
         let is_client = document.source.syntax == Syntax::Json
             && !OWN_KEYS.iter().any(|key| has(key))
             && (has("mcpServers") || has("servers") && (has("inputs") || is_named));
-        if is_client { Self::Client } else { Self::Short }
+        if is_client {
+            return Self::Client;
+        }
+        match document
+            .get(at, "executor")
+            .filter(|_| !has("tools") && !has("servers"))
+        {
+            Some(key) => Self::NamelessTool { key },
+            None => Self::Short,
+        }
     }
 }

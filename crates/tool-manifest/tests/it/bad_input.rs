@@ -279,6 +279,17 @@ fn manifests() {
 }
 
 #[test]
+fn a_tool_that_is_not_below_tools() {
+    assert_said(
+        "a_tool_that_is_not_below_tools",
+        &check(&[(
+            "greet.yaml",
+            "name: greet\nversion: 1.0.0\ndescription: Says hello\nexecutor: {kind: mock, result: hello}\n",
+        )]),
+    );
+}
+
+#[test]
 fn schemas_of_arguments() {
     assert_said(
         "schemas_of_arguments",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::binary::Place;
+use crate::binary::{Place, Run};
 
 /// Checks a file and returns the output.
 fn said_of(configuration: &str) -> String {
@@ -358,4 +358,27 @@ fn settings_that_nothing_goes_by_are_told() {
     ] {
         assert_eq!(check(settings).stderr, "", "{settings}");
     }
+}
+
+#[test]
+fn a_problem_at_many_places_is_shown_once() {
+    let tool = |n: usize| {
+        format!(
+            "  t{n}: {{description: T, executor: {{kind: http, url: \"https://api.example.com\", headers: {{a: \"${{UNSET}}\"}}}}}}\n"
+        )
+    };
+    let with = |n_tools: usize| {
+        let tools: String = (0..n_tools).map(tool).collect();
+        Place::with(&format!("tools:\n{tools}"))
+    };
+    let shown = |run: &Run| run.stderr.matches("`${UNSET}` is not set").count();
+
+    let few = with(3).run(&["check"]);
+    assert_eq!((shown(&few), few.code), (3, 2), "{few:?}");
+    let many = with(4).run(&["check"]);
+    assert_eq!(shown(&many), 1, "{many:?}");
+    assert!(many.stderr.contains("the same at 3 further places"), "{many:?}");
+    assert!(many.stderr.contains("4 errors"), "{many:?}");
+    let json = with(4).run(&["check", "-o", "json"]).json();
+    assert_eq!(json["problems"].as_array().unwrap().len(), 4, "{json}");
 }

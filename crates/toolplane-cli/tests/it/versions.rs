@@ -103,6 +103,41 @@ fn call(served: &Served, era: Era, version: Option<&str>) -> String {
     text.unwrap_or_else(|| panic!("{result}")).to_owned()
 }
 
+/// Finds `greet` through the meta-tools of another gateway on the same store, and calls what was found.
+fn found_and_called(place: &Place) {
+    let served = Served::start_with(place, &["--mode", "search"]);
+    for era in ERAS {
+        let text = |name: &str, arguments: Value| {
+            let result = ask(
+                &served,
+                era,
+                "tools/call",
+                json!({"name": name, "arguments": arguments}),
+            );
+            let text = result["content"][0]["text"].as_str();
+            text.unwrap_or_else(|| panic!("{result}")).to_owned()
+        };
+        eventually("the published tool is found", || {
+            text("tool_search", json!({"query": "greet people"})).starts_with("greet(")
+        });
+        let call = json!({"name": "greet", "arguments": {"name": "Ada"}});
+        assert_eq!(text("tool_call", call), "hello", "{era:?}");
+    }
+}
+
+#[test]
+fn a_store_needs_no_configuration() {
+    let place = Place::empty();
+    let without = place.run(&["tools", "ls"]);
+    assert_ne!(without.code, 0, "{without:?}");
+    publish(&place, &greet(&place, "1.0.0", "hello", ANY));
+    let origin = place.run(&["tools", "ls", "--wide"]);
+    assert!(origin.data().contains("greet"), "{origin:?}");
+    assert_eq!(place.run(&["call", "greet", "name=Ada"]).data().trim(), "hello");
+    let served = Served::start(&place);
+    assert_eq!(listed(&served, Era::Modern), ["greet"]);
+}
+
 #[track_caller]
 fn done(run: &Run) {
     assert_eq!(run.code, 0, "{run:?}");
@@ -124,6 +159,7 @@ fn first_slice(store: &str) {
         eventually("the published tool", || listed(&served, era) == ["greet", "own"]);
         assert_eq!(call(&served, era, None), "hello", "{era:?}");
     }
+    found_and_called(&place);
     // A second version beside the first; a breaking one needs a major number.
     publish(&place, &greet(&place, "1.1.0", "hi", ANY));
     let breaking = place.run(&["tools", "publish", &greet(&place, "1.2.0", "no", REQUIRED)]);

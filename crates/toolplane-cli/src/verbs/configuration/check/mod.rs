@@ -1,7 +1,7 @@
 mod find;
 mod names;
 
-use std::fmt::Write;
+use std::{collections::HashMap, fmt::Write};
 
 use serde::Serialize;
 use toolplane::{
@@ -33,7 +33,7 @@ pub(super) struct CheckReport {
 
 pub(crate) fn run(options: &Options, check: &Check, console: Console) -> Result<Exit, CliError> {
     let files = if check.files.is_empty() {
-        config::files(options)?
+        config::named_files(options)?
     } else {
         check.files.clone()
     };
@@ -134,11 +134,19 @@ fn show(report: &CheckReport, strict: bool, console: Console) -> Result<Exit, Cl
         console.value(report, String::new)?;
         return Ok(exit);
     }
-    for problem in &report.problems {
+    for (problem, n_more) in condensed(&report.problems) {
+        let mut block = problem.render(console.stderr_color());
+        if n_more > 0 {
+            let _ = write!(
+                block,
+                "\n  = note: the same at {n_more} further places; `-o json` lists them"
+            );
+        }
+        block.push('\n');
         if report.ok {
-            console.say(&format!("{}\n", problem.render(console.stderr_color())));
+            console.say(&block);
         } else {
-            console.stderr(&format!("{}\n", problem.render(console.stderr_color())));
+            console.stderr(&block);
         }
     }
     if report.ok {
@@ -152,6 +160,31 @@ fn show(report: &CheckReport, strict: bool, console: Console) -> Result<Exit, Cl
     } else {
         failure
     })
+}
+
+/// Number of places at which a problem is shown. Of one that is at more, only the first place is.
+const SHOWN_PLACES: usize = 3;
+
+/// Returns the problems to show, each with the number of further places that have the same one.
+fn condensed(problems: &[Diagnostic]) -> Vec<(&Diagnostic, usize)> {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let same = |problem: &Diagnostic| (problem.severity, problem.message.clone());
+    for problem in problems {
+        *places.entry(same(problem)).or_default() += 1;
+    }
+    let mut shown = Vec::new();
+    for problem in problems {
+        match places.get_mut(&same(problem)) {
+            Some(n) if *n > SHOWN_PLACES => {
+                shown.push((problem, *n - 1));
+                // The other places were counted here.
+                *n = 0;
+            }
+            Some(0) => {}
+            _ => shown.push((problem, 0)),
+        }
+    }
+    shown
 }
 
 fn counted(report: &CheckReport) -> String {

@@ -148,7 +148,10 @@ async fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result
         }
     };
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let names = names.join(", ");
+    let names = match names.is_empty() {
+        true => "none, but a store of the user".to_owned(),
+        false => names.join(", "),
+    };
     let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
     // The servers themselves are asked later.
     let report = check::check_configuration(&paths, check::KeptLists::Ignore).await?;
