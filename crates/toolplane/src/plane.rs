@@ -157,7 +157,7 @@ impl Toolplane {
     }
 
     pub(crate) fn view_of(&self, snapshot: &Arc<Snapshot>, caller: &Caller) -> View {
-        self.0.views.get(snapshot, &self.0.rules.load(), caller)
+        self.0.views.get(snapshot, &self.0.rules, caller)
     }
 
     /// Returns the tool with this name, or this version of it for `tool@version`. Starts servers that may have it.

@@ -1,4 +1,7 @@
-//! Models that cannot be used. A usable one is too large for the repository: `cargo xtask search-eval --model` runs it.
+//! Models that cannot be used, and a tiny one. A real one is too large for the repository: `cargo xtask search-eval --model`
+//! runs it.
+
+mod tiny;
 
 use std::fs;
 

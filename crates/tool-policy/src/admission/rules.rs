@@ -274,6 +274,16 @@ impl Rules {
         )
     }
 
+    /// Returns the permissions that callers of this tool need: those in its metadata, then those of the rules that match it.
+    #[must_use]
+    pub fn permissions_of(&self, tool: &Tool) -> Vec<String> {
+        match self.subject(tool.name(), tool, uri_of(tool)) {
+            Ok(subject) => self.required_permissions(&subject).cloned().collect(),
+            // Nobody may see it.
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Returns `true` if no rule refers to names.
     fn has_no_name_rules(&self) -> bool {
         self.blocklist.is_empty() && self.allowlist.is_none() && self.required_permissions.is_empty()

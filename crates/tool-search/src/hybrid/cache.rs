@@ -27,6 +27,23 @@ impl VectorCache {
         self.vectors.lock().by_digest.get(digest).cloned()
     }
 
+    /// Returns the vectors of definitions by this model, in the same order, or `None` if one of them was not computed.
+    #[must_use]
+    pub fn all_of<'a>(
+        &self,
+        model: &str,
+        digests: impl IntoIterator<Item = &'a [u8; 32]>,
+    ) -> Option<Vec<Arc<[f32]>>> {
+        let vectors = self.vectors.lock();
+        if vectors.model != model {
+            return None;
+        }
+        let known = digests.into_iter();
+        known
+            .map(|digest| vectors.by_digest.get(digest).cloned())
+            .collect()
+    }
+
     /// Embeds the definitions that have no vector yet, each given with its digest. Forgets all vectors if they are of another
     /// model.
     ///

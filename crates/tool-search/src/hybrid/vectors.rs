@@ -7,13 +7,11 @@ const LEXICAL: f32 = 0.3;
 /// Minimum cosine of the best tool if too few words of the query occur in it.
 pub(crate) const MIN_COSINE: f32 = 0.35;
 
-/// Vectors of the tools of one index, by their position. Tools may lack one.
+/// Vectors of the tools of one index, by their position. Tools may lack one. The vectors are shared with those who gave them.
 #[derive(Debug, Clone, Default)]
 pub struct ToolVectors {
     n_dimensions: usize,
-    /// Components of all vectors, one tool after the other.
-    components: Vec<f32>,
-    is_present: Vec<bool>,
+    by_tool: Vec<Option<Arc<[f32]>>>,
 }
 
 impl ToolVectors {
@@ -21,34 +19,22 @@ impl ToolVectors {
     /// counts as missing.
     #[must_use]
     pub fn new(vectors: impl IntoIterator<Item = Option<Arc<[f32]>>>) -> Self {
-        let vectors: Vec<_> = vectors.into_iter().collect();
-        let n_dimensions = vectors
-            .iter()
-            .flatten()
-            .map(|vector| vector.len())
-            .next()
-            .unwrap_or_default();
-        let mut components = Vec::with_capacity(vectors.len() * n_dimensions);
-        let mut is_present = Vec::with_capacity(vectors.len());
-        for vector in &vectors {
-            let vector = vector.as_ref().filter(|vector| vector.len() == n_dimensions);
-            is_present.push(vector.is_some());
-            match vector {
-                Some(vector) => components.extend_from_slice(vector),
-                None => components.resize(components.len() + n_dimensions, 0.0),
-            }
+        let mut by_tool: Vec<_> = vectors.into_iter().collect();
+        let first = by_tool.iter().flatten().next();
+        let n_dimensions = first.map_or(0, |vector| vector.len());
+        for slot in &mut by_tool {
+            slot.take_if(|vector| vector.len() != n_dimensions);
         }
         Self {
             n_dimensions,
-            components,
-            is_present,
+            by_tool,
         }
     }
 
     /// Returns the number of tools without a vector.
     #[must_use]
     pub fn n_missing(&self) -> usize {
-        self.is_present.iter().filter(|is_present| !**is_present).count()
+        self.by_tool.iter().filter(|vector| vector.is_none()).count()
     }
 }
 
@@ -58,18 +44,30 @@ pub(crate) struct FusedScores {
     cosines: Vec<f32>,
 }
 
-/// Fuses the scores of words with the cosines of vectors. Returns `None` if the query's vector does not fit.
-pub(crate) fn fuse(tools: &ToolVectors, query: &[f32], lexical: &[f32]) -> Option<FusedScores> {
+/// Fuses the scores of words with the cosines of vectors. Returns `None` if the query's vector does not fit. The best score,
+/// which the others are relative to, is that of a tool that can be found.
+pub(crate) fn fuse(
+    tools: &ToolVectors,
+    query: &[f32],
+    lexical: &[f32],
+    admits: &dyn Fn(usize) -> bool,
+) -> Option<FusedScores> {
     let fits = tools.n_dimensions > 0
         && query.len() == tools.n_dimensions
-        && tools.is_present.len() == lexical.len()
+        && tools.by_tool.len() == lexical.len()
         && query.iter().all(|component| component.is_finite());
     if !fits {
         return None;
     }
-    let vectors = tools.components.chunks_exact(tools.n_dimensions);
-    let cosines: Vec<f32> = vectors.map(|vector| dot(vector, query)).collect();
-    let best = lexical.iter().copied().fold(0.0, f32::max);
+    let vectors = tools.by_tool.iter();
+    let cosine = |vector: &Option<Arc<[f32]>>| vector.as_ref().map_or(0.0, |vector| dot(vector, query));
+    let cosines: Vec<f32> = vectors.map(cosine).collect();
+    let best = lexical.iter().enumerate().fold(0.0, |best, (document, score)| {
+        match *score > best && admits(document) {
+            true => *score,
+            false => best,
+        }
+    });
     let scale = if best > 0.0 { LEXICAL / best } else { 0.0 };
     let scores = lexical
         .iter()

@@ -44,6 +44,10 @@ impl ToolIndex {
                 false => SearchResults::found(hits),
             };
         }
+        if request.filter != SearchFilter::default() && !(0..self.len()).any(admits) {
+            // As if no tool had the words: the answer does not show that tools have them which cannot be found.
+            return self.nothing(request, scope);
+        }
         // Results that are ordered by another property come from a larger pool.
         let n_ranked = match request.order {
             SearchOrder::Relevance => request.limit,

@@ -53,7 +53,8 @@ impl ToolIndex {
         let vectors = scope
             .vectors
             .and_then(|(tools, queries)| Some((tools, queries.get(number)?)));
-        let fused = vectors.and_then(|(tools, query)| hybrid::fuse(tools, query, &lexical.by_document));
+        let fused =
+            vectors.and_then(|(tools, query)| hybrid::fuse(tools, query, &lexical.by_document, admits));
         let is_semantic_match = |document: u32| {
             fused
                 .as_ref()

@@ -32,6 +32,9 @@ impl MeasuredTool {
 
 impl<'a> SearchScope<'a> {
     /// Finds only tools for which this function returns `true`, by their position. All by default.
+    ///
+    /// The other tools still count in the frequencies of words, and thus in scores. An index of the admitted tools alone leaves
+    /// no trace of them.
     pub fn admit(mut self, admits: &'a dyn Fn(usize) -> bool) -> Self {
         self.admits = Some(admits);
         self

@@ -1,6 +1,7 @@
 //! Tests of the engine alone.
 
 mod filters;
+mod hidden;
 mod naive;
 mod names;
 mod usage;

@@ -16,6 +16,7 @@ pub(super) struct SearchArguments {
     server: Option<String>,
     tag: Option<String>,
     capability: Option<String>,
+    permission: Option<String>,
     sort: Option<SortWord>,
     limit: Option<usize>,
 }
@@ -50,7 +51,8 @@ const PER_QUERY: usize = 3;
 impl SearchArguments {
     pub(super) fn read(arguments: Option<&RawJson>) -> Result<Self, ToolError> {
         let read: Self = read(arguments)?;
-        let has_filter = read.server.is_some() || read.tag.is_some() || read.capability.is_some();
+        let filters = [&read.server, &read.tag, &read.capability, &read.permission];
+        let has_filter = filters.into_iter().any(Option::is_some);
         if read.query.is_none() && read.queries.is_empty() && !has_filter {
             return Err(invalid(
                 "missing required property `query`, or `queries`, or a filter",
@@ -64,6 +66,7 @@ impl SearchArguments {
         filter.servers.extend(self.server);
         filter.tags.extend(self.tag);
         filter.capabilities.extend(self.capability);
+        filter.permissions.extend(self.permission);
         let order = match self.sort {
             None | Some(SortWord::Relevance) => SearchOrder::Relevance,
             Some(SortWord::Sla) => SearchOrder::Sla,

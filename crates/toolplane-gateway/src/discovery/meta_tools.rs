@@ -8,6 +8,7 @@ use serde::Serialize;
 use toolplane::{
     FoundTools,
     core::{Descriptor, ErrorKind, ExecutorSpec, Tool, ToolError, invoke_fn},
+    policy::text_for_caller,
     search::{SearchRequest, signature},
 };
 
@@ -26,7 +27,7 @@ pub(crate) enum MetaTool {
 }
 
 const SEARCH: &str = "Finds tools by what they do. Most tools are not listed: search before you conclude that there is none. Returns signatures, best first; `tool_describe` returns the whole definition, `tool_call` calls a tool. For a task of several steps, give one query for each step.";
-const SEARCH_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, or its name"},"queries":{"type":"array","items":{"type":"string"},"description":"Several queries at once, one for each step of a task"},"server":{"type":"string","description":"Only tools of this server"},"tag":{"type":"string","description":"Only tools with this tag"},"capability":{"type":"string","description":"Only tools with this capability"},"sort":{"enum":["relevance","sla","latency"],"description":"Order of the results; relevance by default"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Maximum number of results; 8 by default"}},"additionalProperties":false}"#;
+const SEARCH_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, or its name"},"queries":{"type":"array","items":{"type":"string"},"description":"Several queries at once, one for each step of a task"},"server":{"type":"string","description":"Only tools of this server"},"tag":{"type":"string","description":"Only tools with this tag"},"capability":{"type":"string","description":"Only tools with this capability"},"permission":{"type":"string","description":"Only tools that need this permission"},"sort":{"enum":["relevance","sla","latency"],"description":"Order of the results; relevance by default"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Maximum number of results; 8 by default"}},"additionalProperties":false}"#;
 const DESCRIBE: &str = "Returns the definitions of tools, with the JSON Schemas of their arguments.";
 const DESCRIBE_SCHEMA: &str = r#"{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":20,"description":"Names of the tools"}},"required":["names"],"additionalProperties":false}"#;
 const CALL: &str = "Calls a tool that `tool_search` found, and returns its result.";
@@ -180,7 +181,7 @@ fn search_text(request: &SearchRequest, found: &FoundTools) -> String {
         let _ = writeln!(text, "Servers whose tools are not known yet: {missing}");
     }
     for warning in &found.warnings {
-        let _ = writeln!(text, "Warning: {}", toolplane::escape_for_model(warning));
+        let _ = writeln!(text, "Warning: {}", text_for_caller(warning));
     }
     text.truncate(text.trim_end().len());
     text

@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, Hash, Hasher, RandomState},
+    sync::{Arc, OnceLock},
+};
 
 use tool_core::{Caller, Feature, Tool};
 use tool_policy::Rules;
@@ -12,6 +15,7 @@ pub struct View(Arc<Inner>);
 struct Inner {
     revision: u64,
     scope: u64,
+    hash_of_tools: OnceLock<u64>,
     lists: [List; Feature::ALL.len()],
 }
 
@@ -37,6 +41,7 @@ impl View {
         Self(Arc::new(Inner {
             revision: snapshot.revision(),
             scope: snapshot.scope(),
+            hash_of_tools: OnceLock::new(),
             lists,
         }))
     }
@@ -70,6 +75,15 @@ impl View {
     #[must_use]
     pub fn revision_of(&self, feature: Feature) -> u64 {
         self.list_of(feature).revision
+    }
+
+    /// Returns a hash of the names of the tools, computed once: the hasher must always be the same.
+    pub(crate) fn hash_of_tools(&self, hasher: &RandomState) -> u64 {
+        *self.0.hash_of_tools.get_or_init(|| {
+            let mut state = hasher.build_hasher();
+            self.tools().iter().for_each(|tool| tool.name().hash(&mut state));
+            state.finish()
+        })
     }
 
     fn list_of(&self, feature: Feature) -> &List {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tool_core::Caller;
-use tool_policy::Rules;
+use tool_policy::SharedRules;
 use tool_registry::Snapshot;
 
 use crate::View;
@@ -20,10 +20,10 @@ impl Views {
         self.0.lock().clear();
     }
 
-    pub(crate) fn get(&self, snapshot: &Arc<Snapshot>, rules: &Rules, caller: &Caller) -> View {
+    pub(crate) fn get(&self, snapshot: &Arc<Snapshot>, rules: &SharedRules, caller: &Caller) -> View {
         // The view of one client, which is rarely requested.
         if snapshot.scope() != 0 {
-            return View::new(snapshot, rules, caller);
+            return View::new(snapshot, &rules.load(), caller);
         }
         let mut views = self.0.lock();
         // Nobody requests an older one again.
@@ -34,7 +34,8 @@ impl Views {
         if let Some((_, view)) = known {
             return view.clone();
         }
-        let view = View::new(snapshot, rules, caller);
+        // Read while no other thread clears the views: a view by replaced rules does not stay.
+        let view = View::new(snapshot, &rules.load(), caller);
         if views.len() >= MAX_VIEWS {
             views.remove(0);
         }

@@ -1,7 +1,8 @@
-//! Indexes of the tools of snapshots.
+//! Indexes of the tools that callers may see.
 
 use std::{
     collections::HashMap,
+    hash::RandomState,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -12,28 +13,45 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::OnceCell, task::spawn_blocking};
 use tool_core::{LatencyClass, Tool};
-use tool_registry::Snapshot;
+use tool_policy::Rules;
 use tool_search::{ToolDocument, ToolIndex, ToolVectors, UsageIndex, UsageLog};
 
-/// Maximum number of indexes: the oldest is evicted first. Each client with lists of its own has one.
-const MAX_CATALOGUES: usize = 4;
+use crate::View;
+
+/// Maximum number of indexes: the one that was not used for the longest time is evicted first.
+const MAX_CATALOGUES: usize = 16;
+/// Maximum number of tools in all indexes together, unless a single one has more. They take about 150 MB.
+const MAX_TOOLS: usize = 400_000;
 /// Maximum number of tenants whose usage is indexed.
 const MAX_TENANTS: usize = 64;
 
-/// Indexes of the current snapshots, so that unchanged tools are indexed once.
+/// Indexes of the present views. Callers who may see the same tools share one, so that unchanged tools are indexed once.
+///
+/// An index contains only tools that its callers may see: the frequencies of words, which decide about the order of the results
+/// and whether there are any, would otherwise show something of the others.
 #[derive(Default)]
-pub(super) struct Catalogues(Mutex<Vec<(SnapshotKey, SharedCatalogue)>>);
-
-/// Index of the uses of a tenant, and the revision of its log.
-type UsageOfRevision = (u64, Arc<UsageIndex>);
+pub(super) struct Catalogues {
+    /// Last used last.
+    known: Mutex<Vec<(CatalogueKey, SharedCatalogue)>>,
+    hasher: RandomState,
+}
 
 /// Catalogue that the first search builds.
 type SharedCatalogue = Arc<OnceCell<Arc<Catalogue>>>;
 
-/// Scope and revision of a snapshot.
-type SnapshotKey = (u64, u64);
+/// Tools of views: a set of names in one revision of a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CatalogueKey {
+    scope: u64,
+    revision: u64,
+    n_tools: usize,
+    names: u64,
+}
 
-/// Index of the tools of one snapshot. Tools are named, not kept: a removed tool does not live on here.
+/// Index of the uses of a tenant, and the revision of its log.
+type UsageOfRevision = (u64, Arc<UsageIndex>);
+
+/// Index of the tools of one view. Tools are named, not kept: a removed tool does not live on here.
 pub(super) struct Catalogue {
     pub(super) index: ToolIndex,
     pub(super) vectors: OnceLock<ToolVectors>,
@@ -46,40 +64,55 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogues {
-    /// Returns the index of a snapshot, and builds it if necessary, on a thread for blocking work. Concurrent searches wait for
+    /// Returns the index of a view, and builds it if necessary, on a thread for blocking work. Concurrent searches wait for
     /// one construction.
-    pub(super) async fn get(&self, snapshot: &Arc<Snapshot>) -> Arc<Catalogue> {
-        let key = (snapshot.scope(), snapshot.revision());
-        let cell = {
-            let mut catalogues = self.0.lock();
-            // Nobody searches an older one again.
-            catalogues.retain(|((scope, revision), _)| *scope != key.0 || *revision >= key.1);
-            let known = catalogues.iter().find(|(known, _)| *known == key);
-            match known.map(|(_, cell)| cell.clone()) {
-                Some(cell) => cell,
-                None => {
-                    if catalogues.len() >= MAX_CATALOGUES {
-                        catalogues.remove(0);
-                    }
-                    let cell = Arc::<OnceCell<_>>::default();
-                    catalogues.push((key, cell.clone()));
-                    cell
-                }
-            }
+    pub(super) async fn get(&self, view: &View, rules: &Arc<Rules>) -> Arc<Catalogue> {
+        let key = CatalogueKey {
+            scope: view.scope(),
+            revision: view.revision(),
+            n_tools: view.tools().len(),
+            names: view.hash_of_tools(&self.hasher),
         };
+        let cell = self.cell(key);
         let build = async || {
-            let snapshot = snapshot.clone();
-            let built = spawn_blocking(move || Arc::new(Catalogue::new(&snapshot))).await;
+            let (view, rules) = (view.clone(), rules.clone());
+            let built = spawn_blocking(move || Arc::new(Catalogue::new(&view, &rules))).await;
             // It fails only if the runtime ends meanwhile.
             built.unwrap_or_else(|_| Arc::new(Catalogue::of([])))
         };
         cell.get_or_init(build).await.clone()
     }
+
+    /// Forgets all indexes, and with them the vectors of their tools.
+    pub(super) fn clear(&self) {
+        self.known.lock().clear();
+    }
+
+    fn cell(&self, key: CatalogueKey) -> SharedCatalogue {
+        let mut known = self.known.lock();
+        // Nobody searches an older one again.
+        known.retain(|(other, _)| other.scope != key.scope || other.revision >= key.revision);
+        let cell = match known.iter().position(|(other, _)| *other == key) {
+            Some(place) => known.remove(place).1,
+            None => SharedCatalogue::default(),
+        };
+        let mut n_tools = known.iter().map(|(other, _)| other.n_tools).sum::<usize>() + key.n_tools;
+        while !known.is_empty() && (known.len() >= MAX_CATALOGUES || n_tools > MAX_TOOLS) {
+            n_tools -= known.remove(0).0.n_tools;
+        }
+        known.push((key, cell.clone()));
+        cell
+    }
 }
 
 impl Catalogue {
-    fn new(snapshot: &Snapshot) -> Self {
-        Self::of(snapshot.tools().iter().map(|tool| document(tool)))
+    fn new(view: &View, rules: &Rules) -> Self {
+        let documents = view.tools().iter().map(|tool| {
+            let mut document = document(tool);
+            document.required_permissions = rules.permissions_of(tool);
+            document
+        });
+        Self::of(documents)
     }
 
     fn of(documents: impl IntoIterator<Item = ToolDocument>) -> Self {
@@ -125,7 +158,7 @@ impl Catalogue {
     }
 }
 
-/// Returns a tool as the index reads it.
+/// Returns a tool as the index reads it, without the permissions that it needs.
 pub(super) fn document(tool: &Tool) -> ToolDocument {
     let descriptor = tool.descriptor();
     let metadata = &descriptor.metadata;
@@ -138,9 +171,6 @@ pub(super) fn document(tool: &Tool) -> ToolDocument {
     document.capabilities.clone_from(&metadata.capabilities);
     document.aliases.clone_from(&metadata.aliases);
     document.examples.clone_from(&metadata.examples);
-    document
-        .required_permissions
-        .clone_from(&metadata.required_permissions);
     document.sla = metadata.sla;
     document.latency = metadata.latency.map(|latency| match latency {
         LatencyClass::Fast => Duration::from_millis(100),

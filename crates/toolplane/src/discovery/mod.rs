@@ -59,6 +59,8 @@ pub(crate) struct Discovery {
     /// Embedder of the configuration, with its settings.
     embedder: RwLock<ConfiguredEmbedder>,
     vectors: Arc<VectorCache>,
+    /// Turn of those who have tools embedded.
+    embedding: Arc<tokio::sync::Mutex<()>>,
     /// Tools that the configuration's gateway always lists.
     pinned: RwLock<Vec<Pattern>>,
 }
@@ -78,6 +80,7 @@ impl Discovery {
             own_embedder,
             embedder: RwLock::default(),
             vectors: Arc::default(),
+            embedding: Arc::default(),
             pinned: RwLock::default(),
         }
     }
@@ -91,6 +94,8 @@ impl Discovery {
                 spec: configuration.search.clone(),
                 embedder: embeddings::embedder(configuration, outbound),
             };
+            // Vectors of two models cannot be compared.
+            self.catalogues.clear();
         }
     }
 
@@ -110,9 +115,9 @@ impl Discovery {
 
 impl Toolplane {
     /// Finds the tools of this caller that fit a request. Starts servers that are not running, as [`Toolplane::view`] does.
-    /// Only tools that the caller may call are found.
+    /// Only tools that the caller may call are found, and the result is the same as if there were no others.
     ///
-    /// The index is built at the first search and again after a change of the tools. A later successful call of a found tool
+    /// The index is built at the first search of callers with the same tools, and again after a change of the tools. A later successful call of a found tool
     /// by the same principal is recorded for its query: see [`Builder::usage_log`](crate::Builder::usage_log).
     ///
     /// # Cancellation
@@ -166,29 +171,24 @@ impl Toolplane {
         caller: &Caller,
     ) -> FoundTools {
         let discovery = &self.0.discovery;
-        let catalogue = discovery.catalogues.get(snapshot).await;
+        let view = self.view_of(snapshot, caller);
+        let rules = self.0.rules.load().clone();
+        let catalogue = discovery.catalogues.get(&view, &rules).await;
         let mut warnings = Vec::new();
         let vectors = self
-            .query_vectors(&catalogue, snapshot, request, &mut warnings)
+            .query_vectors(&catalogue, (snapshot, &view), request, &mut warnings)
             .await;
         let usage = catalogue.usage(discovery.usage(), &caller.tenant);
-        let rules = self.0.rules.load();
         let index = &catalogue.index;
-        let tool_at = |document: usize| snapshot.get(index.name(document));
-        let admits =
-            |document: usize| tool_at(document).is_some_and(|tool| rules.admit(tool, caller).is_ok());
         let measured = |document: usize| self.measured(index.name(document));
-        let mut scope = SearchScope::default()
-            .admit(&admits)
-            .measured(&measured)
-            .usage(&usage);
+        let mut scope = SearchScope::default().measured(&measured).usage(&usage);
         if let (Some(tools), Some(queries)) = (catalogue.vectors.get(), &vectors) {
             scope = scope.vectors(tools, queries);
         }
         let results = index.search(request, &scope);
         let tools = results.hits.into_iter().filter_map(|hit| {
             Some(FoundTool {
-                tool: tool_at(hit.document)?.clone(),
+                tool: view.tools().get(hit.document)?.clone(),
                 score: hit.score,
                 is_by_name: hit.is_by_name,
                 queries: hit.queries,

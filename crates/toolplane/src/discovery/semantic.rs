@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use tool_registry::Snapshot;
-use tool_search::{SearchRequest, ToolVectors};
+use tool_search::{Embedder, SearchRequest, ToolVectors};
 
 use super::catalogue::{Catalogue, document};
-use crate::Toolplane;
+use crate::{Toolplane, View};
 
 /// Time limit for the vectors of a search's queries. Then the search is made by words alone.
 const QUERY_LIMIT: Duration = Duration::from_secs(2);
@@ -18,7 +18,7 @@ impl Toolplane {
     pub(super) async fn query_vectors(
         &self,
         catalogue: &Arc<Catalogue>,
-        snapshot: &Arc<Snapshot>,
+        (snapshot, view): (&Arc<Snapshot>, &View),
         request: &SearchRequest,
         warnings: &mut Vec<String>,
     ) -> Option<Vec<Vec<f32>>> {
@@ -26,9 +26,9 @@ impl Toolplane {
         if request.queries().is_empty() {
             return None;
         }
-        if catalogue.vectors.get().is_none() {
+        if !self.has_vectors(catalogue, view, &*embedder) {
             let problem = catalogue.problem.lock().clone();
-            self.embed_tools(catalogue, snapshot);
+            self.embed_tools(catalogue, snapshot, view);
             warnings.push(match problem {
                 Some(problem) => format!("searched by words alone: the tools cannot be embedded: {problem}"),
                 None => "searched by words alone: the tools are not embedded yet".to_owned(),
@@ -49,14 +49,32 @@ impl Toolplane {
         None
     }
 
-    /// Computes the vectors of all tools in the background, unless that is under way.
-    fn embed_tools(&self, catalogue: &Arc<Catalogue>, snapshot: &Arc<Snapshot>) {
+    /// Returns `true` if the tools of a catalogue have vectors. Takes those that were computed for other views.
+    fn has_vectors(&self, catalogue: &Catalogue, view: &View, embedder: &dyn Embedder) -> bool {
+        if catalogue.vectors.get().is_some() {
+            return true;
+        }
+        let digests = view.tools().iter().map(|tool| tool.digest());
+        let known = self.0.discovery.vectors.all_of(embedder.model(), digests);
+        known.is_some_and(|known| {
+            catalogue
+                .vectors
+                .get_or_init(|| ToolVectors::new(known.into_iter().map(Some)));
+            true
+        })
+    }
+
+    /// Computes the vectors of all tools of a snapshot in the background, unless that is under way for this catalogue.
+    fn embed_tools(&self, catalogue: &Arc<Catalogue>, snapshot: &Arc<Snapshot>, view: &View) {
         let discovery = &self.0.discovery;
         let Some(embedder) = discovery.embedder().filter(|_| catalogue.begin_embedding()) else {
             return;
         };
-        let (vectors, catalogue, snapshot) = (discovery.vectors.clone(), catalogue.clone(), snapshot.clone());
+        let (vectors, turn) = (discovery.vectors.clone(), discovery.embedding.clone());
+        let (catalogue, snapshot, view) = (catalogue.clone(), snapshot.clone(), view.clone());
         self.0.background.spawn(async move {
+            // One at a time: the tools of several views are mostly the same.
+            let _turn = turn.lock().await;
             let tools = snapshot.tools();
             let texts: Vec<_> = tools
                 .iter()
@@ -68,9 +86,8 @@ impl Toolplane {
                     let used: std::collections::HashSet<_> =
                         tools.iter().map(|tool| *tool.digest()).collect();
                     vectors.retain(|digest| used.contains(digest));
-                    Ok(ToolVectors::new(
-                        tools.iter().map(|tool| vectors.get(tool.digest())),
-                    ))
+                    let seen = view.tools().iter();
+                    Ok(ToolVectors::new(seen.map(|tool| vectors.get(tool.digest()))))
                 }
                 Err(error) => {
                     tracing::warn!(%error, "failed to embed the tools: they are searched by words alone");

@@ -61,6 +61,8 @@ mod result_size;
 mod scenarios;
 #[cfg(feature = "exec-mock")]
 mod search;
+#[cfg(feature = "exec-mock")]
+mod search_callers;
 #[cfg(feature = "exec-mcp")]
 mod sources;
 mod spans;

@@ -2,6 +2,7 @@
 
 mod credentials;
 mod principals;
+mod search;
 mod sessions;
 
 use std::{
@@ -20,7 +21,7 @@ use toolplane::{
     core::{TokenRecord, Tokens},
     policy::{MemoryTokens, NewToken},
 };
-use toolplane_gateway::{Gateway, HttpServerOptions, HttpService};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, HttpService};
 
 use crate::support::MODERN;
 
@@ -36,6 +37,10 @@ struct World {
 impl World {
     /// Sets up a gateway with this policy and these tools, both as the values of flow mappings in YAML.
     fn new(policy: &str, tools: &str) -> Self {
+        Self::with_options(policy, tools, GatewayOptions::default())
+    }
+
+    fn with_options(policy: &str, tools: &str, options: GatewayOptions) -> Self {
         let tokens = Arc::new(MemoryTokens::default());
         let executor = ScriptedExecutor::new([]);
         let plane = Toolplane::builder()
@@ -45,7 +50,7 @@ impl World {
             .tokens(tokens.clone())
             .build()
             .expect("it can be set up");
-        let gateway = Gateway::from(plane.clone());
+        let gateway = Gateway::new(plane.clone(), options);
         let options = HttpServerOptions::default().path("/mcp").sse_path("/sse");
         Self {
             mcp: gateway.http_service(options),
@@ -91,6 +96,12 @@ impl World {
         let response = self.try_call(token, tool, more).await;
         assert_eq!(response.status(), StatusCode::OK);
         json(response).await
+    }
+
+    /// Returns the status and the answer of a call that may not be answered by a result.
+    async fn call_anyhow(&self, token: &str, tool: &str, more: &str) -> (StatusCode, Value) {
+        let response = self.try_call(token, tool, more).await;
+        (response.status(), json(response).await)
     }
 
     async fn try_call(&self, token: &str, tool: &str, more: &str) -> Response<ResponseBody> {
