@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tool_search::{SearchRequest, SearchScope, ToolDocument, ToolIndex};
+use tool_search::{SearchRequest, SearchScope, ToolDocument, ToolIndex, ToolVectors};
 
 use self::{
     data::{Failure, Query},
@@ -26,6 +26,8 @@ use self::{
 
 /// Number of tools of the large catalogue.
 const LARGE: usize = 100_000;
+/// Number of components of the vectors of a small model.
+const DIMENSIONS: usize = 384;
 
 fn main() -> Result<(), Failure> {
     let folder = std::env::args().nth(1).ok_or("usage: evaluate FOLDER")?;
@@ -52,30 +54,55 @@ fn speed(name: &str, documents: &[ToolDocument], queries: &[Query]) {
     let index = ToolIndex::build(input);
     let built = start.elapsed();
     let mut times: Vec<Duration> = Vec::with_capacity(queries.len());
-    for query in queries {
-        let request = SearchRequest::new(query.text.as_str()).limit(DEPTH);
-        let start = Instant::now();
-        let results = index.search(&request, &SearchScope::default());
-        times.push(start.elapsed());
-        assert!(results.hits.len() <= DEPTH);
-    }
-    times.sort_unstable();
-    let percentile =
-        |share: usize| milliseconds(times.get(times.len() * share / 100).copied().unwrap_or_default());
+    let mut measure = |scope: &SearchScope<'_>| {
+        times.clear();
+        for query in queries {
+            let request = SearchRequest::new(query.text.as_str()).limit(DEPTH);
+            let start = Instant::now();
+            let results = index.search(&request, scope);
+            times.push(start.elapsed());
+            assert!(results.hits.len() <= DEPTH);
+        }
+        times.sort_unstable();
+        let percentile =
+            |share: usize| milliseconds(times.get(times.len() * share / 100).copied().unwrap_or_default());
+        let [p50, p95, p99] = [50, 95, 99].map(percentile);
+        format!("p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms")
+    };
+    let by_words = measure(&SearchScope::default());
     println!(
-        "{} tools, {name}: built in {:.0} ms, {} terms, {} bytes per tool; search p50 {:.2} ms, p95 {:.2} ms, p99 {:.2} ms",
+        "{} tools, {name}: built in {:.0} ms, {} terms, {} bytes per tool; search {by_words}",
         documents.len(),
         milliseconds(built),
         index.n_terms(),
         index.size() / documents.len().max(1),
-        percentile(50),
-        percentile(95),
-        percentile(99),
     );
+    // The time does not depend on what the vectors say.
+    let mut random = generator();
+    let mut vector = || {
+        (0..DIMENSIONS)
+            .map(|_| random(2_001) as f32 / 1_000.0 - 1.0)
+            .collect::<Vec<_>>()
+    };
+    let of_query = [vector()];
+    let vectors = ToolVectors::new(documents.iter().map(|_| Some(vector().into())));
+    let by_meaning = measure(&SearchScope::default().vectors(&vectors, &of_query));
+    println!("  with vectors of {DIMENSIONS} numbers, without the time to embed the query: {by_meaning}");
 }
 
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
+}
+
+/// Returns a source of numbers below a limit: Knuth's generator (MMIX), with the same numbers at each run.
+fn generator() -> impl FnMut(usize) -> usize {
+    let mut state = 1_u64;
+    move |limit: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap_or_default() % limit.max(1)
+    }
 }
 
 /// Repeats the tools without end. In each copy the name gets a number, and one word in eight of the description is exchanged
@@ -85,14 +112,7 @@ fn perturbed(documents: &[ToolDocument]) -> impl Iterator<Item = ToolDocument> {
         .iter()
         .flat_map(|document| document.description.split_whitespace())
         .collect();
-    // Knuth's generator (MMIX): the same copies at each run.
-    let mut state = 1_u64;
-    let mut random = move |limit: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap_or_default() % limit.max(1)
-    };
+    let mut random = generator();
     let rounds = (0..).flat_map(move |round| documents.iter().map(move |document| (round, document)));
     rounds.map(move |(round, document)| {
         let mut copy = document.clone();

@@ -179,3 +179,43 @@ pub(super) fn document(tool: &Tool) -> ToolDocument {
     });
     document
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(revision: u64, n_tools: usize, names: u64) -> CatalogueKey {
+        CatalogueKey {
+            scope: 0,
+            revision,
+            n_tools,
+            names,
+        }
+    }
+
+    #[test]
+    fn the_indexes_that_were_used_last_are_kept_within_both_limits() {
+        let catalogues = Catalogues::default();
+        let first = catalogues.cell(key(1, 10, 0));
+        let second = catalogues.cell(key(1, 10, 1));
+        for names in 2..=MAX_CATALOGUES as u64 {
+            // The first one is used again and again.
+            assert!(Arc::ptr_eq(&first, &catalogues.cell(key(1, 10, 0))));
+            catalogues.cell(key(1, 10, names));
+        }
+        assert_eq!(catalogues.known.lock().len(), MAX_CATALOGUES);
+        assert!(!Arc::ptr_eq(&second, &catalogues.cell(key(1, 10, 1))));
+        // One that is too large for any other is kept alone.
+        let large = catalogues.cell(key(1, MAX_TOOLS + 1, 99));
+        assert_eq!(catalogues.known.lock().len(), 1);
+        assert!(Arc::ptr_eq(&large, &catalogues.cell(key(1, MAX_TOOLS + 1, 99))));
+    }
+
+    #[test]
+    fn indexes_of_earlier_revisions_are_dropped() {
+        let catalogues = Catalogues::default();
+        let first = catalogues.cell(key(1, 10, 0));
+        assert!(!Arc::ptr_eq(&first, &catalogues.cell(key(2, 10, 0))));
+        assert_eq!(catalogues.known.lock().len(), 1);
+    }
+}
