@@ -117,8 +117,9 @@ impl Toolplane {
     /// Finds the tools of this caller that fit a request. Starts servers that are not running, as [`Toolplane::view`] does.
     /// Only tools that the caller may call are found, and the result is the same as if there were no others.
     ///
-    /// The index is built at the first search of callers with the same tools, and again after a change of the tools. A later successful call of a found tool
-    /// by the same principal is recorded for its query: see [`Builder::usage_log`](crate::Builder::usage_log).
+    /// The index is built at the first search of callers with the same tools, and again after a change of the tools. A later
+    /// successful call of a found tool by the same principal is recorded for its query: see
+    /// [`Builder::usage_log`](crate::Builder::usage_log).
     ///
     /// # Cancellation
     /// Dropping the future ends the search. Servers that are starting continue to start.
