@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -50,7 +49,7 @@ fn version(writer: &str, number: u64) -> NewVersion {
     NewVersion::new("greet", version, manifest).with_files((1..=3).map(file).collect::<BTreeMap<_, _>>())
 }
 
-/// Plays the program that publishes versions, and prints each one that it has published. `open` opens the store at a path with a
+/// Plays the program that publishes versions, and prints each one that it has published. `open` opens the store at a place with a
 /// switch for its steps. Does nothing if this process is no such program.
 ///
 /// # Panics
@@ -59,12 +58,12 @@ pub fn publish_in_role(open: impl FnOnce(&str, KillSwitch) -> Arc<dyn Store>) {
     let Some(role) = kill::role() else {
         return;
     };
-    let [path, writer, n_steps, delay] = role.as_slice() else {
+    let [place, writer, n_steps, delay] = role.as_slice() else {
         panic!("four words: {role:?}");
     };
     let number = |text: &String| text.parse::<u64>().expect("a number");
     let switch = KillSwitch::new(number(n_steps), Duration::from_micros(number(delay)));
-    runtime().block_on(publish_all(open(path, switch), writer));
+    runtime().block_on(async { publish_all(open(place, switch), writer).await });
 }
 
 async fn publish_all(store: Arc<dyn Store>, writer: &str) {
@@ -141,29 +140,28 @@ async fn check(store: Arc<dyn Store>, published: &[(&str, Vec<String>)], point: 
 }
 
 /// Of two writers, one is killed at a seeded step of creating the store or of a publication, or some microseconds after it; the
-/// other one goes on. `program` is the test that calls [`publish_in_role`]; `directory` makes a directory for one point, and `open`
-/// opens the store in it. `max_steps` is the largest number of steps after which a writer is killed: some publications.
+/// other one goes on. `program` is the test that calls [`publish_in_role`]; `place` makes a place for the store of one point, with
+/// what keeps it, and `open` opens the store there. `max_steps` is the largest number of steps after which a writer is killed: some
+/// publications.
 ///
 /// # Panics
 /// If a version is lost, or is visible in part.
-pub fn killed_publications<D: AsRef<Path>>(
+pub fn killed_publications<G>(
     program: &str,
     max_steps: u64,
-    directory: impl Fn() -> D,
+    place: impl Fn() -> (G, String),
     open: impl Fn(&str) -> Arc<dyn Store>,
 ) {
     for point in kill::points() {
-        let directory = directory();
-        let path = directory.as_ref().join("store");
-        let path = path.to_str().expect("UTF-8");
+        let (guard, place) = place();
         let n_steps = 1 + kill::seeded(point, 1, max_steps);
         // Every other writer is killed at the step itself; the rest are killed while something else happens.
         let delay = kill::seeded(point, 2, 2) * kill::seeded(point, 3, 4_000);
         let killed = || {
             let (n_steps, delay) = (n_steps.to_string(), delay.to_string());
-            kill::run(program, &[path, "ada", &n_steps, &delay])
+            kill::run(program, &[&place, "ada", &n_steps, &delay])
         };
-        let living = || kill::run(program, &[path, "bob", "0", "0"]);
+        let living = || kill::run(program, &[&place, "bob", "0", "0"]);
         let (killed, living) = std::thread::scope(|scope| {
             let killed = scope.spawn(killed);
             let living = living();
@@ -183,6 +181,7 @@ pub fn killed_publications<D: AsRef<Path>>(
             "point {point}: two won"
         );
         let published = [("ada", by_killed), ("bob", by_living)];
-        runtime().block_on(check(open(path), &published, point));
+        runtime().block_on(async { check(open(&place), &published, point).await });
+        drop(guard);
     }
 }

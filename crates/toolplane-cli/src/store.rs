@@ -239,7 +239,12 @@ pub(crate) async fn add_servers(loaded: &mut Loaded, store: Option<&OpenStore>, 
             continue;
         }
         match spec(&server) {
-            Ok(specs) => loaded.configuration.servers.extend(specs),
+            Ok(mut specs) => {
+                for spec in &mut specs {
+                    spec.origin.place = stored_place(store, &server.name);
+                }
+                loaded.configuration.servers.extend(specs);
+            }
             Err(reason) => {
                 console.warn(&format!(
                     "the server `{name}` of the store is not offered: {}",
@@ -248,6 +253,11 @@ pub(crate) async fn add_servers(loaded: &mut Loaded, store: Option<&OpenStore>, 
             }
         }
     }
+}
+
+/// Returns the place of a server's configuration, for messages.
+pub(crate) fn stored_place(store: &OpenStore, server: &str) -> String {
+    format!("{}: {server}", store.tools.name())
 }
 
 fn spec(server: &ServerRecord) -> Result<Vec<toolplane::manifest::ServerSpec>, String> {

@@ -28,6 +28,10 @@ fn killed_publisher() {
 #[test]
 fn a_killed_publication_is_visible_wholly_or_not_at_all() {
     let open = |path: &str| Arc::new(FileStore::new(FileStoreOptions::new(path))) as Arc<dyn Store>;
-    let directory = || tempfile::tempdir().expect("a directory");
-    killed_publications("kill::killed_publisher", MAX_STEPS, directory, open);
+    let place = || {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("store").to_str().expect("UTF-8").to_owned();
+        (directory, path)
+    };
+    killed_publications("kill::killed_publisher", MAX_STEPS, place, open);
 }
