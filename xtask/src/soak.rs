@@ -7,7 +7,12 @@ use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
 
 /// Tests that take a tenth of their points unless this variable is set: the package, and the beginning of the names.
-const TESTS: [(&str, &str); 2] = [("tool-store-sqlite", "kill::"), ("toolplane", "kill::")];
+const TESTS: [(&str, &str); 4] = [
+    ("tool-store-sqlite", "kill::"),
+    ("tool-store-postgres", "kill::"),
+    ("tool-store-files", "kill::"),
+    ("toolplane", "kill::"),
+];
 const ALL_POINTS: (&str, &str) = ("TOOLPLANE_SOAK", "1");
 
 /// Runs all points.

@@ -86,31 +86,23 @@ pub fn lines(output: &Output, word: &str) -> Vec<String> {
     lines.map(|(_, rest)| rest.trim().to_owned()).collect()
 }
 
-/// Database that kills the process after a number of steps: the beginnings and ends of statements and of transactions.
+/// Kills this process when a number of steps of its work were passed.
 #[derive(Debug)]
-pub struct KillingDatabase<D> {
-    inner: D,
-    steps: Arc<Steps>,
-}
-
-#[derive(Debug)]
-struct Steps {
+pub struct KillSwitch {
     left: AtomicI64,
     delay: Duration,
 }
 
-impl<D: Database> KillingDatabase<D> {
-    /// Creates a database that kills the process this long after it passed `n_steps`; never for 0.
+impl KillSwitch {
+    /// Creates a switch that kills the process this long after `n_steps`; never for 0.
     #[must_use]
-    pub fn new(inner: D, n_steps: u64, delay: Duration) -> Self {
+    pub fn new(n_steps: u64, delay: Duration) -> Self {
         let left = AtomicI64::new(i64::try_from(n_steps).unwrap_or(i64::MAX));
-        let steps = Arc::new(Steps { left, delay });
-        Self { inner, steps }
+        Self { left, delay }
     }
-}
 
-impl Steps {
-    fn pass(&self) {
+    /// Passes a step.
+    pub fn pass(&self) {
         if self.left.fetch_sub(1, Ordering::SeqCst) != 1 {
             return;
         }
@@ -122,6 +114,22 @@ impl Steps {
             thread::sleep(delay);
             die();
         });
+    }
+}
+
+/// Database that kills the process after a number of steps: the beginnings and ends of statements and of transactions.
+#[derive(Debug)]
+pub struct KillingDatabase<D> {
+    inner: D,
+    switch: Arc<KillSwitch>,
+}
+
+impl<D: Database> KillingDatabase<D> {
+    /// Creates a database whose steps pass a switch.
+    #[must_use]
+    pub fn new(inner: D, switch: KillSwitch) -> Self {
+        let switch = Arc::new(switch);
+        Self { inner, switch }
     }
 }
 
@@ -140,11 +148,11 @@ impl<D: Database> Database for KillingDatabase<D> {
 
     fn write(&self) -> BoxFuture<'_, Result<Box<dyn SqlTransaction>, SqlError>> {
         Box::pin(async move {
-            self.steps.pass();
+            self.switch.pass();
             let inner = self.inner.write().await?;
-            self.steps.pass();
-            let steps = self.steps.clone();
-            Ok(Box::new(KillingTransaction { inner, steps }) as _)
+            self.switch.pass();
+            let switch = self.switch.clone();
+            Ok(Box::new(KillingTransaction { inner, switch }) as _)
         })
     }
 
@@ -159,7 +167,7 @@ impl<D: Database> Database for KillingDatabase<D> {
 
 struct KillingTransaction {
     inner: Box<dyn SqlTransaction>,
-    steps: Arc<Steps>,
+    switch: Arc<KillSwitch>,
 }
 
 impl SqlTransaction for KillingTransaction {
@@ -170,7 +178,7 @@ impl SqlTransaction for KillingTransaction {
     ) -> BoxFuture<'a, Result<u64, SqlError>> {
         Box::pin(async move {
             let result = self.inner.execute(statement, parameters).await;
-            self.steps.pass();
+            self.switch.pass();
             result
         })
     }
@@ -182,7 +190,7 @@ impl SqlTransaction for KillingTransaction {
     ) -> BoxFuture<'a, Result<Vec<SqlRow>, SqlError>> {
         Box::pin(async move {
             let result = self.inner.fetch(query, parameters).await;
-            self.steps.pass();
+            self.switch.pass();
             result
         })
     }
@@ -192,9 +200,9 @@ impl SqlTransaction for KillingTransaction {
         Self: 'a,
     {
         Box::pin(async move {
-            self.steps.pass();
+            self.switch.pass();
             let result = self.inner.commit().await;
-            self.steps.pass();
+            self.switch.pass();
             result
         })
     }

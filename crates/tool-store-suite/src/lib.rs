@@ -6,6 +6,7 @@ pub mod approvals;
 pub mod kill;
 pub mod ledger;
 pub mod pins;
+pub mod publications;
 pub mod store;
 pub mod texts;
 pub mod tokens;

@@ -1,6 +1,9 @@
 //! Tests of storages of texts.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tool_core::KeptTexts;
 
@@ -21,6 +24,11 @@ pub async fn texts_are_saved_replaced_and_forgotten(one: Arc<dyn KeptTexts>, oth
         found,
         [Some("{\"é\": 1e2}".to_owned()), None, Some("b".to_owned())]
     );
+    let kept = other.kept_at().await.expect("readable");
+    let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let age = SystemTime::now().duration_since(kept[0].1).unwrap_or_default();
+    assert!(age < Duration::from_secs(600), "{age:?}");
     one.save(keys[1].clone(), "x".repeat(2 << 20))
         .await
         .expect("saved");

@@ -15,6 +15,7 @@ use toolplane::{
     manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
     registry::{ServerRecord, Store},
     runtime::TokioClock,
+    store_files::{FileStore, FileStoreOptions},
     store_postgres::{PostgresOptions, postgres_store},
     store_sqlite::{SqliteOptions, sqlite_store},
 };
@@ -34,14 +35,15 @@ pub(crate) struct OpenStore {
     /// Tokens.
     pub(crate) tokens: Arc<dyn Tokens>,
     /// Approvals.
-    approvals: Arc<dyn Approvals>,
+    pub(crate) approvals: Arc<dyn Approvals>,
     /// Calls with idempotency keys, and those with unknown outcome.
     pub(crate) ledger: Arc<dyn Ledger>,
     /// Lists of servers.
-    texts: Arc<dyn KeptTexts>,
+    pub(crate) texts: Arc<dyn KeptTexts>,
     /// Ports that are read as a whole before their first use.
     shared: Arc<dyn SharedPorts>,
-    clock: Arc<dyn Clock>,
+    /// Clock of the approvals.
+    pub(crate) clock: Arc<dyn Clock>,
     /// `true` if the configuration names the store. Otherwise it has only what must outlive a process: definitions that were
     /// accepted by their first use, lists of servers and uses of tools end with the gateway, or stay in files.
     pub(crate) is_named: bool,
@@ -56,10 +58,39 @@ pub(crate) struct OpenStore {
 /// If the URL of the store is not usable.
 pub(crate) async fn open_store(loaded: &Loaded) -> Result<Option<OpenStore>, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
-    let sqlite = |path: PathBuf| sqlite_store(SqliteOptions::new(path)).with_clock(clock.clone());
-    Ok(match &loaded.configuration.store {
-        StoreSpec::Off => None,
-        StoreSpec::Sqlite(path) => Some(ports(Arc::new(sqlite(path.clone())), clock.clone(), true)),
+    match &loaded.configuration.store {
+        StoreSpec::Off => Ok(None),
+        StoreSpec::Files { directory, state } => {
+            let files = FileStore::new(FileStoreOptions::new(directory));
+            let state = named_database(state, loaded, clock).await?;
+            Ok(state.map(|state| OpenStore {
+                tools: Arc::new(files),
+                ..state
+            }))
+        }
+        StoreSpec::Sqlite(_) | StoreSpec::Postgres(_) => {
+            named_database(&loaded.configuration.store, loaded, clock).await
+        }
+        _ => Ok(user_store()
+            .filter(|database| may_be_written(database))
+            .map(|database| {
+                let store = sqlite_store(SqliteOptions::new(database)).with_clock(clock.clone());
+                ports(Arc::new(store), clock, false)
+            })),
+    }
+}
+
+/// Opens a database that the configuration names.
+async fn named_database(
+    database: &StoreSpec,
+    loaded: &Loaded,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<OpenStore>, CliError> {
+    Ok(match database {
+        StoreSpec::Sqlite(path) => {
+            let store = sqlite_store(SqliteOptions::new(path)).with_clock(clock.clone());
+            Some(ports(Arc::new(store), clock, true))
+        }
         StoreSpec::Postgres(url) => {
             let url = url.resolve(&loaded.secrets()).await.map_err(|error| {
                 CliError::configuration("the URL of the store is not known").with_source(&error)
@@ -68,11 +99,9 @@ pub(crate) async fn open_store(loaded: &Loaded) -> Result<Option<OpenStore>, Cli
                 CliError::configuration("the URL of the store cannot be used").with_source(&error)
             })?;
             let store = postgres_store(options).with_clock(clock.clone());
-            Some(ports(Arc::new(store), clock.clone(), true))
+            Some(ports(Arc::new(store), clock, true))
         }
-        _ => user_store()
-            .filter(|database| may_be_written(database))
-            .map(|database| ports(Arc::new(sqlite(database)), clock.clone(), false)),
+        _ => None,
     })
 }
 
@@ -210,7 +239,12 @@ pub(crate) async fn add_servers(loaded: &mut Loaded, store: Option<&OpenStore>, 
             continue;
         }
         match spec(&server) {
-            Ok(specs) => loaded.configuration.servers.extend(specs),
+            Ok(mut specs) => {
+                for spec in &mut specs {
+                    spec.origin.place = stored_place(store, &server.name);
+                }
+                loaded.configuration.servers.extend(specs);
+            }
             Err(reason) => {
                 console.warn(&format!(
                     "the server `{name}` of the store is not offered: {}",
@@ -219,6 +253,11 @@ pub(crate) async fn add_servers(loaded: &mut Loaded, store: Option<&OpenStore>, 
             }
         }
     }
+}
+
+/// Returns the place of a server's configuration, for messages.
+pub(crate) fn stored_place(store: &OpenStore, server: &str) -> String {
+    format!("{}: {server}", store.tools.name())
 }
 
 fn spec(server: &ServerRecord) -> Result<Vec<toolplane::manifest::ServerSpec>, String> {

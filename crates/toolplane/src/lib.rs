@@ -64,6 +64,8 @@ pub use tool_runtime as runtime;
 pub use tool_scan::escape_for_model;
 pub use tool_search as search;
 pub use tool_settings as settings;
+#[cfg(feature = "store-files")]
+pub use tool_store_files as store_files;
 #[cfg(feature = "store-postgres")]
 pub use tool_store_postgres as store_postgres;
 #[cfg(feature = "store-sqlite")]

@@ -1,3 +1,5 @@
+use std::{future::ready, time::SystemTime};
+
 use crate::BoxFuture;
 
 /// Port to a storage of texts that can be made again, such as the lists of servers. A text is stored under a name and a digest of
@@ -17,6 +19,15 @@ pub trait KeptTexts: Send + Sync {
     /// # Errors
     /// If the storage does not work.
     fn save(&self, key: (String, String), text: String) -> BoxFuture<'_, Result<(), KeptTextsError>>;
+
+    /// Returns the names of the stored texts, with the time at which the newest of each name was stored. Default: none, for a
+    /// storage that does not know the times.
+    ///
+    /// # Errors
+    /// If the storage does not work.
+    fn kept_at(&self) -> BoxFuture<'_, Result<Vec<(String, SystemTime)>, KeptTextsError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
 
     /// Deletes all texts of a name, or all of them, and returns their number.
     ///

@@ -18,6 +18,10 @@ pub(crate) struct StoreBody {
     /// The URL of a PostgreSQL database, which several gateways can share, such as
     /// `postgres://toolplane@db.example.com/toolplane`. May refer to secrets by `${…}`.
     postgres: Field<String>,
+    /// A directory of files that hold the tools, aliases and servers, fit for version control; a relative path begins in the
+    /// directory of this file. Everything else, such as tokens and approvals, is kept in the database that `sqlite` or `postgres`
+    /// names beside it; by default in `.toolplane/state.db` in the directory.
+    files: Field<String>,
     /// `false` uses no store.
     enabled: Field<bool>,
 }
@@ -33,28 +37,72 @@ pub enum StoreSpec {
     Sqlite(PathBuf),
     /// A PostgreSQL database at this URL.
     Postgres(Template),
+    /// Files for tools, aliases and servers, and a database for everything else.
+    Files {
+        /// The directory of the files.
+        directory: PathBuf,
+        /// The database: [`StoreSpec::Sqlite`] or [`StoreSpec::Postgres`].
+        state: Box<StoreSpec>,
+    },
     /// No store.
     Off,
 }
 
 pub(crate) fn store(cx: Cx<'_>, body: StoreBody) -> StoreSpec {
     let is_off = body.enabled.get() == Some(false);
-    match (body.sqlite.located(), body.postgres.located()) {
+    let (files, sqlite, postgres) = (
+        body.files.located(),
+        body.sqlite.located(),
+        body.postgres.located(),
+    );
+    let places = [&files, &sqlite, &postgres].map(|place| place.as_ref().map(|(at, _)| *at));
+    if let Some(at) = places.into_iter().flatten().next()
+        && is_off
+    {
+        cx.key_error(
+            at,
+            "a store that is not enabled has no place",
+            "remove it, or `enabled: false`",
+        );
+        return StoreSpec::Off;
+    }
+    let database = database(cx, sqlite, postgres);
+    let Some((at, path)) = files else {
+        return match database {
+            None if is_off => StoreSpec::Off,
+            database => database.unwrap_or_default(),
+        };
+    };
+    if path.is_empty() {
+        cx.error(
+            at,
+            "the path of the directory is empty",
+            "write the path of a directory",
+        );
+        return StoreSpec::default();
+    }
+    let directory = cx.document.source.directory.join(path);
+    let state = database.unwrap_or_else(|| StoreSpec::Sqlite(directory.join(".toolplane/state.db")));
+    StoreSpec::Files {
+        directory,
+        state: Box::new(state),
+    }
+}
+
+/// Reads the database of a store; `None` if the store names none.
+fn database(
+    cx: Cx<'_>,
+    sqlite: Option<(NodeId, String)>,
+    postgres: Option<(NodeId, String)>,
+) -> Option<StoreSpec> {
+    match (sqlite, postgres) {
         (Some((second, _)), Some(_)) => {
             cx.key_error(
                 second,
                 "a store is `sqlite` or `postgres`, not both",
                 "remove one of them",
             );
-            StoreSpec::default()
-        }
-        (Some((second, _)), None) | (None, Some((second, _))) if is_off => {
-            cx.key_error(
-                second,
-                "a store that is not enabled has no place",
-                "remove it, or `enabled: false`",
-            );
-            StoreSpec::Off
+            Some(StoreSpec::default())
         }
         (Some((at, path)), None) if path.is_empty() => {
             cx.error(
@@ -62,18 +110,15 @@ pub(crate) fn store(cx: Cx<'_>, body: StoreBody) -> StoreSpec {
                 "the path of the database is empty",
                 "write the path of a file",
             );
-            StoreSpec::default()
+            Some(StoreSpec::default())
         }
-        (Some((_, path)), None) => StoreSpec::Sqlite(cx.document.source.directory.join(path)),
-        (None, Some((at, url))) => postgres(cx, at, &url)
-            .map(StoreSpec::Postgres)
-            .unwrap_or_default(),
-        (None, None) if is_off => StoreSpec::Off,
-        (None, None) => StoreSpec::default(),
+        (Some((_, path)), None) => Some(StoreSpec::Sqlite(cx.document.source.directory.join(path))),
+        (None, Some((at, url))) => postgres_url(cx, at, &url).map(StoreSpec::Postgres),
+        (None, None) => None,
     }
 }
 
-fn postgres(cx: Cx<'_>, at: NodeId, url: &str) -> Option<Template> {
+fn postgres_url(cx: Cx<'_>, at: NodeId, url: &str) -> Option<Template> {
     let template = transport::parse(cx, at, url)?;
     let is_url = ["postgres://", "postgresql://", "${"]
         .iter()

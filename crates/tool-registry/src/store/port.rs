@@ -187,6 +187,8 @@ pub struct OfferedTool {
     pub name: Arc<str>,
     /// Latest version, without its files. `None` if the tool is not offered.
     pub latest: Option<StoredVersion>,
+    /// Reason why the tool is not offered, if the store cannot read it.
+    pub problem: Option<String>,
 }
 
 impl StoreChanges {
@@ -204,7 +206,21 @@ impl OfferedTool {
     /// Creates the offer of a tool.
     #[must_use]
     pub fn new(name: Arc<str>, latest: Option<StoredVersion>) -> Self {
-        Self { name, latest }
+        Self {
+            name,
+            latest,
+            problem: None,
+        }
+    }
+
+    /// Creates the report of a tool that the store cannot read. The others stay usable.
+    #[must_use]
+    pub fn unusable(name: Arc<str>, problem: impl Into<String>) -> Self {
+        Self {
+            name,
+            latest: None,
+            problem: Some(problem.into()),
+        }
     }
 }
 

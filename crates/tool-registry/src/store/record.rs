@@ -2,6 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use raw_json::RawJson;
 use semver::Version;
+use sha2::{Digest as _, Sha256};
 
 /// Record of a tool in a [`Store`](crate::Store): all its versions, without their content.
 #[derive(Debug, Clone, PartialEq)]
@@ -304,13 +305,21 @@ impl NewVersion {
     /// content under two numbers is recognizable.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
-        let files = self.files.iter().map(|(path, file)| {
-            let content = raw_json::hex(&sha2::Sha256::digest(&file.content));
-            (path.as_str(), RawJson::from(content.as_str()))
-        });
-        use sha2::Digest as _;
+        let files = self.files.iter();
+        let sums = files.map(|(path, file)| (path.as_str(), Sha256::digest(&file.content).into()));
+        Self::digest_of(&self.manifest, sums)
+    }
+
+    /// Returns the [digest](Self::digest) of a version with this manifest, and with files of these paths and SHA-256 digests,
+    /// in the order of the paths.
+    pub fn digest_of<'a>(
+        manifest: &RawJson,
+        files: impl IntoIterator<Item = (&'a str, [u8; 32])>,
+    ) -> [u8; 32] {
+        let files = files.into_iter();
+        let files = files.map(|(path, sum)| (path, RawJson::from(raw_json::hex(&sum).as_str())));
         let files = RawJson::from_members(&files.collect::<Vec<_>>());
-        let whole = RawJson::from_members(&[("manifest", self.manifest.clone()), ("files", files)]);
+        let whole = RawJson::from_members(&[("manifest", manifest.clone()), ("files", files)]);
         raw_json::digest(&whole)
     }
 }

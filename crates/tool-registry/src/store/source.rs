@@ -120,6 +120,9 @@ impl StoreSource {
     }
 
     fn read_offer(&self, tool: &OfferedTool) -> Option<Result<Arc<Descriptor>, String>> {
+        if let Some(problem) = &tool.problem {
+            return Some(Err(problem.clone()));
+        }
         let stored = tool.latest.as_ref()?;
         Some(self.descriptor(&tool.name, stored).map(Arc::new))
     }

@@ -1,6 +1,7 @@
 //! Tests of the PostgreSQL store, on a real server. Without the programs of PostgreSQL they are skipped.
 
 mod failover;
+mod kill;
 mod options;
 mod processes;
 mod schema;

@@ -1,9 +1,17 @@
+use std::time::SystemTime;
+
 use tool_core::{BoxFuture, KeptTexts, KeptTextsError};
 
 use crate::{Database, SqlError, SqlStore, codec};
 
 /// Age at which a text is removed when another one of its name is saved: that of settings which nobody uses any more.
 const MAX_AGE: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// A server that is a row of the store shows its lists in this row as well, for people who query.
+const SET_CACHE: &str = "UPDATE mcp_servers SET schema_cache = $2, schema_cached_at = $3 WHERE name = $1";
+const CLEAR_CACHE: &str =
+    "UPDATE mcp_servers SET schema_cache = NULL, schema_cached_at = NULL WHERE name = $1";
+const CLEAR_CACHES: &str = "UPDATE mcp_servers SET schema_cache = NULL, schema_cached_at = NULL";
 
 impl<D: Database> KeptTexts for SqlStore<D> {
     fn load<'a>(
@@ -37,14 +45,37 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                 let statement = "INSERT INTO kept_lists (name, digest, content, saved_at) VALUES ($1, $2, $3, $4) \
                                  ON CONFLICT (name, digest) DO UPDATE SET content = excluded.content, \
                                  saved_at = excluded.saved_at";
-                let parameters = vec![name.as_str().into(), digest.into(), text.into(), now.into()];
+                let parameters = vec![
+                    name.as_str().into(),
+                    digest.into(),
+                    text.as_str().into(),
+                    now.into(),
+                ];
                 transaction.execute(statement, parameters).await?;
+                transaction
+                    .execute(SET_CACHE, vec![name.as_str().into(), text.into(), now.into()])
+                    .await?;
                 let old = "DELETE FROM kept_lists WHERE name = $1 AND saved_at < $2";
                 let oldest = now.saturating_sub(MAX_AGE);
                 transaction.execute(old, vec![name.into(), oldest.into()]).await?;
                 transaction.commit().await
             };
             saved.await.map_err(|error| self.not_kept(error))
+        })
+    }
+
+    fn kept_at(&self) -> BoxFuture<'_, Result<Vec<(String, SystemTime)>, KeptTextsError>> {
+        Box::pin(async move {
+            let found = async {
+                let Some(mut transaction) = self.database().read().await? else {
+                    return Ok(Vec::new());
+                };
+                let query = "SELECT name, MAX(saved_at) FROM kept_lists GROUP BY name ORDER BY name";
+                let rows = transaction.fetch(query, Vec::new()).await?.into_iter();
+                rows.map(|mut row| Ok((row.text(0)?, codec::time(row.int(1)?))))
+                    .collect()
+            };
+            found.await.map_err(|error| self.not_kept(error))
         })
     }
 
@@ -57,10 +88,14 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                 let mut transaction = self.database().write().await?;
                 let n_forgotten = match name {
                     Some(name) => {
+                        transaction.execute(CLEAR_CACHE, vec![name.into()]).await?;
                         let statement = "DELETE FROM kept_lists WHERE name = $1";
                         transaction.execute(statement, vec![name.into()]).await?
                     }
-                    None => transaction.execute("DELETE FROM kept_lists", Vec::new()).await?,
+                    None => {
+                        transaction.execute(CLEAR_CACHES, Vec::new()).await?;
+                        transaction.execute("DELETE FROM kept_lists", Vec::new()).await?
+                    }
                 };
                 transaction.commit().await?;
                 Ok(usize::try_from(n_forgotten).unwrap_or(usize::MAX))

@@ -199,7 +199,8 @@ pub(super) async fn mark(
     Ok(())
 }
 
-/// Adds or replaces a server. The columns of its way to be reached are copies of its settings, for people who query.
+/// Adds or replaces a server. The columns of its way to be reached are copies of its settings, for people who query. Lists that it
+/// gave with other settings are not its own any more.
 pub(super) async fn put_server(
     transaction: &mut dyn SqlTransaction,
     server: &ServerRecord,
@@ -216,7 +217,11 @@ pub(super) async fn put_server(
                      created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
                      ON CONFLICT (name) DO UPDATE SET transport = excluded.transport, command = excluded.command, \
                      args = excluded.args, env = excluded.env, url = excluded.url, settings = excluded.settings, \
-                     is_official = excluded.is_official, updated_at = excluded.updated_at";
+                     is_official = excluded.is_official, updated_at = excluded.updated_at, \
+                     schema_cache = CASE WHEN mcp_servers.settings = excluded.settings \
+                     THEN mcp_servers.schema_cache ELSE NULL END, \
+                     schema_cached_at = CASE WHEN mcp_servers.settings = excluded.settings \
+                     THEN mcp_servers.schema_cached_at ELSE NULL END";
     let parameters = vec![
         (&*server.name).into(),
         transport.into(),

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use tool_core::Tokens;
 use tool_registry::{Store, StoreError, StoreOperation};
 use tool_store_sql::{Database, SCHEMA_VERSION, migrate, migrate_to};
 use tool_store_sqlite::{SqliteDatabase, SqliteOptions, sqlite_store};
@@ -66,6 +67,20 @@ async fn a_file_that_is_no_database_is_an_error_that_names_it() {
     assert!(error.to_string().contains("toolplane.db"), "{error}");
 }
 
+/// Rows that the first version of the program wrote.
+const ROWS_OF_THE_FIRST_VERSION: [&str; 7] = [
+    "UPDATE store_meta SET number = 7 WHERE name = 'revision'",
+    "INSERT INTO tools (name, owner, latest, revision, created_at) VALUES ('greet', 'ada', '1.0.0', 7, 0)",
+    "INSERT INTO tool_versions (tool, version, digest, state, manifest, created_at, created_by) VALUES ('greet', '1.0.0', \
+     '00000000000000000000000000000000000000000000000000000000000000ff', 'published', '{\"n\": 1e2}', 0, 'ada')",
+    "INSERT INTO tool_files (tool, version, path, content) VALUES ('greet', '1.0.0', 'main.py', x'78')",
+    "INSERT INTO latest_history (tool, position, version, at, by_principal) VALUES ('greet', 1, '1.0.0', 0, 'ada')",
+    "INSERT INTO mcp_servers (name, transport, settings, is_official, created_at, updated_at) \
+     VALUES ('github', 'stdio', '{}', 1, 0, 0)",
+    "INSERT INTO tokens (id, secret_digest, principal, roles, created_at) VALUES ('a', \
+     '00000000000000000000000000000000000000000000000000000000000000ff', 'ada', '[\"reader\"]', 0)",
+];
+
 /// Every earlier version of the tables is brought to the present one, and both have the same tables.
 #[tokio::test]
 async fn tables_of_every_earlier_version_become_the_present_ones() {
@@ -80,6 +95,11 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
         migrate_to(&mut *transaction, version)
             .await
             .expect("earlier tables");
+        if version > 0 {
+            for row in ROWS_OF_THE_FIRST_VERSION {
+                transaction.execute(row, Vec::new()).await.expect("inserted");
+            }
+        }
         transaction.commit().await.expect("committed");
         let mut transaction = database.write().await.expect("begun");
         migrate(&mut *transaction).await.expect("present tables");
@@ -87,7 +107,21 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
         layouts.push(transaction.fetch(query, Vec::new()).await.expect("readable"));
         transaction.commit().await.expect("committed");
         let store = sqlite_store(SqliteOptions::new(&path));
-        assert!(store.tools().await.expect("readable").is_empty());
+        let tools = store.tools().await.expect("readable");
+        assert_eq!(tools.len(), usize::from(version > 0));
+        if let [tool] = tools.as_slice() {
+            let found = store.version("greet", &tool.versions[0].version).await;
+            let found = found.expect("readable").expect("content");
+            assert_eq!(found.manifest.as_str(), r#"{"n": 1e2}"#);
+            assert_eq!(&*found.files["main.py"].content, b"x");
+            assert_eq!(tool.history.len(), 1);
+            assert!(store.servers().await.expect("readable")[0].is_official);
+            assert_eq!(
+                store.list().await.expect("readable")[0].roles,
+                ["reader".into()] as [std::sync::Arc<str>; 1]
+            );
+            assert_eq!(store.changes(6).await.expect("readable").tools.len(), 1);
+        }
     }
     assert!(layouts.windows(2).all(|pair| pair[0] == pair[1]), "{layouts:?}");
 }

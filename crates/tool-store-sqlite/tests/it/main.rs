@@ -3,4 +3,5 @@
 mod durable;
 mod file;
 mod kill;
+mod servers;
 mod suite;

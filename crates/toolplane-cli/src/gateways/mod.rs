@@ -25,6 +25,14 @@ pub(crate) async fn ask<T>(
     console: Console,
     question: impl AsyncFn(OperatorClient) -> Result<T, OperatorClientError>,
 ) -> Result<Vec<(RunningGateway, T)>, CliError> {
+    ask_running(console, question).await.ok_or_else(none_reached)
+}
+
+/// Asks all running gateways one question, as [`ask`] does. `None` if no gateway was reached.
+pub(crate) async fn ask_running<T>(
+    console: Console,
+    question: impl AsyncFn(OperatorClient) -> Result<T, OperatorClientError>,
+) -> Option<Vec<(RunningGateway, T)>> {
     let (sockets, problems) = sockets::all();
     for problem in problems {
         console.warn(&format!("gateways may be missing: {problem}"));
@@ -55,13 +63,11 @@ pub(crate) async fn ask<T>(
             )),
         }
     }
-    if n_reached == 0 {
-        return Err(none_reached());
-    }
-    Ok(answers)
+    (n_reached > 0).then_some(answers)
 }
 
-fn none_reached() -> CliError {
+/// Returns the error of a verb that needs a running gateway.
+pub(crate) fn none_reached() -> CliError {
     let directories = sockets::directories();
     let places: Vec<String> = directories
         .iter()

@@ -1,9 +1,10 @@
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolplane::{
     ListCache as _, RawJson, Toolplane,
+    core::rfc3339,
     manifest::{HttpTransportSpec, Loaded, ServerSpec, ServerTransport},
 };
 use toolplane_gateway::OperatorClient;
@@ -17,13 +18,14 @@ use crate::{
     gateways,
     output::{Console, text},
     process::runtime::block_on,
+    store::{OpenStore, open_store, stored_place},
 };
 
 pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Result<Exit, CliError> {
     let no_start = match servers {
         Servers::Ls { gateway: true, .. } => return block_on(list_of_gateways(console)),
         Servers::Ls { no_start, .. } => *no_start,
-        Servers::Forget { name } => return block_on(forget(name.as_deref(), console)),
+        Servers::Forget { name } => return block_on(forget(options, name.as_deref(), console)),
     };
     on_plane(options, console, async |loaded, plane| {
         if no_start {
@@ -31,12 +33,43 @@ pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Res
         } else {
             plane.view(&plane.local_caller()).await;
         }
-        show(&configured(loaded, plane), console)
+        let mut rows = configured(loaded, plane);
+        if let Some(store) = open_store(loaded).await? {
+            add_stored(&mut rows, &store, console).await;
+        }
+        show(&rows, console)
     })
 }
 
-/// Deletes kept lists, also those of servers that are no longer configured.
-async fn forget(name: Option<&str>, console: Console) -> Result<Exit, CliError> {
+/// Adds what the store knows about servers.
+async fn add_stored(rows: &mut [ServerRow], store: &OpenStore, console: Console) {
+    let (servers, kept) = match (store.tools.servers().await, store.texts.kept_at().await) {
+        (Ok(servers), Ok(kept)) => (servers, kept),
+        (Err(error), _) => return not_shown(&error, console),
+        (_, Err(error)) => return not_shown(&error, console),
+    };
+    for row in rows {
+        let kept = kept.iter().find(|(name, _)| *name == row.name);
+        row.lists_kept_at = kept.map(|(_, at)| rfc3339(*at));
+        let is_stored = row.source.as_deref() == Some(&stored_place(store, &row.name));
+        let server = servers
+            .iter()
+            .find(|server| is_stored && *server.name == *row.name);
+        row.official = server.map(|server| server.is_official);
+    }
+}
+
+fn not_shown(error: &dyn std::error::Error, console: Console) {
+    let reason = text::line(&error.to_string()).into_owned();
+    console.warn(&format!(
+        "what the store knows about servers is not shown: {reason}"
+    ));
+}
+
+/// Deletes kept lists, also those of servers that are no longer configured: on this machine, and in the store if the configuration
+/// names one.
+async fn forget(options: &Options, name: Option<&str>, console: Console) -> Result<Exit, CliError> {
+    let n_stored = forget_stored(options, name, console).await?;
     let store = config::list_store().ok_or_else(|| {
         let failure = CliError::failed("no directory for kept lists");
         failure.with_hint("set `$HOME` or `$XDG_CACHE_HOME`")
@@ -46,11 +79,40 @@ async fn forget(name: Option<&str>, console: Console) -> Result<Exit, CliError> 
         CliError::failed(format!("kept lists in `{folder}` cannot be deleted")).with_source(&error)
     })?;
     let folder = store.folder().display().to_string();
-    console.value(&json!({"forgotten": n_forgotten, "folder": folder}), || {
+    let mut report = json!({"forgotten": n_forgotten, "folder": folder});
+    if let Some((place, n)) = &n_stored {
+        report["stored"] = json!({"forgotten": n, "store": place});
+    }
+    console.value(&report, || {
         let files = if n_forgotten == 1 { "file" } else { "files" };
-        format!("deleted {n_forgotten} {files} with kept lists from {folder}")
+        let mut said = format!("deleted {n_forgotten} {files} with kept lists from {folder}");
+        if let Some((place, n)) = n_stored {
+            let _ = write!(said, "\ndeleted {} from {place}", text::count(n, "kept list"));
+        }
+        said
     })?;
     Ok(Exit::Done)
+}
+
+/// Deletes kept lists in the store of the configuration. Returns its name and their number; `None` if no configuration names one.
+async fn forget_stored(
+    options: &Options,
+    name: Option<&str>,
+    console: Console,
+) -> Result<Option<(String, usize)>, CliError> {
+    let Ok(files) = config::files(options) else {
+        return Ok(None);
+    };
+    let loaded = config::read(files, console)?;
+    let store = open_store(&loaded).await?.filter(|store| store.is_named);
+    let Some(store) = store else {
+        return Ok(None);
+    };
+    let n_forgotten = store.texts.forget(name).await.map_err(|error| {
+        let message = "kept lists in the store cannot be deleted";
+        CliError::new(Exit::Unavailable, "unavailable", message).with_source(&error)
+    })?;
+    Ok(Some((store.tools.name().to_owned(), n_forgotten)))
 }
 
 /// Returns an error if no server of this name is configured.
@@ -98,6 +160,12 @@ struct ServerRow {
     /// `read`, `kept` from an earlier run, or `missing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     lists: Option<String>,
+    /// Time at which `lists` were last kept in the store that the configuration names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lists_kept_at: Option<String>,
+    /// `true` if the server is one of the store, and the operator vouches for it as official.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    official: Option<bool>,
     /// `true` if a health check is a part of its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked_at_start: Option<bool>,

@@ -24,6 +24,7 @@ mod search;
 mod serve;
 mod signals;
 mod sockets;
+mod stores;
 mod tokens;
 mod versions;
 mod websocket;

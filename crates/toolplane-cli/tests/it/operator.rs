@@ -273,7 +273,7 @@ fn a_call_fails_on_purpose_and_says_so() {
 }
 
 /// Starts an API that closes the connection after a request: it may have executed it.
-fn rude_api() -> String {
+pub(crate) fn rude_api() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     thread::spawn(move || {

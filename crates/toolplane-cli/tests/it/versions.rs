@@ -12,14 +12,14 @@ use crate::{
 };
 
 /// Configuration with this store, and a tool of its own.
-fn configuration(store: &str) -> String {
+pub(crate) fn configuration(store: &str) -> String {
     format!(
         "store: {store}\ntools: {{own: {{description: Of the file, executor: {{kind: mock, result: own}}}}}}\n"
     )
 }
 
 /// File with the tool `greet` in this version, which returns its text.
-fn greet(place: &Place, version: &str, result: &str, input: &str) -> String {
+pub(crate) fn greet(place: &Place, version: &str, result: &str, input: &str) -> String {
     let text = format!(
         "apiVersion: toolplane.dev/v1\nkind: Tool\nmetadata: {{name: greet}}\nspec:\n  description: Greets people.\n  \
          version: {version}\n  input_schema: {input}\n  executor: {{kind: mock, result: {result}}}\n"
@@ -28,11 +28,11 @@ fn greet(place: &Place, version: &str, result: &str, input: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-const ANY: &str = "{type: object, properties: {name: {type: string}}}";
+pub(crate) const ANY: &str = "{type: object, properties: {name: {type: string}}}";
 const REQUIRED: &str = "{type: object, properties: {name: {type: string}}, required: [name]}";
 
 #[track_caller]
-fn publish(place: &Place, file: &str) -> Value {
+pub(crate) fn publish(place: &Place, file: &str) -> Value {
     let run = place.run(&["tools", "publish", file, "-o", "json"]);
     run.data();
     run.json()[0].clone()
@@ -40,7 +40,7 @@ fn publish(place: &Place, file: &str) -> Value {
 
 /// Protocol era of a client.
 #[derive(Debug, Clone, Copy)]
-enum Era {
+pub(crate) enum Era {
     Legacy,
     Modern,
 }
@@ -48,7 +48,7 @@ enum Era {
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// Sends a request in an era and returns its result.
-fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
+pub(crate) fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
     let mut headers = String::new();
     if let Era::Modern = era {
         headers.push_str(&format!(
@@ -93,7 +93,7 @@ fn listed(served: &Served, era: Era) -> Vec<String> {
 }
 
 /// Text of the result of `greet`, in a version if one is given.
-fn call(served: &Served, era: Era, version: Option<&str>) -> String {
+pub(crate) fn call(served: &Served, era: Era, version: Option<&str>) -> String {
     let mut params = json!({"name": "greet", "arguments": {"name": "Ada"}});
     if let Some(version) = version {
         params["_meta"] = json!({"dev.toolplane/version": version});
@@ -139,12 +139,12 @@ fn a_store_needs_no_configuration() {
 }
 
 #[track_caller]
-fn done(run: &Run) {
+pub(crate) fn done(run: &Run) {
     assert_eq!(run.code, 0, "{run:?}");
 }
 
 /// Publish, find, call, update, pin, deprecate, withdraw, roll back; a gateway that is restarted, and one that is killed.
-fn first_slice(store: &str) {
+pub(crate) fn first_slice(store: &str) {
     let place = Place::with(&configuration(store));
     let served = Served::start(&place);
     for era in ERAS {

@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 use tokio::{runtime::Runtime, task::JoinSet};
 use tool_store_sqlite::{SqlLedger, SqlStore, SqliteDatabase, SqliteOptions, sqlite_store};
-use tool_store_suite::kill::{self, KillingDatabase};
+use tool_store_suite::kill::{self, KillSwitch, KillingDatabase};
 use toolplane::{
     CallRequest, Toolplane,
     core::{Arguments, Clock, Instant, Ledger, LedgerState, RawJson, SystemClock},
@@ -53,7 +53,7 @@ fn killed_gateway() {
         delay.parse().expect("a number"),
     );
     let database = SqliteDatabase::new(SqliteOptions::new(path));
-    let database = KillingDatabase::new(database, n_steps, Duration::from_micros(delay));
+    let database = KillingDatabase::new(database, KillSwitch::new(n_steps, Duration::from_micros(delay)));
     Runtime::new().expect("a runtime").block_on(async {
         let clock = Arc::new(TokioClock::new());
         let store = Arc::new(SqlStore::new(database).with_clock(clock.clone()));

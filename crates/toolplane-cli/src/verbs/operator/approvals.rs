@@ -1,14 +1,20 @@
-//! `toolplane approvals`: calls of running gateways that wait for approval.
+//! `toolplane approvals`: calls that wait for approval, at running gateways or in the store of the configuration.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use raw_json::RawJson;
 use serde::Serialize;
-use toolplane::policy::{harmless_text, readable_json};
+use toolplane::policy::{
+    ApprovalDesk, ApprovalVerdict, DecideError, approval_json, harmless_text, readable_json,
+};
 use toolplane_gateway::{OperatorClient, OperatorClientError};
 
+use super::offline::OfflineStore;
 use crate::{
-    command::{Approvals, Format},
+    command::{Approvals, Format, Options},
     error::CliError,
     exit::Exit,
     gateways,
@@ -16,27 +22,37 @@ use crate::{
     process::runtime::block_on,
 };
 
-pub(crate) fn run(approvals: &Approvals, console: Console) -> Result<Exit, CliError> {
+pub(crate) fn run(options: &Options, approvals: &Approvals, console: Console) -> Result<Exit, CliError> {
     block_on(async {
+        let all = all(options, console).await?;
         match approvals {
-            Approvals::Ls => list(console).await,
-            Approvals::Show { handle } => show(&locate(handle, console).await?, console),
+            Approvals::Ls => list(&all, console),
+            Approvals::Show { handle } => show(&locate(all, handle)?, console),
             Approvals::Approve { handle, by } => {
-                let found = locate(handle, console).await?;
+                let found = locate(all, handle)?;
                 decide(&found, true, by.as_deref(), None, console).await
             }
             Approvals::Deny { handle, by, reason } => {
-                let found = locate(handle, console).await?;
+                let found = locate(all, handle)?;
                 decide(&found, false, by.as_deref(), reason.as_deref(), console).await
             }
         }
     })
 }
 
-/// An approval, and the gateway that keeps it.
+/// An approval, and where it is decided.
 struct LocatedApproval {
-    socket: std::path::PathBuf,
+    place: Place,
     approval: RawJson,
+}
+
+/// Place of an approval.
+#[derive(Clone)]
+enum Place {
+    /// A running gateway, by its socket.
+    Gateway(PathBuf),
+    /// The store of the configuration.
+    Store(ApprovalDesk),
 }
 
 impl LocatedApproval {
@@ -46,24 +62,41 @@ impl LocatedApproval {
     }
 }
 
-/// Returns all approvals of this user's gateways.
-async fn all(console: Console) -> Result<Vec<LocatedApproval>, CliError> {
-    let answers = gateways::ask(console, OperatorClient::approvals).await?;
-    let all = answers.into_iter().flat_map(|(gateway, approvals)| {
-        let of_gateway = approvals.into_iter();
-        of_gateway.map(move |approval| LocatedApproval {
-            socket: gateway.socket.clone(),
+/// Returns all approvals of this user's gateways. Those of the configuration's store are added if no gateway was reached, or if the
+/// command line names the configuration.
+async fn all(options: &Options, console: Console) -> Result<Vec<LocatedApproval>, CliError> {
+    let answers = gateways::ask_running(console, OperatorClient::approvals).await;
+    let store = OfflineStore::open(options, answers.is_some(), console).await?;
+    if answers.is_none() && store.is_none() {
+        return Err(gateways::none_reached());
+    }
+    let mut all = Vec::new();
+    for (gateway, approvals) in answers.unwrap_or_default() {
+        let of_gateway = approvals.into_iter().map(|approval| LocatedApproval {
+            place: Place::Gateway(gateway.socket.clone()),
             approval,
-        })
-    });
+        });
+        all.extend(of_gateway);
+    }
+    if let Some(OfflineStore { store, .. }) = store {
+        let desk = ApprovalDesk::new(store.approvals, [], store.clock);
+        let listed = desk.list().await.map_err(|error| {
+            let message = "the approvals in the store cannot be read";
+            CliError::new(Exit::Unavailable, "unavailable", message).with_source(&error)
+        })?;
+        all.extend(listed.iter().map(|approval| LocatedApproval {
+            place: Place::Store(desk.clone()),
+            approval: approval_json(approval),
+        }));
+    }
     // Gateways on one store have the same approvals.
     let mut handles = HashSet::new();
-    Ok(all.filter(|found| handles.insert(found.text("handle"))).collect())
+    all.retain(|found| handles.insert(found.text("handle")));
+    Ok(all)
 }
 
 /// Finds the approval whose handle is `handle` or begins with it.
-async fn locate(handle: &str, console: Console) -> Result<LocatedApproval, CliError> {
-    let mut all = all(console).await?;
+fn locate(mut all: Vec<LocatedApproval>, handle: &str) -> Result<LocatedApproval, CliError> {
     all.retain(|found| !handle.is_empty() && found.text("handle").starts_with(handle));
     match (all.pop(), all.is_empty()) {
         (Some(found), true) => Ok(found),
@@ -81,7 +114,7 @@ async fn locate(handle: &str, console: Console) -> Result<LocatedApproval, CliEr
 
 fn not_found(message: String) -> CliError {
     CliError::new(Exit::NotFound, "not_found", message)
-        .with_hint("`toolplane approvals ls` lists the approvals of running gateways")
+        .with_hint("`toolplane approvals ls` lists the approvals")
 }
 
 /// An approval as its gateway reports it.
@@ -89,8 +122,7 @@ fn not_found(message: String) -> CliError {
 #[serde(transparent)]
 struct ApprovalRecord<'a>(&'a RawJson);
 
-async fn list(console: Console) -> Result<Exit, CliError> {
-    let all = all(console).await?;
+fn list(all: &[LocatedApproval], console: Console) -> Result<Exit, CliError> {
     if all.is_empty() && console.format == Format::Table {
         console.say("no call waits for approval");
         return Ok(Exit::Done);
@@ -161,31 +193,16 @@ async fn decide(
     reason: Option<&str>,
     console: Console,
 ) -> Result<Exit, CliError> {
-    let gone = |error: &std::io::Error| {
-        CliError::new(Exit::Unavailable, "unavailable", "the gateway has ended").with_source(error)
-    };
-    let client = OperatorClient::connect(&found.socket)
-        .await
-        .map_err(|error| gone(&error))?;
     let by = by.unwrap_or("operator");
-    let decided = client
-        .decide(&found.text("handle"), is_approved, by, reason)
-        .await;
-    let decided = decided.map_err(|error| match &error {
-        OperatorClientError::Refused { kind, message, .. } => {
-            let message = text::line(message).into_owned();
-            match kind.as_str() {
-                "not_found" => not_found(message),
-                "denied" => CliError::new(Exit::Denied, "denied", message),
-                "unavailable" => CliError::new(Exit::Unavailable, "unavailable", message),
-                _ => CliError::failed(message),
-            }
+    let approval = match &found.place {
+        Place::Gateway(socket) => {
+            decide_at_gateway(socket, &found.text("handle"), is_approved, by, reason).await?
         }
-        _ => CliError::new(Exit::Unavailable, "unavailable", error.to_string()).with_source(&error),
-    })?;
+        Place::Store(desk) => decide_in_store(desk, &found.text("handle"), is_approved, by, reason).await?,
+    };
     let found = LocatedApproval {
-        socket: found.socket.clone(),
-        approval: decided,
+        place: found.place.clone(),
+        approval,
     };
     console.value(&ApprovalRecord(&found.approval), || {
         format!(
@@ -196,4 +213,60 @@ async fn decide(
         )
     })?;
     Ok(Exit::Done)
+}
+
+async fn decide_at_gateway(
+    socket: &Path,
+    handle: &str,
+    is_approved: bool,
+    by: &str,
+    reason: Option<&str>,
+) -> Result<RawJson, CliError> {
+    let gone = |error: &std::io::Error| {
+        CliError::new(Exit::Unavailable, "unavailable", "the gateway has ended").with_source(error)
+    };
+    let client = OperatorClient::connect(socket)
+        .await
+        .map_err(|error| gone(&error))?;
+    let decided = client.decide(handle, is_approved, by, reason).await;
+    decided.map_err(|error| match &error {
+        OperatorClientError::Refused { kind, message, .. } => {
+            let message = text::line(message).into_owned();
+            match kind.as_str() {
+                "not_found" => not_found(message),
+                "denied" => CliError::new(Exit::Denied, "denied", message),
+                "unavailable" => CliError::new(Exit::Unavailable, "unavailable", message),
+                _ => CliError::failed(message),
+            }
+        }
+        _ => CliError::new(Exit::Unavailable, "unavailable", error.to_string()).with_source(&error),
+    })
+}
+
+async fn decide_in_store(
+    desk: &ApprovalDesk,
+    handle: &str,
+    is_approved: bool,
+    by: &str,
+    reason: Option<&str>,
+) -> Result<RawJson, CliError> {
+    let verdict = match is_approved {
+        true => ApprovalVerdict::Approve,
+        false => ApprovalVerdict::Deny {
+            reason: reason.map(str::to_owned),
+        },
+    };
+    let decided = desk.decide(handle, verdict, by).await;
+    let decided = decided.map_err(|error| {
+        let message = text::line(&error.to_string()).into_owned();
+        match &error {
+            DecideError::Unknown { .. } => not_found(message),
+            DecideError::OwnCall { .. } => CliError::new(Exit::Denied, "denied", message),
+            DecideError::Store(_) => {
+                CliError::new(Exit::Unavailable, "unavailable", message).with_source(&error)
+            }
+            _ => CliError::failed(message),
+        }
+    })?;
+    Ok(approval_json(&decided))
 }
