@@ -98,12 +98,6 @@ impl World {
         json(response).await
     }
 
-    /// Returns the status and the answer of a call that may not be answered by a result.
-    async fn call_anyhow(&self, token: &str, tool: &str, more: &str) -> (StatusCode, Value) {
-        let response = self.try_call(token, tool, more).await;
-        (response.status(), json(response).await)
-    }
-
     async fn try_call(&self, token: &str, tool: &str, more: &str) -> Response<ResponseBody> {
         let meta = if more.contains("_meta") {
             String::new()

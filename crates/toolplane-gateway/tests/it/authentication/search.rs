@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolplane::manifest::GatewayMode;
 use toolplane_gateway::GatewayOptions;
 
-use super::World;
+use super::{World, kind};
 
 const POLICY: &str = "{roles: {keeper: [vault.open]}, principals: {ada: {roles: [keeper]}, bob: {}}, \
                       required_permissions: {'vault_*': [vault.open]}, blocklist: [old_mail]}";
@@ -25,8 +25,8 @@ fn text(answer: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Calls of meta-tools: a tool and its arguments.
-const CALLS: [(&str, &str); 13] = [
+/// Questions about tools: a meta-tool and its arguments.
+const QUESTIONS: [(&str, &str); 10] = [
     ("tool_search", r#"{"query":"weather at a place"}"#),
     ("tool_search", r#"{"query":"vault_weather"}"#),
     ("tool_search", r#"{"query":"the vault"}"#),
@@ -43,9 +43,6 @@ const CALLS: [(&str, &str); 13] = [
         "tool_describe",
         r#"{"names":["vault_weather","get_weather","pay"]}"#,
     ),
-    ("tool_call", r#"{"name":"vault_weather"}"#),
-    ("tool_call", r#"{"name":"pay"}"#),
-    ("tool_call", r#"{"name":"old_mail"}"#),
 ];
 
 #[tokio::test]
@@ -65,11 +62,17 @@ async fn what_a_principal_may_not_call_is_neither_found_nor_described_nor_called
             .await;
         assert_eq!(text(&called), "opened", "{called}");
     }
-    for (tool, arguments) in CALLS {
+    for (tool, arguments) in QUESTIONS {
         let more = format!(r#","arguments":{arguments}"#);
-        let answer = with.call_anyhow(&bob, tool, &more).await;
-        let expected = without.call_anyhow(&bob_without, tool, &more).await;
+        let answer = with.call(&bob, tool, &more).await;
+        let expected = without.call(&bob_without, tool, &more).await;
         assert_eq!(answer, expected, "{tool} {arguments}");
+    }
+    for name in ["vault_weather", "pay", "old_mail"] {
+        let more = format!(r#","arguments":{{"name":"{name}"}}"#);
+        let answer = with.call(&bob, "tool_call", &more).await;
+        assert_eq!(kind(&answer), Some("denied"), "{answer}");
+        assert_eq!(answer, with.call(&bob, name, "").await);
     }
     for (arguments, expected) in [
         (r#"{"permission":"vault.open"}"#, "pay vault_weather"),
