@@ -2,12 +2,14 @@
 
 use std::{
     fs::OpenOptions,
+    future::ready,
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
     time::Duration,
 };
 
+use futures_util::TryStreamExt;
 use sqlx::{
     Column, Row, Sqlite, SqlitePool, Transaction, TypeInfo, ValueRef,
     sqlite::{
@@ -19,6 +21,9 @@ use tool_core::BoxFuture;
 use tool_store_sql::{SqlError, SqlRow, SqlTransaction, SqlValue, migrate};
 
 use crate::SqliteOptions;
+
+/// Number of rows that are fetched ahead of the reader.
+const ROW_BUFFER: usize = 512;
 
 /// Connections to an existing file.
 #[derive(Debug)]
@@ -40,7 +45,8 @@ impl Connections {
             .busy_timeout(options.busy_timeout)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true);
+            .foreign_keys(true)
+            .row_buffer_size(ROW_BUFFER);
         let pool = |max, options: SqliteConnectOptions| {
             let pool = SqlitePoolOptions::new()
                 .max_connections(max)
@@ -162,11 +168,10 @@ impl SqlTransaction for SqliteTransaction {
         parameters: Vec<SqlValue>,
     ) -> BoxFuture<'a, Result<Vec<SqlRow>, SqlError>> {
         Box::pin(async move {
-            let rows = bind(query, parameters).fetch_all(&mut *self.0).await;
-            let rows = rows.map_err(|error| failed(query, error))?;
-            rows.iter()
-                .map(|row| read(row).map_err(|error| failed(query, error)))
-                .collect()
+            // Read while the next rows are fetched, so that no row is in memory twice.
+            let rows = bind(query, parameters).fetch(&mut *self.0);
+            let rows = rows.and_then(|row| ready(read(&row)));
+            rows.try_collect().await.map_err(|error| failed(query, error))
         })
     }
 

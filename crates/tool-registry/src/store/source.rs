@@ -13,6 +13,7 @@ use super::{
     OfferedTool, ReadManifest, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, VersionRequest,
     VersionState,
 };
+use crate::spread::map_all;
 
 /// Pause after a failed read of the store.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -98,7 +99,7 @@ impl StoreSource {
         };
         let aliases = changes.aliases.clone();
         let tools_changed = !changes.tools.is_empty();
-        let read: Vec<_> = changes.tools.iter().map(|tool| self.read_offer(tool)).collect();
+        let read = map_all(&changes.tools, |tool| self.read_offer(tool));
         // Aliases point to versions of tools, either of which may have changed.
         let aliases = match aliases {
             Some(aliases) => aliases,
