@@ -2,14 +2,13 @@
 
 use std::{
     fs::OpenOptions,
-    future::ready,
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
     time::Duration,
 };
 
-use futures_util::TryStreamExt;
+use futures_util::{FutureExt, TryStreamExt};
 use sqlx::{
     Column, Row, Sqlite, SqlitePool, Transaction, TypeInfo, ValueRef,
     sqlite::{
@@ -23,7 +22,11 @@ use tool_store_sql::{SqlError, SqlRow, SqlTransaction, SqlValue, migrate};
 use crate::SqliteOptions;
 
 /// Number of rows that are fetched ahead of the reader.
-const ROW_BUFFER: usize = 512;
+const ROW_BUFFER: usize = 1024;
+/// Number of rows after which the reader waits for a batch: the wake-up for a single row costs more than the row.
+const MANY_ROWS: usize = 100;
+/// Time in which a batch of rows is fetched.
+const BATCH_PAUSE: Duration = Duration::from_millis(1);
 
 /// Connections to an existing file.
 #[derive(Debug)]
@@ -168,10 +171,25 @@ impl SqlTransaction for SqliteTransaction {
         parameters: Vec<SqlValue>,
     ) -> BoxFuture<'a, Result<Vec<SqlRow>, SqlError>> {
         Box::pin(async move {
+            let mut rows = bind(query, parameters).fetch(&mut *self.0);
             // Read while the next rows are fetched, so that no row is in memory twice.
-            let rows = bind(query, parameters).fetch(&mut *self.0);
-            let rows = rows.and_then(|row| ready(read(&row)));
-            rows.try_collect().await.map_err(|error| failed(query, error))
+            let mut found = Vec::new();
+            loop {
+                let mut next = rows.try_next().now_or_never();
+                if next.is_none() && found.len() >= MANY_ROWS {
+                    tokio::time::sleep(BATCH_PAUSE).await;
+                    next = rows.try_next().now_or_never();
+                }
+                let next = match next {
+                    Some(next) => next,
+                    None => rows.try_next().await,
+                };
+                match next.and_then(|row| row.as_ref().map(read).transpose()) {
+                    Ok(Some(row)) => found.push(row),
+                    Ok(None) => return Ok(found),
+                    Err(error) => return Err(failed(query, error)),
+                }
+            }
         })
     }
 

@@ -63,8 +63,8 @@ struct PlainTool<'a> {
 }
 
 /// Reads a plain manifest of one tool: one of our own dialect, in the compact form of [`Loaded::manifest`](crate::Loaded::manifest),
-/// without settings of layers. The descriptor is that of [`load`](crate::load), which takes ten times as long because it
-/// records the place of every value.
+/// without settings of layers. The descriptor is that of [`load`](crate::load), which takes longer because it records the place
+/// of every value.
 ///
 /// `name` is the name for messages. Returns `None` for every other manifest and for one with any problem:
 /// [`load`](crate::load) reads it or reports why it cannot be used.
@@ -143,7 +143,23 @@ fn executor(mut settings: Map<String, Value>) -> Option<ExecutorSpec> {
         _ => return None,
     };
     settings.retain(|key, _| key != "kind");
-    Some(ExecutorSpec::new(kind).with_config(Value::Object(settings)))
+    Some(ExecutorSpec::new(kind).with_config(compact(Value::Object(settings))))
+}
+
+/// Returns the value in as little memory as it needs: a map or list that is read has room for more, four entries at least.
+fn compact(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(key, value)| (key, compact(value)));
+            Value::Object(members.collect())
+        }
+        Value::Array(items) => {
+            let mut items: Vec<_> = items.into_iter().map(compact).collect();
+            items.shrink_to_fit();
+            Value::Array(items)
+        }
+        scalar => scalar,
+    }
 }
 
 /// Returns the text of a schema that is an object. Its bytes are its own, so that the manifest need not stay in memory.
