@@ -30,6 +30,7 @@ pub use self::{
     document::source::Syntax,
     loading::{
         load::{ConfigPart, LoadOptions, Loaded, load},
+        plain::read_plain,
         search::find_configuration,
     },
     schema::config_schema,

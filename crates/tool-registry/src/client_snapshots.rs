@@ -16,7 +16,7 @@ use tool_core::{Catalogue, ClientIdentity, Feature, Source, Tool, ToolState};
 use crate::{
     Registry, Snapshot, WithheldDefinition,
     registry::{Parts, ResolveReason, Shared},
-    resolve::Resolver,
+    resolve::{CommonSettings, Resolver},
     snapshot::key,
 };
 
@@ -297,6 +297,7 @@ impl Registry {
             is_renamed,
             before,
             pins: &parts.pins,
+            common_settings: CommonSettings::default(),
             reuses_tools: !matches!(reason, ResolveReason::Parts { .. }),
             lists_changed: matches!(
                 reason,

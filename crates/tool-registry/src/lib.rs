@@ -64,6 +64,7 @@ mod pins;
 mod registry;
 mod resolve;
 mod snapshot;
+mod spread;
 mod store;
 
 pub use bytes;

@@ -2,11 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
-    panic::resume_unwind,
     sync::Arc,
-    thread::{self, available_parallelism},
 };
 
+use parking_lot::Mutex;
 use tool_core::{
     Catalogue, Descriptor, Executor, Feature, SettingLevel, Settings, Tool, ToolParts, ToolState, Trust,
     UpstreamState, UriTemplate, check_name,
@@ -20,10 +19,8 @@ use crate::{
     pins::{PinCheck, check_pin},
     registry::Shared,
     snapshot::key,
+    spread::map_all,
 };
-
-/// Minimum number of descriptors for each thread. Starting a thread costs as much as about ten descriptors.
-const MIN_PER_THREAD: usize = 500;
 
 /// Resolves the lists of all sources into a snapshot.
 pub(crate) struct Resolver<'a> {
@@ -43,6 +40,29 @@ pub(crate) struct Resolver<'a> {
     /// `true` if unchanged lists count as changed.
     pub(crate) lists_changed: bool,
     pub(crate) pins: &'a PinPolicy,
+    /// Settings that tools have in common.
+    pub(crate) common_settings: CommonSettings,
+}
+
+/// Settings that were made for tools. Most tools of a registry have equal ones, and share them.
+#[derive(Default)]
+pub(crate) struct CommonSettings(Mutex<Vec<Settings>>);
+
+impl CommonSettings {
+    /// Maximum number of different settings that are compared.
+    const MAX_KNOWN: usize = 16;
+
+    /// Returns the known settings that are equal to these.
+    fn share(&self, settings: Settings) -> Settings {
+        let mut known = self.0.lock();
+        if let Some(same) = known.iter().find(|known| **known == settings) {
+            return same.clone();
+        }
+        if known.len() < Self::MAX_KNOWN {
+            known.push(settings.clone());
+        }
+        settings
+    }
 }
 
 impl Resolver<'_> {
@@ -221,23 +241,8 @@ impl Resolver<'_> {
 
     /// Makes the tools of these descriptors, in their order. Large lists are spread over all cores.
     fn tools(&self, descriptors: &[(&str, &Arc<Descriptor>)]) -> Vec<Result<Arc<Tool>, Box<RefusedFeature>>> {
-        let make = |part: &[(&str, &Arc<Descriptor>)]| -> Vec<_> {
-            let tools = part
-                .iter()
-                .map(|(source, descriptor)| self.tool(source, descriptor));
-            tools.map(|tool| tool.map_err(Box::new)).collect()
-        };
-        let n_threads =
-            (descriptors.len() / MIN_PER_THREAD).clamp(1, available_parallelism().map_or(1, usize::from));
-        let mut parts = descriptors.chunks(descriptors.len().div_ceil(n_threads).max(1));
-        let first = parts.next().unwrap_or_default();
-        thread::scope(|scope| {
-            let others: Vec<_> = parts.map(|part| scope.spawn(move || make(part))).collect();
-            let mut tools = make(first);
-            for other in others {
-                tools.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            }
-            tools
+        map_all(descriptors, |(source, descriptor)| {
+            self.tool(source, descriptor).map_err(Box::new)
         })
     }
 
@@ -310,7 +315,7 @@ impl Resolver<'_> {
             if executor.bounds_results() {
                 settings.max_result_bytes = None;
             }
-            settings
+            self.common_settings.share(settings)
         };
         parts.state = {
             let own_key = (descriptor.feature, key(descriptor));

@@ -19,7 +19,8 @@ use crate::{Schema, SchemaError};
 /// ```
 pub struct LazySchema {
     raw: RawJson,
-    compiled: OnceLock<Result<Schema, SchemaError>>,
+    /// Boxed: a compiled schema is larger than everything else that an uncalled tool holds.
+    compiled: OnceLock<Result<Box<Schema>, Box<SchemaError>>>,
 }
 
 /// Returns the schema of a tool that declares none, which accepts any object.
@@ -49,7 +50,11 @@ impl LazySchema {
     /// # Errors
     /// Returns an error if the schema is not usable. The result is the same for every call.
     pub fn compiled(&self) -> Result<&Schema, &SchemaError> {
-        self.compiled.get_or_init(|| Schema::compile(&self.raw)).as_ref()
+        let compile = || Schema::compile(&self.raw).map(Box::new).map_err(Box::new);
+        match self.compiled.get_or_init(compile) {
+            Ok(schema) => Ok(schema),
+            Err(error) => Err(error),
+        }
     }
 
     /// Checks a value: see [`Schema::check`].
@@ -101,7 +106,7 @@ impl From<Schema> for LazySchema {
         let raw = schema.raw().clone();
         Self {
             raw,
-            compiled: OnceLock::from(Ok(schema)),
+            compiled: OnceLock::from(Ok(Box::new(schema))),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{FutureExt, TryStreamExt};
 use sqlx::{
     Column, Row, Sqlite, SqlitePool, Transaction, TypeInfo, ValueRef,
     sqlite::{
@@ -19,6 +20,13 @@ use tool_core::BoxFuture;
 use tool_store_sql::{SqlError, SqlRow, SqlTransaction, SqlValue, migrate};
 
 use crate::SqliteOptions;
+
+/// Number of rows that are fetched ahead of the reader.
+const ROW_BUFFER: usize = 1024;
+/// Number of rows after which the reader waits for a batch: the wake-up for a single row costs more than the row.
+const MANY_ROWS: usize = 100;
+/// Time in which a batch of rows is fetched.
+const BATCH_PAUSE: Duration = Duration::from_millis(1);
 
 /// Connections to an existing file.
 #[derive(Debug)]
@@ -40,7 +48,8 @@ impl Connections {
             .busy_timeout(options.busy_timeout)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true);
+            .foreign_keys(true)
+            .row_buffer_size(ROW_BUFFER);
         let pool = |max, options: SqliteConnectOptions| {
             let pool = SqlitePoolOptions::new()
                 .max_connections(max)
@@ -162,11 +171,25 @@ impl SqlTransaction for SqliteTransaction {
         parameters: Vec<SqlValue>,
     ) -> BoxFuture<'a, Result<Vec<SqlRow>, SqlError>> {
         Box::pin(async move {
-            let rows = bind(query, parameters).fetch_all(&mut *self.0).await;
-            let rows = rows.map_err(|error| failed(query, error))?;
-            rows.iter()
-                .map(|row| read(row).map_err(|error| failed(query, error)))
-                .collect()
+            let mut rows = bind(query, parameters).fetch(&mut *self.0);
+            // Read while the next rows are fetched, so that no row is in memory twice.
+            let mut found = Vec::new();
+            loop {
+                let mut next = rows.try_next().now_or_never();
+                if next.is_none() && found.len() >= MANY_ROWS {
+                    tokio::time::sleep(BATCH_PAUSE).await;
+                    next = rows.try_next().now_or_never();
+                }
+                let next = match next {
+                    Some(next) => next,
+                    None => rows.try_next().await,
+                };
+                match next.and_then(|row| row.as_ref().map(read).transpose()) {
+                    Ok(Some(row)) => found.push(row),
+                    Ok(None) => return Ok(found),
+                    Err(error) => return Err(failed(query, error)),
+                }
+            }
         })
     }
 

@@ -129,6 +129,7 @@ macro_rules! pin_tests {
 macro_rules! text_tests {
     ($open:path) => {
         $crate::store_tests!(@each $open, texts: [
+            many_texts_are_loaded_in_the_order_of_their_keys,
             texts_are_saved_replaced_and_forgotten,
         ]);
     };

@@ -36,3 +36,27 @@ pub async fn texts_are_saved_replaced_and_forgotten(one: Arc<dyn KeptTexts>, oth
     assert_eq!(one.load(&keys).await, Ok(vec![None, None, Some("b".to_owned())]));
     assert_eq!(one.forget(None).await, Ok(1));
 }
+
+/// Each of many keys gets its own text, also if it is wanted twice, and nothing else has one.
+pub async fn many_texts_are_loaded_in_the_order_of_their_keys(
+    one: Arc<dyn KeptTexts>,
+    other: Arc<dyn KeptTexts>,
+) {
+    let mut keys: Vec<_> = (0..150)
+        .map(|at| key(&format!("s{at}"), &format!("d{}", at % 7)))
+        .collect();
+    for key in keys.iter().step_by(3) {
+        one.save(key.clone(), key.0.to_uppercase()).await.expect("saved");
+    }
+    one.save(key("s0", "of another digest"), "other".to_owned())
+        .await
+        .expect("saved");
+    keys.extend([keys[3].clone(), key("", ""), keys[1].clone()]);
+    let expected = keys.iter().enumerate().map(|(at, (name, _))| match at {
+        0..150 => (at % 3 == 0).then(|| name.to_uppercase()),
+        _ => (at == 150).then(|| "S3".to_owned()),
+    });
+    let expected: Vec<_> = expected.collect();
+    assert_eq!(other.load(&keys).await, Ok(expected));
+    assert_eq!(other.load(&[]).await, Ok(Vec::new()));
+}

@@ -69,17 +69,27 @@ pub struct Overrides {
     slots: SettingSlots,
 }
 
-/// One setting of each type. There are few, so a lookup scans them in order.
+/// One setting of each type. There are few, so a lookup scans them in order. Clones share them until one is changed.
 #[derive(Clone, Default)]
-pub(crate) struct SettingSlots(Vec<(TypeId, Arc<dyn DynSetting>)>);
+pub(crate) struct SettingSlots(Arc<Vec<Slot>>);
+
+type Slot = (TypeId, Arc<dyn DynSetting>);
 
 /// A [`Setting`] of any type.
 pub(crate) trait DynSetting: fmt::Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn equals(&self, other: &dyn DynSetting) -> bool;
     fn dyn_merged(&self, wider: Option<&dyn DynSetting>, level: SettingLevel) -> Arc<dyn DynSetting>;
-    fn dyn_settled(&self, tool: &Descriptor) -> Option<Arc<dyn DynSetting>>;
+    fn dyn_settled(&self, tool: &Descriptor) -> SettledSetting;
     fn dyn_forks_calls(&self) -> bool;
+}
+
+/// Result of [`Setting::settled`].
+pub(crate) enum SettledSetting {
+    /// The setting fits as it is: tools share it.
+    Same,
+    Changed(Arc<dyn DynSetting>),
+    Dropped,
 }
 
 impl<T: Setting> DynSetting for T {
@@ -95,8 +105,12 @@ impl<T: Setting> DynSetting for T {
         Arc::new(self.merged(wider.and_then(|wider| wider.as_any().downcast_ref()), level))
     }
 
-    fn dyn_settled(&self, tool: &Descriptor) -> Option<Arc<dyn DynSetting>> {
-        self.settled(tool).map(|settled| Arc::new(settled) as _)
+    fn dyn_settled(&self, tool: &Descriptor) -> SettledSetting {
+        match self.settled(tool) {
+            Some(settled) if settled == *self => SettledSetting::Same,
+            Some(settled) => SettledSetting::Changed(Arc::new(settled)),
+            None => SettledSetting::Dropped,
+        }
     }
 
     fn dyn_forks_calls(&self) -> bool {
@@ -157,31 +171,35 @@ impl SettingSlots {
     }
 
     fn put(&mut self, id: TypeId, setting: Arc<dyn DynSetting>) {
-        match self.0.iter_mut().find(|(of, _)| *of == id) {
+        let slots = Arc::make_mut(&mut self.0);
+        match slots.iter_mut().find(|(of, _)| *of == id) {
             Some((_, slot)) => *slot = setting,
-            None => self.0.push((id, setting)),
+            None => slots.push((id, setting)),
         }
     }
 
     pub(crate) fn remove<T: Setting>(&mut self) {
-        self.0.retain(|(of, _)| *of != TypeId::of::<T>());
+        if self.get::<T>().is_some() {
+            Arc::make_mut(&mut self.0).retain(|(of, _)| *of != TypeId::of::<T>());
+        }
     }
 
     /// Merges each of the more specific settings with the one of the same type that is here.
     pub(crate) fn override_with(&mut self, nearer: &Self, level: SettingLevel) {
-        for (id, setting) in &nearer.0 {
+        for (id, setting) in &*nearer.0 {
             let merged = setting.dyn_merged(self.find(*id), level);
             self.put(*id, merged);
         }
     }
 
     pub(crate) fn settle(&mut self, tool: &Descriptor) {
-        self.0.retain_mut(|(_, slot)| match slot.dyn_settled(tool) {
-            Some(settled) => {
+        Arc::make_mut(&mut self.0).retain_mut(|(_, slot)| match slot.dyn_settled(tool) {
+            SettledSetting::Same => true,
+            SettledSetting::Changed(settled) => {
                 *slot = settled;
                 true
             }
-            None => false,
+            SettledSetting::Dropped => false,
         });
     }
 
@@ -193,10 +211,11 @@ impl SettingSlots {
 impl PartialEq for SettingSlots {
     /// Compares the settings of each type, regardless of the order in which they were set.
     fn eq(&self, other: &Self) -> bool {
-        let is_there = |(id, slot): &(TypeId, Arc<dyn DynSetting>)| {
-            other.find(*id).is_some_and(|other| slot.equals(other))
+        let is_there = |(id, slot): &Slot| {
+            let there = other.find(*id);
+            there.is_some_and(|there| std::ptr::addr_eq(there, &**slot) || slot.equals(there))
         };
-        self.0.len() == other.0.len() && self.0.iter().all(is_there)
+        Arc::ptr_eq(&self.0, &other.0) || self.0.len() == other.0.len() && self.0.iter().all(is_there)
     }
 }
 

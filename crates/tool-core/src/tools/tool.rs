@@ -11,7 +11,8 @@ use crate::{CheckJson, Descriptor, DynBackend, Feature, Provenance, Settings, To
 /// further lookups. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
 pub struct Tool {
     parts: ToolParts,
-    definition: RawJson,
+    /// Made on first use: most tools of a large registry are never listed.
+    definition: OnceLock<RawJson>,
     digest: OnceLock<[u8; 32]>,
     fingerprint: OnceLock<[u8; 32]>,
     generation: u64,
@@ -40,10 +41,9 @@ impl Tool {
     /// Creates a tool from its parts.
     #[must_use]
     pub fn new(parts: ToolParts) -> Self {
-        let definition = annotated(definition(&parts.descriptor), &parts.descriptor);
         Self {
             parts,
-            definition,
+            definition: OnceLock::new(),
             digest: OnceLock::new(),
             fingerprint: OnceLock::new(),
             generation: 0,
@@ -99,19 +99,22 @@ impl Tool {
     /// own bytes.
     #[must_use]
     pub fn definition(&self) -> &RawJson {
-        &self.definition
+        self.definition.get_or_init(|| {
+            let descriptor = &self.parts.descriptor;
+            annotated(definition(descriptor), descriptor)
+        })
     }
 
     /// Returns the SHA-256 of the definition's canonical form. A tool with another definition is another tool.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
-        self.digest.get_or_init(|| raw_json::digest(&self.definition))
+        self.digest.get_or_init(|| raw_json::digest(self.definition()))
     }
 
     /// Returns `true` if the definitions of both tools have the same canonical form.
     #[must_use]
     pub fn has_definition_of(&self, other: &Self) -> bool {
-        self.definition.as_str() == other.definition.as_str() || self.digest() == other.digest()
+        self.definition().as_str() == other.definition().as_str() || self.digest() == other.digest()
     }
 
     /// Returns the SHA-256 of everything that replies depend on besides the call: the definition, the version, the

@@ -3,4 +3,5 @@
 pub(crate) mod checks;
 pub(crate) mod draft;
 pub(crate) mod load;
+pub(crate) mod plain;
 pub(crate) mod search;

@@ -16,6 +16,7 @@ mod loading;
 mod own_section;
 mod partial;
 mod places;
+mod plain;
 mod policy;
 mod schema;
 mod search;

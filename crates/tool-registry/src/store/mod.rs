@@ -6,6 +6,7 @@
 
 mod error;
 mod memory;
+mod offer_reader;
 mod port;
 mod publisher;
 mod record;

@@ -75,6 +75,26 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// If the store does not work.
     fn changes(&self, since: u64) -> BoxFuture<'_, Result<StoreChanges, StoreError>>;
 
+    /// Returns what [`Store::changes`] returns, without the tools: `take` receives them in parts, while the next ones are read.
+    /// After an error, what `take` received is incomplete.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn changes_in_parts<'a>(
+        &'a self,
+        since: u64,
+        take: &'a mut (dyn FnMut(Vec<OfferedTool>) + Send),
+    ) -> BoxFuture<'a, Result<StoreChanges, StoreError>> {
+        Box::pin(async move {
+            let mut changes = self.changes(since).await?;
+            let tools = std::mem::take(&mut changes.tools);
+            if !tools.is_empty() {
+                take(tools);
+            }
+            Ok(changes)
+        })
+    }
+
     /// Completes when the store has another revision than `seen`, whoever changed it. Completes early if that is
     /// unknown: the caller compares.
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()>;

@@ -1,17 +1,15 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use raw_json::RawJson;
-use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{
-    BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, Origin, RejectedEntry, Source, SourceState,
-    SourceStatus, ToolError,
+    BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, RejectedEntry, Source, SourceState, SourceStatus,
+    ToolError,
 };
 
 use super::{
-    OfferedTool, ReadManifest, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, VersionRequest,
-    VersionState,
+    ReadManifest, Store, StoreError, ToolAlias, VersionRequest,
+    offer_reader::{OfferReader, ReadOffer},
 };
 
 /// Pause after a failed read of the store.
@@ -47,7 +45,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// ```
 pub struct StoreSource {
     store: Arc<dyn Store>,
-    manifests: Arc<dyn ReadManifest>,
+    reader: OfferReader,
     /// Held while the store is read.
     reading: AsyncMutex<()>,
     state: Mutex<State>,
@@ -73,8 +71,8 @@ impl StoreSource {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, manifests: Arc<dyn ReadManifest>) -> Self {
         Self {
+            reader: OfferReader::new(manifests, store.name()),
             store,
-            manifests,
             reading: AsyncMutex::default(),
             state: Mutex::default(),
         }
@@ -88,7 +86,9 @@ impl StoreSource {
             (state.revision, state.catalogue.revision == 0)
         };
         let since = if is_first { 0 } else { seen };
-        let changes = match self.store.changes(since).await {
+        let mut parts = Vec::new();
+        let mut start = |part| parts.push(self.reader.start(part));
+        let changes = match self.store.changes_in_parts(since, &mut start).await {
             Ok(changes) => changes,
             Err(error) => {
                 let mut state = self.state.lock();
@@ -96,9 +96,12 @@ impl StoreSource {
                 return Err(error);
             }
         };
+        let mut read = Vec::new();
+        for part in parts {
+            read.extend(part.finish().await);
+        }
         let aliases = changes.aliases.clone();
-        let tools_changed = !changes.tools.is_empty();
-        let read: Vec<_> = changes.tools.iter().map(|tool| self.read_offer(tool)).collect();
+        let tools_changed = !read.is_empty();
         // Aliases point to versions of tools, either of which may have changed.
         let aliases = match aliases {
             Some(aliases) => aliases,
@@ -111,20 +114,12 @@ impl StoreSource {
         };
         let mut state = self.state.lock();
         state.failure = None;
-        state.apply(&changes, read);
+        state.apply(changes.revision, read);
         if !is_unchanged {
             state.aliases = aliases;
             state.publish(of_aliases);
         }
         Ok(())
-    }
-
-    fn read_offer(&self, tool: &OfferedTool) -> Option<Result<Arc<Descriptor>, String>> {
-        if let Some(problem) = &tool.problem {
-            return Some(Err(problem.clone()));
-        }
-        let stored = tool.latest.as_ref()?;
-        Some(self.descriptor(&tool.name, stored).map(Arc::new))
     }
 
     async fn read_aliases(&self, aliases: &[ToolAlias]) -> Vec<(ToolAlias, Result<Arc<Descriptor>, String>)> {
@@ -163,74 +158,25 @@ impl StoreSource {
         let Some(stored) = self.store.version(tool, &head.version).await? else {
             return Ok(None);
         };
-        let descriptor = self.descriptor(tool, &stored);
+        let descriptor = self.reader.descriptor(tool, &stored);
         let unreadable = |reason| StoreError::corrupt(format!("`{tool}@{}`", head.version), reason);
         descriptor.map(Some).map_err(unreadable)
     }
-
-    /// Reads a version as what agents see.
-    fn descriptor(&self, tool: &str, stored: &StoredVersion) -> Result<Descriptor, String> {
-        let mut descriptor = self.manifests.read(tool, &stored.manifest)?;
-        let version = stored.head.version.to_string();
-        descriptor.origin = Origin::operator(format!("{}: {tool}@{version}", self.store.name()));
-        descriptor.version = Some(version);
-        let notice = match &stored.head.state {
-            VersionState::Deprecated(deprecation) => Some(deprecation.sentence()),
-            VersionState::Yanked { reason } => Some(format!("Withdrawn: {reason}.")),
-            _ => None,
-        };
-        if let Some(notice) = notice {
-            let separator = if descriptor.description.is_empty() {
-                ""
-            } else {
-                " "
-            };
-            descriptor.description = format!("{}{separator}{notice}", descriptor.description.trim_end());
-            descriptor.definition = Some(definition(&descriptor, &stored.head.state));
-        }
-        Ok(descriptor)
-    }
-}
-
-/// Returns the definition of a tool with a notice about its version in `_meta`.
-fn definition(descriptor: &Descriptor, state: &VersionState) -> RawJson {
-    let details = match state {
-        VersionState::Deprecated(deprecation) => json!({
-            "state": "deprecated",
-            "replacement": deprecation.replacement,
-            "until": deprecation.until,
-            "reason": deprecation.reason,
-        }),
-        VersionState::Yanked { reason } => json!({"state": "yanked", "reason": reason}),
-        state => json!({"state": state.as_str()}),
-    };
-    let meta =
-        RawJson::from(json!({"dev.toolplane/version": descriptor.version, "dev.toolplane/state": details}));
-    let members = [
-        ("name", Some(RawJson::from(&*descriptor.name))),
-        ("title", descriptor.title.as_deref().map(RawJson::from)),
-        ("description", Some(RawJson::from(&*descriptor.description))),
-        ("inputSchema", Some(descriptor.input_schema.clone())),
-        ("outputSchema", descriptor.output_schema.clone()),
-        ("_meta", Some(meta)),
-    ];
-    let members = members.into_iter().filter_map(|(key, value)| Some((key, value?)));
-    RawJson::from_members(&members.collect::<Vec<_>>())
 }
 
 impl State {
     /// Takes the changed tools.
-    fn apply(&mut self, changes: &StoreChanges, read: Vec<Option<Result<Arc<Descriptor>, String>>>) {
-        self.revision = changes.revision;
-        for (tool, read) in changes.tools.iter().zip(read) {
-            self.rejected.remove(&tool.name);
+    fn apply(&mut self, revision: u64, read: Vec<ReadOffer>) {
+        self.revision = revision;
+        for (name, read) in read {
+            self.rejected.remove(&name);
             match read {
-                Some(Ok(descriptor)) => drop(self.tools.insert(tool.name.clone(), descriptor)),
+                Some(Ok(descriptor)) => drop(self.tools.insert(name, descriptor)),
                 Some(Err(reason)) => {
-                    self.tools.remove(&tool.name);
-                    self.rejected.insert(tool.name.clone(), reason);
+                    self.tools.remove(&name);
+                    self.rejected.insert(name, reason);
                 }
-                None => drop(self.tools.remove(&tool.name)),
+                None => drop(self.tools.remove(&name)),
             }
         }
     }

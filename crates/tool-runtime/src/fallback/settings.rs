@@ -135,8 +135,10 @@ fn read_tool(cx: SectionContext<'_>, keys: ToolKeys, tool: &mut ToolSettings) {
         let steps = listed.into_iter();
         let steps = steps.map(|(at, name)| (at, FailureStep::Fallback(name.into())));
         let steps: Vec<_> = steps.collect();
-        tool.checks
-            .push(DeferredCheck::new(move |tool| check_steps(tool, &steps)));
+        if !steps.is_empty() {
+            tool.checks
+                .push(DeferredCheck::new(move |tool| check_steps(tool, &steps)));
+        }
         return;
     };
     if let Some(second) = tool.fallbacks.given() {

@@ -1,8 +1,8 @@
-use std::time::SystemTime;
+use std::{collections::HashMap, sync::LazyLock, time::SystemTime};
 
 use tool_core::{BoxFuture, KeptTexts, KeptTextsError};
 
-use crate::{Database, SqlError, SqlStore, codec};
+use crate::{Database, SqlError, SqlStore, SqlValue, codec};
 
 /// Age at which a text is removed when another one of its name is saved: that of settings which nobody uses any more.
 const MAX_AGE: i64 = 30 * 24 * 60 * 60 * 1000;
@@ -12,6 +12,27 @@ const SET_CACHE: &str = "UPDATE mcp_servers SET schema_cache = $2, schema_cached
 const CLEAR_CACHE: &str =
     "UPDATE mcp_servers SET schema_cache = NULL, schema_cached_at = NULL WHERE name = $1";
 const CLEAR_CACHES: &str = "UPDATE mcp_servers SET schema_cache = NULL, schema_cached_at = NULL";
+
+/// Number of texts that one query finds.
+const N_WANTED: usize = 64;
+
+/// Query for the texts of [`N_WANTED`] keys.
+static WANTED: LazyLock<String> = LazyLock::new(|| {
+    let pairs = (0..N_WANTED).map(|at| format!("(${}, ${})", 2 * at + 1, 2 * at + 2));
+    let pairs: Vec<_> = pairs.collect();
+    format!(
+        "WITH wanted (name, digest) AS (VALUES {}) SELECT kept.name, kept.digest, kept.content FROM wanted \
+         JOIN kept_lists kept ON kept.name = wanted.name AND kept.digest = wanted.digest",
+        pairs.join(", ")
+    )
+});
+
+/// Returns the parameters of [`WANTED`]. No text has the key that fills the rest.
+fn wanted(keys: &[(String, String)]) -> Vec<SqlValue> {
+    let known = keys.iter().flat_map(|(name, digest)| [&**name, &**digest]);
+    let all = known.chain(std::iter::repeat(""));
+    all.take(2 * N_WANTED).map(SqlValue::from).collect()
+}
 
 impl<D: Database> KeptTexts for SqlStore<D> {
     fn load<'a>(
@@ -23,14 +44,15 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                 let Some(mut transaction) = self.database().read().await? else {
                     return Ok(vec![None; keys.len()]);
                 };
-                let query = "SELECT content FROM kept_lists WHERE name = $1 AND digest = $2";
-                let mut texts = Vec::with_capacity(keys.len());
-                for (name, digest) in keys {
-                    let parameters = vec![name.as_str().into(), digest.as_str().into()];
-                    let mut rows = transaction.fetch(query, parameters).await?;
-                    texts.push(rows.first_mut().map(|row| row.text(0)).transpose()?);
+                let mut found = HashMap::with_capacity(keys.len());
+                for keys in keys.chunks(N_WANTED) {
+                    for mut row in transaction.fetch(&WANTED, wanted(keys)).await? {
+                        found.insert((row.text(0)?, row.text(1)?), row.text(2)?);
+                    }
                 }
-                Ok(texts)
+                // A key may be wanted twice.
+                let texts = keys.iter().map(|key| found.get(key).cloned());
+                Ok(texts.collect())
             };
             loaded.await.map_err(|error| self.not_kept(error))
         })

@@ -8,7 +8,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use semver::Version;
 use tool_core::{BoxFuture, Clock, SystemClock};
 use tool_registry::{
-    ServerRecord, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, ToolChange, ToolRecord,
+    OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, ToolChange,
+    ToolRecord,
 };
 
 use self::{
@@ -200,10 +201,24 @@ impl<D: Database> Store for SqlStore<D> {
 
     fn changes(&self, since: u64) -> BoxFuture<'_, Result<StoreChanges, StoreError>> {
         Box::pin(async move {
+            let mut tools = Vec::new();
+            let mut take = |part| tools.extend::<Vec<_>>(part);
+            let mut changes = self.changes_in_parts(since, &mut take).await?;
+            changes.tools = tools;
+            Ok(changes)
+        })
+    }
+
+    fn changes_in_parts<'a>(
+        &'a self,
+        since: u64,
+        take: &'a mut (dyn FnMut(Vec<OfferedTool>) + Send),
+    ) -> BoxFuture<'a, Result<StoreChanges, StoreError>> {
+        Box::pin(async move {
             let Some(mut transaction) = self.begin_read().await? else {
                 return Ok(StoreChanges::default());
             };
-            let read = changes(&mut *transaction, since).await;
+            let read = changes(&mut *transaction, since, take).await;
             read.map_err(|error| self.error(error))
         })
     }

@@ -7,7 +7,7 @@ use tool_registry::{
     OfferedTool, ServerRecord, StoreChanges, StoredVersion, ToolAlias, ToolFile, ToolRecord,
 };
 
-use crate::{SqlError, SqlTransaction, SqlValue, rows};
+use crate::{SqlError, SqlRow, SqlTransaction, SqlValue, rows};
 
 pub(super) async fn revision_of(transaction: &mut dyn SqlTransaction, name: &str) -> Result<u64, SqlError> {
     let query = "SELECT number FROM store_meta WHERE name = $1";
@@ -87,31 +87,76 @@ pub(super) async fn stored_version(
     Ok(Some(stored))
 }
 
+/// Number of tools of a part when all tools are read.
+const PART: i64 = 2000;
+
+/// Reads what changed since a revision. `take` receives the tools in parts.
 pub(super) async fn changes(
     transaction: &mut dyn SqlTransaction,
     since: u64,
+    take: &mut (dyn FnMut(Vec<OfferedTool>) + Send),
 ) -> Result<StoreChanges, SqlError> {
     let mut changes = StoreChanges::new(revision_of(transaction, "revision").await?);
-    let query = "SELECT t.name, v.version, v.digest, v.state, v.state_detail, v.created_at, v.created_by, \
-                 v.change_note, v.manifest \
-                 FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
-                 WHERE t.revision > $1 ORDER BY t.name";
-    let number = i64::try_from(since).unwrap_or(i64::MAX);
-    let found = transaction.fetch(query, vec![number.into()]).await?;
-    changes.tools.reserve(found.len());
-    for mut row in found {
-        let name = row.text(0)?;
-        let latest = match row.is_null(1) {
-            true => None,
-            false => Some(rows::stored_version(&mut row, 1)?),
-        };
-        changes.tools.push(OfferedTool::new(name.into(), latest));
+    match since {
+        0 => all_tools(transaction, take).await?,
+        since => changed_tools(transaction, since, take).await?,
     }
     if since == 0 || revision_of(transaction, "aliases_revision").await? > since {
         changes.aliases = Some(aliases(transaction).await?);
     }
     changes.servers_changed = revision_of(transaction, "servers_revision").await? > since;
     Ok(changes)
+}
+
+async fn all_tools(
+    transaction: &mut dyn SqlTransaction,
+    take: &mut (dyn FnMut(Vec<OfferedTool>) + Send),
+) -> Result<(), SqlError> {
+    let query = "SELECT t.name, v.version, v.digest, v.state, v.state_detail, v.created_at, v.created_by, \
+                 v.change_note, v.manifest \
+                 FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
+                 WHERE t.name > $1 ORDER BY t.name LIMIT $2";
+    let mut after = String::new();
+    loop {
+        let parameters = vec![after.as_str().into(), PART.into()];
+        let part = offered(transaction.fetch(query, parameters).await?)?;
+        let is_last = i64::try_from(part.len()).is_ok_and(|n_tools| n_tools < PART);
+        let Some(last) = part.last() else { return Ok(()) };
+        after = (*last.name).to_owned();
+        take(part);
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+async fn changed_tools(
+    transaction: &mut dyn SqlTransaction,
+    since: u64,
+    take: &mut (dyn FnMut(Vec<OfferedTool>) + Send),
+) -> Result<(), SqlError> {
+    let query = "SELECT t.name, v.version, v.digest, v.state, v.state_detail, v.created_at, v.created_by, \
+                 v.change_note, v.manifest \
+                 FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
+                 WHERE t.revision > $1 ORDER BY t.name";
+    let number = i64::try_from(since).unwrap_or(i64::MAX);
+    let changed = offered(transaction.fetch(query, vec![number.into()]).await?)?;
+    if !changed.is_empty() {
+        take(changed);
+    }
+    Ok(())
+}
+
+fn offered(rows: Vec<SqlRow>) -> Result<Vec<OfferedTool>, SqlError> {
+    let tools = rows.into_iter().map(|mut row| {
+        let name = row.text(0)?;
+        let latest = match row.is_null(1) {
+            true => None,
+            false => Some(rows::stored_version(&mut row, 1)?),
+        };
+        Ok(OfferedTool::new(name.into(), latest))
+    });
+    tools.collect()
 }
 
 pub(super) async fn aliases(transaction: &mut dyn SqlTransaction) -> Result<Vec<ToolAlias>, SqlError> {

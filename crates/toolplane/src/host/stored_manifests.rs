@@ -24,6 +24,9 @@ pub struct StoredManifests;
 
 impl ReadManifest for StoredManifests {
     fn read(&self, tool: &str, manifest: &RawJson) -> Result<Descriptor, String> {
+        if let Some(plain) = tool_manifest::read_plain(tool, manifest, crate::sections()) {
+            return Ok(plain);
+        }
         let options = LoadOptions::new().text(tool, Syntax::Json, manifest.as_str());
         let loaded = crate::manifest::load(&options).map_err(|problems| {
             let errors = problems

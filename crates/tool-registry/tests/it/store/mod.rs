@@ -1,5 +1,6 @@
 //! Stores: the one in memory, the rules of versions, and the source that offers tools.
 
+mod large;
 mod publisher;
 mod source;
 mod suite;
