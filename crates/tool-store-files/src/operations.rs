@@ -55,22 +55,17 @@ pub(crate) fn apply_all(
     Ok(())
 }
 
+/// Checks that the latest version is a published one.
 fn check_latest(name: &str, tool: &Tool) -> Result<(), StoreError> {
-    let head = tool
-        .record
-        .latest
-        .as_ref()
-        .map(|latest| tool.record.version(latest));
-    match head {
-        Some(None)
-        | Some(Some(VersionHead {
-            state: VersionState::Draft,
-            ..
-        })) => Err(StoreError::corrupt(
+    let Some(latest) = &tool.record.latest else {
+        return Ok(());
+    };
+    match tool.record.version(latest) {
+        Some(head) if head.state != VersionState::Draft => Ok(()),
+        _ => Err(StoreError::corrupt(
             format!("a change of `{name}`"),
             "its latest version would not be a published one",
         )),
-        _ => Ok(()),
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct State {
     is_loaded: bool,
     /// Tools whose latest version could not be read: they are looked at again.
     unusable: BTreeSet<String>,
-    /// Those of them that can be read again, and are marked as changed in marks that are not saved yet.
+    /// Tools among them that can be read again, and are marked as changed in marks that are not saved yet.
     restored: BTreeSet<String>,
 }
 

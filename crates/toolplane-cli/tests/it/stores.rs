@@ -17,7 +17,7 @@ fn versions_are_published_called_side_by_side_and_rolled_back_in_files() {
     first_slice("{files: tools}");
 }
 
-/// What is edited in the files reaches a running gateway, and `check` finds what was damaged.
+/// An edit reaches a running gateway, and `check` finds damaged content.
 #[test]
 fn an_edit_of_the_files_reaches_a_running_gateway() {
     let place = Place::with(&configuration("{files: registry}"));
