@@ -1,0 +1,206 @@
+//! Command line of bubblewrap.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use super::descriptors::{memory_file, pipe};
+use super::rlimits;
+use super::seccomp::{self, SocketAccess};
+use crate::{SandboxCommand, WORK_DIRECTORY};
+
+/// Places of the program.
+const PROGRAMS: [&str; 4] = [
+    "/usr/bin/bwrap",
+    "/usr/local/bin/bwrap",
+    "/bin/bwrap",
+    "/run/current-system/sw/bin/bwrap",
+];
+
+/// User and group inside the sandbox.
+pub(super) const NOBODY: u32 = 65534;
+
+/// Parts of `/etc` that programs need and that hold no secret.
+const ETC: [&str; 7] = [
+    "alternatives",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+];
+
+const PASSWD: &str = "nobody:x:65534:65534:nobody:/job:/usr/sbin/nologin\n";
+const GROUP: &str = "nogroup:x:65534:\n";
+
+/// Returns the path of bubblewrap.
+pub(super) fn program() -> Option<PathBuf> {
+    PROGRAMS.iter().map(PathBuf::from).find(|path| path.is_file())
+}
+
+/// Command line of a sandbox, and the descriptors that it names.
+pub(super) struct Invocation {
+    /// Arguments of bubblewrap itself.
+    pub(super) arguments: Vec<String>,
+    /// Descriptors that the process inherits, under the same numbers.
+    pub(super) inherited: Vec<OwnedFd>,
+    /// Read end of a pipe on which bubblewrap reports its first process.
+    pub(super) info: OwnedFd,
+    /// Write end of a pipe whose first byte starts the program.
+    pub(super) gate: OwnedFd,
+}
+
+/// Settings of the machine.
+pub(super) struct Machine<'a> {
+    pub(super) prlimit: &'a Path,
+    pub(super) is_memory_counted: bool,
+}
+
+/// Creates the command line for `command`.
+///
+/// Everything but the program stands in an anonymous file: other users can read the arguments of a process, and variables
+/// can be secret.
+pub(super) fn invocation(command: &SandboxCommand, machine: &Machine<'_>) -> io::Result<Invocation> {
+    let mut options = Options::default();
+    options.isolate();
+    options.system();
+    options.grants(command);
+    options.work(command)?;
+    let (info, info_writer) = pipe()?;
+    options.with_descriptor("--info-fd", info_writer);
+    let (gate_reader, gate) = pipe()?;
+    options.with_descriptor("--block-fd", gate_reader);
+    let filter = seccomp::filter_bytes(SocketAccess::Denied)?;
+    options.with_descriptor("--seccomp", memory_file(&filter)?);
+    let Options { list, mut inherited } = options;
+    let list = memory_file(list.join("\0").as_bytes())?;
+    let mut arguments = vec!["--args".to_owned(), list.as_raw_fd().to_string()];
+    inherited.push(list);
+    arguments.extend(rlimits::arguments(
+        machine.prlimit,
+        &command.limits,
+        machine.is_memory_counted,
+    ));
+    arguments.push(command.program.display().to_string());
+    arguments.extend(command.args.iter().cloned());
+    Ok(Invocation {
+        arguments,
+        inherited,
+        info,
+        gate,
+    })
+}
+
+/// Options in the order in which bubblewrap applies them.
+#[derive(Default)]
+struct Options {
+    list: Vec<String>,
+    inherited: Vec<OwnedFd>,
+}
+
+impl Options {
+    fn add(&mut self, options: &[&str]) {
+        self.list.extend(options.iter().map(|&option| option.to_owned()));
+    }
+
+    fn with_descriptor(&mut self, option: &str, descriptor: OwnedFd) {
+        let number = descriptor.as_raw_fd().to_string();
+        self.add(&[option, &number]);
+        self.inherited.push(descriptor);
+    }
+
+    fn isolate(&mut self) {
+        let nobody = NOBODY.to_string();
+        self.add(&[
+            "--unshare-user",
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+            "--uid",
+            &nobody,
+            "--gid",
+            &nobody,
+            "--hostname",
+            "sandbox",
+            "--disable-userns",
+            "--cap-drop",
+            "ALL",
+            "--new-session",
+            "--die-with-parent",
+            "--clearenv",
+        ]);
+    }
+
+    /// Adds the read-only system: programs, libraries and the parts of `/etc` that they need.
+    fn system(&mut self) {
+        self.add(&["--ro-bind", "/usr", "/usr"]);
+        for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
+            let path = format!("/{name}");
+            match fs::read_link(&path) {
+                Ok(target) => self.add(&["--symlink", &target.display().to_string(), &path]),
+                Err(_) => self.add(&["--ro-bind-try", &path, &path]),
+            }
+        }
+        for name in ETC {
+            let path = format!("/etc/{name}");
+            self.add(&["--ro-bind-try", &path, &path]);
+        }
+        self.add(&["--proc", "/proc", "--dev", "/dev"]);
+    }
+
+    fn grants(&mut self, command: &SandboxCommand) {
+        for grant in &command.grants {
+            let option = if grant.is_writable { "--bind" } else { "--ro-bind" };
+            let host = grant.host.display().to_string();
+            self.add(&[option, &host, &grant.inside.display().to_string()]);
+        }
+    }
+
+    /// Adds the writable file systems, the files of the command, and the environment.
+    fn work(&mut self, command: &SandboxCommand) -> io::Result<()> {
+        let size = command.limits.disk.to_string();
+        for path in ["/tmp", "/dev/shm", WORK_DIRECTORY] {
+            self.add(&["--size", &size, "--tmpfs", path]);
+        }
+        for (path, content) in [("/etc/passwd", PASSWD), ("/etc/group", GROUP)] {
+            self.data(path, content.as_bytes())?;
+        }
+        for file in &command.files {
+            let path = Path::new(WORK_DIRECTORY).join(&file.path);
+            self.data(&path.display().to_string(), &file.bytes)?;
+        }
+        // Both are file systems of their own without a limit of size.
+        self.add(&["--remount-ro", "/dev", "--remount-ro", "/"]);
+        self.add(&["--chdir", WORK_DIRECTORY]);
+        for (name, value) in base_environment(WORK_DIRECTORY, "/tmp") {
+            self.add(&["--setenv", name, value]);
+        }
+        for (name, value) in &command.env {
+            self.add(&["--setenv", name, value]);
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        self.add(&["--perms", "0555"]);
+        let file = memory_file(bytes)?;
+        let number = file.as_raw_fd().to_string();
+        self.add(&["--ro-bind-data", &number, path]);
+        self.inherited.push(file);
+        Ok(())
+    }
+}
+
+/// Returns the variables that every command has.
+pub(super) fn base_environment<'a>(work: &'a str, temporary: &'a str) -> [(&'static str, &'a str); 4] {
+    [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("HOME", work),
+        ("LANG", "C.UTF-8"),
+        ("TMPDIR", temporary),
+    ]
+}

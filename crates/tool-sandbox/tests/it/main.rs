@@ -1,0 +1,3 @@
+//! Tests of the sandbox with real processes.
+
+mod basics;
