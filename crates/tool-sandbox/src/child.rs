@@ -1,6 +1,6 @@
 //! Running process of a sandbox.
 
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 
 use crate::{CollectedFile, SandboxError, SandboxExit, SandboxLevel, SkippedFile};
@@ -25,13 +25,38 @@ pub struct SandboxChild {
     pub stdout: Option<ChildStdout>,
     /// Standard error.
     pub stderr: Option<ChildStderr>,
-    pub(crate) level: SandboxLevel,
-    pub(crate) kill: Option<oneshot::Sender<()>>,
-    pub(crate) end: oneshot::Receiver<Result<TreeEnd, SandboxError>>,
-    pub(crate) exit: Option<SandboxExit>,
+    level: SandboxLevel,
+    kill: Option<oneshot::Sender<()>>,
+    end: oneshot::Receiver<Result<TreeEnd, SandboxError>>,
+    exit: Option<SandboxExit>,
+}
+
+/// Ends of the channels that the supervisor of a tree holds.
+#[derive(Debug)]
+pub(crate) struct Supervision {
+    /// Resolves when the tree is to be killed.
+    pub(crate) kill: oneshot::Receiver<()>,
+    /// Takes the end of the tree.
+    pub(crate) report: oneshot::Sender<Result<TreeEnd, SandboxError>>,
 }
 
 impl SandboxChild {
+    /// Creates the handle of a process, whose pipes it takes.
+    pub(crate) fn new(process: &mut Child, level: SandboxLevel) -> (Self, Supervision) {
+        let (kill, killed) = oneshot::channel();
+        let (report, end) = oneshot::channel();
+        let child = Self {
+            stdin: process.stdin.take(),
+            stdout: process.stdout.take(),
+            stderr: process.stderr.take(),
+            level,
+            kill: Some(kill),
+            end,
+            exit: None,
+        };
+        (child, Supervision { kill: killed, report })
+    }
+
     /// Returns the level that the process runs at.
     #[must_use]
     pub fn level(&self) -> SandboxLevel {

@@ -47,18 +47,24 @@ pub enum EnforcementScope {
     Process,
     /// All processes of the sandbox's user on this machine together.
     User,
+    /// Processes that stay in the process group of the first one.
+    Group,
+    /// Each file separately.
+    File,
     /// Not enforced.
     Unenforced,
 }
 
 impl EnforcementScope {
-    /// Returns the name that reports use: `tree`, `process`, `user` or `unenforced`.
+    /// Returns the name that reports use: for example `tree`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tree => "tree",
             Self::Process => "process",
             Self::User => "user",
+            Self::Group => "group",
+            Self::File => "file",
             Self::Unenforced => "unenforced",
         }
     }

@@ -15,25 +15,27 @@ pub(super) fn program() -> Option<PathBuf> {
     PROGRAMS.iter().map(PathBuf::from).find(|path| path.is_file())
 }
 
-/// Processes that the sandbox needs for itself, apart from the program.
-const OWN_PROCESSES: u64 = 1;
-
 /// Returns the command line of `prlimit` up to the program that it starts.
 ///
-/// `is_memory_counted` says that a cgroup counts the memory of the tree. Address space is then not limited, since
-/// runtimes reserve more of it than they use.
-pub(super) fn arguments(prlimit: &Path, limits: &SandboxLimits, is_memory_counted: bool) -> Vec<String> {
+/// `processes` is the number that the user of the sandbox may have. `is_memory_counted` says that a cgroup counts the memory
+/// of the tree: address space is then not limited, since runtimes reserve more of it than they use.
+pub(super) fn arguments(
+    prlimit: &Path,
+    limits: &SandboxLimits,
+    processes: Option<u64>,
+    is_memory_counted: bool,
+) -> Vec<String> {
     let cpu = seconds_up(limits.cpu_time.as_millis());
     let mut arguments = vec![
         prlimit.display().to_string(),
         // The signal at the soft limit can be caught; the one at the hard limit cannot.
         format!("--cpu={cpu}:{}", cpu.saturating_add(1)),
-        format!("--nproc={}", u64::from(limits.processes) + OWN_PROCESSES),
         format!("--nofile={}", limits.open_files),
         format!("--fsize={}", limits.disk),
         "--core=0".to_owned(),
         "--msgqueue=0".to_owned(),
     ];
+    arguments.extend(processes.map(|processes| format!("--nproc={processes}")));
     if !is_memory_counted {
         arguments.push(format!("--as={}", limits.memory));
     }
@@ -43,6 +45,6 @@ pub(super) fn arguments(prlimit: &Path, limits: &SandboxLimits, is_memory_counte
 
 fn seconds_up(millis: u128) -> u64 {
     u64::try_from(millis.div_ceil(1000))
-        .unwrap_or(u64::MAX / 2)
-        .max(1)
+        .unwrap_or(u64::MAX)
+        .clamp(1, u64::from(u32::MAX))
 }

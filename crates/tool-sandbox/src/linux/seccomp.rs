@@ -82,57 +82,54 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_uselib,
 ];
 
-/// Sockets that a filter leaves.
+/// System calls that a level without namespaces denies as well.
+const DENIED_WITHOUT_NAMESPACES: &[libc::c_long] = &[
+    // What would leave the process group, by which the tree is killed.
+    libc::SYS_setsid,
+    // Memory and queues that all processes of the machine share.
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+];
+
+/// What isolates the process apart from the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SocketAccess {
-    /// None.
-    Denied,
-    /// IPv4 and IPv6, for a process whose network namespace leads to a proxy alone.
-    Internet,
+pub(super) enum Surroundings {
+    /// Namespaces, without any network.
+    NetworkNamespace,
+    /// Namespaces, with a network that leads to a proxy alone.
+    Proxy,
+    /// No namespace. The process joins this process group when it starts, and no other later.
+    ProcessGroup(u32),
 }
 
 /// Creates the filter.
-pub(super) fn filter(sockets: SocketAccess) -> Result<BpfProgram, seccompiler::Error> {
+pub(super) fn filter(surroundings: Surroundings) -> Result<BpfProgram, seccompiler::Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = DENIED.iter().map(|&call| (call, Vec::new())).collect();
-    let socket = match sockets {
-        SocketAccess::Denied => Vec::new(),
-        SocketAccess::Internet => vec![SeccompRule::new(vec![
-            low_argument(0, SeccompCmpOp::Ne, libc::AF_INET)?,
-            low_argument(0, SeccompCmpOp::Ne, libc::AF_INET6)?,
-        ])?],
-    };
-    rules.insert(libc::SYS_socket, socket);
-    let new_user = u64::try_from(libc::CLONE_NEWUSER).unwrap_or_default();
-    let namespaces = new_user
-        | [
-            libc::CLONE_NEWNS,
-            libc::CLONE_NEWPID,
-            libc::CLONE_NEWNET,
-            libc::CLONE_NEWIPC,
-            libc::CLONE_NEWUTS,
-            libc::CLONE_NEWCGROUP,
-        ]
-        .iter()
-        .fold(0, |flags, &flag| flags | u64::try_from(flag).unwrap_or_default());
-    let mut clone = Vec::new();
-    for bit in (0..32)
-        .map(|bit| 1_u64 << bit)
-        .filter(|bit| namespaces & bit != 0)
-    {
-        clone.push(SeccompRule::new(vec![SeccompCondition::new(
-            0,
-            SeccompCmpArgLen::Qword,
-            SeccompCmpOp::MaskedEq(bit),
-            bit,
-        )?])?);
+    rules.insert(libc::SYS_socket, Vec::new());
+    match surroundings {
+        Surroundings::NetworkNamespace => {}
+        Surroundings::Proxy => {
+            let rule = SeccompRule::new(vec![
+                low_argument(0, SeccompCmpOp::Ne, libc::AF_INET.unsigned_abs())?,
+                low_argument(0, SeccompCmpOp::Ne, libc::AF_INET6.unsigned_abs())?,
+            ])?;
+            rules.insert(libc::SYS_socket, vec![rule]);
+        }
+        Surroundings::ProcessGroup(group) => {
+            rules.extend(DENIED_WITHOUT_NAMESPACES.iter().map(|&call| (call, Vec::new())));
+            let other_process = SeccompRule::new(vec![low_argument(0, SeccompCmpOp::Ne, 0)?])?;
+            let other_group = SeccompRule::new(vec![low_argument(1, SeccompCmpOp::Ne, group)?])?;
+            rules.insert(libc::SYS_setpgid, vec![other_process, other_group]);
+        }
     }
-    rules.insert(libc::SYS_clone, clone);
+    rules.insert(libc::SYS_clone, clone_rules()?);
     // Commands that put input into a terminal.
     let mut ioctl = Vec::new();
     for command in [TIOCSTI, TIOCLINUX] {
-        ioctl.push(SeccompRule::new(vec![SeccompCondition::new(
+        ioctl.push(SeccompRule::new(vec![low_argument(
             1,
-            SeccompCmpArgLen::Dword,
             SeccompCmpOp::Eq,
             command,
         )?])?);
@@ -142,7 +139,7 @@ pub(super) fn filter(sockets: SocketAccess) -> Result<BpfProgram, seccompiler::E
         rules,
         SeccompAction::Allow,
         SeccompAction::Errno(EPERM),
-        architecture()?,
+        TargetArch::try_from(std::env::consts::ARCH)?,
     )?;
     let mut program = prologue();
     program.extend(BpfProgram::try_from(filter)?);
@@ -151,25 +148,36 @@ pub(super) fn filter(sockets: SocketAccess) -> Result<BpfProgram, seccompiler::E
 
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
-const TIOCSTI: u64 = 0x5412;
-const TIOCLINUX: u64 = 0x541c;
+const TIOCSTI: u32 = 0x5412;
+const TIOCLINUX: u32 = 0x541c;
+
+/// Returns one rule for each flag of `clone` that makes a namespace.
+fn clone_rules() -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    let flags = [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ];
+    let rule = |flag: libc::c_int| {
+        let flag = u64::from(flag.unsigned_abs());
+        let condition =
+            SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?;
+        Ok(SeccompRule::new(vec![condition])?)
+    };
+    flags.into_iter().map(rule).collect()
+}
 
 fn low_argument(
     index: u8,
     operator: SeccompCmpOp,
-    value: i32,
+    value: u32,
 ) -> Result<SeccompCondition, seccompiler::Error> {
-    let value = u64::try_from(value).unwrap_or_default();
-    Ok(SeccompCondition::new(
-        index,
-        SeccompCmpArgLen::Dword,
-        operator,
-        value,
-    )?)
-}
-
-fn architecture() -> Result<TargetArch, seccompiler::Error> {
-    Ok(TargetArch::try_from(std::env::consts::ARCH)?)
+    let length = SeccompCmpArgLen::Dword;
+    Ok(SeccompCondition::new(index, length, operator, u64::from(value))?)
 }
 
 /// Instructions before those of the crate: `clone3`, whose flags a filter cannot read, does not exist, so that the C
@@ -202,7 +210,7 @@ fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
 }
 
 /// Returns the filter as the kernel reads it.
-pub(super) fn to_bytes(program: &[sock_filter]) -> Vec<u8> {
+fn to_bytes(program: &[sock_filter]) -> Vec<u8> {
     program
         .iter()
         .flat_map(|step| {
@@ -217,6 +225,6 @@ pub(super) fn to_bytes(program: &[sock_filter]) -> Vec<u8> {
 }
 
 /// Returns the filter in that form, or the failure as an error of the system.
-pub(super) fn filter_bytes(sockets: SocketAccess) -> io::Result<Vec<u8>> {
-    Ok(to_bytes(&filter(sockets).map_err(io::Error::other)?))
+pub(super) fn filter_bytes(surroundings: Surroundings) -> io::Result<Vec<u8>> {
+    Ok(to_bytes(&filter(surroundings).map_err(io::Error::other)?))
 }

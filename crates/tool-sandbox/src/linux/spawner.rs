@@ -24,6 +24,13 @@ pub(super) fn run<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -
     result.recv().map_err(|_| gone())
 }
 
+/// Runs `job` on the spawner thread later. It is lost if the thread could not be started, and so is all that it could do.
+pub(super) fn post(job: impl FnOnce() + Send + 'static) {
+    if let Some(spawner) = SPAWNER.get_or_init(start) {
+        let _ = spawner.send(Box::new(job));
+    }
+}
+
 fn start() -> Option<mpsc::Sender<Job>> {
     let (sender, jobs) = mpsc::channel::<Job>();
     thread::Builder::new()

@@ -1,3 +1,4 @@
 //! Tests of the sandbox with real processes.
 
 mod basics;
+mod support;

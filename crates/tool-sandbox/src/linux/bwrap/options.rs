@@ -1,13 +1,16 @@
 //! Command line of bubblewrap.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::descriptors::{memory_file, pipe};
-use super::rlimits;
-use super::seccomp::{self, SocketAccess};
+use super::staging::StagedPath;
+use crate::linux::descriptors::{memory_file, pipe};
+use crate::linux::seccomp::{self, Surroundings};
+use crate::linux::{ETC_PATHS, NOBODY, base_environment};
 use crate::{SandboxCommand, WORK_DIRECTORY};
 
 /// Places of the program.
@@ -18,19 +21,8 @@ const PROGRAMS: [&str; 4] = [
     "/run/current-system/sw/bin/bwrap",
 ];
 
-/// User and group inside the sandbox.
-pub(super) const NOBODY: u32 = 65534;
-
-/// Parts of `/etc` that programs need and that hold no secret.
-const ETC: [&str; 7] = [
-    "alternatives",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "localtime",
-    "ssl/certs",
-    "ssl/openssl.cnf",
-];
+/// Link in the root of the sandbox that no other root has.
+pub(super) const MARK: &str = ".sandbox";
 
 const PASSWD: &str = "nobody:x:65534:65534:nobody:/job:/usr/sbin/nologin\n";
 const GROUP: &str = "nogroup:x:65534:\n";
@@ -50,39 +42,44 @@ pub(super) struct Invocation {
     pub(super) info: OwnedFd,
     /// Write end of a pipe whose first byte starts the program.
     pub(super) gate: OwnedFd,
-}
-
-/// Settings of the machine.
-pub(super) struct Machine<'a> {
-    pub(super) prlimit: &'a Path,
-    pub(super) is_memory_counted: bool,
+    /// Paths to mount before the start, and to keep until the end.
+    pub(super) staged: Vec<StagedPath>,
+    /// Content of the link at [`MARK`], which says that the file systems of this sandbox are in place.
+    pub(super) mark: String,
 }
 
 /// Creates the command line for `command`.
 ///
 /// Everything but the program stands in an anonymous file: other users can read the arguments of a process, and variables
 /// can be secret.
-pub(super) fn invocation(command: &SandboxCommand, machine: &Machine<'_>) -> io::Result<Invocation> {
+///
+/// `wrapper` is a command line that starts the program, and `is_staged` says that granted paths are mounted for another user
+/// first.
+pub(super) fn invocation(
+    command: &SandboxCommand,
+    wrapper: Vec<String>,
+    is_staged: bool,
+) -> io::Result<Invocation> {
     let mut options = Options::default();
     options.isolate();
     options.system();
-    options.grants(command);
+    let staged = options.grants(command, is_staged);
     options.work(command)?;
+    let mark = format!("{:032x}", next_mark());
+    options.add(&["--symlink", &mark, &format!("/{MARK}")]);
+    // Both are file systems of their own without a limit of size.
+    options.add(&["--remount-ro", "/dev", "--remount-ro", "/"]);
     let (info, info_writer) = pipe()?;
     options.with_descriptor("--info-fd", info_writer);
     let (gate_reader, gate) = pipe()?;
     options.with_descriptor("--block-fd", gate_reader);
-    let filter = seccomp::filter_bytes(SocketAccess::Denied)?;
+    let filter = seccomp::filter_bytes(Surroundings::NetworkNamespace)?;
     options.with_descriptor("--seccomp", memory_file(&filter)?);
     let Options { list, mut inherited } = options;
     let list = memory_file(list.join("\0").as_bytes())?;
     let mut arguments = vec!["--args".to_owned(), list.as_raw_fd().to_string()];
     inherited.push(list);
-    arguments.extend(rlimits::arguments(
-        machine.prlimit,
-        &command.limits,
-        machine.is_memory_counted,
-    ));
+    arguments.extend(wrapper);
     arguments.push(command.program.display().to_string());
     arguments.extend(command.args.iter().cloned());
     Ok(Invocation {
@@ -90,6 +87,8 @@ pub(super) fn invocation(command: &SandboxCommand, machine: &Machine<'_>) -> io:
         inherited,
         info,
         gate,
+        staged,
+        mark,
     })
 }
 
@@ -145,19 +144,27 @@ impl Options {
                 Err(_) => self.add(&["--ro-bind-try", &path, &path]),
             }
         }
-        for name in ETC {
+        for name in ETC_PATHS {
             let path = format!("/etc/{name}");
             self.add(&["--ro-bind-try", &path, &path]);
         }
         self.add(&["--proc", "/proc", "--dev", "/dev"]);
     }
 
-    fn grants(&mut self, command: &SandboxCommand) {
+    fn grants(&mut self, command: &SandboxCommand, is_staged: bool) -> Vec<StagedPath> {
+        let mut staged = Vec::new();
         for grant in &command.grants {
             let option = if grant.is_writable { "--bind" } else { "--ro-bind" };
-            let host = grant.host.display().to_string();
-            self.add(&[option, &host, &grant.inside.display().to_string()]);
+            let inside = grant.inside.display().to_string();
+            if is_staged {
+                let path = StagedPath::new(&grant.host);
+                self.add(&[option, &path.place().display().to_string(), &inside]);
+                staged.push(path);
+            } else {
+                self.add(&[option, &grant.host.display().to_string(), &inside]);
+            }
         }
+        staged
     }
 
     /// Adds the writable file systems, the files of the command, and the environment.
@@ -173,8 +180,6 @@ impl Options {
             let path = Path::new(WORK_DIRECTORY).join(&file.path);
             self.data(&path.display().to_string(), &file.bytes)?;
         }
-        // Both are file systems of their own without a limit of size.
-        self.add(&["--remount-ro", "/dev", "--remount-ro", "/"]);
         self.add(&["--chdir", WORK_DIRECTORY]);
         for (name, value) in base_environment(WORK_DIRECTORY, "/tmp") {
             self.add(&["--setenv", name, value]);
@@ -195,12 +200,9 @@ impl Options {
     }
 }
 
-/// Returns the variables that every command has.
-pub(super) fn base_environment<'a>(work: &'a str, temporary: &'a str) -> [(&'static str, &'a str); 4] {
-    [
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("HOME", work),
-        ("LANG", "C.UTF-8"),
-        ("TMPDIR", temporary),
-    ]
+/// Returns a number that no sandbox of another process or of another time has.
+fn next_mark() -> u128 {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let seed = RandomState::new().hash_one(std::process::id());
+    u128::from(seed) << 64 | u128::from(NUMBER.fetch_add(1, Ordering::Relaxed))
 }
