@@ -1,5 +1,6 @@
 //! Commands: a program, its arguments and files, and what it may reach.
 
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub(crate) struct PathGrant {
 }
 
 /// File of the work directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct CommandFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: Vec<u8>,
@@ -57,6 +58,7 @@ pub struct SandboxCollect {
 
 impl SandboxCollect {
     /// Creates a collection of the files at `paths`, which are relative to the work directory.
+    #[must_use]
     pub fn new(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self {
             paths: paths.into_iter().map(Into::into).collect(),
@@ -104,7 +106,7 @@ impl SandboxCollect {
 ///     .stdin("hello")
 ///     .limits(SandboxLimits::default().with_processes(8));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SandboxCommand {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
@@ -120,6 +122,7 @@ pub struct SandboxCommand {
 
 impl SandboxCommand {
     /// Creates a command for `program`, an absolute path inside the sandbox.
+    #[must_use]
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -163,7 +166,8 @@ impl SandboxCommand {
         self
     }
 
-    /// Adds a file of the work directory. The program sees exactly these bytes and cannot change them.
+    /// Adds a file of the work directory. The program sees exactly these bytes and cannot change them. At the levels without
+    /// namespaces the file is a link to one that the program cannot write.
     #[must_use]
     pub fn file(mut self, path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
         self.files.push(CommandFile {
@@ -278,6 +282,30 @@ impl SandboxCommand {
             }
         }
         Ok(())
+    }
+}
+
+/// Shows no value that could be secret: of variables the names, of input and files the sizes.
+impl fmt::Debug for SandboxCommand {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        let files: Vec<_> = self
+            .files
+            .iter()
+            .map(|file| (&file.path, file.bytes.len()))
+            .collect();
+        formatter
+            .debug_struct("SandboxCommand")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &env)
+            .field("stdin", &self.stdin.len())
+            .field("files", &files)
+            .field("grants", &self.grants)
+            .field("limits", &self.limits)
+            .field("network", &self.network)
+            .field("collect", &self.collect)
+            .finish_non_exhaustive()
     }
 }
 

@@ -29,9 +29,14 @@ mod level;
 mod limits;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod network;
 mod output;
+pub mod probe;
 mod run;
 mod sandbox;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 
 pub use self::child::SandboxChild;
 pub use self::command::{NetworkAccess, SandboxCollect, SandboxCommand, WORK_DIRECTORY};

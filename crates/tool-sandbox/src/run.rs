@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::child::{SandboxChild, TreeEnd};
@@ -14,6 +15,7 @@ use crate::{SandboxError, SandboxExit, SandboxLimits, SandboxOutput};
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
 /// Stream as far as it was kept.
+#[derive(Default)]
 struct Captured {
     bytes: Vec<u8>,
     is_truncated: bool,
@@ -28,12 +30,12 @@ pub(crate) async fn run(
     let started = Instant::now();
     let (exceeded, mut exceeds) = mpsc::channel(2);
     let writer = tokio::spawn(write_input(child.stdin.take(), input));
-    let stdout = tokio::spawn(capture(child.stdout.take(), limits.output, exceeded.clone()));
-    let stderr = tokio::spawn(capture(child.stderr.take(), limits.output, exceeded));
+    let stdout = Reader::start(child.stdout.take(), limits.output, exceeded.clone());
+    let stderr = Reader::start(child.stderr.take(), limits.output, exceeded);
     let (end, forced) = follow(&mut child, limits.wall_time, &mut exceeds).await;
     writer.abort();
-    let stdout = drain(stdout).await;
-    let stderr = drain(stderr).await;
+    let stdout = stdout.finish().await;
+    let stderr = stderr.finish().await;
     let end = end.map_err(|error| with_diagnostics(error, &stderr))?;
     let is_limited = stdout.is_truncated || stderr.is_truncated;
     Ok(SandboxOutput {
@@ -82,38 +84,67 @@ async fn write_input(stdin: Option<ChildStdin>, input: Vec<u8>) {
     }
 }
 
+/// Task that reads a stream.
+struct Reader {
+    task: JoinHandle<Captured>,
+    stop: oneshot::Sender<()>,
+}
+
+impl Reader {
+    fn start(
+        stream: Option<impl AsyncRead + Send + Unpin + 'static>,
+        limit: u64,
+        exceeded: mpsc::Sender<()>,
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(capture(stream, limit, exceeded, stopped));
+        Self { task, stop }
+    }
+
+    /// Returns what was kept, after the tree is gone. Only a process that left an unsandboxed tree can hold the pipe open
+    /// any longer; its output is not waited for.
+    async fn finish(mut self) -> Captured {
+        let captured = match timeout(DRAIN_TIME, &mut self.task).await {
+            Ok(captured) => captured,
+            Err(_) => {
+                // The task may have ended just now.
+                let _ = self.stop.send(());
+                self.task.await
+            }
+        };
+        captured.unwrap_or_default()
+    }
+}
+
 /// Keeps the first `limit` bytes, and reports once when there are more.
-async fn capture(stream: Option<impl AsyncRead + Unpin>, limit: u64, exceeded: mpsc::Sender<()>) -> Captured {
-    let mut captured = Captured {
-        bytes: Vec::new(),
-        is_truncated: false,
-    };
+async fn capture(
+    stream: Option<impl AsyncRead + Unpin>,
+    limit: u64,
+    exceeded: mpsc::Sender<()>,
+    mut stop: oneshot::Receiver<()>,
+) -> Captured {
+    let mut captured = Captured::default();
     let Some(mut stream) = stream else {
         return captured;
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut buffer = vec![0; 16 * 1024];
-    while let Ok(length @ 1..) = stream.read(&mut buffer).await {
+    loop {
+        let length = tokio::select! {
+            read = stream.read(&mut buffer) => read.unwrap_or_default(),
+            _ = &mut stop => 0,
+        };
+        if length == 0 {
+            return captured;
+        }
         let space = limit.saturating_sub(captured.bytes.len());
         captured.bytes.extend_from_slice(&buffer[..length.min(space)]);
         if length > space {
             captured.is_truncated = true;
+            // The receiver is gone if the tree is.
             let _ = exceeded.send(()).await;
-            break;
+            return captured;
         }
-    }
-    captured
-}
-
-/// Returns what `reader` has kept. Only a process that left an unsandboxed tree can hold the pipe open any longer.
-async fn drain(mut reader: tokio::task::JoinHandle<Captured>) -> Captured {
-    if let Ok(Ok(captured)) = timeout(DRAIN_TIME, &mut reader).await {
-        return captured;
-    }
-    reader.abort();
-    Captured {
-        bytes: Vec::new(),
-        is_truncated: true,
     }
 }
 

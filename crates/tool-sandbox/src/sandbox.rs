@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use tokio::task::spawn_blocking;
+
 use crate::child::SandboxChild;
 use crate::{SandboxCommand, SandboxEnforcement, SandboxError, SandboxLevel, SandboxOutput, run};
 
 #[cfg(target_os = "linux")]
 use crate::linux::Backend;
+#[cfg(not(target_os = "linux"))]
+use crate::unsupported::Backend;
 
 /// Sandbox at a level that works on this machine. Clones are cheap and share what was found.
 ///
@@ -83,7 +87,13 @@ impl Sandbox {
     pub async fn run(&self, mut command: SandboxCommand) -> Result<SandboxOutput, SandboxError> {
         let input = std::mem::take(&mut command.stdin);
         let limits = command.limits.clone();
-        let child = self.spawn(command)?;
+        let sandbox = self.clone();
+        // The start of a process takes some milliseconds, in which other tasks of this thread go on.
+        let child = spawn_blocking(move || sandbox.spawn(command))
+            .await
+            .map_err(|error| {
+                SandboxError::spawn("its start was cancelled", std::io::Error::other(error))
+            })??;
         run::run(child, input, &limits).await
     }
 

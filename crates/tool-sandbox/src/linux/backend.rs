@@ -3,6 +3,7 @@
 use super::bwrap::Bwrap;
 use super::host::Host;
 use super::machine::Machine;
+use crate::network::{HostRules, Proxy};
 use crate::{NetworkAccess, SandboxChild, SandboxCommand, SandboxEnforcement, SandboxError, SandboxLevel};
 
 /// Level of a sandbox on this machine.
@@ -51,14 +52,18 @@ impl Backend {
 
     /// Starts a command.
     pub(crate) fn spawn(&self, command: SandboxCommand) -> Result<SandboxChild, SandboxError> {
-        if command.network != NetworkAccess::Off {
-            return Err(SandboxError::refused(
-                "access to hosts",
-                format!("level `{}` has no network", self.enforcement.level),
-            ));
-        }
+        let proxy = match &command.network {
+            NetworkAccess::Off => None,
+            NetworkAccess::Hosts(hosts) => Some(Proxy::new(HostRules::new(hosts)?, command.observer.clone())),
+        };
         let started = match &self.isolation {
-            Isolation::Bwrap(bwrap) => bwrap.spawn(command, &self.machine),
+            Isolation::Bwrap(bwrap) => bwrap.spawn(command, proxy, &self.machine),
+            Isolation::Host(_) if proxy.is_some() => {
+                return Err(SandboxError::refused(
+                    "access to hosts",
+                    format!("level `{}` has no network to filter", self.enforcement.level),
+                ));
+            }
             Isolation::Host(host) => host.spawn(command, &self.machine),
         };
         started.map_err(|error| SandboxError::spawn("its process does not start", error))

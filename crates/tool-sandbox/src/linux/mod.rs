@@ -1,5 +1,6 @@
 //! Enforcement by the Linux kernel.
 
+pub(crate) mod attacks;
 mod backend;
 mod bwrap;
 mod cgroup;

@@ -1,6 +1,7 @@
 //! Namespaces by bubblewrap.
 
 mod options;
+mod prelude;
 mod staging;
 mod supervisor;
 
@@ -18,6 +19,7 @@ use self::staging::StagedPath;
 use self::supervisor::Start;
 use super::machine::Machine;
 use super::{NOBODY, rlimits, spawner};
+use crate::network::Proxy;
 use crate::{EnforcementScope, SandboxChild, SandboxCommand, SandboxEnforcement, SandboxLevel};
 
 /// Processes that bubblewrap adds to a tree: the first one of its namespace.
@@ -54,7 +56,12 @@ impl Bwrap {
     }
 
     /// Starts a command.
-    pub(super) fn spawn(&self, command: SandboxCommand, machine: &Machine) -> io::Result<SandboxChild> {
+    pub(super) fn spawn(
+        &self,
+        command: SandboxCommand,
+        proxy: Option<Proxy>,
+        machine: &Machine,
+    ) -> io::Result<SandboxChild> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let group = machine.group(&command.limits)?;
         let processes = u64::from(command.limits.processes) + OWN_PROCESSES;
@@ -71,6 +78,7 @@ impl Bwrap {
             gate,
             staged,
             mark,
+            prelude,
         } = options::invocation(&command, wrapper, self.is_staged)?;
         let mut process = Command::new(&self.program);
         process
@@ -92,6 +100,7 @@ impl Bwrap {
             info,
             gate,
             mark,
+            prelude: prelude.zip(proxy),
             group,
             staged,
             collect: command.collect,

@@ -7,11 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::prelude::{self, Prelude};
 use super::staging::StagedPath;
 use crate::linux::descriptors::{memory_file, pipe};
 use crate::linux::seccomp::{self, Surroundings};
 use crate::linux::{ETC_PATHS, NOBODY, base_environment};
-use crate::{SandboxCommand, WORK_DIRECTORY};
+use crate::{NetworkAccess, SandboxCommand, WORK_DIRECTORY};
 
 /// Places of the program.
 const PROGRAMS: [&str; 4] = [
@@ -20,6 +21,9 @@ const PROGRAMS: [&str; 4] = [
     "/bin/bwrap",
     "/run/current-system/sw/bin/bwrap",
 ];
+
+/// Variables by which programs find their proxy.
+const PROXY_VARIABLES: [&str; 4] = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
 
 /// Link in the root of the sandbox that no other root has.
 pub(super) const MARK: &str = ".sandbox";
@@ -46,6 +50,8 @@ pub(super) struct Invocation {
     pub(super) staged: Vec<StagedPath>,
     /// Content of the link at [`MARK`], which says that the file systems of this sandbox are in place.
     pub(super) mark: String,
+    /// First program, if the sandbox reaches hosts.
+    pub(super) prelude: Option<Prelude>,
 }
 
 /// Creates the command line for `command`.
@@ -73,12 +79,29 @@ pub(super) fn invocation(
     options.with_descriptor("--info-fd", info_writer);
     let (gate_reader, gate) = pipe()?;
     options.with_descriptor("--block-fd", gate_reader);
-    let filter = seccomp::filter_bytes(Surroundings::NetworkNamespace)?;
+    let surroundings = match command.network {
+        NetworkAccess::Off => Surroundings::NetworkNamespace,
+        NetworkAccess::Hosts(_) => Surroundings::Proxy,
+    };
+    let filter = seccomp::filter_bytes(surroundings)?;
     options.with_descriptor("--seccomp", memory_file(&filter)?);
+    let mut before = Vec::new();
+    let mut prelude = None;
+    if surroundings == Surroundings::Proxy {
+        let (made, arguments, descriptors) = Prelude::new()?;
+        before = arguments;
+        prelude = Some(made);
+        options.inherited.extend(descriptors);
+        let proxy = format!("http://127.0.0.1:{}", prelude::PORT);
+        for name in PROXY_VARIABLES {
+            options.add(&["--setenv", name, &proxy]);
+        }
+    }
     let Options { list, mut inherited } = options;
     let list = memory_file(list.join("\0").as_bytes())?;
     let mut arguments = vec!["--args".to_owned(), list.as_raw_fd().to_string()];
     inherited.push(list);
+    arguments.extend(before);
     arguments.extend(wrapper);
     arguments.push(command.program.display().to_string());
     arguments.extend(command.args.iter().cloned());
@@ -89,6 +112,7 @@ pub(super) fn invocation(
         gate,
         staged,
         mark,
+        prelude,
     })
 }
 

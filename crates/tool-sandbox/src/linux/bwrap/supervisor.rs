@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
@@ -13,15 +14,17 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
 use super::options::MARK;
+use super::prelude::Prelude;
 use super::staging::StagedPath;
 use crate::child::{Supervision, TreeEnd};
 use crate::linux::cgroup::TreeGroup;
 use crate::linux::collect::{self, Collection};
 use crate::linux::exit::{end, finish, lost};
+use crate::network::{Proxy, serve};
 use crate::{SandboxCollect, SandboxError};
 
 /// Time between two looks at the root of a sandbox that is being set up.
@@ -33,6 +36,8 @@ pub(super) struct Start {
     pub(super) info: OwnedFd,
     pub(super) gate: OwnedFd,
     pub(super) mark: String,
+    /// First program of a sandbox that reaches hosts, and the proxy that it reaches them through.
+    pub(super) prelude: Option<(Prelude, Proxy)>,
     pub(super) group: Option<TreeGroup>,
     pub(super) staged: Vec<StagedPath>,
     pub(super) collect: Option<SandboxCollect>,
@@ -40,6 +45,7 @@ pub(super) struct Start {
 
 /// First process of a sandbox, and its work directory if files are collected from it.
 struct Opened {
+    pid: Pid,
     init: AsyncFd<OwnedFd>,
     work: Option<OwnedFd>,
 }
@@ -63,6 +69,7 @@ async fn follow(start: Start, mut kill: oneshot::Receiver<()>) -> Result<TreeEnd
         info,
         gate,
         mark,
+        prelude,
         group,
         staged,
         collect,
@@ -82,6 +89,24 @@ async fn follow(start: Start, mut kill: oneshot::Receiver<()>) -> Result<TreeEnd
             return Err(SandboxError::spawn("bubblewrap did not set it up", error));
         }
     };
+    // The proxy ends with this set.
+    let mut proxies = JoinSet::new();
+    if let Some((prelude, proxy)) = prelude {
+        let listener = tokio::select! {
+            listener = prelude.listener(opened.pid) => listener,
+            _ = &mut kill => Err(io::Error::other("it was killed before it started")),
+        };
+        match listener {
+            Ok(listener) => {
+                proxies.spawn(serve(listener, Arc::new(proxy)));
+            }
+            Err(error) => {
+                kill_tree(&opened);
+                end(&mut child).await?;
+                return Err(SandboxError::spawn("its proxy does not start", error));
+            }
+        }
+    }
     let status = tokio::select! {
         status = child.wait() => status.map_err(lost)?,
         _ = kill => {
@@ -129,7 +154,7 @@ async fn open(
     } else {
         None
     };
-    Ok(Opened { init, work })
+    Ok(Opened { pid, init, work })
 }
 
 /// Returns a descriptor that becomes readable when the process ends.

@@ -41,6 +41,7 @@ impl Rules {
             readable: SYSTEM.iter().map(PathBuf::from).chain(etc).collect(),
             writable: DEVICES.iter().map(PathBuf::from).collect(),
         };
+        rules.readable.push(work.files().to_path_buf());
         rules
             .writable
             .extend([work.job().to_path_buf(), work.temporary().to_path_buf()]);

@@ -87,7 +87,7 @@ impl Host {
             Some(paths::processes_of(user)? + u64::from(command.limits.processes))
         };
         let wrapper = rlimits::arguments(machine.prlimit(), &command.limits, processes, is_counted);
-        let mut process = self.command(&command, &work, wrapper);
+        let mut process = wrapped(&command, &work, wrapper);
         // Nothing in this process may expect that a child inherits a descriptor, as at the other levels.
         set_fds_cloexec(3, &[]);
         let holder = Holder::start()?;
@@ -116,29 +116,30 @@ impl Host {
         runtime.spawn(supervisor::supervise(start, supervision));
         Ok(sandboxed)
     }
+}
 
-    fn command(&self, command: &SandboxCommand, work: &WorkFolder, wrapper: Vec<String>) -> Command {
-        let mut process = Command::new(GATE[0]);
-        process
-            .args(&GATE[1..])
-            .args(wrapper)
-            .arg(work.translate(&command.program.display().to_string()))
-            .args(command.args.iter().map(|arg| work.translate(arg)))
-            .env_clear()
-            .envs(base_environment(&work.job_text(), &work.temporary_text()))
-            .envs(
-                command
-                    .env
-                    .iter()
-                    .map(|(name, value)| (name, work.translate_list(value))),
-            )
-            .current_dir(work.job())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        process
-    }
+/// Returns the command line that waits at the gate and then runs the program.
+fn wrapped(command: &SandboxCommand, work: &WorkFolder, wrapper: Vec<String>) -> Command {
+    let mut process = Command::new(GATE[0]);
+    process
+        .args(&GATE[1..])
+        .args(wrapper)
+        .arg(work.translate(&command.program.display().to_string()))
+        .args(command.args.iter().map(|arg| work.translate(arg)))
+        .env_clear()
+        .envs(base_environment(&work.job_text(), &work.temporary_text()))
+        .envs(
+            command
+                .env
+                .iter()
+                .map(|(name, value)| (name, work.translate_list(value))),
+        )
+        .current_dir(work.job())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    process
 }
 
 /// Starts a process from a thread that confines itself first.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
@@ -15,6 +15,8 @@ use crate::{SandboxCommand, WORK_DIRECTORY};
 pub(super) struct WorkFolder {
     _folder: TempDir,
     job: PathBuf,
+    /// Files of the command, which no rule makes writable. Links in the work directory lead to them.
+    files: PathBuf,
     temporary: PathBuf,
     /// Paths inside a sandbox, longest first, and those of the host.
     places: Vec<(String, String)>,
@@ -30,27 +32,30 @@ impl WorkFolder {
         }
         let job = folder.path().join("job");
         let temporary = folder.path().join("tmp");
+        let files = folder.path().join("files");
         for path in [&job, &temporary] {
             fs::create_dir(path)?;
             fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
-        }
-        for file in &command.files {
-            write_file(&job, &file.path, &file.bytes, user)?;
-        }
-        for path in [&job, &temporary] {
             chown(path, user, user)?;
         }
+        open_folder(&files)?;
         let mut places: Vec<_> = command
             .grants
             .iter()
             .map(|grant| (text(&grant.inside), text(&grant.host)))
             .collect();
+        for file in &command.files {
+            let place = write_file(&files, &file.path, &file.bytes)?;
+            link(&job, &file.path, &place, user)?;
+            places.push((text(&Path::new(WORK_DIRECTORY).join(&file.path)), text(&place)));
+        }
         places.push((WORK_DIRECTORY.to_owned(), text(&job)));
         places.push(("/tmp".to_owned(), text(&temporary)));
         places.sort_by_key(|(inside, _)| std::cmp::Reverse(inside.len()));
         Ok(Self {
             _folder: folder,
             job,
+            files,
             temporary,
             places,
         })
@@ -58,6 +63,10 @@ impl WorkFolder {
 
     pub(super) fn job(&self) -> &Path {
         &self.job
+    }
+
+    pub(super) fn files(&self) -> &Path {
+        &self.files
     }
 
     pub(super) fn temporary(&self) -> &Path {
@@ -88,7 +97,30 @@ impl WorkFolder {
     }
 }
 
-fn write_file(job: &Path, path: &Path, bytes: &[u8], user: Option<u32>) -> io::Result<()> {
+/// Writes a file that the user of the sandbox can read and run, whatever the mask of this process is.
+fn write_file(files: &Path, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    let mut place = files.to_path_buf();
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        place.push(part);
+        match open_folder(&place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    place = files.join(path);
+    let mut file = fs::File::create_new(&place)?;
+    file.write_all(bytes)?;
+    file.set_permissions(fs::Permissions::from_mode(0o555))?;
+    Ok(place)
+}
+
+fn open_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+/// Makes a link to `place` at `path` in the work directory, and the directories on the way.
+fn link(job: &Path, path: &Path, place: &Path, user: Option<u32>) -> io::Result<()> {
     let mut folder = job.to_path_buf();
     for part in path.parent().into_iter().flat_map(Path::components) {
         folder.push(part);
@@ -98,13 +130,7 @@ fn write_file(job: &Path, path: &Path, bytes: &[u8], user: Option<u32>) -> io::R
             Err(error) => return Err(error),
         }
     }
-    // The user of the sandbox does not own it, so that its content stays as it is.
-    fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o555)
-        .open(job.join(path))?
-        .write_all(bytes)
+    symlink(place, job.join(path))
 }
 
 fn text(path: &Path) -> String {
