@@ -82,7 +82,7 @@ pub(super) fn shell(script: &str, args: &[&str]) -> SandboxCommand {
 
 /// Returns limits that suit an attack.
 pub(super) fn limits() -> SandboxLimits {
-    SandboxLimits::default().with_wall_time(Duration::from_secs(10))
+    SandboxLimits::default().with_wall_time(Duration::from_secs(30))
 }
 
 /// Returns a number that appears nowhere else.
