@@ -154,3 +154,27 @@ pub(crate) async fn all(sandbox: &Sandbox) -> Vec<ProbeRow> {
 }
 
 const OUTLIVE: &str = "the process that probes would have to be killed; the tests of the crate do that";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An attack that cannot succeed shows nothing: without isolation, those that leave no trace do.
+    #[tokio::test]
+    async fn attacks_succeed_without_a_sandbox() {
+        let open = Sandbox::at(SandboxLevel::Unsandboxed).await.unwrap();
+        let host = Host::new(open).unwrap();
+        let findings = [
+            ("read", files::read(&host).await),
+            ("internet", network::internet(&host).await),
+            ("unix", network::unix(&host).await),
+            ("processes", processes::read(&host).await),
+            ("kill", processes::kill(&host).await),
+            ("privileges", kernel::privileges(&host).await),
+        ];
+        for (name, finding) in findings {
+            let finding = finding.unwrap();
+            assert!(finding.is_tried && !finding.is_held, "{name}: {finding:?}");
+        }
+    }
+}
