@@ -18,7 +18,7 @@ fn main() {
     group.bench_function("bare", |bencher| {
         bencher.iter(|| {
             runtime
-                .block_on(Command::new(PROGRAM).output())
+                .block_on(async { Command::new(PROGRAM).output().await })
                 .expect("the program runs")
         });
     });
