@@ -31,7 +31,7 @@ impl Backend {
             SandboxLevel::Unsandboxed => Isolation::Host(Host::open()),
         };
         let enforcement = match &isolation {
-            Isolation::Bwrap(bwrap) => bwrap.enforcement(&machine),
+            Isolation::Bwrap(_) => Bwrap::enforcement(&machine),
             Isolation::Host(host) => host.enforcement(&machine),
         };
         Ok(Self {

@@ -42,7 +42,7 @@ impl Bwrap {
         })
     }
 
-    pub(super) fn enforcement(&self, machine: &Machine) -> SandboxEnforcement {
+    pub(super) fn enforcement(machine: &Machine) -> SandboxEnforcement {
         SandboxEnforcement {
             level: SandboxLevel::Bwrap,
             memory: machine.scope(EnforcementScope::Process),

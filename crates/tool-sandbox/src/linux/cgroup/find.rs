@@ -107,7 +107,7 @@ fn waiting_process() -> io::Result<Child> {
 fn candidates(mounts: &str, own: &str) -> Vec<Hierarchy> {
     let mut found = Vec::new();
     if let Some(root) = mount(mounts, "cgroup2", None) {
-        let path = own_path(own, |controllers| controllers.is_empty());
+        let path = own_path(own, str::is_empty);
         found.extend(
             folders(&root, &path)
                 .into_iter()

@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, Scope, path_beneath_rules,
 };
 
 use super::paths::WorkFolder;
@@ -69,7 +69,7 @@ impl Rules {
             .and_then(Ruleset::create)
             .and_then(|rules| rules.add_rules(path_beneath_rules(self.readable, readable)))
             .and_then(|rules| rules.add_rules(path_beneath_rules(self.writable, writable)))
-            .and_then(|rules| rules.restrict_self())
+            .and_then(RulesetCreated::restrict_self)
             .map(|_| ())
             .map_err(io::Error::other)
     }
