@@ -48,6 +48,7 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
         part("git", program("git", "git")),
         part("Chromium", program("chromium", "chromium")),
         part("PostgreSQL", postgres()),
+        part("bubblewrap", program("bwrap", "bubblewrap")),
     ])
 }
 

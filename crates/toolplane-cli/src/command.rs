@@ -122,6 +122,9 @@ pub(crate) enum Verb {
     /// Create, list or revoke the tokens by which clients authenticate
     #[command(subcommand)]
     Tokens(Tokens),
+    /// Show what the sandbox of Python and Bash tools enforces on this machine
+    #[command(subcommand)]
+    Sandbox(Sandbox),
     /// Serve a mock MCP server that answers, and misbehaves, as a scenario says: for tests of clients and gateways
     MockServer(MockServer),
     /// Print the JSON Schema of the configuration, or of a chaos file, for editors
@@ -667,6 +670,30 @@ pub(crate) enum Tokens {
         #[arg(value_name = "ID")]
         id: String,
     },
+}
+
+/// `toolplane sandbox`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sandbox {
+    /// Attack the sandbox, and print what it held against and which limits hold for what
+    Probe(SandboxProbe),
+}
+
+/// `toolplane sandbox probe`
+#[derive(Debug, Args)]
+pub(crate) struct SandboxProbe {
+    /// Level to attack; the strongest that works if not given
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(crate) level: Option<ProbedLevel>,
+}
+
+/// Level of a sandbox that isolates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProbedLevel {
+    /// Namespaces by bubblewrap
+    Bwrap,
+    /// Landlock, without namespaces
+    Landlock,
 }
 
 /// `toolplane tokens create`

@@ -26,6 +26,8 @@ fn help() {
         "ledger show",
         "tokens",
         "tokens create",
+        "sandbox",
+        "sandbox probe",
         "mock-server",
         "schema",
     ] {

@@ -20,6 +20,7 @@ mod memory;
 mod mock_server;
 mod operator;
 mod reload;
+mod sandbox;
 mod search;
 mod serve;
 mod signals;

@@ -1,4 +1,5 @@
 mod probe;
+mod sandbox;
 
 use std::fmt::Write;
 
@@ -102,6 +103,10 @@ async fn examine(
     console: Console,
 ) -> Result<(), CliError> {
     findings.push(probe::certificates());
+    findings.push(tokio::select! {
+        finding = sandbox::sandbox() => finding,
+        exit = signals.next() => return Err(CliError::silent(exit)),
+    });
     let Some(loaded) = configuration(options, findings).await? else {
         return Ok(());
     };

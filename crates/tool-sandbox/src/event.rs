@@ -1,0 +1,38 @@
+//! Events of a sandboxed process.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Decision about an access of a sandboxed process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SandboxEvent {
+    /// The process was connected to a host.
+    #[non_exhaustive]
+    NetworkAllowed {
+        /// Host name or address that the process asked for.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// The process asked for a host that it may not reach.
+    #[non_exhaustive]
+    NetworkDenied {
+        /// Host name or address that the process asked for.
+        host: String,
+        /// Port.
+        port: u16,
+        /// Rule that denied the access.
+        reason: String,
+    },
+}
+
+/// Observer of the events of a command.
+#[derive(Clone)]
+pub(crate) struct EventObserver(pub(crate) Arc<dyn Fn(SandboxEvent) + Send + Sync>);
+
+impl fmt::Debug for EventObserver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("EventObserver")
+    }
+}
