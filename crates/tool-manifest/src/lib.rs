@@ -30,10 +30,10 @@ pub use self::{
     document::source::Syntax,
     loading::{
         load::{ConfigPart, LoadOptions, Loaded, load},
-        search::find_configuration,
+        search::{cache_directory, find_configuration},
     },
     schema::config_schema,
-    secrets::process_secrets::ProcessSecrets,
+    secrets::process_secrets::{ProcessSecrets, process_variables},
     servers::{
         list_limits::ListLimitsSpec,
         server_health::{ServerHealthSpec, ServerHealthTool},

@@ -107,11 +107,34 @@ pub(super) async fn changes(
         };
         changes.tools.push(OfferedTool::new(name.into(), latest));
     }
+    add_files(transaction, since, &mut changes).await?;
     if since == 0 || revision_of(transaction, "aliases_revision").await? > since {
         changes.aliases = Some(aliases(transaction).await?);
     }
     changes.servers_changed = revision_of(transaction, "servers_revision").await? > since;
     Ok(changes)
+}
+
+/// Adds the files of the latest versions that changed.
+async fn add_files(
+    transaction: &mut dyn SqlTransaction,
+    since: u64,
+    changes: &mut StoreChanges,
+) -> Result<(), SqlError> {
+    let query = "SELECT f.tool, f.path, f.content FROM tools t \
+                 JOIN tool_files f ON f.tool = t.name AND f.version = t.latest WHERE t.revision > $1";
+    let number = i64::try_from(since).unwrap_or(i64::MAX);
+    let mut files: BTreeMap<String, BTreeMap<String, ToolFile>> = BTreeMap::new();
+    for mut row in transaction.fetch(query, vec![number.into()]).await? {
+        let of_tool = files.entry(row.text(0)?).or_default();
+        of_tool.insert(row.text(1)?, ToolFile::new(row.blob(2)?));
+    }
+    for tool in &mut changes.tools {
+        if let (Some(latest), Some(files)) = (&mut tool.latest, files.remove(&*tool.name)) {
+            latest.files = files;
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn aliases(transaction: &mut dyn SqlTransaction) -> Result<Vec<ToolAlias>, SqlError> {
