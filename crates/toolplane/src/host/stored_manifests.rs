@@ -25,7 +25,8 @@ pub struct StoredManifests;
 impl ReadManifest for StoredManifests {
     fn read(&self, tool: &str, manifest: &RawJson) -> Result<Descriptor, String> {
         let options = LoadOptions::new().text(tool, Syntax::Json, manifest.as_str());
-        let loaded = crate::manifest::load(&options).map_err(|problems| {
+        // A version brings its files along: none are read here.
+        let loaded = crate::manifest::load_without_files(&options).map_err(|problems| {
             let errors = problems
                 .into_iter()
                 .filter(|problem| problem.severity == Severity::Error);
