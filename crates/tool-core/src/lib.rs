@@ -77,7 +77,7 @@ pub use self::{
         DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec, Feature, InvalidName,
         LatencyClass, MAX_NAME, Metadata, Origin, Pattern, PiiHandling, PrepareError, Provenance,
         RateLimitSettings, Tool, ToolBuilder, ToolParts, ToolState, Trust, UpstreamState, check_name,
-        outward_name,
+        is_relative_path, outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -31,10 +31,10 @@ pub use self::{
     loading::{
         load::{ConfigPart, LoadOptions, Loaded, load},
         plain::read_plain,
-        search::find_configuration,
+        search::{cache_directory, find_configuration},
     },
     schema::config_schema,
-    secrets::process_secrets::ProcessSecrets,
+    secrets::process_secrets::{ProcessSecrets, process_variables},
     servers::{
         list_limits::ListLimitsSpec,
         server_health::{ServerHealthSpec, ServerHealthTool},

@@ -40,6 +40,8 @@ pub(crate) const DISPATCH: &str = "toolplane.dispatch";
 pub(crate) const OUTCOME: &str = "toolplane.outcome";
 /// Step of the fallback ladder that answered a failed call.
 pub(crate) const DEGRADED: &str = "toolplane.degraded";
+/// Level of the sandbox in which code ran: `bwrap`, `landlock` or `none`.
+pub(crate) const SANDBOX: &str = "toolplane.sandbox";
 /// Tool for which this tool was called as a fallback.
 pub(crate) const INSTEAD_OF: &str = "toolplane.instead_of";
 /// Set after a failure if a tool that must not run twice may have run.

@@ -29,6 +29,14 @@ impl Period {
     }
 }
 
+impl ByteSize {
+    /// Parses a number of bytes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        bytes(text).map(Self)
+    }
+}
+
 fn period(text: &str) -> Option<Duration> {
     let at = text.find(|c: char| !c.is_ascii_digit())?;
     let amount: u64 = text[..at].parse().ok()?;

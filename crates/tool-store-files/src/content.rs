@@ -78,11 +78,7 @@ impl Content {
 ///
 /// # Errors
 /// If its manifest is gone or was changed.
-pub(crate) fn read_manifest(
-    disk: &Disk,
-    tool: &Tool,
-    head: &VersionHead,
-) -> Result<StoredVersion, StoreError> {
+fn read_manifest(disk: &Disk, tool: &Tool, head: &VersionHead) -> Result<StoredVersion, StoreError> {
     let name = &tool.record.name;
     let path = format!("{}/manifest.json", version_folder(name, &head.version));
     let what = || format!("`{}`", disk.path(&path).display());

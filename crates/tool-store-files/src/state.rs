@@ -8,7 +8,7 @@ use tool_registry::{
 };
 
 use crate::{
-    content::{read_manifest, read_version},
+    content::read_version,
     disk::{Access, Disk, Stamp},
     documents::{self, Tool},
     journal::{JOURNAL, Staging, recover},
@@ -328,7 +328,7 @@ fn read_latest(disk: &Disk, tool: &Tool) -> Result<Option<StoredVersion>, StoreE
         .latest
         .as_ref()
         .and_then(|latest| tool.record.version(latest));
-    head.map(|head| read_manifest(disk, tool, head)).transpose()
+    head.map(|head| read_version(disk, tool, head)).transpose()
 }
 
 fn marks_text(marks: &Marks) -> Result<String, StoreError> {

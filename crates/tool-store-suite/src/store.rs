@@ -306,7 +306,7 @@ pub async fn the_latest_version_goes_back_through_its_history(one: Arc<dyn Store
     }
 }
 
-/// A report since a revision has the tools that changed after it, with their latest version and without files.
+/// A report since a revision has the tools that changed after it, with their latest version and its files.
 pub async fn changes_hold_only_what_changed(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let before = first(&one, "1.0.0").await;
     let operations = vec![
@@ -323,7 +323,7 @@ pub async fn changes_hold_only_what_changed(one: Arc<dyn Store>, other: Arc<dyn 
     assert_eq!(names, ["other"]);
     let offered = since.tools[0].latest.as_ref().expect("published");
     assert_eq!(offered.head.version, version("3.0.0"));
-    assert!(offered.files.is_empty());
+    assert_eq!(offered.files, stored("3.0.0", VersionState::Published).files);
     assert_eq!(since.aliases, None);
     assert!(!since.servers_changed);
     assert!(other.changes(after).await.expect("readable").tools.is_empty());

@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, sync::Arc};
 use toolplane::{
     Builder, FileListCache, Toolplane,
     faults::ChaosLayer,
-    manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
+    manifest::{LoadOptions, Loaded, Severity, find_configuration, load, load_without_files},
 };
 
 use crate::{
@@ -55,7 +55,15 @@ pub(crate) fn named_files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
 /// Loads files and prints their warnings.
 pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, CliError> {
     let options = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
-    let loaded = load(&options)?;
+    with_warnings(load(&options)?, console)
+}
+
+/// Loads a file as [`read`] does, without the files of its tools.
+pub(crate) fn read_without_files(file: PathBuf, console: Console) -> Result<Loaded, CliError> {
+    with_warnings(load_without_files(&LoadOptions::new().path(file))?, console)
+}
+
+fn with_warnings(loaded: Loaded, console: Console) -> Result<Loaded, CliError> {
     for problem in &loaded.diagnostics {
         let left_out = if problem.severity == Severity::Error {
             " (left out)"

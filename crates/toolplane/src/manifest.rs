@@ -2,7 +2,8 @@
 
 pub use tool_manifest::*;
 
-/// Loads files, directories and texts into one configuration: [`tool_manifest::load`] with the sections of all layers.
+/// Loads files, directories and texts into one configuration: [`tool_manifest::load`] with the sections of all layers, and
+/// with the files of tools that have code.
 ///
 /// # Errors
 /// As [`tool_manifest::load`].
@@ -18,6 +19,17 @@ pub use tool_manifest::*;
 /// # Ok::<(), toolplane::manifest::Diagnostics>(())
 /// ```
 pub fn load(options: &LoadOptions) -> Result<Loaded, Diagnostics> {
+    let options = options
+        .clone()
+        .kinds_with_files(crate::build::executors::KINDS_WITH_FILES);
+    tool_manifest::load(&options, crate::sections())
+}
+
+/// Loads as [`load`] does, without the files of tools: those of a version in a store come with it.
+///
+/// # Errors
+/// As [`tool_manifest::load`].
+pub fn load_without_files(options: &LoadOptions) -> Result<Loaded, Diagnostics> {
     tool_manifest::load(options, crate::sections())
 }
 

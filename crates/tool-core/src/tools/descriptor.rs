@@ -1,5 +1,6 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use raw_json::RawJson;
 use serde_json::Value;
 
@@ -31,6 +32,9 @@ pub struct Descriptor {
     pub output_schema: Option<RawJson>,
     /// Kind and settings of the executor.
     pub executor: ExecutorSpec,
+    /// Files that are part of the tool, such as its code, by their relative paths: see
+    /// [`is_relative_path`](crate::is_relative_path). They are read once, when the tool is loaded.
+    pub files: BTreeMap<String, Bytes>,
     /// Time limit of one attempt; the default of the configuration if absent.
     pub timeout: Option<Duration>,
     /// Guarantees, cost and requirements.
@@ -68,6 +72,7 @@ impl Descriptor {
             input_schema: RawJson::from_members(&[("type", RawJson::from("object"))]),
             output_schema: None,
             executor,
+            files: BTreeMap::new(),
             timeout: None,
             metadata: Metadata::default(),
             overrides: Overrides::default(),
@@ -102,6 +107,16 @@ impl Origin {
         Self {
             place: place.into(),
             trust: Trust::Operator,
+            is_stored: false,
+        }
+    }
+
+    /// Returns the origin of a descriptor that was published to a store, maybe by a program.
+    #[must_use]
+    pub fn stored(place: impl Into<String>) -> Self {
+        Self {
+            is_stored: true,
+            ..Self::operator(place)
         }
     }
 
@@ -111,6 +126,7 @@ impl Origin {
         Self {
             place: place.into(),
             trust: Trust::Upstream,
+            is_stored: false,
         }
     }
 }
@@ -164,6 +180,9 @@ pub struct Origin {
     pub place: String,
     /// Trust in the origin.
     pub trust: Trust,
+    /// `true` if it comes from a store of versions instead of a file of the operator. Such a tool cannot run without a
+    /// sandbox.
+    pub is_stored: bool,
 }
 
 /// Trust in the origin of a descriptor.

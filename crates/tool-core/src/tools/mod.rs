@@ -4,6 +4,7 @@ mod builder;
 mod call_through;
 mod descriptor;
 mod executor;
+mod file_path;
 mod metadata;
 mod name;
 mod pattern;
@@ -14,6 +15,7 @@ pub use self::{
     builder::ToolBuilder,
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     executor::{Executor, PrepareError, Provenance},
+    file_path::is_relative_path,
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimitSettings},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     pattern::Pattern,

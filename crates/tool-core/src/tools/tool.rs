@@ -4,6 +4,7 @@ use std::{
 };
 
 use raw_json::RawJson;
+use sha2::{Digest as _, Sha256};
 
 use crate::{CheckJson, Descriptor, DynBackend, Feature, Provenance, Settings, ToolState};
 
@@ -118,13 +119,17 @@ impl Tool {
     }
 
     /// Returns the SHA-256 of everything that replies depend on besides the call: the definition, the version, the
-    /// backend and its settings.
+    /// backend with its settings, and the files.
     #[must_use]
     pub fn fingerprint(&self) -> &[u8; 32] {
         self.fingerprint.get_or_init(|| {
             let descriptor = &self.parts.descriptor;
             let (version, runner) = (&descriptor.version, &descriptor.executor);
-            let parts = serde_json::json!([version, runner.kind, runner.config, self.digest()]);
+            let files = descriptor.files.iter();
+            let files: Vec<_> = files
+                .map(|(path, content)| (path, raw_json::hex(&Sha256::digest(content))))
+                .collect();
+            let parts = serde_json::json!([version, runner.kind, runner.config, self.digest(), files]);
             raw_json::digest(&RawJson::from(parts))
         })
     }

@@ -2,6 +2,7 @@ use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     num::NonZeroUsize,
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -63,6 +64,8 @@ pub struct Defaults {
     /// Names of environment variables that are handed down to started servers, in addition to those that a process
     /// needs to start; those of certificate authorities and proxies if absent.
     pub inherit_env: Option<Vec<String>>,
+    /// Interpreters that tools with code may name, in addition to `bash`, `sh` and `python`, or instead of them.
+    pub interpreters: BTreeMap<String, PathBuf>,
     /// Maximum size of a result, in bytes: 16 MiB.
     pub max_result_bytes: usize,
     /// Other settings of tools and servers that set none of their own.
@@ -84,6 +87,7 @@ impl Default for Defaults {
             max_concurrent_starts: NonZeroUsize::new(8).expect("8 is not 0"),
             keep_lists: true,
             inherit_env: None,
+            interpreters: BTreeMap::new(),
             max_result_bytes: 16 << 20,
             overrides: Overrides::default(),
             list_limits: ListLimits::default(),

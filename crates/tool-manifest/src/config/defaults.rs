@@ -1,8 +1,8 @@
-use std::num::NonZeroUsize;
+use std::{num::NonZeroUsize, path::Path};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_settings::{ByteSize, Field, Period, SectionEntries, SectionLevel};
+use tool_settings::{ByteSize, Entries, Field, Period, SectionEntries, SectionLevel};
 
 use crate::{
     Defaults, StartMode,
@@ -44,6 +44,9 @@ pub(crate) struct DefaultsBody {
     /// Keeps the lists of servers on disk, without known secrets, and offers them before the servers run; on by
     /// default. A server can override it.
     keep_lists: Field<bool>,
+    /// Interpreters that tools with code may name: absolute paths, by name. `bash`, `sh` and `python` are known without
+    /// this; an entry for one of them replaces it.
+    interpreters: Field<Entries<String>>,
     /// Maximum size of a result; 16MiB by default.
     max_result_bytes: Field<ByteSize>,
     #[serde(rename = "$defaults")]
@@ -91,6 +94,19 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     }
     defaults.keep_lists = body.keep_lists.get().unwrap_or(defaults.keep_lists);
     defaults.inherit_env = environment::inherited(cx, body.inherit_env);
+    for (name, field) in body.interpreters.get().unwrap_or_default() {
+        let Some((at, path)) = field.located() else {
+            continue;
+        };
+        if !Path::new(&path).is_absolute() {
+            cx.error(
+                at,
+                "the path of an interpreter is absolute",
+                "write it from `/`, such as `/usr/bin/python3`",
+            );
+        }
+        defaults.interpreters.insert(name, path.into());
+    }
     if let Some((at, ByteSize(bytes))) = body.max_result_bytes.located() {
         if bytes == 0 {
             cx.error(at, "no result fits into 0 bytes", "leave it out for the default");

@@ -357,6 +357,27 @@ impl Draft {
         left_out
     }
 
+    /// Reads the files of each tool. Tools of directories that fail are left out, and the reasons are returned.
+    pub(crate) fn read_files(
+        &mut self,
+        report: &Report,
+        mut read: impl FnMut(&mut ToolDraft) -> Result<(), Diagnostic>,
+    ) -> Vec<Diagnostic> {
+        let mut left_out = Vec::new();
+        self.tools.retain_mut(|tool| match read(tool) {
+            Err(problem) if tool.is_scanned => {
+                left_out.push(problem);
+                false
+            }
+            Err(problem) => {
+                report.push(problem);
+                true
+            }
+            Ok(()) => true,
+        });
+        left_out
+    }
+
     /// Makes the checks of sections that need the whole configuration. Tools of directories that fail are left out.
     /// Returns those reasons, and the warnings of others.
     pub(crate) fn check_sections(&mut self, report: &Report) -> Vec<Diagnostic> {

@@ -21,7 +21,10 @@ use crate::{
         place::Place,
         source::{MAX_FILE_BYTES, SourceFile},
     },
-    loading::draft::{Draft, Places},
+    loading::{
+        code_files,
+        draft::{Draft, Places},
+    },
     tools::tool::{ToolPlaces, WrittenAs},
 };
 
@@ -51,6 +54,8 @@ const MAX_FILES: usize = 10_000;
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
     inputs: Vec<Input>,
+    /// Kinds of executors whose tools have files.
+    kinds_with_files: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone)]
@@ -85,6 +90,14 @@ impl LoadOptions {
             syntax,
             text: text.into(),
         });
+        self
+    }
+
+    /// Reads the files of tools with executors of these kinds into their descriptors: those that `file`, `entrypoint` and a
+    /// list `files` name, in the directory of the file that describes the tool. Without this, descriptors have no files.
+    #[must_use]
+    pub fn kinds_with_files(mut self, kinds: &[&'static str]) -> Self {
+        self.kinds_with_files = kinds.to_vec();
         self
     }
 }
@@ -230,7 +243,7 @@ impl Loaded {
 }
 
 impl ToolPlaces {
-    fn settings_location(&self, pointer: &str) -> Location {
+    pub(crate) fn settings_location(&self, pointer: &str) -> Location {
         let document = &self.name.document;
         let name = pointer
             .split('/')
@@ -388,6 +401,9 @@ impl Loader<'_> {
     fn finish(self, options: &LoadOptions) -> Result<Loaded, Diagnostics> {
         let (mut draft, mut left_out) = (self.draft, self.left_out);
         left_out.extend(draft.route(&self.report));
+        let mut files = self.files;
+        let kinds = &options.kinds_with_files;
+        left_out.extend(draft.read_files(&self.report, |tool| code_files::read(tool, kinds, &mut files)));
         left_out.extend(draft.check_sections(&self.report));
         draft.check_roles(&self.report);
         draft.settle_servers(&self.report);
@@ -407,7 +423,7 @@ impl Loader<'_> {
         Ok(Loaded {
             configuration,
             diagnostics,
-            files: self.files,
+            files,
             places,
             directory: directory.unwrap_or_default(),
         })

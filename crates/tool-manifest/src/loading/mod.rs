@@ -1,6 +1,7 @@
 //! Loading: files and directories into one configuration.
 
 pub(crate) mod checks;
+pub(crate) mod code_files;
 pub(crate) mod draft;
 pub(crate) mod load;
 pub(crate) mod plain;

@@ -12,6 +12,17 @@ pub fn find_configuration(directory: &Path) -> Option<PathBuf> {
     search(directory, |name| process_variable(name).ok())
 }
 
+/// Returns the user's cache directory: `$XDG_CACHE_HOME`, else `~/.cache`. Returns `None` if neither names a directory.
+#[must_use]
+pub fn cache_directory() -> Option<PathBuf> {
+    let directory = |name: &str| {
+        let path = process_variable(name).ok().map(PathBuf::from);
+        // The base directory specification: a relative path is to be ignored.
+        path.filter(|path| path.is_absolute())
+    };
+    directory("XDG_CACHE_HOME").or_else(|| Some(directory("HOME")?.join(".cache")))
+}
+
 /// Finds it with these variables.
 pub(crate) fn search(directory: &Path, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());

@@ -1,5 +1,6 @@
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fmt, fs,
     io::Read,
     path::{Path, PathBuf},
@@ -199,6 +200,12 @@ impl fmt::Debug for ProcessSecrets {
 )]
 pub(crate) fn process_variable(name: &str) -> Result<String, std::env::VarError> {
     std::env::var(name)
+}
+
+/// Returns all environment variables of the process, for programs that get some of them.
+#[must_use]
+pub fn process_variables() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
 }
 
 fn error(reference: &Reference, reason: impl Into<String>) -> SecretError {

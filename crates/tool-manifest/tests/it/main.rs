@@ -4,6 +4,7 @@
 mod bad_input;
 mod cache;
 mod chaos;
+mod code_files;
 mod environment;
 mod fixtures;
 mod health;

@@ -58,6 +58,7 @@ pub(crate) struct SpanFields {
     caller: Arc<Caller>,
     attempt: u32,
     n_bytes: Option<i64>,
+    sandbox: Option<Box<str>>,
     degraded: Option<&'static str>,
     fallback_of: Option<FallbackOf>,
     may_have_run: bool,
@@ -148,6 +149,10 @@ impl SpanFields {
             caller: cx.origin.caller.clone(),
             attempt: if is_call { cx.n_begun() } else { cx.attempt },
             n_bytes,
+            sandbox: match result {
+                Some(Ok(Outcome::Reply(reply))) if !is_call => reply.sandbox_level().map(Into::into),
+                _ => None,
+            },
             degraded: is_call.then(|| conventions::degraded(result)).flatten(),
             fallback_of: is_call.then(|| cx.fallback_of.clone()).flatten(),
             may_have_run: result.is_some_and(Result::is_err) && cx.may_have_run(),
@@ -166,7 +171,7 @@ impl SpanFields {
         kind: SpanKind,
         set: &mut impl FnMut(&'static str, AttributeValue<'a>),
     ) {
-        use AttributeValue::{Number, Shared, Static};
+        use AttributeValue::{Number, Shared, Static, Text};
         match kind {
             SpanKind::Call => {
                 set(conventions::PRINCIPAL, Shared(&self.caller.principal));
@@ -183,6 +188,9 @@ impl SpanFields {
         }
         if self.may_have_run {
             set(conventions::MAY_HAVE_RUN, Static("true"));
+        }
+        if let Some(level) = &self.sandbox {
+            set(conventions::SANDBOX, Text(level));
         }
         if let Some(n_bytes) = self.n_bytes {
             set(conventions::RESULT_BYTES, Number(n_bytes));

@@ -163,11 +163,10 @@ impl State {
     }
 
     fn offered(&self, record: &ToolRecord) -> OfferedTool {
-        let latest = record.latest.as_ref().and_then(|latest| {
-            let mut stored = self.contents.get(&*record.name)?.get(latest)?.clone();
-            stored.files = BTreeMap::new();
-            Some(stored)
-        });
+        let latest = record
+            .latest
+            .as_ref()
+            .and_then(|latest| self.contents.get(&*record.name)?.get(latest).cloned());
         OfferedTool::new(record.name.clone(), latest)
     }
 

@@ -70,7 +70,11 @@ impl OfferReader {
     pub(super) fn descriptor(&self, tool: &str, stored: &StoredVersion) -> Result<Descriptor, String> {
         let mut descriptor = self.manifests.read(tool, &stored.manifest)?;
         let version = stored.head.version.to_string();
-        descriptor.origin = Origin::operator(format!("{}: {tool}@{version}", self.store));
+        descriptor.origin = Origin::stored(format!("{}: {tool}@{version}", self.store));
+        let files = stored.files.iter();
+        descriptor.files = files
+            .map(|(path, file)| (path.clone(), file.content.clone()))
+            .collect();
         descriptor.version = Some(version);
         let notice = match &stored.head.state {
             VersionState::Deprecated(deprecation) => Some(deprecation.sentence()),

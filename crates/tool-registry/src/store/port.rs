@@ -205,7 +205,7 @@ pub struct StoreChanges {
 pub struct OfferedTool {
     /// Name.
     pub name: Arc<str>,
-    /// Latest version, without its files. `None` if the tool is not offered.
+    /// Latest version, with its files. `None` if the tool is not offered.
     pub latest: Option<StoredVersion>,
     /// Reason why the tool is not offered, if the store cannot read it.
     pub problem: Option<String>,

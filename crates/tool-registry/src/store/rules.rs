@@ -15,8 +15,6 @@ const MAX_FILES: usize = 256;
 const MAX_FILE_BYTES: usize = 8 << 20;
 /// Maximum size of a manifest, in bytes.
 const MAX_MANIFEST_BYTES: usize = 1 << 20;
-/// Maximum length of a path, in bytes.
-const MAX_PATH: usize = 255;
 
 /// Change of a tool's interface from one version to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,11 +114,7 @@ fn check_files(files: &BTreeMap<String, ToolFile>) -> Result<(), PublishError> {
         ));
     }
     for path in files.keys() {
-        let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
-        let is_usable = path.len() <= MAX_PATH
-            && path.split('/').all(is_part)
-            && !path.chars().any(|letter| letter == '\\' || letter.is_control());
-        if !is_usable {
+        if !tool_core::is_relative_path(path) {
             return invalid(format!(
                 "`{}` is no path of a file: write a relative path with `/`, without `.` and `..`",
                 path.escape_debug()

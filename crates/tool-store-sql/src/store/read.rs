@@ -119,7 +119,8 @@ async fn all_tools(
     let mut after = String::new();
     loop {
         let parameters = vec![after.as_str().into(), PART.into()];
-        let part = offered(transaction.fetch(query, parameters).await?)?;
+        let mut part = offered(transaction.fetch(query, parameters).await?)?;
+        add_files(transaction, 0, &mut part).await?;
         let is_last = i64::try_from(part.len()).is_ok_and(|n_tools| n_tools < PART);
         let Some(last) = part.last() else { return Ok(()) };
         after = (*last.name).to_owned();
@@ -140,9 +141,37 @@ async fn changed_tools(
                  FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
                  WHERE t.revision > $1 ORDER BY t.name";
     let number = i64::try_from(since).unwrap_or(i64::MAX);
-    let changed = offered(transaction.fetch(query, vec![number.into()]).await?)?;
+    let mut changed = offered(transaction.fetch(query, vec![number.into()]).await?)?;
+    add_files(transaction, number, &mut changed).await?;
     if !changed.is_empty() {
         take(changed);
+    }
+    Ok(())
+}
+
+/// Adds their files to the latest versions of tools. The tools are all that changed after a revision, from the first name to the
+/// last one.
+async fn add_files(
+    transaction: &mut dyn SqlTransaction,
+    since: i64,
+    tools: &mut [OfferedTool],
+) -> Result<(), SqlError> {
+    let (Some(first), Some(last)) = (tools.first(), tools.last()) else {
+        return Ok(());
+    };
+    let query = "SELECT f.tool, f.path, f.content FROM tools t \
+                 JOIN tool_files f ON f.tool = t.name AND f.version = t.latest \
+                 WHERE t.revision > $1 AND t.name >= $2 AND t.name <= $3";
+    let parameters = vec![since.into(), (&*first.name).into(), (&*last.name).into()];
+    let mut files: BTreeMap<String, BTreeMap<String, ToolFile>> = BTreeMap::new();
+    for mut row in transaction.fetch(query, parameters).await? {
+        let of_tool = files.entry(row.text(0)?).or_default();
+        of_tool.insert(row.text(1)?, ToolFile::new(row.blob(2)?));
+    }
+    for tool in tools {
+        if let (Some(latest), Some(files)) = (&mut tool.latest, files.remove(&*tool.name)) {
+            latest.files = files;
+        }
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use toolplane::{
     manifest::Loaded,
 };
 
-use super::on_built_plane;
+use super::{on_built_plane, requirements};
 use crate::{
     command::{Format, Lock, Options},
     error::CliError,
@@ -20,6 +20,10 @@ use crate::{
 };
 
 pub(crate) fn run(options: &Options, verb: &Lock, console: Console) -> Result<Exit, CliError> {
+    // Before anything is built: a tool without its packages is not usable.
+    if !requirements::lock_all(options, verb, console)? {
+        return Ok(Exit::Done);
+    }
     // Everything is accepted by its first use in this run, so that the pins are the present definitions.
     let present = Arc::new(MemoryPins::default());
     let pins = present.clone();

@@ -8,6 +8,7 @@ pub(crate) mod mock_server;
 pub(crate) mod operator;
 pub(crate) mod reference;
 pub(crate) mod registry;
+mod requirements;
 pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod servers;

@@ -5,6 +5,7 @@ mod approvals;
 mod bad_input;
 mod binary;
 mod call;
+mod code;
 mod exits;
 mod first_calls;
 mod flow;

@@ -45,7 +45,7 @@ pub(crate) enum Era {
     Modern,
 }
 
-const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// Sends a request in an era and returns its result.
 pub(crate) fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {

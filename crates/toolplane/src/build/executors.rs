@@ -26,7 +26,17 @@ pub(crate) struct LiveParts {
     pub(crate) servers: Servers,
     #[cfg(feature = "exec-http")]
     http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
+    #[cfg(feature = "exec-script")]
+    scripts: Option<(tool_manifest::Defaults, tool_exec_script::ScriptRuntime)>,
 }
+
+/// Kinds of executors whose tools have files.
+pub(crate) const KINDS_WITH_FILES: &[&str] = &[
+    #[cfg(feature = "exec-script")]
+    tool_exec_script::ScriptLanguage::Bash.kind(),
+    #[cfg(feature = "exec-script")]
+    tool_exec_script::ScriptLanguage::Python.kind(),
+];
 
 impl LiveParts {
     pub(crate) fn http_use(&self) -> HttpUse {
@@ -239,6 +249,7 @@ pub(crate) fn primitives(
     add_mock(&mut primitives);
     add_http(&mut primitives, configuration, secrets, before);
     add_mcp(&mut primitives, configuration, secrets, before);
+    add_scripts(&mut primitives, configuration, secrets, before);
     primitives
 }
 
@@ -321,6 +332,30 @@ fn add_mcp(
 
 #[cfg(not(feature = "exec-mcp"))]
 fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
+
+#[cfg(feature = "exec-script")]
+fn add_scripts(
+    primitives: &mut Primitives,
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+    before: &LiveParts,
+) {
+    use tool_exec_script::{ScriptExecutor, ScriptLanguage};
+
+    let defaults = &configuration.defaults;
+    // With its sandboxes and installations.
+    let known = before.scripts.as_ref().filter(|(known, _)| known == defaults);
+    let runtime = known.map(|(_, runtime)| runtime.clone());
+    let runtime = runtime.unwrap_or_else(|| crate::host::scripts::runtime(defaults, secrets));
+    for language in ScriptLanguage::ALL {
+        let executor = ScriptExecutor::new(*language, runtime.clone());
+        primitives.executors.push(Arc::new(executor));
+    }
+    primitives.live.scripts = Some((defaults.clone(), runtime));
+}
+
+#[cfg(not(feature = "exec-script"))]
+fn add_scripts(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_target(

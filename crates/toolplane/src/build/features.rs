@@ -11,6 +11,8 @@ pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static st
         ("mock", "exec-mock", cfg!(feature = "exec-mock")),
         ("http", "exec-http", cfg!(feature = "exec-http")),
         ("mcp", "exec-mcp", cfg!(feature = "exec-mcp")),
+        ("bash", "exec-script", cfg!(feature = "exec-script")),
+        ("python", "exec-script", cfg!(feature = "exec-script")),
     ];
     kinds
         .into_iter()

@@ -2,5 +2,7 @@
 
 pub(crate) mod extensions;
 pub(crate) mod layers;
+#[cfg(feature = "exec-script")]
+pub(crate) mod scripts;
 pub(crate) mod stored_manifests;
 pub(crate) mod telemetry;

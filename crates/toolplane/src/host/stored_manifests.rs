@@ -28,7 +28,8 @@ impl ReadManifest for StoredManifests {
             return Ok(plain);
         }
         let options = LoadOptions::new().text(tool, Syntax::Json, manifest.as_str());
-        let loaded = crate::manifest::load(&options).map_err(|problems| {
+        // A version brings its files along: none are read here.
+        let loaded = crate::manifest::load_without_files(&options).map_err(|problems| {
             let errors = problems
                 .into_iter()
                 .filter(|problem| problem.severity == Severity::Error);

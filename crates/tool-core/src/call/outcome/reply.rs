@@ -25,6 +25,16 @@ pub enum Body {
 }
 
 impl Reply {
+    /// Key in `_meta` of the sandbox in which the code of a tool ran: an object with `level` and `network`.
+    pub const SANDBOX_KEY: &'static str = "dev.toolplane/sandbox";
+
+    /// Returns the level of the sandbox in which the code of the tool ran, if it is code that ran.
+    #[must_use]
+    pub fn sandbox_level(&self) -> Option<String> {
+        let (_, sandbox) = self.meta.iter().find(|(key, _)| *key == Self::SANDBOX_KEY)?;
+        sandbox.get("level")?.string()
+    }
+
     /// Creates a reply with a plain value.
     #[must_use]
     pub fn value(value: RawJson) -> Self {

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use toolplane::registry::ToolFile;
+use bytes::Bytes;
 
 use crate::error::CliError;
 
 /// Reads all regular files of a directory and its directories, by their relative paths. Links are not followed, and are
 /// an error: what they lead to is not part of the version.
-pub(super) fn read(directory: &Path) -> Result<BTreeMap<String, ToolFile>, CliError> {
+pub(super) fn read(directory: &Path) -> Result<BTreeMap<String, Bytes>, CliError> {
     let mut files = BTreeMap::new();
     let failed = |error: io::Error| {
         let message = format!("the files of `{}` cannot be read", directory.display());
@@ -28,7 +28,7 @@ pub(super) fn read(directory: &Path) -> Result<BTreeMap<String, ToolFile>, CliEr
             if kind.is_dir() {
                 directories.push((entry.path(), format!("{path}/")));
             } else if kind.is_file() {
-                files.insert(path, ToolFile::new(fs::read(entry.path()).map_err(failed)?));
+                files.insert(path, fs::read(entry.path()).map_err(failed)?.into());
             } else {
                 let message = format!("`{}` is neither a file nor a directory", entry.path().display());
                 return Err(CliError::usage(message).with_hint("copy what a link leads to"));

@@ -17,6 +17,7 @@ use crate::{
     error::CliError,
     exit::Exit,
     output::{Console, text},
+    verbs::requirements,
 };
 
 /// Setting of a mock tool that names a file beside the configuration.
@@ -34,7 +35,10 @@ pub(super) async fn run(options: &Options, publish: &Publish, console: Console) 
         let (tool, version) = tool_and_number(&publish.source)?;
         vec![publisher.publish_draft(tool, &version, &by, chosen).await?]
     } else {
-        let loaded = config::read(vec![path.to_owned()], console)?;
+        let loaded = match &publish.files {
+            None => config::read(vec![path.to_owned()], console)?,
+            Some(_) => config::read_without_files(path.to_owned(), console)?,
+        };
         from_file(&publisher, &loaded, publish, &by, chosen).await?
     };
     show(&published, publish.dry_run, console)
@@ -70,13 +74,12 @@ async fn from_file(
     }
     let mut versions = Vec::with_capacity(tools.len());
     for tool in tools {
-        let version = publish.version.as_deref().or(tool.version.as_deref());
-        let new = new_version(publisher, loaded, tool, version).await?;
-        let new = match &publish.files {
-            Some(directory) => new.with_files(files::read(directory)?),
-            None => new,
-        };
-        versions.push(new);
+        let version = publish.version.clone().or_else(|| tool.version.clone());
+        let mut tool = Descriptor::clone(tool);
+        if let Some(directory) = &publish.files {
+            tool.files = files::read(directory)?;
+        }
+        versions.push(new_version(publisher, loaded, &tool, version.as_deref()).await?);
     }
     Ok(publisher.publish_all(versions, by, options).await?)
 }
@@ -141,7 +144,8 @@ async fn new_version(
             tool.name
         ))
     })?;
-    Ok(NewVersion::new(tool.name.clone(), version, manifest))
+    let files = requirements::with_locked(loaded, tool).await?;
+    Ok(NewVersion::new(tool.name.clone(), version, manifest).with_files(files))
 }
 
 fn show(published: &[Published], is_dry_run: bool, console: Console) -> Result<Exit, CliError> {

@@ -1,0 +1,304 @@
+use std::{borrow::Cow, collections::BTreeMap};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::Value;
+use tool_settings::{ByteSize, Period};
+
+/// Settings of a `bash` tool: a script of Bash, or of another interpreter.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "BashTool")]
+pub(crate) struct BashBody {
+    /// The script. Arguments are in its environment and, as a JSON object, on its standard input; they are never part of its
+    /// text.
+    code: Option<String>,
+    /// Another name for `code`.
+    script: Option<String>,
+    /// A file with the script, below the directory of this file.
+    file: Option<String>,
+    /// The file of `files` that is run; `main.sh` by default.
+    entrypoint: Option<String>,
+    /// Further files: a list of paths below the directory of this file, or a map from paths to texts. They are in the working
+    /// directory of the script.
+    files: Option<Files>,
+    /// Name of the interpreter: `bash` by default, `sh`, or one of `interpreters` in `defaults`.
+    interpreter: Option<String>,
+    /// Form of the result on standard output: `text` by default, without line breaks at its end, or `json`.
+    output: Option<OutputFormat>,
+    /// Error kinds by exit code, such as `{3: not_found}`. Without an entry, 64 and 65 are `invalid_arguments`, 69 and 75
+    /// `unavailable`, and other codes than 0 `upstream_error`.
+    exit_codes: BTreeMap<String, String>,
+    /// Limits of each run.
+    limits: Limits,
+    /// Network access: `off` by default, or a list of hosts such as `api.example.com` and `*.example.com:8443`.
+    network: Network,
+    /// Environment variables of the script. Values may refer to secrets by `${…}`.
+    env: BTreeMap<String, String>,
+    /// Level of the sandbox: the strongest that works here by default; `bwrap` or `landlock` for exactly that one. `none` runs
+    /// the code without a sandbox, and is only accepted in a file of the operator.
+    sandbox: SandboxChoice,
+}
+
+/// Settings of a `python` tool: a function `run`, which gets the arguments by their names and returns the result, or a
+/// program that reads the arguments as JSON from its standard input and writes its result to standard output.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "PythonTool")]
+pub(crate) struct PythonBody {
+    /// The code.
+    code: Option<String>,
+    /// Another name for `code`.
+    script: Option<String>,
+    /// A file with the code, below the directory of this file.
+    file: Option<String>,
+    /// The file of `files` that has the function; `main.py` by default.
+    entrypoint: Option<String>,
+    /// Further files, which the code can import: a list of paths below the directory of this file, or a map from paths to
+    /// texts.
+    files: Option<Files>,
+    /// Packages that the code imports, such as `httpx` or `httpx>=0.28`. `toolplane lock` and `toolplane tools publish`
+    /// resolve them once; exactly the locked files are installed, and only wheels.
+    requires: Vec<String>,
+    /// Name of the interpreter: `python` by default, or one of `interpreters` in `defaults`.
+    interpreter: Option<String>,
+    /// Form of what a program without a function `run` writes: `text` by default, or `json`.
+    output: Option<OutputFormat>,
+    /// Declares that loading the code has no effect, so that an interpreter can load it before a call comes. Each
+    /// interpreter answers one call.
+    stateless: bool,
+    /// Limits of each run.
+    limits: Limits,
+    /// Network access: `off` by default, or a list of hosts such as `api.example.com` and `*.example.com:8443`.
+    network: Network,
+    /// Environment variables of the code. Values may refer to secrets by `${…}`.
+    env: BTreeMap<String, String>,
+    /// Level of the sandbox: the strongest that works here by default; `bwrap` or `landlock` for exactly that one. `none` runs
+    /// the code without a sandbox, and is only accepted in a file of the operator.
+    sandbox: SandboxChoice,
+}
+
+/// Settings of either kind.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Body {
+    pub(crate) code: Option<String>,
+    pub(crate) script: Option<String>,
+    pub(crate) file: Option<String>,
+    pub(crate) entrypoint: Option<String>,
+    pub(crate) files: Option<Files>,
+    pub(crate) requires: Vec<String>,
+    pub(crate) interpreter: Option<String>,
+    pub(crate) output: OutputFormat,
+    pub(crate) exit_codes: BTreeMap<String, String>,
+    pub(crate) stateless: bool,
+    pub(crate) limits: Limits,
+    pub(crate) network: Network,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) sandbox: SandboxChoice,
+}
+
+/// Limits of each run.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "CodeLimits")]
+pub(crate) struct Limits {
+    /// Time; that of an attempt by default.
+    #[serde(deserialize_with = "period")]
+    pub(crate) wall_time: Option<Period>,
+    /// Processor time of each process; `30s` by default.
+    #[serde(deserialize_with = "period")]
+    pub(crate) cpu_time: Option<Period>,
+    /// Memory; `512MiB` by default.
+    #[serde(deserialize_with = "size")]
+    pub(crate) memory: Option<ByteSize>,
+    /// Number of processes and threads; 64 by default.
+    pub(crate) processes: Option<u32>,
+    /// Number of open files of each process; 256 by default.
+    pub(crate) open_files: Option<u32>,
+    /// Size of the working directory, and of `/tmp`; `64MiB` by default.
+    #[serde(deserialize_with = "size")]
+    pub(crate) disk: Option<ByteSize>,
+    /// Size of what is written to standard output, and to standard error; `1MiB` by default.
+    #[serde(deserialize_with = "size")]
+    pub(crate) output: Option<ByteSize>,
+}
+
+/// Files beside the code: read from the directory of the manifest, or written in it.
+#[derive(Debug, Clone)]
+pub(crate) enum Files {
+    /// Paths of files that the loader reads.
+    Listed,
+    /// Texts by path.
+    Written(BTreeMap<String, String>),
+}
+
+/// Form of a result on standard output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OutputFormat {
+    /// Text.
+    #[default]
+    Text,
+    /// JSON.
+    Json,
+}
+
+/// Network access of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// None.
+    #[default]
+    Off,
+    /// These hosts.
+    Hosts(Vec<String>),
+}
+
+/// Level of the sandbox that a tool asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SandboxChoice {
+    /// The strongest level that works here.
+    #[default]
+    Auto,
+    /// Namespaces, by bubblewrap.
+    Bwrap,
+    /// Landlock without namespaces.
+    Landlock,
+    /// No sandbox.
+    None,
+}
+
+/// Reads a duration. The second line of its error message is the hint.
+fn period<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Period>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let period = Period::parse(&text);
+    let wrong = || {
+        D::Error::custom(format!(
+            "`{text}` is no time with its unit\nwrite it like `500ms`, `30s` or `1m`"
+        ))
+    };
+    period.map(Some).ok_or_else(wrong)
+}
+
+/// Reads a number of bytes, as [`period`] does.
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, D::Error> {
+    let text = match Value::deserialize(deserializer)? {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let size = ByteSize::parse(&text);
+    let wrong = || {
+        D::Error::custom(format!(
+            "`{text}` is no number of bytes\nwrite it like `1048576` or `16MiB`"
+        ))
+    };
+    size.map(Some).ok_or_else(wrong)
+}
+
+impl<'de> Deserialize<'de> for Files {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Listed(#[expect(dead_code, reason = "the loader reads them")] Vec<String>),
+            Written(BTreeMap<String, String>),
+        }
+        match Form::deserialize(deserializer) {
+            Ok(Form::Listed(_)) => Ok(Self::Listed),
+            Ok(Form::Written(texts)) => Ok(Self::Written(texts)),
+            Err(_) => Err(D::Error::custom(
+                "expected a list of paths, or a map from paths to texts",
+            )),
+        }
+    }
+}
+
+impl JsonSchema for Files {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Files".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["array", "object"],
+            "items": {"type": "string"},
+            "additionalProperties": {"type": "string"},
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Word(String),
+            Hosts(Vec<String>),
+        }
+        match Form::deserialize(deserializer) {
+            Ok(Form::Word(word)) if word == "off" => Ok(Self::Off),
+            Ok(Form::Hosts(hosts)) if hosts.is_empty() => Ok(Self::Off),
+            Ok(Form::Hosts(hosts)) => Ok(Self::Hosts(hosts)),
+            _ => Err(D::Error::custom("expected `off`, or a list of hosts")),
+        }
+    }
+}
+
+impl JsonSchema for Network {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Network".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [{"const": "off"}, {"type": "array", "items": {"type": "string"}}]})
+    }
+}
+
+impl From<BashBody> for Body {
+    fn from(body: BashBody) -> Self {
+        Self {
+            code: body.code,
+            script: body.script,
+            file: body.file,
+            entrypoint: body.entrypoint,
+            files: body.files,
+            interpreter: body.interpreter,
+            output: body.output.unwrap_or_default(),
+            exit_codes: body.exit_codes,
+            limits: body.limits,
+            network: body.network,
+            env: body.env,
+            sandbox: body.sandbox,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<PythonBody> for Body {
+    fn from(body: PythonBody) -> Self {
+        Self {
+            code: body.code,
+            script: body.script,
+            file: body.file,
+            entrypoint: body.entrypoint,
+            files: body.files,
+            requires: body.requires,
+            interpreter: body.interpreter,
+            output: body.output.unwrap_or_default(),
+            stateless: body.stateless,
+            limits: body.limits,
+            network: body.network,
+            env: body.env,
+            sandbox: body.sandbox,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Settings of tools with code.
+
+mod body;
+mod problems;
+
+pub(crate) use self::{
+    body::{BashBody, Body, Files, Limits, Network, OutputFormat, PythonBody, SandboxChoice},
+    problems::{Problems, pointer, read, schema},
+};

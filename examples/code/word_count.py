@@ -1,0 +1,7 @@
+from collections import Counter
+
+from lib.words import words
+
+
+def run(text):
+    return dict(Counter(words(text)))
