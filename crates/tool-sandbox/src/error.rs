@@ -16,9 +16,9 @@ pub enum SandboxError {
     Unavailable {
         /// Level that was tried.
         level: SandboxLevel,
-        /// What was tried and how it failed.
+        /// Description of the attempt and its failure.
         reason: String,
-        /// What to install or to allow.
+        /// Advice: packages to install, or settings to change.
         hint: String,
     },
     /// The process could not be started.

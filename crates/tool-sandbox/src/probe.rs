@@ -13,13 +13,13 @@ use crate::{Sandbox, SandboxEnforcement};
 pub struct ProbeRow {
     /// Identifier of the attack, `E01` to `E24`.
     pub id: &'static str,
-    /// What the program tried.
+    /// Action that the program tried.
     pub title: &'static str,
     /// `true` if the sandbox held.
     pub held: bool,
     /// `false` if the attack needs something that this machine lacks. It then counts neither way.
     pub tried: bool,
-    /// What was seen.
+    /// Observation in words.
     pub detail: String,
 }
 

@@ -57,7 +57,7 @@ const BOUNDS: [(&str, &str, usize); 35] = [
     ("toolplane", "outbound", 232),
     ("toolplane", "websocket", 219),
     ("toolplane-gateway", DEFAULT, 194),
-    ("toolplane-cli", DEFAULT, 354),
+    ("toolplane-cli", DEFAULT, 355),
     ("tool-testkit", DEFAULT, 121),
     ("toolplane-sim", DEFAULT, 196),
     ("tp-fault", DEFAULT, 77),

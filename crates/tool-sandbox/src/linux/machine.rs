@@ -14,7 +14,7 @@ use crate::{EnforcementScope, SandboxLimits};
 pub(super) struct Machine {
     prlimit: PathBuf,
     cgroups: Option<Cgroups>,
-    /// Whether this process is root, and sandboxed processes change their user.
+    /// `true` if this process is root, so that sandboxed processes change their user.
     pub(super) is_root: bool,
 }
 

@@ -93,7 +93,7 @@ const DENIED_WITHOUT_NAMESPACES: &[libc::c_long] = &[
     libc::SYS_mq_open,
 ];
 
-/// What isolates the process apart from the filter.
+/// Isolation of the process apart from the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Surroundings {
     /// Namespaces, without any network.

@@ -1,4 +1,4 @@
-//! The same tests as a user without rights.
+//! All other tests once more, as a user without rights.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

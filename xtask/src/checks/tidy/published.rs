@@ -11,7 +11,7 @@ const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 /// Maximum number of keywords and of categories that the package index accepts.
 const MAX_WORDS: usize = 5;
 /// Categories of the package index that fit our packages. The index ignores a word that it does not know.
-const CATEGORIES: [&str; 21] = [
+const CATEGORIES: [&str; 22] = [
     "api-bindings",
     "asynchronous",
     "caching",
@@ -25,6 +25,7 @@ const CATEGORIES: [&str; 21] = [
     "development-tools::testing",
     "encoding",
     "network-programming",
+    "os::linux-apis",
     "parser-implementations",
     "rust-patterns",
     "simulation",

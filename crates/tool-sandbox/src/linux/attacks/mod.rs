@@ -12,7 +12,7 @@ use self::host::Host;
 use crate::probe::ProbeRow;
 use crate::{Sandbox, SandboxLevel};
 
-/// What an attack has shown.
+/// Result of an attack.
 #[derive(Debug)]
 struct Finding {
     is_held: bool,
@@ -63,8 +63,19 @@ pub(crate) async fn all(sandbox: &Sandbox) -> Vec<ProbeRow> {
             return vec![Finding::untried(detail).row("E00", "prepare the attacks")];
         }
     };
-    let host = &host;
-    let row = |id, title, attempt: Attempt| attempt.unwrap_or_else(Finding::untried).row(id, title);
+    let mut rows = confidentiality(&host).await;
+    rows.extend(processes_and_limits(&host).await);
+    rows.extend(kernel_and_tenants(&host).await);
+    rows.sort_by_key(|row| row.id);
+    rows
+}
+
+fn row(id: &'static str, title: &'static str, attempt: Attempt) -> ProbeRow {
+    attempt.unwrap_or_else(Finding::untried).row(id, title)
+}
+
+/// Attacks on the files, sockets and processes of the host.
+async fn confidentiality(host: &Host) -> Vec<ProbeRow> {
     vec![
         row("E01", "read files of the host", files::read(host).await),
         row("E02", "write files of the host", files::write(host).await),
@@ -105,6 +116,12 @@ pub(crate) async fn all(sandbox: &Sandbox) -> Vec<ProbeRow> {
             processes::descriptors(host).await,
         ),
         row("E11", "kill a process of the host", processes::kill(host).await),
+    ]
+}
+
+/// Attacks on the limits and on the end of the process tree.
+async fn processes_and_limits(host: &Host) -> Vec<ProbeRow> {
+    vec![
         row("E12", "start processes without end", resources::fork(host).await),
         row("E13", "use memory without end", resources::memory(host).await),
         row(
@@ -120,6 +137,17 @@ pub(crate) async fn all(sandbox: &Sandbox) -> Vec<ProbeRow> {
         row("E16", "outlive the host process", Err(OUTLIVE.to_owned())),
         row("E17", "write output without end", resources::output(host).await),
         row(
+            "E21",
+            "hold the output open after the end",
+            processes::background(host).await,
+        ),
+    ]
+}
+
+/// Attacks on the kernel, and of one run on another.
+async fn kernel_and_tenants(host: &Host) -> Vec<ProbeRow> {
+    vec![
+        row(
             "E18",
             "make namespaces and mounts",
             kernel::namespaces(host).await,
@@ -133,11 +161,6 @@ pub(crate) async fn all(sandbox: &Sandbox) -> Vec<ProbeRow> {
             "E20",
             "gain rights with a setuid program",
             kernel::privileges(host).await,
-        ),
-        row(
-            "E21",
-            "hold the output open after the end",
-            processes::background(host).await,
         ),
         row("E22", "leave files for the next run", tenants::leave(host).await),
         row(

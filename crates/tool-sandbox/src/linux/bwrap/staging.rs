@@ -21,7 +21,7 @@ const FOLDER: &str = "/run/tool-sandbox";
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the spawner thread has the mount namespace.
+/// `true` once the spawner thread has the mount namespace.
 static AVAILABLE: OnceLock<bool> = OnceLock::new();
 
 /// Gives the spawner thread its mount namespace, once, and returns `true` if it has one.
