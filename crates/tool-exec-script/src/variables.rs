@@ -235,7 +235,7 @@ mod tests {
             r#"{"a":"x\u0000y"}"#,
             r#"{"a-b":1,"a_b":2}"#,
             r#"{"TOKEN":"mine"}"#,
-            r#"{"LD_PRELOAD":"/tmp/x.so"}"#,
+            r#"{"LD_PRELOAD":"x.so"}"#,
         ] {
             assert!(variables(refused).is_err(), "{refused}");
         }

@@ -27,7 +27,10 @@ fn the_probe_reports_attacks_and_limits() {
         let rows = report["rows"].as_array().unwrap();
         assert_eq!(rows.len(), 24);
         let read = rows.iter().find(|row| row["id"] == "E01").unwrap();
-        assert_eq!((&read["held"], &read["tried"]), (&Value::from(true), &Value::from(true)));
+        assert_eq!(
+            (&read["held"], &read["tried"]),
+            (&Value::from(true), &Value::from(true))
+        );
     }
 }
 
@@ -47,7 +50,11 @@ fn the_probe_is_a_table_for_people() {
 fn the_doctor_includes_the_sandbox() {
     let run = Place::empty().run(&["doctor", "-o", "json"]);
     let findings = run.json();
-    let finding = findings.as_array().unwrap().iter().find(|finding| finding["name"] == "sandbox");
+    let finding = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["name"] == "sandbox");
     let finding = finding.unwrap_or_else(|| panic!("{findings:#}"));
     assert_ne!(finding["status"], "fail", "{finding:#}");
     let message = finding["message"].as_str().unwrap();
