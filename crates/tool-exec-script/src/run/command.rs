@@ -12,6 +12,9 @@ use crate::{
 /// Code that calls the function of a Python tool, and reports its exceptions.
 const RUN_PY: &str = include_str!("../python/run.py");
 
+/// Place of installed packages in a sandbox. A level without a file system of its own replaces it by the one on the host.
+const PACKAGES: &str = "/opt/toolplane/packages";
+
 /// Everything that one run needs besides its plan.
 pub(crate) struct Job<'a> {
     pub(crate) interpreter: &'a FoundInterpreter,
@@ -42,7 +45,7 @@ pub(crate) fn command(plan: &Plan, job: Job<'_>) -> SandboxCommand {
                 .file(&run, RUN_PY)
                 .args(["-I", "-B", run.as_str(), mode, plan.entry.as_str()]);
             match job.packages {
-                Some(packages) => command.arg(packages.to_string_lossy()),
+                Some(_) => command.arg(PACKAGES),
                 None => command,
             }
         }
@@ -50,10 +53,11 @@ pub(crate) fn command(plan: &Plan, job: Job<'_>) -> SandboxCommand {
     for (path, content) in &plan.files {
         command = command.file(path, content.to_vec());
     }
-    // Under their own paths, since a level without a file system of its own cannot show them under others.
-    let shown = [job.interpreter.directory.as_deref(), job.packages];
-    for path in shown.into_iter().flatten() {
-        command = command.read_only(path, path);
+    if let Some(directory) = &job.interpreter.directory {
+        command = command.read_only(directory, directory);
+    }
+    if let Some(packages) = job.packages {
+        command = command.read_only(packages, PACKAGES);
     }
     for (name, value) in job.variables {
         command = command.env(name, value);

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use raw_json::RawJson;
 use serde_json::{Map, Value, json};
 use tool_core::{ErrorKind, Secrets, ToolError, format_duration};
@@ -97,7 +99,11 @@ impl Failed<'_> {
     ) -> ToolError {
         let stderr = String::from_utf8_lossy(tail(self.stderr));
         let stderr = self.secrets.hide_in_text(stderr.trim_end()).into_owned();
-        let message = self.secrets.hide_in_text(&message).into_owned();
+        let hidden = match self.secrets.hide_in_text(&message) {
+            Cow::Owned(hidden) => Some(hidden),
+            Cow::Borrowed(_) => None,
+        };
+        let message = hidden.unwrap_or(message);
         let mut members = Map::new();
         members.insert("sandbox".to_owned(), self.level.as_str().into());
         for (key, value) in details {
