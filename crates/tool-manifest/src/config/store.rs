@@ -42,7 +42,7 @@ pub enum StoreSpec {
         /// The directory of the files.
         directory: PathBuf,
         /// The database: [`StoreSpec::Sqlite`] or [`StoreSpec::Postgres`].
-        state: Box<StoreSpec>,
+        state: Box<Self>,
     },
     /// No store.
     Off,
