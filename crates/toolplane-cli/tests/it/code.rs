@@ -10,12 +10,9 @@ use crate::{
 
 /// Calls a tool and returns the result.
 fn call(served: &Served, era: Era, name: &str, arguments: Value) -> Value {
-    ask(
-        served,
-        era,
-        "tools/call",
-        json!({"name": name, "arguments": arguments}),
-    )
+    let mut params = json!({"name": name});
+    params["arguments"] = arguments;
+    ask(served, era, "tools/call", params)
 }
 
 fn text(result: &Value) -> &str {
