@@ -9,13 +9,10 @@ use crate::{
 };
 
 /// Calls a tool and returns the result.
-fn call(served: &Served, era: Era, name: &str, arguments: &Value) -> Value {
-    ask(
-        served,
-        era,
-        "tools/call",
-        json!({"name": name, "arguments": arguments}),
-    )
+fn call(served: &Served, era: Era, name: &str, arguments: Value) -> Value {
+    let mut params = json!({"name": name});
+    params["arguments"] = arguments;
+    ask(served, era, "tools/call", params)
 }
 
 fn text(result: &Value) -> &str {
@@ -58,26 +55,26 @@ fn bash_and_python_tools_run_in_the_strongest_sandbox() {
     place.write("lib/split.py", "def split(text):\n    return text.split()\n");
     let served = Served::start(&place);
     for era in ERAS {
-        let greeted = call(&served, era, "greet", &json!({"name": "$(id) \"Ada\""}));
+        let greeted = call(&served, era, "greet", json!({"name": "$(id) \"Ada\""}));
         assert_eq!(text(&greeted), "Hello, $(id) \"Ada\"", "{era:?}: {greeted}");
         let sandbox = &greeted["_meta"]["dev.toolplane/sandbox"];
         assert_eq!(sandbox, &json!({"level": "bwrap", "network": "off"}), "{greeted}");
-        let added = call(&served, era, "add", &json!({"a": 40, "b": 2}));
+        let added = call(&served, era, "add", json!({"a": 40, "b": 2}));
         assert_eq!(added["structuredContent"], json!({"sum": 42}), "{era:?}: {added}");
         assert_eq!(added["_meta"]["dev.toolplane/sandbox"]["level"], "bwrap");
-        let failed = call(&served, era, "add", &json!({"a": 1, "b": 0}));
+        let failed = call(&served, era, "add", json!({"a": 1, "b": 0}));
         assert_eq!(failed["isError"], true, "{failed}");
         let error = &failed["_meta"]["dev.toolplane/error"];
         assert_eq!(error["kind"], "upstream_error", "{failed}");
         assert_eq!(error["detail"]["exception"], "ValueError", "{failed}");
         assert!(text(&failed).contains("main.py:4, in run"), "{failed}");
-        let counted = call(&served, era, "words", &json!({"text": "one two three"}));
+        let counted = call(&served, era, "words", json!({"text": "one two three"}));
         assert_eq!(text(&counted), "3", "{counted}");
     }
     // A file of code is watched like the configuration.
     place.write("lib/split.py", "def split(text):\n    return list(text)\n");
     eventually("the changed code", || {
-        text(&call(&served, Era::Modern, "words", &json!({"text": "one"}))) == "3"
+        text(&call(&served, Era::Modern, "words", json!({"text": "one"}))) == "3"
     });
 }
 
@@ -97,7 +94,7 @@ fn code_is_published_and_called_while_the_gateway_runs() {
     assert_eq!(published.code, 0, "{published:?}");
     for era in ERAS {
         eventually("the published tool", || {
-            let result = call(&served, era, "email_domain", &json!({"email": "ada@example.com"}));
+            let result = call(&served, era, "email_domain", json!({"email": "ada@example.com"}));
             result["structuredContent"] == json!({"domain": "example.com"})
         });
     }
@@ -112,7 +109,7 @@ fn code_is_published_and_called_while_the_gateway_runs() {
     place.write("shout.sh", "echo changed");
     for era in ERAS {
         eventually("the published script", || {
-            let result = call(&served, era, "shout", &json!({"text": "loud"}));
+            let result = call(&served, era, "shout", json!({"text": "loud"}));
             result["content"][0]["text"] == "LOUD"
         });
     }
@@ -212,7 +209,7 @@ tools:
     );
     let served = Served::start(&place);
     for era in ERAS {
-        let result = call(&served, era, "twice", &json!({"n": 21}));
+        let result = call(&served, era, "twice", json!({"n": 21}));
         assert_eq!(
             result["structuredContent"],
             json!({"twice": 42}),
