@@ -78,7 +78,8 @@ async fn files_are_beside_the_script_and_are_exactly_these_bytes() {
 
 #[tokio::test]
 async fn each_call_has_a_directory_of_its_own_and_nothing_of_the_gateway() {
-    let script = "ls -A | grep -v '^main.sh$'; echo left > left.txt; echo left > $TMPDIR/left.txt; env | cut -d= -f1 | sort | tr '\\n' ' '";
+    let script = r#"ls -A "$TMPDIR"; ls -A | grep -v '^main.sh$'; echo left > left.txt; echo left > "$TMPDIR/left.txt"
+env | cut -d= -f1 | sort"#;
     let tool = tool(
         "bash",
         json!({"code": script, "env": {"TOKEN": "Bearer ${secret:token}"}}),
