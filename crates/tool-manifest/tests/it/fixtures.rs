@@ -75,7 +75,7 @@ fn every_fixture_loads() {
         .filter(|entry| entry.path().is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
-    names.push("vscode/mcp.json".to_owned());
+    names.extend(["email_enricher/seed-004-python.json", "vscode/mcp.json"].map(str::to_owned));
     names.sort();
     assert!(names.len() > 15, "{names:?}");
     let mut text = String::new();
