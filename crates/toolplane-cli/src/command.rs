@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit::Exit;
 
-/// One governed set of tools for agents: mock tools, HTTP APIs and MCP servers behind one gateway.
+/// One governed set of tools for agents: mock tools, HTTP APIs, scripts and MCP servers behind one gateway.
 #[derive(Debug, Parser)]
 #[command(
     name = "toolplane",
