@@ -131,11 +131,9 @@ impl Registry {
                 }
             }
         });
-        let loads: Vec<_> = loads.collect();
-        if !loads.is_empty() {
-            join_all(loads).await;
-            self.refresh();
-        }
+        join_all(loads.collect::<Vec<_>>()).await;
+        // Also lists that a source got before this call, of which the task that follows it does not know yet.
+        self.refresh();
         self.snapshot()
     }
 

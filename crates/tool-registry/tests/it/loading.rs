@@ -259,6 +259,18 @@ async fn a_wait_may_be_zero_or_unlimited() {
     assert_eq!(listing.await.expect("it ends").tools().len(), 1);
 }
 
+/// A source got its lists a moment ago, and nobody has told the registry yet.
+#[tokio::test(start_paused = true)]
+async fn a_list_has_what_a_source_just_got() {
+    let server = Server::new("s", None, &["s__a"]);
+    let registry = registry_of(&[&server]);
+    registry.recall().await;
+    assert!(names(&registry).is_empty());
+    server.offer(&["s__a"], false);
+    let snapshot = registry.load_within(WAIT).await;
+    assert_eq!((snapshot.tools().len(), server.n_loads()), (1, 0));
+}
+
 /// A failed source is loaded again by later lists, which do not wait once its time has passed.
 #[tokio::test(start_paused = true)]
 async fn a_failed_source_is_loaded_again() {
