@@ -117,11 +117,20 @@ fn start(program: &Path, arguments: &[&OsStr], log: &Path) -> Result<(Started, u
     // One at a time: a port that was found free stays so until the server listens.
     static STARTING: Mutex<()> = Mutex::new(());
     let _starting = STARTING.lock();
+    // Each server has an empty home: it reads nothing that earlier runs kept, and leaves nothing in the user's.
+    let home = log.with_extension("home");
+    if home.exists() {
+        fs::remove_dir_all(&home).with_context(|| format!("failed to clear `{}`", home.display()))?;
+    }
+    fs::create_dir_all(&home).with_context(|| format!("failed to make `{}`", home.display()))?;
     let log = fs::File::create(log).with_context(|| format!("failed to write `{}`", log.display()))?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let child = Command::new(program)
         .args(arguments)
         .arg(format!("127.0.0.1:{port}"))
+        .env("HOME", home)
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("XDG_DATA_HOME")
         .stdin(Stdio::null())
         .stderr(log)
         .spawn()
