@@ -10,12 +10,13 @@ use raw_json::JsonKind;
 use sha2::{Digest, Sha256};
 use tool_core::{Descriptor, ErrorKind, Provider, Reference, Template, is_relative_path};
 use tool_sandbox::{NetworkAccess, SandboxLimits};
+use tool_settings::pointer;
 
 use crate::{
     ScriptLanguage, ScriptOptions,
     interpreter::Interpreter,
     requirements::LockedRequirements,
-    settings::{Body, Files, Network, OutputFormat, Problems, SandboxChoice, pointer, read},
+    settings::{Body, Files, Network, OutputFormat, Problems, SandboxChoice, read},
     variables::{VariableError, check_variable, variable_of},
 };
 

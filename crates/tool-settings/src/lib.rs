@@ -10,6 +10,7 @@ mod document;
 mod failure;
 mod field;
 mod keys;
+mod members;
 mod read;
 mod section;
 mod section_entries;
@@ -25,6 +26,7 @@ pub use tool_core;
 pub use self::{
     document::{ConfigDocument, ConfigProblem, ConfigValue, NodeId, SectionContext, SectionKey},
     field::{Entries, Field, Raw, Text, WordOrMap},
+    members::{NearestName, keep_readable, pointer},
     read::read,
     section::{ConfiguredTool, DeferredCheck, Section, SectionKeys, SectionLevel, ToolSettings},
     section_entries::SectionEntries,

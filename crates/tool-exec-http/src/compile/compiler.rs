@@ -6,10 +6,11 @@ use std::{
 use http::{HeaderName, Method};
 use raw_json::RawJson;
 use tool_core::{Descriptor, Reference, names_secret};
+use tool_settings::pointer;
 
 use super::{
     plan::{Plan, RequestContent, ResultSelection},
-    problems::{Problems, nearest, pointer},
+    problems::{Problems, nearest},
     settings::{RequestMapping, Settings},
 };
 use crate::{

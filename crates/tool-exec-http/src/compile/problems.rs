@@ -1,8 +1,8 @@
 use raw_json::RawJson;
 use schemars::schema_for;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tool_core::PrepareError;
+use tool_settings::{NearestName, keep_readable, pointer};
 
 use super::settings::{KeySettings, RequestMapping, ResponseMapping, Settings};
 
@@ -28,11 +28,6 @@ impl Problems {
     pub(crate) fn keep<T>(&mut self, pointer: &str, result: Result<T, String>) -> Option<T> {
         result.map_err(|message| self.add(pointer, message)).ok()
     }
-}
-
-/// Returns the JSON Pointer (RFC 6901) of a member.
-pub(crate) fn pointer(parent: &str, key: &str) -> String {
-    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Returns the JSON Pointer of the first text that matches, or of the settings' root if none does.
@@ -62,15 +57,15 @@ pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings
     };
     let mut members = members.clone();
     for (key, nested) in [
-        ("request", checked::<RequestMapping> as Check),
-        ("response", checked::<ResponseMapping> as Check),
-        ("idempotency", checked::<KeySettings> as Check),
+        ("request", keep_readable::<RequestMapping> as Check),
+        ("response", keep_readable::<ResponseMapping> as Check),
+        ("idempotency", keep_readable::<KeySettings> as Check),
     ] {
         if let Some(Value::Object(inner)) = members.get_mut(key) {
-            nested(inner, &format!("/{key}"), problems);
+            nested(inner, &format!("/{key}"), nearest, &mut problems.0);
         }
     }
-    checked::<Settings>(&mut members, "", problems);
+    keep_readable::<Settings>(&mut members, "", nearest, &mut problems.0);
     serde_json::from_value(Value::Object(members)).unwrap_or_else(|error| {
         problems.add("", error.to_string());
         Settings::default()
@@ -82,40 +77,7 @@ pub(crate) fn settings_schema() -> RawJson {
     RawJson::from(schema_for!(Settings).to_value())
 }
 
-type Check = fn(&mut Map<String, Value>, &str, &mut Problems);
-
-/// Removes from `members` the keys that `T` does not know or cannot read, and reports them. Every field of `T` has a
-/// default, so that each field can be tried alone.
-fn checked<T: DeserializeOwned + schemars::JsonSchema>(
-    members: &mut Map<String, Value>,
-    parent: &str,
-    problems: &mut Problems,
-) {
-    let schema = schema_for!(T).to_value();
-    let known: Vec<&str> = schema["properties"]
-        .as_object()
-        .map(|properties| properties.keys().map(String::as_str).collect())
-        .unwrap_or_default();
-    members.retain(|key, value| {
-        let place = pointer(parent, key);
-        if !known.contains(&key.as_str()) {
-            let message = format!("unknown setting `{key}`");
-            match nearest(key, &known) {
-                Some(meant) => problems.hint(place, message, format!("did you mean `{meant}`?")),
-                None => problems.hint(place, message, format!("there are {}", known.join(", "))),
-            }
-            return false;
-        }
-        let one = Map::from_iter([(key.clone(), value.clone())]);
-        match serde_json::from_value::<T>(Value::Object(one)) {
-            Ok(_) => true,
-            Err(error) => {
-                problems.add(place, error.to_string());
-                false
-            }
-        }
-    });
-}
+type Check = fn(&mut Map<String, Value>, &str, NearestName, &mut Vec<PrepareError>);
 
 /// Returns the known name that was probably meant, by Damerau-Levenshtein distance.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {

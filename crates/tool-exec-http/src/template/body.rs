@@ -49,7 +49,7 @@ impl BodyTemplate {
             Value::Object(members) => members
                 .iter()
                 .map(|(key, item)| {
-                    let place = crate::compile::pointer(place, key);
+                    let place = tool_settings::pointer(place, key);
                     Ok((key.clone(), Self::parse_at(item, &place)?))
                 })
                 .collect::<Result<_, _>>()

@@ -106,7 +106,7 @@ impl Installer {
 /// Runs a command of an installer and returns its standard output.
 ///
 /// # Errors
-/// What went wrong, with the end of what the command said.
+/// Failure of a command, with the end of what it said.
 pub(super) async fn run(
     program: &Path,
     args: &[&str],

@@ -5,5 +5,5 @@ mod problems;
 
 pub(crate) use self::{
     body::{BashBody, Body, Files, Limits, Network, OutputFormat, PythonBody, SandboxChoice},
-    problems::{Problems, pointer, read, schema},
+    problems::{Problems, read, schema},
 };

@@ -3,6 +3,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tool_core::PrepareError;
+use tool_settings::{keep_readable, suggest};
 
 use super::{BashBody, Body, Limits, PythonBody};
 use crate::ScriptLanguage;
@@ -27,11 +28,6 @@ impl Problems {
     }
 }
 
-/// Returns the JSON Pointer (RFC 6901) of a member.
-pub(crate) fn pointer(parent: &str, key: &str) -> String {
-    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
 /// Returns the JSON Schema of the settings of a language.
 pub(crate) fn schema(language: ScriptLanguage) -> RawJson {
     RawJson::from(match language {
@@ -48,7 +44,7 @@ pub(crate) fn read(language: ScriptLanguage, config: &Value, problems: &mut Prob
     };
     let mut members = members.clone();
     if let Some(Value::Object(limits)) = members.get_mut("limits") {
-        checked::<Limits>(limits, "/limits", problems);
+        keep_readable::<Limits>(limits, "/limits", nearest, &mut problems.0);
     }
     match language {
         ScriptLanguage::Bash => whole::<BashBody>(members, problems).into(),
@@ -60,67 +56,21 @@ fn whole<T: DeserializeOwned + JsonSchema + Default>(
     mut members: Map<String, Value>,
     problems: &mut Problems,
 ) -> T {
-    checked::<T>(&mut members, "", problems);
+    keep_readable::<T>(&mut members, "", nearest, &mut problems.0);
     serde_json::from_value(Value::Object(members)).unwrap_or_else(|error| {
         problems.add("", error.to_string(), "");
         T::default()
     })
 }
 
-/// Removes from `members` the keys that `T` does not know or cannot read, and reports them. Every field of `T` has a default,
-/// so that each field can be tried alone.
-fn checked<T: DeserializeOwned + JsonSchema>(
-    members: &mut Map<String, Value>,
-    parent: &str,
-    problems: &mut Problems,
-) {
-    let schema = schema_for!(T).to_value();
-    let known: Vec<&str> = schema["properties"]
-        .as_object()
-        .map(|properties| properties.keys().map(String::as_str).collect())
-        .unwrap_or_default();
-    members.retain(|key, value| {
-        let place = pointer(parent, key);
-        if !known.contains(&key.as_str()) {
-            let hint = match nearest(key, &known) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("there are {}", known.join(", ")),
-            };
-            problems.add(place, format!("unknown setting `{key}`"), hint);
-            return false;
-        }
-        let one = Map::from_iter([(key.clone(), value.clone())]);
-        match serde_json::from_value::<T>(Value::Object(one)) {
-            Ok(_) => true,
-            Err(error) => {
-                let text = error.to_string();
-                // The second line of a message of `tool-settings` is its hint.
-                let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
-                problems.add(place, message, hint);
-                false
-            }
-        }
-    });
-}
-
-/// Returns the known name that was probably meant, by Damerau-Levenshtein distance.
+/// Returns the known name that was probably meant.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let plain = |name: &str| -> String {
-        let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));
-        letters.flat_map(char::to_lowercase).collect()
-    };
-    let name = plain(name);
-    let name = match name.as_str() {
+    let meant = match suggest::normal(name).as_str() {
         "source" | "command" | "inline" => "code",
         "requirements" | "dependencies" | "packages" => "requires",
         "environment" | "variables" => "env",
         "main" => "entrypoint",
-        other => other,
+        _ => name,
     };
-    known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, &plain(candidate)), *candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
-        .min()
-        .map(|(_, candidate)| candidate)
+    suggest::nearest(meant, known)
 }
