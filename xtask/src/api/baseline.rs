@@ -1,7 +1,7 @@
 //! Baseline of the public API: the sources of the commit that last changed one file.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -117,18 +117,23 @@ pub(super) fn unpack(repository: &Repository, commit: &str) -> Result<Unpacked> 
 }
 
 /// Describes the public API of unpacked sources, unless it is described there.
-pub(super) fn describe(unpacked: &Unpacked, build_folder: &Path) -> Result<Vec<ApiDescription>> {
+///
+/// They are built in a folder of their own: cargo names the crates of both checkouts alike, and would take those of the one for
+/// those of the other.
+pub(super) fn describe(unpacked: &Unpacked) -> Result<Vec<ApiDescription>> {
     let members = WorkspaceMembers::load(&unpacked.source)?;
     let folder = unpacked.folder.join("described");
     let described = description::described(&members, &folder);
     if described.iter().all(|described| described.file.is_file()) {
         return Ok(described);
     }
-    description::describe(&members, &folder, build_folder)
+    description::describe(&members, &folder, &unpacked.folder.join("build"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn git(root: &Path, arguments: &[&str]) {

@@ -49,7 +49,7 @@ pub fn api(repository: &Repository, accept: bool) -> Result<()> {
     };
     let present = describe(repository, &members)?;
     refuse("api", third_party::check(repository, &members, &present)?)?;
-    let (breaks, _) = breaks_since(repository, &members, &commit, &present)?;
+    let (breaks, _) = breaks_since(repository, &commit, &present)?;
     if breaks.is_empty() {
         say("api: no breaking change");
         return Ok(());
@@ -64,7 +64,7 @@ pub fn api(repository: &Repository, accept: bool) -> Result<()> {
 fn accept_api(repository: &Repository, members: &WorkspaceMembers, baseline: &Baseline) -> Result<()> {
     let present = describe(repository, members)?;
     if let Baseline::Commit(commit) = baseline {
-        let (breaks, unpacked) = breaks_since(repository, members, commit, &present)?;
+        let (breaks, unpacked) = breaks_since(repository, commit, &present)?;
         say(breaks.join("\n\n"));
         let changelog = fs::read_to_string(unpacked.source.join(CHANGELOG)).unwrap_or_default();
         let is_described = repository.text(CHANGELOG).is_some_and(|text| text != changelog);
@@ -97,12 +97,11 @@ fn describe(repository: &Repository, members: &WorkspaceMembers) -> Result<Vec<A
 /// Compares the present API with that of a commit.
 fn breaks_since(
     repository: &Repository,
-    members: &WorkspaceMembers,
     commit: &str,
     present: &[ApiDescription],
 ) -> Result<(Vec<String>, Unpacked)> {
     let unpacked = baseline::unpack(repository, commit)?;
-    let before = baseline::describe(&unpacked, &members.target_directory)?;
+    let before = baseline::describe(&unpacked)?;
     let breaks = semver::breaks(repository, &before, present)?;
     Ok((breaks, unpacked))
 }
