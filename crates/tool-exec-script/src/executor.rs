@@ -13,7 +13,7 @@ use crate::{
     settings::schema,
 };
 
-/// ScriptLanguage of a tool's code.
+/// Language of a tool's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScriptLanguage {
