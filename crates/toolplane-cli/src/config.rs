@@ -5,7 +5,9 @@ use std::{env, path::PathBuf, sync::Arc};
 use toolplane::{
     Builder, FileListCache, Toolplane,
     faults::ChaosLayer,
-    manifest::{LoadOptions, Loaded, Severity, find_configuration, load, load_without_files},
+    manifest::{
+        LoadOptions, Loaded, Severity, cache_directory, find_configuration, load, load_without_files,
+    },
 };
 
 use crate::{
@@ -114,12 +116,7 @@ pub(crate) async fn read_with_store(
 /// Returns the store of kept lists: in `$XDG_CACHE_HOME`, else in `~/.cache`, since its content can be read again from
 /// the servers. `None` if neither names a directory.
 pub(crate) fn list_store() -> Option<FileListCache> {
-    // XDG Base Directory Specification: a relative path is ignored.
-    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
-    let home = || variable("HOME").map(PathBuf::from).and_then(absolute);
-    let cache = cache.or_else(|| Some(home()?.join(".cache")))?;
-    Some(FileListCache::new(cache.join("toolplane/lists")))
+    Some(FileListCache::new(cache_directory()?.join("toolplane/lists")))
 }
 
 /// Builds the toolplane of the configuration with these injected faults. Needs a runtime; starts no server.
