@@ -15,7 +15,7 @@ use crate::{
     executor::RuntimeParts,
     interpreter::FoundInterpreter,
     plan::Plan,
-    run::{Failed, Finished, Job, WarmWorkers, command, refused, reply},
+    run::{Failed, Job, WarmWorkers, command, refused, reply},
     variables,
 };
 
@@ -52,7 +52,7 @@ impl Invoke for ScriptBackend {
         let finished = match self.take_warm(&variables).await {
             Some(child) => {
                 let arguments = cx.arguments.raw().as_str().as_bytes().to_vec();
-                Finished::of(child, arguments, &limits).await
+                child.finish(arguments, &limits).await
             }
             None => {
                 let job = Job {
@@ -62,7 +62,7 @@ impl Invoke for ScriptBackend {
                     arguments: Some(cx.arguments.raw()),
                 };
                 let command = command(&self.plan, job).limits(limits).on_event(self.observer());
-                place.sandbox.run(command).await.map(Finished::from)
+                place.sandbox.run(command).await
             }
         };
         let finished = finished.map_err(|error| {

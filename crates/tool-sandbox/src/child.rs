@@ -3,7 +3,10 @@
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 
-use crate::{CollectedFile, SandboxError, SandboxExit, SandboxLevel, SkippedFile};
+use crate::run::run;
+use crate::{
+    CollectedFile, SandboxError, SandboxExit, SandboxLevel, SandboxLimits, SandboxOutput, SkippedFile,
+};
 
 /// End of a process tree, reported by the task that supervises it.
 #[derive(Debug)]
@@ -83,6 +86,18 @@ impl SandboxChild {
             Some(exit) => Ok(exit),
             None => Ok(self.wait_end().await?.exit),
         }
+    }
+
+    /// Writes the standard input, closes it, and follows the process to its end as [`Sandbox::run`](crate::Sandbox::run) does: the
+    /// output is kept up to its limit, and the tree is killed at the wall time, which counts from here.
+    ///
+    /// # Errors
+    /// Returns [`SandboxError::Spawn`] if the sandbox could not be set up.
+    ///
+    /// # Cancellation
+    /// Dropping the future kills the process tree.
+    pub async fn finish(self, input: Vec<u8>, limits: &SandboxLimits) -> Result<SandboxOutput, SandboxError> {
+        run(self, input, limits).await
     }
 
     /// Waits like [`wait`](Self::wait) and returns the collected files.

@@ -11,5 +11,5 @@ pub(crate) use self::{
     failure::{Failed, refused},
     reply::reply,
     sandboxes::Sandboxes,
-    warm::{Finished, WarmWorkers},
+    warm::WarmWorkers,
 };

@@ -7,19 +7,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
-    sync::mpsc,
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
-use tool_sandbox::{SandboxChild, SandboxError, SandboxExit, SandboxLevel, SandboxLimits, SandboxOutput};
+use tokio::time::sleep;
+use tool_sandbox::SandboxChild;
 
 /// Time after which an interpreter that no call used is stopped.
 const IDLE_TIME: Duration = Duration::from_secs(300);
-/// Time that is granted to read what is left in a pipe after the process is gone.
-const DRAIN_TIME: Duration = Duration::from_millis(500);
-
 /// Interpreter that has loaded the code of a tool and waits for the arguments of one call. Each answers one call, in a sandbox
 /// of its own, so that no call sees anything of another.
 #[derive(Default)]
@@ -33,14 +25,6 @@ struct Worker {
     /// Digest of the variables that it was started with.
     key: u64,
     number: u64,
-}
-
-/// A run that has ended.
-pub(crate) struct Finished {
-    pub(crate) exit: SandboxExit,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-    pub(crate) level: SandboxLevel,
 }
 
 impl WarmWorkers {
@@ -78,101 +62,5 @@ async fn stop_later(workers: Weak<WarmWorkers>, number: u64) {
         if idle.as_ref().is_some_and(|worker| worker.number == number) {
             *idle = None;
         }
-    }
-}
-
-impl From<SandboxOutput> for Finished {
-    fn from(output: SandboxOutput) -> Self {
-        Self {
-            exit: output.exit,
-            stdout: output.stdout,
-            stderr: output.stderr,
-            level: output.level,
-        }
-    }
-}
-
-impl Finished {
-    /// Gives a waiting interpreter its arguments, and follows it to its end.
-    pub(crate) async fn of(
-        mut child: SandboxChild,
-        arguments: Vec<u8>,
-        limits: &SandboxLimits,
-    ) -> Result<Self, SandboxError> {
-        let level = child.level();
-        let stdin = child.stdin.take();
-        let writer = tokio::spawn(async move {
-            if let Some(mut stdin) = stdin {
-                // The code may end without reading its arguments.
-                let _ = stdin.write_all(&arguments).await;
-                let _ = stdin.shutdown().await;
-            }
-        });
-        let (exceeded, mut exceeds) = mpsc::channel(2);
-        let stdout = tokio::spawn(capture(child.stdout.take(), limits.output, exceeded.clone()));
-        let stderr = tokio::spawn(capture(child.stderr.take(), limits.output, exceeded));
-        let forced = tokio::select! {
-            end = child.wait() => { end?; None }
-            () = sleep(limits.wall_time) => Some(SandboxExit::TimedOut),
-            Some(()) = exceeds.recv() => Some(SandboxExit::OutputLimit),
-        };
-        child.kill();
-        let ended = child.wait().await?;
-        writer.abort();
-        let (stdout, stderr) = (rest(stdout).await, rest(stderr).await);
-        let is_limited = stdout.is_cut || stderr.is_cut;
-        let exit = match (forced, ended) {
-            (_, SandboxExit::OutOfMemory) => SandboxExit::OutOfMemory,
-            (Some(forced), _) => forced,
-            (None, _) if is_limited => SandboxExit::OutputLimit,
-            (None, ended) => ended,
-        };
-        Ok(Self {
-            exit,
-            stdout: stdout.bytes,
-            stderr: stderr.bytes,
-            level,
-        })
-    }
-}
-
-/// Stream, as far as it was kept.
-#[derive(Default)]
-struct Captured {
-    bytes: Vec<u8>,
-    is_cut: bool,
-}
-
-/// Keeps the first `limit` bytes, and reports once when there are more.
-async fn capture(stream: Option<impl AsyncRead + Unpin>, limit: u64, exceeded: mpsc::Sender<()>) -> Captured {
-    let mut captured = Captured::default();
-    let Some(mut stream) = stream else {
-        return captured;
-    };
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let mut buffer = vec![0; 16 << 10];
-    while let Ok(length @ 1..) = stream.read(&mut buffer).await {
-        let space = limit - captured.bytes.len();
-        captured.bytes.extend_from_slice(&buffer[..length.min(space)]);
-        if length > space {
-            captured.is_cut = true;
-            // Nobody listens once the process is gone.
-            let _ = exceeded.send(()).await;
-            break;
-        }
-    }
-    captured
-}
-
-/// Returns what a reader has kept.
-async fn rest(mut reader: JoinHandle<Captured>) -> Captured {
-    let read = timeout(DRAIN_TIME, &mut reader).await;
-    reader.abort();
-    match read {
-        Ok(Ok(captured)) => captured,
-        _ => Captured {
-            is_cut: true,
-            ..Captured::default()
-        },
     }
 }
