@@ -13,7 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolplane_tests::load::{Client, Era, Server};
+use toolplane_tests::{
+    load::{Client, Era, Server},
+    own_directories,
+};
 
 /// Duration of each side of a round.
 const ROUND: Duration = Duration::from_millis(1500);
@@ -54,6 +57,7 @@ fn main() {
             .expect("a configuration is written");
         let gateway = Server::start(|address| {
             let mut command = Command::new(&toolplane);
+            own_directories(&mut command, folder.path());
             command
                 .args(["serve", "--http", &address.to_string(), "--config"])
                 .arg(&file);

@@ -15,7 +15,10 @@ use std::{
 
 use serde_json::json;
 use tool_testkit::{PeerCommand, Peers};
-use toolplane_tests::load::{Client, Era, Server};
+use toolplane_tests::{
+    load::{Client, Era, Server},
+    own_directories,
+};
 
 const ROUNDS: usize = 5;
 const CALLS: usize = 50;
@@ -52,8 +55,8 @@ fn main() {
         for turn in 0..ISOLATIONS.len() {
             let which = (round + turn) % ISOLATIONS.len();
             let configuration = configuration(folder.path(), &peer, ISOLATIONS[which]);
-            let cache = folder.path().join(format!("cache-{round}-{which}"));
-            bursts[which].push(measure(&toolplane, &configuration, &cache));
+            let kept = folder.path().join(format!("kept-{round}-{which}"));
+            bursts[which].push(measure(&toolplane, &configuration, &kept));
         }
     }
     println!(
@@ -114,15 +117,15 @@ fn configuration(folder: &Path, peer: &PeerCommand, isolation: &str) -> PathBuf 
     file
 }
 
-/// Measures all cases once, with the lists of servers cached in `cache`.
-fn measure(toolplane: &Path, configuration: &Path, cache: &Path) -> [Burst; CASES.len()] {
+/// Measures all cases once, with the lists of servers kept below `kept`.
+fn measure(toolplane: &Path, configuration: &Path, kept: &Path) -> [Burst; CASES.len()] {
     let start = || {
         let started = Server::start(|address| {
             let mut command = Command::new(toolplane);
+            own_directories(&mut command, kept);
             command
                 .args(["serve", "--http", &address.to_string(), "--config"])
-                .arg(configuration)
-                .env("XDG_CACHE_HOME", cache);
+                .arg(configuration);
             command
         });
         started.expect("the gateway starts")

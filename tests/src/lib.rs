@@ -5,3 +5,6 @@
 //! the whole process and `toolplane-train`.
 
 pub mod load;
+mod own_directories;
+
+pub use self::own_directories::own_directories;

@@ -6,6 +6,7 @@ use std::{fs, process::Command};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_testkit::{PeerCommand, Peers};
+use toolplane_tests::own_directories;
 
 use crate::support::{
     Configuration, Gateway, HttpGateway, base_environment, binary, example, installed, mock_server,
@@ -191,8 +192,9 @@ fn our_own_definitions_suit_every_client() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let init = Command::new(binary()).arg("init").current_dir(&folder).output();
-    assert!(init.unwrap().status.success());
+    let mut init = Command::new(binary());
+    own_directories(&mut init, folder.path());
+    assert!(init.arg("init").current_dir(&folder).status().unwrap().success());
     let absent = [("TOOLPLANE_PEERS", "absent".to_owned())];
     for (configuration, own) in [
         (example("toolplane.yaml"), vec!["alert", "forecast", "stations"]),

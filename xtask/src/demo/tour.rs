@@ -215,6 +215,10 @@ impl Tour {
     fn toolplane(&self) -> Command {
         let mut command = Command::new(&self.programs.toolplane);
         command.current_dir(&self.root).envs(self.variables());
+        // The user's store is not read, and stays as it is.
+        command
+            .env("XDG_DATA_HOME", &self.folder)
+            .env("XDG_CACHE_HOME", &self.folder);
         command
     }
 

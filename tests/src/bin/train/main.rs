@@ -23,7 +23,10 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use toolplane_tests::load::{Client, Era, Server};
+use toolplane_tests::{
+    load::{Client, Era, Server},
+    own_directories,
+};
 
 use crate::collector::Collector;
 
@@ -249,6 +252,7 @@ impl Gateway {
 
 fn serving(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
+    own_directories(&mut command, folder);
     command
         .args(["serve", "--config"])
         .arg(folder.join("toolplane.json"));

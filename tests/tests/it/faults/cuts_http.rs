@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::json;
+use toolplane_tests::own_directories;
 use tp_fault::{ExecutionCounter, ExecutionCounterOptions, Proxy, ProxyOptions};
 
 use super::{arguments, http_tool, outcome, repeatable, with};
@@ -176,9 +177,10 @@ fn a_call_that_was_surely_not_sent_is_tried_again_whatever_it_does() {
         .tool("soon", with(http_tool(&soon.url("/")), &retry(9, "100ms")));
     // `--explain` shows every attempt.
     let folder = tempfile::tempdir().unwrap();
-    let explained = Command::new(binary())
-        .env_clear()
-        .envs(base_environment())
+    let mut explained = Command::new(binary());
+    explained.env_clear().envs(base_environment());
+    own_directories(&mut explained, folder.path());
+    let explained = explained
         .args(["call", "never", "id=never", "--explain", "--config"])
         .arg(configuration.write(folder.path()))
         .output()

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tool_testkit::PeerCommand;
+use toolplane_tests::own_directories;
 
 use super::{
     client::{Era, StdioClient},
@@ -264,13 +265,13 @@ fn ended(process: &mut Process, family: &[Identity]) -> ExitStatus {
     status
 }
 
-/// Returns the command `toolplane serve` with its cache of lists in this folder.
+/// Returns the command `toolplane serve` with what it keeps in this folder.
 fn serve(configuration: &Path, folder: &Path) -> Command {
     let mut command = Command::new(binary());
     // The log level of the test's environment must not reach the gateway.
     command.env_clear().envs(base_environment());
-    // Lists that another test has cached must not reach it either.
-    command.env("XDG_CACHE_HOME", folder.join("cache"));
+    // Nor what another test or the user has kept.
+    own_directories(&mut command, folder);
     command
         .args(["serve", "--drain", "2s", "--config"])
         .arg(configuration);
