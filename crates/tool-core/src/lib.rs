@@ -75,9 +75,9 @@ pub use self::{
     text::{FormattedDuration, Jitter, format_duration, rfc3339},
     tools::{
         DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec, Feature, InvalidName,
-        LatencyClass, MAX_NAME, Metadata, Origin, Pattern, PiiHandling, PrepareError, Provenance,
-        RateLimitSettings, Tool, ToolBuilder, ToolParts, ToolState, Trust, UpstreamState, check_name,
-        is_relative_path, outward_name,
+        LatencyClass, MAX_NAME, Metadata, OrDefault, Origin, Pattern, PiiHandling, PrepareError, Provenance,
+        RateLimitSettings, StaticDefault, Tool, ToolBuilder, ToolParts, ToolState, Trust, UpstreamState,
+        check_name, is_relative_path, outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -117,7 +117,7 @@ impl<'d> ToolContext<'_, 'd> {
         let mut descriptor = Descriptor::new(name, executor);
         descriptor.description = description(operation);
         descriptor.input_schema = input_schema;
-        descriptor.metadata = metadata(operation);
+        descriptor.metadata = metadata(operation).into();
         descriptor.origin = Origin::operator(format!("the operation `{}`", operation.described()));
         warnings.extend(text_warnings(&descriptor));
         Ok(ImportedTool {

@@ -304,11 +304,9 @@ impl Resolver<'_> {
             .output_schema
             .clone()
             .map(|schema| Arc::new(LazySchema::new(schema)) as _);
-        parts.provenance = executor.provenance(descriptor);
-        parts
-            .provenance
-            .names
-            .extend(descriptor.policy_names.iter().cloned());
+        let mut provenance = executor.provenance(descriptor);
+        provenance.names.extend(descriptor.policy_names.iter().cloned());
+        parts.provenance = provenance.into();
         parts.settings = {
             let mut settings = self.settings(descriptor, upstream.as_deref());
             settings.passes_key = executor.passes_key(descriptor);

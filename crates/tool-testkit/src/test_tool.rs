@@ -72,7 +72,7 @@ impl TestTool {
     /// Sets the metadata.
     #[must_use]
     pub fn metadata(mut self, metadata: Metadata) -> Self {
-        self.descriptor.metadata = metadata;
+        self.descriptor.metadata = metadata.into();
         self
     }
 
@@ -90,7 +90,7 @@ impl TestTool {
         let mut parts = ToolParts::new(Arc::new(self.descriptor), Arc::new(backend));
         parts.input = Arc::new(input);
         parts.output = output.map(|output| Arc::new(output) as _);
-        parts.provenance = self.provenance;
+        parts.provenance = self.provenance.into();
         let state = self.state;
         parts.state = state.unwrap_or_else(|| Arc::new(ToolState::new(self.upstream)));
         // As the test gives them: a registry has fitted the settings of a tool to it.

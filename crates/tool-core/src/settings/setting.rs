@@ -69,9 +69,10 @@ pub struct Overrides {
     slots: SettingSlots,
 }
 
-/// One setting of each type. There are few, so a lookup scans them in order. Clones share them until one is changed.
+/// One setting of each type. There are few, so a lookup scans them in order. Clones share them until one is changed; none
+/// take no memory.
 #[derive(Clone, Default)]
-pub(crate) struct SettingSlots(Arc<Vec<Slot>>);
+pub(crate) struct SettingSlots(Option<Arc<Vec<Slot>>>);
 
 type Slot = (TypeId, Arc<dyn DynSetting>);
 
@@ -162,8 +163,12 @@ impl SettingSlots {
     }
 
     fn find(&self, id: TypeId) -> Option<&dyn DynSetting> {
-        let (_, slot) = self.0.iter().find(|(of, _)| *of == id)?;
+        let (_, slot) = self.as_slice().iter().find(|(of, _)| *of == id)?;
         Some(&**slot)
+    }
+
+    fn as_slice(&self) -> &[Slot] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn set<T: Setting>(&mut self, setting: T) {
@@ -171,7 +176,7 @@ impl SettingSlots {
     }
 
     fn put(&mut self, id: TypeId, setting: Arc<dyn DynSetting>) {
-        let slots = Arc::make_mut(&mut self.0);
+        let slots = Arc::make_mut(self.0.get_or_insert_default());
         match slots.iter_mut().find(|(of, _)| *of == id) {
             Some((_, slot)) => *slot = setting,
             None => slots.push((id, setting)),
@@ -179,21 +184,23 @@ impl SettingSlots {
     }
 
     pub(crate) fn remove<T: Setting>(&mut self) {
-        if self.get::<T>().is_some() {
-            Arc::make_mut(&mut self.0).retain(|(of, _)| *of != TypeId::of::<T>());
+        let is_set = self.get::<T>().is_some();
+        if let Some(slots) = self.0.as_mut().filter(|_| is_set) {
+            Arc::make_mut(slots).retain(|(of, _)| *of != TypeId::of::<T>());
         }
     }
 
     /// Merges each of the more specific settings with the one of the same type that is here.
     pub(crate) fn override_with(&mut self, nearer: &Self, level: SettingLevel) {
-        for (id, setting) in &*nearer.0 {
+        for (id, setting) in nearer.as_slice() {
             let merged = setting.dyn_merged(self.find(*id), level);
             self.put(*id, merged);
         }
     }
 
     pub(crate) fn settle(&mut self, tool: &Descriptor) {
-        Arc::make_mut(&mut self.0).retain_mut(|(_, slot)| match slot.dyn_settled(tool) {
+        let Some(slots) = &mut self.0 else { return };
+        Arc::make_mut(slots).retain_mut(|(_, slot)| match slot.dyn_settled(tool) {
             SettledSetting::Same => true,
             SettledSetting::Changed(settled) => {
                 *slot = settled;
@@ -204,7 +211,7 @@ impl SettingSlots {
     }
 
     pub(crate) fn fork_calls(&self) -> bool {
-        self.0.iter().any(|(_, slot)| slot.dyn_forks_calls())
+        self.as_slice().iter().any(|(_, slot)| slot.dyn_forks_calls())
     }
 }
 
@@ -215,7 +222,8 @@ impl PartialEq for SettingSlots {
             let there = other.find(*id);
             there.is_some_and(|there| std::ptr::addr_eq(there, &**slot) || slot.equals(there))
         };
-        Arc::ptr_eq(&self.0, &other.0) || self.0.len() == other.0.len() && self.0.iter().all(is_there)
+        let (slots, others) = (self.as_slice(), other.as_slice());
+        std::ptr::eq(slots, others) || slots.len() == others.len() && slots.iter().all(is_there)
     }
 }
 
@@ -224,7 +232,7 @@ impl Eq for SettingSlots {}
 impl fmt::Debug for SettingSlots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
-            .entries(self.0.iter().map(|(_, slot)| slot))
+            .entries(self.as_slice().iter().map(|(_, slot)| slot))
             .finish()
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     AnyJson, Backend, CheckJson, Descriptor, DynBackend, ExecutorSpec, InProcess, Invoke, Metadata,
-    Provenance, Setting, Settings, Tool, ToolParts, ToolState, UpstreamState,
+    OrDefault, Provenance, Setting, Settings, Tool, ToolParts, ToolState, UpstreamState,
 };
 
 /// Builder of a [`Tool`] that no registry resolves, with defaults for everything: the operator wrote it, it accepts any
@@ -111,7 +111,7 @@ impl ToolBuilder {
 
     /// Sets guarantees, cost and requirements.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
-        self.descriptor.metadata = metadata;
+        self.descriptor.metadata = metadata.into();
         self
     }
 
@@ -166,7 +166,7 @@ impl ToolBuilder {
         let tool = Tool::new(ToolParts {
             input: self.input,
             output: self.output,
-            provenance: self.provenance,
+            provenance: self.provenance.into(),
             state: self.state.unwrap_or_else(|| Arc::new(ToolState::new(upstream))),
             settings,
             ..ToolParts::new(Arc::new(self.descriptor), backend)
@@ -184,7 +184,7 @@ impl ToolParts {
             input: Arc::new(AnyJson),
             output: None,
             executor,
-            provenance: Provenance::default(),
+            provenance: OrDefault::default(),
             state: Arc::default(),
             settings: Settings::default(),
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::{Metadata, Overrides};
+use crate::{Metadata, OrDefault, Overrides};
 
 /// Tool as data, as a manifest, a registry row or a server's list describes it. Prompts and resources of servers have
 /// descriptors as well: see [`Feature`].
@@ -38,7 +38,7 @@ pub struct Descriptor {
     /// Time limit of one attempt; the default of the configuration if absent.
     pub timeout: Option<Duration>,
     /// Guarantees, cost and requirements.
-    pub metadata: Metadata,
+    pub metadata: OrDefault<Metadata>,
     /// Settings of the operator that override the defaults.
     pub overrides: Overrides,
     /// Definition as its server lists it, if it comes from a server. Clients receive it with only the name changed.
@@ -74,7 +74,7 @@ impl Descriptor {
             executor,
             files: BTreeMap::new(),
             timeout: None,
-            metadata: Metadata::default(),
+            metadata: OrDefault::default(),
             overrides: Overrides::default(),
             definition: None,
             origin: Origin::operator("the program"),

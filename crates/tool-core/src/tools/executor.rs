@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 
-use crate::{Descriptor, DynBackend, Settings};
+use crate::{Descriptor, DynBackend, Settings, StaticDefault};
 
 /// Executor of tools of one kind: prepares a backend from a descriptor's settings.
 pub trait Executor: Send + Sync {
@@ -63,6 +63,16 @@ pub struct Provenance {
     /// SHA-256 of the place where the tool runs, as the operator wrote it, such as a server's URL. An approval for
     /// one place does not apply to another. References to secrets are part of it, their values are not.
     pub place: Option<[u8; 32]>,
+}
+
+impl StaticDefault for Provenance {
+    fn static_default() -> &'static Self {
+        static DEFAULT: Provenance = Provenance {
+            names: Vec::new(),
+            place: None,
+        };
+        &DEFAULT
+    }
 }
 
 /// Problem in an executor's settings.

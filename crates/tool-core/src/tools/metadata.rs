@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
-use crate::ConcurrencySettings;
+use crate::{ConcurrencySettings, StaticDefault};
 
 /// Metadata of a tool beyond its interface, for routing, limits and policies.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -40,6 +40,13 @@ pub struct Metadata {
     pub fallbacks: Vec<String>,
     /// URL that answers 2xx while the tool is healthy.
     pub health_check_endpoint: Option<String>,
+}
+
+impl StaticDefault for Metadata {
+    fn static_default() -> &'static Self {
+        static DEFAULT: LazyLock<Metadata> = LazyLock::new(Metadata::default);
+        &DEFAULT
+    }
 }
 
 /// Usual latency of a tool.

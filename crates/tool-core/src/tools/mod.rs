@@ -7,6 +7,7 @@ mod executor;
 mod file_path;
 mod metadata;
 mod name;
+mod or_default;
 mod pattern;
 mod state;
 mod tool;
@@ -18,6 +19,7 @@ pub use self::{
     file_path::is_relative_path,
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimitSettings},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
+    or_default::{OrDefault, StaticDefault},
     pattern::Pattern,
     state::{DisabledTool, ToolState, UpstreamState},
     tool::{Tool, ToolParts},

@@ -23,7 +23,7 @@ pub struct ToolState {
     n_renewals: AtomicU64,
     /// `true` if `disabled` has a value. Most calls read only this.
     is_disabled: AtomicBool,
-    disabled: Mutex<Option<DisabledTool>>,
+    disabled: Mutex<Option<Box<DisabledTool>>>,
     /// Number of consecutive rejections of the tool's credentials.
     n_refusals: AtomicU32,
 }
@@ -125,7 +125,7 @@ impl ToolState {
     #[must_use]
     pub fn disabled(&self) -> Option<DisabledTool> {
         if self.is_disabled.load(Ordering::Acquire) {
-            self.disabled.lock().clone()
+            self.disabled.lock().as_deref().cloned()
         } else {
             None
         }
@@ -139,7 +139,7 @@ impl ToolState {
             before.until = disabled.until;
             return false;
         }
-        *slot = Some(disabled);
+        *slot = Some(Box::new(disabled));
         true
     }
 

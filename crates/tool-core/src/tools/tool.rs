@@ -6,7 +6,7 @@ use std::{
 use raw_json::RawJson;
 use sha2::{Digest as _, Sha256};
 
-use crate::{CheckJson, Descriptor, DynBackend, Feature, Provenance, Settings, ToolState};
+use crate::{CheckJson, Descriptor, DynBackend, Feature, OrDefault, Provenance, Settings, ToolState};
 
 /// A resolved tool: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call needs no
 /// further lookups. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
@@ -14,8 +14,8 @@ pub struct Tool {
     parts: ToolParts,
     /// Made on first use: most tools of a large registry are never listed.
     definition: OnceLock<RawJson>,
-    digest: OnceLock<[u8; 32]>,
-    fingerprint: OnceLock<[u8; 32]>,
+    digest: OnceLock<Box<[u8; 32]>>,
+    fingerprint: OnceLock<Box<[u8; 32]>>,
     generation: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct ToolParts {
     /// Backend that runs the tool.
     pub executor: Arc<dyn DynBackend>,
     /// Origin of the tool, as far as the descriptor does not contain it.
-    pub provenance: Provenance,
+    pub provenance: OrDefault<Provenance>,
     /// State that layers keep across calls of the tool.
     pub state: Arc<ToolState>,
     /// Settings of the tool, after defaults.
@@ -109,7 +109,8 @@ impl Tool {
     /// Returns the SHA-256 of the definition's canonical form. A tool with another definition is another tool.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
-        self.digest.get_or_init(|| raw_json::digest(self.definition()))
+        self.digest
+            .get_or_init(|| Box::new(raw_json::digest(self.definition())))
     }
 
     /// Returns `true` if the definitions of both tools have the same canonical form.
@@ -130,7 +131,7 @@ impl Tool {
                 .map(|(path, content)| (path, raw_json::hex(&Sha256::digest(content))))
                 .collect();
             let parts = serde_json::json!([version, runner.kind, runner.config, self.digest(), files]);
-            raw_json::digest(&RawJson::from(parts))
+            Box::new(raw_json::digest(&RawJson::from(parts)))
         })
     }
 

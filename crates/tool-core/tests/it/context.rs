@@ -44,7 +44,7 @@ pub(crate) fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
     let mut descriptor = Descriptor::new("echo", ExecutorSpec::new("test"));
     descriptor.description = String::new();
     descriptor.input_schema = json!({}).into();
-    descriptor.metadata = metadata;
+    descriptor.metadata = metadata.into();
     descriptor.origin.trust = trust;
     let mut parts = ToolParts::new(Arc::new(descriptor), Arc::new(InProcess(Echo)));
     parts.input = Arc::new(Anything);

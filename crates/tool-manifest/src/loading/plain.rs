@@ -115,7 +115,7 @@ pub fn read_plain(name: &str, manifest: &RawJson, sections: &Sections) -> Option
         Some(schema) => Some(object(schema)?),
         None => None,
     };
-    descriptor.metadata = settings.metadata;
+    descriptor.metadata = settings.metadata.into();
     descriptor.overrides = settings.overrides;
     // A compact manifest has one line.
     descriptor.origin = Origin::operator(format!("{name}:1"));

@@ -203,7 +203,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     descriptor.input_schema = input_schema;
     descriptor.output_schema = parts.output_schema.as_ref().map(|(_, schema)| schema.clone());
     descriptor.timeout = parts.timeout;
-    descriptor.metadata = parts.metadata;
+    descriptor.metadata = parts.metadata.into();
     descriptor.overrides = parts.overrides;
     descriptor.origin = place.origin();
     Some(ToolDraft {

@@ -175,7 +175,7 @@ fn risks(tool: &Tool) -> Vec<String> {
         pii_handling,
         required_permissions,
         ..
-    } = &descriptor.metadata;
+    } = &*descriptor.metadata;
     let mut risks = Vec::new();
     risks.push(match (read_only, idempotent) {
         (Some(true), _) => "declared to change nothing".to_owned(),

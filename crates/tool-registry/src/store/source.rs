@@ -1,4 +1,9 @@
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
@@ -56,7 +61,8 @@ struct State {
     catalogue: Arc<Catalogue>,
     /// Revision of the store that the catalogue shows.
     revision: u64,
-    tools: BTreeMap<Arc<str>, Arc<Descriptor>>,
+    /// Tools by their names in the store, in the order of these.
+    tools: Vec<(Arc<str>, Arc<Descriptor>)>,
     aliases: Vec<ToolAlias>,
     /// Tools of the store that cannot be offered, and the reasons.
     rejected: BTreeMap<Arc<str>, String>,
@@ -168,22 +174,29 @@ impl State {
     /// Takes the changed tools.
     fn apply(&mut self, revision: u64, read: Vec<ReadOffer>) {
         self.revision = revision;
+        if read.is_empty() {
+            return;
+        }
+        let changed: HashSet<&str> = read.iter().map(|(name, _)| &**name).collect();
+        self.tools.retain(|(name, _)| !changed.contains(&**name));
+        drop(changed);
+        self.tools.reserve_exact(read.len());
         for (name, read) in read {
             self.rejected.remove(&name);
             match read {
-                Some(Ok(descriptor)) => drop(self.tools.insert(name, descriptor)),
-                Some(Err(reason)) => {
-                    self.tools.remove(&name);
-                    self.rejected.insert(name, reason);
-                }
-                None => drop(self.tools.remove(&name)),
+                Some(Ok(descriptor)) => self.tools.push((name, descriptor)),
+                Some(Err(reason)) => drop(self.rejected.insert(name, reason)),
+                None => {}
             }
         }
+        // Fast for sorted runs, which these are.
+        self.tools.sort_by(|(a, _), (b, _)| a.cmp(b));
     }
 
     /// Makes a new catalogue.
     fn publish(&mut self, aliases: Vec<(ToolAlias, Result<Arc<Descriptor>, String>)>) {
-        let mut tools: Vec<_> = self.tools.values().cloned().collect();
+        let mut tools = Vec::with_capacity(self.tools.len() + aliases.len());
+        tools.extend(self.tools.iter().map(|(_, descriptor)| descriptor.clone()));
         let reject = |name: &Arc<str>, reason: String| RejectedEntry::new(Feature::Tool, &**name, reason);
         let mut rejected: Vec<_> = self
             .rejected

@@ -10,7 +10,7 @@ use tokio::time::{Instant, advance};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{Caller, Descriptor, ErrorKind, Event, Metadata, Observe, Outcome, Pattern, Reply, ToolError},
+    core::{Caller, Descriptor, ErrorKind, Event, Observe, Outcome, Pattern, Reply, ToolError},
     manifest::Configuration,
     observe::Metrics,
     policy::ApprovalRule,
@@ -462,11 +462,7 @@ async fn fallbacks_of_the_metadata_are_a_ladder() {
     let script = ScriptedExecutor::new([down()]);
     let setup = Setup::default().add("a", &script, &[], |tool| {
         tool.overrides.remove::<FallbackLadder>();
-        tool.metadata = {
-            let mut metadata = Metadata::default();
-            metadata.fallbacks = vec!["b".to_owned()];
-            metadata
-        };
+        tool.metadata.fallbacks = vec!["b".to_owned()];
     });
     let (setup, _) = setup.tool("b", [ScriptStep::Value(json!("b"))], &[]);
     let plane = setup.build();
