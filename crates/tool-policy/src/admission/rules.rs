@@ -187,6 +187,23 @@ impl Rules {
         self.check_enabled(tool)
     }
 
+    /// Returns `false` if a caller may call nothing whose name begins with this prefix, whatever the rest: a rule forbids all of
+    /// it, or requires a permission that the caller lacks. For servers whose tools are not known yet.
+    #[must_use]
+    pub fn may_admit_prefix(&self, prefix: &str, caller: &Caller) -> bool {
+        let covers = |rule: &Pattern| {
+            let rests = rule.after(prefix);
+            rests.iter().any(|rest| matches!(rest.as_str(), "*" | "**"))
+        };
+        let lacks = |needed: &[String]| {
+            let mut needed = needed.iter();
+            needed.any(|permission| !caller.permissions.contains(permission.as_str()))
+        };
+        let mut required = self.required_permissions.iter();
+        !self.blocklist.iter().any(covers)
+            && !required.any(|(rule, permissions)| covers(rule) && lacks(permissions))
+    }
+
     fn admit_enabled(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
         let subject = self.subject(tool.name(), tool, uri_of(tool))?;
         self.check_blocklist(&subject)?;

@@ -13,7 +13,8 @@ use crate::{Toolplane, View};
 pub struct Listing {
     /// Known items that the caller may see.
     pub view: View,
-    /// Servers without a list, neither of this run nor of an earlier one.
+    /// Servers without a list, neither of this run nor of an earlier one, unless a rule keeps all that they may offer from the
+    /// caller.
     pub missing: Vec<MissingServer>,
 }
 
@@ -41,7 +42,7 @@ impl Toolplane {
         let snapshot = self.registry().load_within(wait).await;
         Listing {
             view: self.view_of(&snapshot, caller),
-            missing: self.missing(),
+            missing: self.missing_for(caller),
         }
     }
 
@@ -56,7 +57,7 @@ impl Toolplane {
         let snapshot = self.registry().load_within_for(client, wait).await;
         Listing {
             view: self.view_of(&snapshot, caller),
-            missing: self.missing(),
+            missing: self.missing_for(caller),
         }
     }
 
@@ -68,7 +69,23 @@ impl Toolplane {
         self.registry().recall().await;
     }
 
-    /// Returns the servers without a list.
+    /// Returns the servers without a list that may have something for this caller. The others it does not learn of.
+    pub(crate) fn missing_for(&self, caller: &Caller) -> Vec<MissingServer> {
+        let mut missing = self.missing();
+        if !missing.is_empty() {
+            let running = self.0.live.load();
+            let own_rules = running.servers.own_rules();
+            let rules = self.0.rules.load();
+            missing.retain(|missing| {
+                // The prefix of a host program's source is unknown.
+                let own = own_rules.iter().find(|own| own.server == missing.server);
+                own.is_none_or(|own| rules.may_admit_prefix(&own.prefix, caller))
+            });
+        }
+        missing
+    }
+
+    /// Returns the servers without a list, for operators: a caller may not learn of each of them.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingServer> {
         let unlisted = self.0.registry.unlisted_sources();

@@ -199,7 +199,7 @@ impl Toolplane {
             tools: tools.collect(),
             unmatched: results.unmatched,
             nearest: results.nearest,
-            missing: self.missing(),
+            missing: self.missing_for(caller),
             warnings,
         };
         let hide = |query: &str| self.0.redactor.hide_in_text(query).into_owned();

@@ -18,6 +18,7 @@ use toolplane::{
     manifest::{LoadOptions, Syntax, load},
     observe::Metrics,
     policy::{Breakers, Redactor},
+    search::SearchRequest,
 };
 
 /// Time after which a hanging test fails.
@@ -347,4 +348,33 @@ async fn what_a_server_says_of_a_task_is_without_secrets() {
     }
     let expected = [plain, r#"{"statusMessage":"with [redacted]"}"#];
     assert_eq!(*told.lock().expect("no test panics with it"), expected);
+}
+
+#[tokio::test]
+async fn a_missing_server_is_named_to_those_who_may_use_it() {
+    let absent = "{command: /does/not/exist, prefix: ";
+    let plane = Toolplane::builder()
+        .yaml(format!(
+            "servers:\n  open: {absent}'o_'}}\n  vault: {absent}'v_'}}\n  part: {absent}'p_'}}\n  gone: {absent}'g_'}}\npolicy:\n  \
+             blocklist: ['g_*']\n  required_permissions: {{'v_*': [vault.open], 'p_secret*': [vault.open]}}\n"
+        ))
+        .expect("usable")
+        .build()
+        .expect("usable");
+    let mut keeper = Caller::new("keeper");
+    keeper.permissions.extend([Arc::from("vault.open")]);
+    for (caller, expected) in [
+        (Caller::new("guest"), vec!["open", "part"]),
+        (keeper, vec!["open", "part", "vault"]),
+    ] {
+        let listing = plane.list_within(&caller, Duration::from_secs(30)).await;
+        let found = plane.search(&SearchRequest::new("anything"), &caller).await;
+        for missing in [listing.missing, found.missing] {
+            let mut servers: Vec<_> = missing.into_iter().map(|missing| missing.server).collect();
+            servers.sort();
+            assert_eq!(servers, expected, "{}", caller.principal);
+        }
+    }
+    assert_eq!(plane.missing().len(), 4, "operators see all of them");
+    plane.shutdown().await;
 }
