@@ -6,7 +6,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{runtime::Handle, sync::Mutex as AsyncMutex, time::sleep};
+use tokio::{
+    runtime::Handle,
+    sync::Mutex as AsyncMutex,
+    time::{Instant, sleep},
+};
 use tool_registry::StoreError;
 
 use crate::{Database, SqlError, SqlStore, codec};
@@ -17,11 +21,14 @@ const MAX_PAIRS: usize = 20_000;
 const MAX_QUERY: usize = 256;
 /// Time for which uses are gathered before they are written.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Age at which what was read is read again, as soon as somebody asks for it.
+const MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Queries that led to successful calls, in an SQL database. Clones share them.
 ///
-/// They are read once, when the value is created, and again in [`SqlUsage::refresh`]. A use counts at once, and is written in the
-/// background: one that is lost with the process costs a little of the ranking.
+/// They are read when the value is created, and then in the background: what other processes recorded counts for the searches
+/// that begin 5 s later. A use of this process counts at once, and is written in the background: one that is lost with the process
+/// costs a little of the ranking.
 pub struct SqlUsage<D>(Arc<Shared<D>>);
 
 struct Shared<D> {
@@ -40,6 +47,8 @@ struct State {
     /// Uses that are not written yet.
     unwritten: BTreeMap<(Arc<str>, Pair), u32>,
     is_writing: bool,
+    is_reading: bool,
+    read_at: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -93,13 +102,11 @@ impl<D: Database> SqlUsage<D> {
         if is_writing {
             return;
         }
-        // Dropped with the task, also if there is no runtime or it ends.
-        let token = WritingToken(self.0.clone());
+        let token = Token::new(&self.0, |state| &mut state.is_writing);
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 sleep(PAUSE).await;
-                let shared = token.0.clone();
-                drop(token);
+                let shared = token.release();
                 let _guard = shared.changing.lock().await;
                 if let Err(error) = shared.write().await {
                     let database = shared.store.database().name();
@@ -107,6 +114,32 @@ impl<D: Database> SqlUsage<D> {
                 }
             });
         }
+    }
+
+    /// Reads in the background if what is known is too old.
+    fn read_if_old(&self) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        {
+            let mut state = self.0.state.lock();
+            let is_old = state.read_at.is_none_or(|read_at| read_at.elapsed() >= MAX_AGE);
+            if !is_old || std::mem::replace(&mut state.is_reading, true) {
+                return;
+            }
+        }
+        let token = Token::new(&self.0, |state| &mut state.is_reading);
+        runtime.spawn(async move {
+            let shared = &token.shared;
+            let _guard = shared.changing.lock().await;
+            let read = shared.read().await;
+            // Also after a failure: a database that is away is not asked at each search.
+            shared.state.lock().read_at = Some(Instant::now());
+            if let Err(error) = read {
+                let database = shared.store.database().name();
+                tracing::debug!(database, %error, "uses of tools are not read");
+            }
+        });
     }
 
     /// Returns the tools that a tenant used, each with a query that found it and the number of successful calls.
@@ -123,9 +156,11 @@ impl<D: Database> SqlUsage<D> {
             .collect()
     }
 
-    /// Returns a number that changes with every change of a tenant's uses.
+    /// Returns a number that changes with every change of a tenant's uses. If they were not read for 5 s, they are read again in the
+    /// background.
     #[must_use]
     pub fn revision(&self, tenant: &str) -> u64 {
+        self.read_if_old();
         self.0
             .state
             .lock()
@@ -211,6 +246,7 @@ impl<D: Database> Shared<D> {
             }
         }
         let mut state = self.state.lock();
+        state.read_at = Some(Instant::now());
         for ((tenant, pair), count) in &state.unwritten {
             let counts = tenants.entry(tenant.clone()).or_default();
             let known = counts.entry(pair.clone()).or_default();
@@ -227,12 +263,28 @@ impl<D: Database> Shared<D> {
     }
 }
 
-/// Marks that a task will write.
-struct WritingToken<D>(Arc<Shared<D>>);
+/// Marks that a task reads or will write, by a flag that is reset with the task: also if there is no runtime or it ends.
+struct Token<D> {
+    shared: Arc<Shared<D>>,
+    flag: fn(&mut State) -> &mut bool,
+}
 
-impl<D> Drop for WritingToken<D> {
+impl<D> Token<D> {
+    fn new(shared: &Arc<Shared<D>>, flag: fn(&mut State) -> &mut bool) -> Self {
+        Self {
+            shared: shared.clone(),
+            flag,
+        }
+    }
+
+    fn release(self) -> Arc<Shared<D>> {
+        self.shared.clone()
+    }
+}
+
+impl<D> Drop for Token<D> {
     fn drop(&mut self) {
-        self.0.state.lock().is_writing = false;
+        *(self.flag)(&mut self.shared.state.lock()) = false;
     }
 }
 

@@ -21,6 +21,7 @@ mod memory;
 mod mock_server;
 mod operator;
 mod reload;
+mod replicas;
 mod sandbox;
 mod search;
 mod serve;

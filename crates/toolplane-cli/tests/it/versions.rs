@@ -234,7 +234,7 @@ fn versions_are_published_called_side_by_side_and_rolled_back_on_sqlite() {
 }
 
 /// Database on the PostgreSQL server of the tests; `None`, and a report, if there is none.
-fn database() -> Option<TestDatabase> {
+pub(crate) fn database() -> Option<TestDatabase> {
     let created = PostgresServer::shared().and_then(PostgresServer::create_database);
     created
         .map_err(|error| tool_testkit::skip(error.to_string()))
@@ -246,90 +246,6 @@ fn versions_are_published_called_side_by_side_and_rolled_back_on_postgresql() {
     if let Some(database) = database() {
         first_slice(&format!("{{postgres: '{}'}}", database.url()));
     }
-}
-
-/// Two gateways on one PostgreSQL share tools, tokens, keys and approvals, and a restart loses none of them.
-#[test]
-fn gateways_on_one_database_share_everything() {
-    let Some(database) = database() else { return };
-    let configuration = format!(
-        "store: {{postgres: '{}'}}
-gateway: {{auth: tokens}}
-policy:
-  principals: {{ada: {{}}}}
-tools:
-  count: {{description: Counts, executor: {{kind: mock, result: counted}}}}
-  pay: {{description: Pays, approval: required, executor: {{kind: mock, result: paid}}}}
-",
-        database.url()
-    );
-    let place = Place::with(&configuration);
-    let (first, mut second) = (Served::start(&place), Served::start(&place));
-    let token = place.run(&["tokens", "create", "ada"]);
-    let authorization = format!("Authorization: Bearer {}\r\n", token.stdout.trim());
-    let post = |served: &Served, name: &str, meta: Value| {
-        let params = json!({"name": name, "arguments": {}, "_meta": meta});
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        let answer = served.post_with(&authorization, &message);
-        let body = answer.split_once("\r\n\r\n").expect("a body").1.to_owned();
-        serde_json::from_str::<Value>(&body).unwrap_or_else(|error| panic!("{error}: {answer}"))["result"]
-            .clone()
-    };
-    // A token of either is good for both, and so is a key.
-    let key = json!({"dev.toolplane/idempotency-key": "k1"});
-    let original = post(&first, "count", key.clone());
-    assert_eq!(
-        original["_meta"]["dev.toolplane/replayed"],
-        Value::Null,
-        "{original}"
-    );
-    let replayed = post(&second, "count", key.clone());
-    assert_ne!(
-        replayed["_meta"]["dev.toolplane/replayed"],
-        Value::Null,
-        "{replayed}"
-    );
-    // An approval is requested at one gateway, survives its death, and is decided at the other one.
-    let pending = post(&first, "pay", json!({}));
-    let handle = pending["_meta"]["dev.toolplane/pending"]["handle"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{pending}"));
-    signal(first.child.id(), Signal::KILL);
-    drop(first);
-    let listed = place.run(&["approvals", "ls", "-o", "json"]).json();
-    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
-    done(&place.run(&["approvals", "approve", handle, "--as", "boss"]));
-    let third = Served::start(&place);
-    let paid = post(&third, "pay", json!({"dev.toolplane/approval": handle}));
-    assert_eq!(paid["content"][0]["text"], "paid", "{paid}");
-    let again = post(&second, "pay", json!({"dev.toolplane/approval": handle}));
-    assert_eq!(
-        again["isError"], true,
-        "an approval is good for one call: {again}"
-    );
-    assert_ne!(
-        post(&third, "count", key)["_meta"]["dev.toolplane/replayed"],
-        Value::Null
-    );
-    // A published tool is there for both, and a revoked token for none.
-    publish(&place, &greet(&place, "1.0.0", "hello", ANY));
-    for served in [&second, &third] {
-        eventually("the published tool", || {
-            post(served, "greet", json!({}))["content"][0]["text"] == "hello"
-        });
-    }
-    let id = token.stdout.split('_').nth(1).expect("an id").to_owned();
-    done(&place.run(&["tokens", "revoke", &id]));
-    for served in [&second, &third] {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-        assert!(
-            served
-                .post_with(&authorization, &message)
-                .starts_with("HTTP/1.1 401")
-        );
-    }
-    signal(second.child.id(), Signal::TERM);
-    assert_eq!(end_of(&mut second.child), 0);
 }
 
 /// A pending approval and a used key outlive the gateway, also in the store that nobody configured.
