@@ -8,15 +8,21 @@ mod semantic;
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::RwLock;
+use tokio::task::spawn_blocking;
 use tool_core::{Caller, ClientIdentity, Pattern, Tool};
 use tool_manifest::{Configuration, SearchSpec};
 use tool_registry::Snapshot;
-use tool_search::{Embedder, MeasuredTool, SearchRequest, SearchScope, ToolCategory, UsageLog, VectorCache};
+use tool_search::{
+    Embedder, MeasuredTool, SearchRequest, SearchResults, SearchScope, ToolCategory, UsageIndex, UsageLog,
+    VectorCache,
+};
 
-use self::catalogue::Catalogues;
+use self::catalogue::{Catalogue, Catalogues};
 pub(crate) use self::recent::RecentSearches;
 use crate::{MissingServer, Toolplane, outgoing::client::Outbound};
 
+/// Maximum number of tools whose vectors are compared on a thread that other calls use: about 1 ms.
+const MAX_COMPARED: usize = 2_000;
 /// Minimum number of attempts for measurements to replace the declared SLA and latency of a tool.
 const MIN_MEASURED: u64 = 10;
 
@@ -180,13 +186,7 @@ impl Toolplane {
             .query_vectors(&catalogue, (snapshot, &view), request, &mut warnings)
             .await;
         let usage = catalogue.usage(discovery.usage(), &caller.tenant);
-        let index = &catalogue.index;
-        let measured = |document: usize| self.measured(index.name(document));
-        let mut scope = SearchScope::default().measured(&measured).usage(&usage);
-        if let (Some(tools), Some(queries)) = (catalogue.vectors.get(), &vectors) {
-            scope = scope.vectors(tools, queries);
-        }
-        let results = index.search(request, &scope);
+        let results = self.rank(catalogue, request, usage, vectors).await;
         let tools = results.hits.into_iter().filter_map(|hit| {
             Some(FoundTool {
                 tool: view.tools().get(hit.document)?.clone(),
@@ -207,6 +207,35 @@ impl Toolplane {
             .recent
             .add(request, &found, caller, self.0.clock.now(), hide);
         found
+    }
+
+    /// Searches an index. The comparison of many vectors takes milliseconds, and gets a thread for blocking work.
+    async fn rank(
+        &self,
+        catalogue: Arc<Catalogue>,
+        request: &SearchRequest,
+        usage: Arc<UsageIndex>,
+        queries: Option<Vec<Vec<f32>>>,
+    ) -> SearchResults {
+        let is_long =
+            queries.is_some() && catalogue.vectors.get().is_some() && catalogue.index.len() > MAX_COMPARED;
+        let search = {
+            let (plane, request) = (self.clone(), request.clone());
+            move || {
+                let index = &catalogue.index;
+                let measured = |document: usize| plane.measured(index.name(document));
+                let mut scope = SearchScope::default().measured(&measured).usage(&usage);
+                if let (Some(tools), Some(queries)) = (catalogue.vectors.get(), &queries) {
+                    scope = scope.vectors(tools, queries);
+                }
+                index.search(&request, &scope)
+            }
+        };
+        match is_long {
+            // It fails only if the runtime ends meanwhile.
+            true => spawn_blocking(search).await.unwrap_or_default(),
+            false => search(),
+        }
     }
 
     fn measured(&self, name: &str) -> MeasuredTool {

@@ -238,6 +238,36 @@ async fn an_embedder_finds_by_meaning_and_a_broken_one_leaves_the_words() {
     assert_eq!(found.warnings, ["searched by words alone: out of order"]);
 }
 
+/// The vectors of so many tools are compared on another thread.
+#[tokio::test]
+async fn meanings_are_found_among_many_tools() {
+    let many: String = (0..2_500)
+        .map(|number| format!("  tool_{number}: {{description: Weather of place {number}., executor: {{kind: mock, result: 1}}}}\n"))
+        .collect();
+    let plane = Toolplane::builder()
+        .yaml(format!("{TOOLS}{many}"))
+        .expect("usable")
+        .embedder(Arc::new(TwoMeanings::default()))
+        .build()
+        .expect("usable");
+    let mut clerk = Caller::new("clerk");
+    clerk.permissions.insert("pay".into());
+    let request = SearchRequest::new("settle my debts");
+    let by_meaning = async {
+        loop {
+            let found = plane.search(&request, &clerk).await;
+            if found.warnings.is_empty() {
+                return found;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let by_meaning = tokio::time::timeout(Duration::from_secs(120), by_meaning)
+        .await
+        .expect("they are embedded");
+    assert_eq!(names(&by_meaning)[0], "pay_invoice");
+}
+
 #[tokio::test]
 async fn pinned_patterns_that_match_nothing_are_reported() {
     let plane = plane(
