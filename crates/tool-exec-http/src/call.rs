@@ -3,14 +3,10 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
-    time::Duration,
 };
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Method, StatusCode,
-    header::{CONTENT_ENCODING, LOCATION},
-};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::LOCATION};
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use reqwest::{Client, Response};
@@ -30,11 +26,12 @@ use crate::{
     client::{Clients, MarkingBody, UpstreamTraffic},
     compile::{Plan, Redirects, ResultSelection, is_allowed_url},
     mapping::MappingError,
-    redaction::MaskCache,
+    redaction::{MaskCache, SecretMasks},
     request::Request,
     response::{
-        Failure, MediaType, PathError, broken, decode_body, error_response, is_gateway_error, not_connected,
-        refuses_credentials, with_unknown_outcome,
+        BodyChunks, BodyLimits, Failure, MediaType, PathError, StreamReader, broken, decode_body,
+        error_response, is_gateway_error, not_connected, refuses_credentials, silent, with_unknown_outcome,
+        within,
     },
     template::{Scope, check_parsed},
 };
@@ -155,16 +152,12 @@ impl HttpBackend {
             };
             return Err(error.into());
         }
-        let media = MediaType::from_headers(response.headers());
-        let body = match method {
-            Method::HEAD => Bytes::new(),
-            _ => self.body(response, cx).await?,
-        };
+        let whole = self.whole(response, cx, (&masks, &hidden)).await?;
         drop(running);
         // A cancellation from here on drops a complete answer unread.
         let result = async {
+            let whole = whole?;
             // Hides secrets that the upstream echoes.
-            let whole = decode_body(body, &media)?;
             let whole = masks.result(&whole).unwrap_or(whole);
             // Hide fields before the selection, since a selection may drop a field's name.
             self.select(hide_fields(&whole, &hidden)).await
@@ -308,55 +301,31 @@ impl HttpBackend {
         }
     }
 
-    /// Reads a body, and limits its size after decompression.
-    async fn body(&self, mut response: Response, cx: &CallContext) -> Result<Bytes, Failure> {
-        let limit = self.plan.max_response_bytes;
-        let too_large = || {
-            cx.dispatch().answered();
-            let key = self.plan.max_response_key;
-            let message =
-                format!("the upstream's answer is larger than the allowed {limit} bytes of `{key}`");
-            Failure::from(ToolError::new(ErrorKind::ResultTooLarge, message))
+    /// Reads a body as a result, and reports it meanwhile if the tool says so. The outer error is a body that did not arrive, the
+    /// inner one a body that is no result.
+    async fn whole(
+        &self,
+        response: Response,
+        cx: &CallContext,
+        hide: (&SecretMasks, &[String]),
+    ) -> Result<Result<RawJson, ToolError>, Failure> {
+        let plan = &*self.plan;
+        let media = MediaType::from_headers(response.headers());
+        let limits = BodyLimits {
+            n_bytes: plan.max_response_bytes,
+            key: plan.max_response_key,
+            silence: plan.read_timeout,
         };
-        if let Some(coding) = response.headers().get(CONTENT_ENCODING)
-            && coding != "identity"
-        {
-            let message = "the upstream's answer has a content encoding that was not requested";
-            return Err(ToolError::new(ErrorKind::Protocol, message).into());
+        if plan.method == Method::HEAD {
+            return Ok(decode_body(Bytes::new(), &media));
         }
-        let announced = response.content_length().unwrap_or(0);
-        if announced > limit as u64 {
-            return Err(too_large());
-        }
-        let mut body = Vec::new();
-        let mut first = None;
-        loop {
-            let chunk = match within(self.plan.read_timeout, response.chunk()).await {
-                Ok(Ok(Some(chunk))) => chunk,
-                Ok(Ok(None)) => break,
-                Ok(Err(error)) => return Err(broken(&error)),
-                Err(_) => return Err(silent()),
-            };
-            let so_far = first.as_ref().map_or(body.len(), Bytes::len);
-            if chunk.len() > limit - so_far {
-                return Err(too_large());
-            }
-            // Most answers come in one chunk, which then needs no copy.
-            if so_far == 0 {
-                first = Some(chunk);
-                continue;
-            }
-            if let Some(first) = first.take() {
-                body.reserve(
-                    usize::try_from(announced)
-                        .unwrap_or(0)
-                        .max(first.len() + chunk.len()),
-                );
-                body.extend_from_slice(&first);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(first.unwrap_or_else(|| body.into()))
+        let chunks = BodyChunks::open(response, limits, cx.dispatch())?;
+        let Some(format) = plan.stream else {
+            return Ok(decode_body(chunks.collect().await?, &media));
+        };
+        let progress = cx.origin.progress.as_deref();
+        let reader = StreamReader::new(format, plan.max_response_bytes, progress, hide);
+        reader.read(chunks, &media).await
     }
 
     /// Selects the result from the response.
@@ -403,14 +372,6 @@ impl ResultSelection {
     }
 }
 
-/// Awaits a future, with a timeout if there is one.
-async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Elapsed> {
-    match limit {
-        Some(limit) => timeout(limit, future).await,
-        None => Ok(future.await),
-    }
-}
-
 /// Returns the target of a redirect, or `None` if its location is missing or invalid.
 fn redirect_target(from: &Url, headers: &HeaderMap) -> Option<Url> {
     let location = headers.get(LOCATION)?.to_str().ok()?;
@@ -423,11 +384,6 @@ fn redirect_target(from: &Url, headers: &HeaderMap) -> Option<Url> {
 fn redirected(status: StatusCode, how: &str) -> Failure {
     let message = format!("the upstream redirects ({}) {how}", status.as_u16());
     ToolError::new(ErrorKind::Protocol, message).into()
-}
-
-fn silent() -> Failure {
-    let message = "the upstream sent no data within `read_timeout_ms`".to_owned();
-    Failure::Unanswered(ErrorKind::Timeout, message, None)
 }
 
 /// Error for an address that the tool may not reach.

@@ -63,6 +63,7 @@ impl Compiler<'_> {
             references,
             secrets,
             expected,
+            stream: settings.stream,
             selection,
             redact: settings.redact.clone(),
             timeout: milliseconds(settings.timeout_ms)

@@ -18,7 +18,7 @@ use crate::{
     HttpExecutorOptions,
     client::{AddressPolicy, ClientKey},
     mapping::Mapping,
-    response::{ExpectedStatus, ResponsePath},
+    response::{ExpectedStatus, ResponsePath, StreamFormat},
     template::{BodyTemplate, HeaderTemplate, QueryParam, TextTemplate, UrlTemplate},
 };
 
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     /// References whose values are hidden in results as well.
     pub secrets: HashSet<Reference>,
     pub expected: ExpectedStatus,
+    /// Format in which the response is reported while it arrives.
+    pub stream: Option<StreamFormat>,
     pub selection: Option<ResultSelection>,
     pub redact: Vec<String>,
     pub timeout: Duration,

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::response::StreamFormat;
+
 /// Settings of a tool that is an HTTP API.
 ///
 /// In every text, `{argument}` (or `{{.argument}}`) is replaced by an argument of the call and `${…}` by a variable or
@@ -56,6 +58,10 @@ pub(crate) struct Settings {
     /// null; any other path returns a list.
     #[serde(default)]
     pub response_path: Option<String>,
+    /// Format of a response that is reported to the caller while it arrives, as progress: `sse`, `ndjson` or `text`. The result is
+    /// the whole response; `response_path: "$[-1]"` selects the last event or value.
+    #[serde(default)]
+    pub stream: Option<StreamFormat>,
     /// Statuses that are a success, such as `200` or `"2xx"`. Any 2xx if absent.
     #[serde(default)]
     #[schemars(with = "Vec<StatusSchema>")]

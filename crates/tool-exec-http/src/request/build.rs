@@ -10,6 +10,7 @@ use url::Url;
 use crate::{
     compile::{Plan, RequestContent},
     mapping::MappingError,
+    response::StreamFormat,
     template::{HeaderError, QueryParam, ReservedNames, Scope, TemplateError, UrlError, push_value},
 };
 
@@ -108,9 +109,10 @@ impl Plan {
             // Some servers require the header if there is no body.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        headers
-            .entry(ACCEPT)
-            .or_insert(HeaderValue::from_static("application/json, */*;q=0.8"));
+        let accept = self
+            .stream
+            .map_or("application/json, */*;q=0.8", StreamFormat::accept);
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
         Ok(Request {
             method: self.method.clone(),
             url,

@@ -13,5 +13,6 @@ mod response;
 mod secrets;
 mod server;
 mod settings;
+mod stream;
 mod support;
 mod traffic;

@@ -28,6 +28,7 @@ mod serve;
 mod signals;
 mod sockets;
 mod stores;
+mod streams;
 mod tokens;
 mod versions;
 mod websocket;
