@@ -36,7 +36,7 @@ pub(crate) struct Plan {
     /// Processors, in billionths.
     pub(crate) nano_cpus: i64,
     pub(crate) env: Vec<(String, Template)>,
-    /// Whether the tool comes from a store.
+    /// `true` if the tool comes from a store.
     pub(crate) is_stored: bool,
 }
 

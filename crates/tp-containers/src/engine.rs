@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use crate::programs;
+use crate::{EngineKind, EngineUnavailable, programs};
 
 /// Number of looks for the socket, [`LOOK_INTERVAL`] apart: one minute.
 const MAX_LOOKS: u32 = 3000;
@@ -55,22 +55,6 @@ rm -rf "$folder" 2>/dev/null
 :
 "#;
 
-/// Kind of a container engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EngineKind {
-    /// podman, by its API service.
-    Podman,
-    /// Docker, by its daemon.
-    Docker,
-}
-
-/// Reason why there is no engine.
-#[derive(Clone, Debug)]
-pub struct EngineUnavailable {
-    reason: String,
-}
-
 /// Engine with an image. Its containers and its folder are removed when it is dropped.
 #[derive(Debug)]
 pub struct TestEngine {
@@ -79,27 +63,6 @@ pub struct TestEngine {
     path: OsString,
     image: String,
     process: Option<(Child, ChildStdin)>,
-}
-
-impl EngineUnavailable {
-    pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-        }
-    }
-}
-
-impl fmt::Display for EngineUnavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for EngineUnavailable {}
-
-impl EngineKind {
-    /// All kinds.
-    pub const ALL: &'static [Self] = &[Self::Podman, Self::Docker];
 }
 
 impl TestEngine {

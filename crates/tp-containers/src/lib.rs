@@ -14,7 +14,9 @@
 //! ```
 
 mod engine;
+mod kind;
 mod programs;
 
-pub use self::engine::{EngineKind, EngineUnavailable, TestEngine};
+pub use self::engine::TestEngine;
+pub use self::kind::{EngineKind, EngineUnavailable};
 pub use self::programs::{DOCKER_PACKAGES, PODMAN_PACKAGES, docker_folder, is_installed};

@@ -23,7 +23,7 @@ pub struct ContainerEngine {
     pub api_version: String,
     /// Path of its socket.
     pub socket: String,
-    /// Whether it runs without root.
+    /// `true` if it runs without root.
     pub is_rootless: bool,
     /// Limits that it does not enforce here, such as `memory`.
     pub unenforced: Vec<&'static str>,

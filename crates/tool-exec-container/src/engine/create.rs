@@ -69,7 +69,8 @@ fn host_config(plan: &Plan, image: &FoundImage) -> HostConfig {
         memory: Some(memory),
         // Memory and swap together: no swap.
         memory_swap: Some(memory),
-        pids_limit: Some(limits.processes.into()),
+        // The first process is none of the tool.
+        pids_limit: Some(i64::from(limits.processes) + i64::from(plan.has_init)),
         nano_cpus: Some(plan.nano_cpus),
         ulimits: Some(vec![
             ulimit("nofile", limits.open_files.into(), 0),

@@ -92,8 +92,8 @@ pub(crate) async fn run(engine: Arc<Engine>, job: Job, mut reply: ReplySender, r
     tokio::pin!(create);
     let created = tokio::select! {
         created = &mut create => created,
-        () = stopped(&mut reply, deadline, &runs) => {
-            let _ = reply.send(Ok(RunResult::timed_out()));
+        result = stopped(&mut reply, deadline, &runs) => {
+            let _ = reply.send(result);
             // A request that is cut off can still make a container: its answer is awaited.
             let _ = create.await;
             clean_up(&engine, &job.name).await;
@@ -102,14 +102,17 @@ pub(crate) async fn run(engine: Arc<Engine>, job: Job, mut reply: ReplySender, r
     };
     let created = created.unwrap_or(Err(Error::RequestTimeoutError));
     if let Err(error) = created {
+        let is_answer = matches!(error, Error::DockerResponseServerError { .. });
         let _ = reply.send(Err(EngineError::of("make the container", error)));
-        return true;
+        if !is_answer {
+            clean_up(&engine, &job.name).await;
+        }
+        return is_answer;
     }
-    let attended = tokio::select! {
-        attended = attend(&engine, &job.name, job.stdin, &job.limits, &job.dispatch) => Some(attended),
-        () = stopped(&mut reply, deadline, &runs) => None,
+    let result = tokio::select! {
+        attended = attend(&engine, &job.name, job.stdin, &job.limits, &job.dispatch) => attended,
+        result = stopped(&mut reply, deadline, &runs) => result,
     };
-    let result = attended.unwrap_or_else(|| Ok(RunResult::timed_out()));
     let is_over = result.as_ref().is_ok_and(RunResult::has_ended);
     if is_over {
         job.dispatch.answered();
@@ -124,12 +127,16 @@ pub(crate) async fn run(engine: Arc<Engine>, job: Job, mut reply: ReplySender, r
     is_over
 }
 
-/// Waits until nobody waits for a reply, the deadline has passed, or the gateway stops.
-async fn stopped(reply: &mut ReplySender, deadline: Instant, runs: &Runs) {
+/// Waits until nobody waits for a reply, the deadline has passed, or the gateway stops. Returns the result of a container that is
+/// stopped for that.
+async fn stopped(reply: &mut ReplySender, deadline: Instant, runs: &Runs) -> Result<RunResult, EngineError> {
     tokio::select! {
-        () = reply.closed() => {}
-        () = sleep_until(deadline) => {}
-        () = runs.stopping() => {}
+        () = reply.closed() => Ok(RunResult::timed_out()),
+        () = sleep_until(deadline) => Ok(RunResult::timed_out()),
+        () = runs.stopping() => {
+            let (action, message) = ("run the container to its end", "the gateway stops".to_owned());
+            Err(EngineError::Lost { action, message })
+        }
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) async fn the_file_systems_are_read_only_or_small(engine: &TestEngine)
     let again = call(
         &shell(
             &image,
-            &format!("{script} | grep -v '^podman-init$'; touch /tmp/x"),
+            &format!("{script} | grep -v '^podman-init$'; cd /tmp; touch x"),
             json!({}),
             &runtime,
         ),
@@ -156,7 +156,7 @@ pub(crate) async fn memory_has_a_limit(engine: &TestEngine) {
     assert!(error.message().contains("more than the 32 MiB"), "{error:?}");
     assert!(!error.allows_retry());
     // Files in memory count too.
-    let script = "head -c 60m /dev/zero > /tmp/a; stat -c %s /tmp/a";
+    let script = "cd /tmp; head -c 60m /dev/zero > a; stat -c %s a";
     let more = json!({"limits": {"memory": "32MiB", "disk": "1GiB"}});
     let reply = call(&shell(engine.image(), script, more, &runtime), json!({})).await;
     let is_held = reply.as_ref().map_or(true, |reply| {
@@ -174,6 +174,13 @@ pub(crate) async fn processes_have_a_limit(engine: &TestEngine) {
     let tool = shell(engine.image(), script, more, &runtime);
     let error = failure(call(&tool, json!({})).await, ErrorKind::UpstreamError);
     assert!(error.message().contains("can't fork"), "{error:?}");
+    let least = shell(
+        engine.image(),
+        "echo alone",
+        json!({"limits": {"processes": 1}}),
+        &runtime,
+    );
+    assert_eq!(text(call(&least, json!({})).await), "alone");
     // What is left of it ends with the first process: the call does not wait for it.
     let tool = shell(
         engine.image(),

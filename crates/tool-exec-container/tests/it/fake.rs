@@ -24,13 +24,13 @@ pub(crate) const IMAGE_ID: &str = "sha256:22222222222222222222222222222222222222
 pub(crate) struct Script {
     pub(crate) is_podman: bool,
     pub(crate) info: Value,
-    /// Whether the image is there from the start, or after a pull.
+    /// `true` if the image is there from the start, and not after a pull alone.
     pub(crate) has_image: bool,
     pub(crate) create: (u16, Value),
     pub(crate) start: (u16, Value),
     /// Output: the stream, and bytes.
     pub(crate) output: Vec<(u8, Vec<u8>)>,
-    /// Whether the container runs until it is killed.
+    /// `true` if the container runs until it is killed.
     pub(crate) hangs: bool,
     pub(crate) exit_code: i64,
     pub(crate) oom_killed: bool,

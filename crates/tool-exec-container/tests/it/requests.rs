@@ -372,11 +372,12 @@ async fn a_gateway_that_stops_waits_for_its_containers() {
     });
     let runtime = runtime(options(&engine.socket).with_timeout(LONG));
     let tool = tool_of(descriptor(json!({"image": IMAGE})), &runtime);
-    let running = tokio::spawn(async move { call(&tool, json!({})).await.is_ok() });
+    let running = tokio::spawn(async move { call(&tool, json!({})).await });
     engine.next("/start").await;
     runtime.shutdown().await;
     assert!(engine.lines().iter().any(|line| line.starts_with("DELETE")));
-    assert!(!running.await.unwrap());
+    let error = failure(running.await.unwrap(), ErrorKind::Unavailable);
+    assert!(error.message().contains("the gateway stops"), "{error:?}");
 }
 
 #[tokio::test]

@@ -72,10 +72,14 @@ struct ContainerBody {
     pull: Field<PullWord>,
 }
 
+/// Treatment of images that the engine does not have.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ContainerPull")]
 enum PullWord {
+    /// The call fails, and says how to get the image.
     Never,
+    /// They are pulled for tools in files.
     Missing,
 }
 

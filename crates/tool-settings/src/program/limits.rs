@@ -7,7 +7,7 @@ use tool_core::{Descriptor, PrepareError};
 
 use crate::{ByteSize, Period};
 
-/// Member `limits` of the settings of a tool that runs a program.
+/// Limits of each run.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "CodeLimits")]
@@ -26,7 +26,7 @@ pub struct LimitSettings {
     pub processes: Option<u32>,
     /// Number of open files of each process; 256 by default.
     pub open_files: Option<u32>,
-    /// Size of the working directory, and of `/tmp`; `64MiB` by default.
+    /// Size of each writable file system, such as the working directory and `/tmp`; `64MiB` by default.
     #[serde(deserialize_with = "size")]
     pub disk: Option<ByteSize>,
     /// Size of what is written to standard output, and to standard error; `1MiB` by default.

@@ -119,22 +119,25 @@ fn a_container_tool_is_published_and_called_while_the_gateway_runs() {
     let socket = format!("unix://{}", engine.socket().display());
     let place = Place::with("store: {sqlite: data/tools.db}\n").variable("DOCKER_HOST", &socket);
     let served = Served::start(&place);
-    let manifest = |options: &str| {
+    let manifest = |name: &str, options: &str| {
         format!(
-            "tool_id: sort_lines\ntool_type: docker\nversion: 1.0.0\ndescription: Sorts lines.\n\
+            "tool_id: {name}\ntool_type: docker\nversion: 1.0.0\ndescription: Sorts lines.\n\
              executor_config: {{image: '{}', command: [sh, -c, 'echo \"$text\" | sort']{options}}}\n\
              parameters: [{{name: text, type: string, required: true}}]\n",
             engine.image()
         )
     };
-    place.write("tool.yaml", manifest(", privileged: true"));
-    let refused = place.run(&["tools", "publish", "tool.yaml"]);
+    // A version that asks for the host is kept, as every version is, and never runs.
+    place.write("unsafe.yaml", manifest("unsafe", ", privileged: true"));
+    assert_eq!(place.run(&["tools", "publish", "unsafe.yaml"]).code, 0);
+    let refused = place.run(&["call", "unsafe", "text=x"]);
     assert_ne!(refused.code, 0, "{refused:?}");
     assert!(
         refused.stderr.contains("all capabilities are dropped"),
         "{refused:?}"
     );
-    place.write("tool.yaml", manifest(""));
+    assert!(engine.containers().is_empty());
+    place.write("tool.yaml", manifest("sort_lines", ""));
     let published = place.run(&["tools", "publish", "tool.yaml"]);
     assert_eq!(published.code, 0, "{published:?}");
     for era in ERAS {
