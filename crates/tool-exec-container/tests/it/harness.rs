@@ -50,12 +50,18 @@ pub(crate) fn tool_of(descriptor: Descriptor, runtime: &ContainerRuntime) -> Arc
     ToolBuilder::from_descriptor(descriptor).run_on_dyn(backend)
 }
 
+/// Members of an object.
+pub(crate) fn members(object: Value) -> serde_json::Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        other => panic!("{other} is no object"),
+    }
+}
+
 /// Tool that runs a command of the shell in an image.
 pub(crate) fn shell(image: &str, script: &str, more: Value, runtime: &ContainerRuntime) -> Arc<Tool> {
     let mut config = json!({"image": image, "command": ["sh", "-c", script]});
-    for (key, value) in more.as_object().unwrap() {
-        config[key] = value.clone();
-    }
+    config.as_object_mut().unwrap().extend(members(more));
     tool_of(descriptor(config), runtime)
 }
 

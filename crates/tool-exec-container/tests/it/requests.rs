@@ -8,7 +8,9 @@ use tool_exec_container::{ContainerOptions, PullPolicy};
 
 use crate::{
     fake::{FakeEngine, IMAGE, IMAGE_ID, Script},
-    harness::{LONG, call, call_with_mark, descriptor, detail, failure, options, runtime, text, tool_of},
+    harness::{
+        LONG, call, call_with_mark, descriptor, detail, failure, members, options, runtime, text, tool_of,
+    },
 };
 
 /// Tool on a fake engine.
@@ -18,9 +20,7 @@ fn tool(engine: &FakeEngine, more: Value) -> Arc<Tool> {
 
 fn tool_with(options: ContainerOptions, more: Value) -> Arc<Tool> {
     let mut config = json!({"image": IMAGE, "command": ["sort", "-r"]});
-    for (key, value) in more.as_object().unwrap() {
-        config[key] = value.clone();
-    }
+    config.as_object_mut().unwrap().extend(members(more));
     tool_of(descriptor(config), &runtime(options))
 }
 

@@ -11,9 +11,10 @@ use crate::{
 
 #[track_caller]
 fn refused(config: Value, place: &str, said: &str) {
-    let problems = problems(&descriptor(config.clone()));
+    let shown = config.to_string();
+    let problems = problems(&descriptor(config));
     let [problem] = problems.as_slice() else {
-        panic!("{config}: {problems:?}");
+        panic!("{shown}: {problems:?}");
     };
     assert_eq!(problem.pointer, place, "{problem:?}");
     let text = format!(
