@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use tp_containers::EngineKind;
 
 use crate::support::console::say;
 use crate::support::process::{find, output, run_quietly, succeeds};
@@ -49,6 +50,8 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
         part("Chromium", program("chromium", "chromium")),
         part("PostgreSQL", postgres()),
         part("bubblewrap", program("bwrap", "bubblewrap")),
+        part("podman", podman(&folder)),
+        part("Docker", docker(&folder)),
     ])
 }
 
@@ -166,22 +169,89 @@ fn postgres() -> Result<()> {
     Ok(())
 }
 
+/// Ensures that podman is installed, with a runtime and the programs of the image that tests make.
+fn podman(peers: &Path) -> Result<()> {
+    if !tp_containers::is_installed(EngineKind::Podman, peers) {
+        install_packages("peers", tp_containers::PODMAN_PACKAGES)?;
+    }
+    Ok(())
+}
+
+/// Ensures that the programs of Docker are there. Its packages are unpacked instead of being installed, so that no daemon of the
+/// machine is started. Its runtime comes with podman.
+fn docker(peers: &Path) -> Result<()> {
+    if tp_containers::is_installed(EngineKind::Docker, peers) {
+        return Ok(());
+    }
+    let packages = tp_containers::DOCKER_PACKAGES;
+    check_apt(packages)?;
+    let folder = tp_containers::docker_folder(peers);
+    say(format_args!(
+        "peers: unpacking the Debian packages {} into `{}` (62 MB, once) ...",
+        list(packages),
+        folder.display()
+    ));
+    let archives = folder.join("archives");
+    fs::create_dir_all(&archives).with_context(|| format!("failed to make `{}`", archives.display()))?;
+    run_quietly(apt().args(["update", "--quiet"]))?;
+    // Downloads as this user: that of apt cannot write into the folder.
+    let options = ["download", "--quiet", "--option", "APT::Sandbox::User=root"];
+    run_quietly(apt().current_dir(&archives).args(options).args(packages))?;
+    let read = fs::read_dir(&archives).with_context(|| format!("failed to list `{}`", archives.display()))?;
+    for archive in read {
+        let archive = archive.context("failed to list the packages")?.path();
+        run_quietly(Command::new("dpkg").arg("--extract").arg(&archive).arg(&folder))?;
+    }
+    fs::remove_dir_all(&archives).with_context(|| format!("failed to remove `{}`", archives.display()))?;
+    match tp_containers::is_installed(EngineKind::Docker, peers) {
+        true => Ok(()),
+        false => {
+            bail!("the packages of Docker lack a program, or `runc` and `busybox` of podman's are missing")
+        }
+    }
+}
+
 /// Installs a Debian package where that is allowed. `task` names what needs it.
 pub(crate) fn install_package(task: &str, package: &str) -> Result<()> {
+    install_packages(task, &[package])
+}
+
+fn install_packages(task: &str, packages: &[&str]) -> Result<()> {
+    check_apt(packages)?;
+    let (word, names) = match packages {
+        [_] => ("package", list(packages)),
+        _ => ("packages", list(packages)),
+    };
+    say(format_args!(
+        "{task}: installing the Debian {word} {names} with apt-get ..."
+    ));
+    run_quietly(apt().args(["update", "--quiet"]))?;
+    run_quietly(
+        apt()
+            .args(["install", "--quiet", "--yes", "--no-install-recommends"])
+            .args(packages),
+    )
+}
+
+/// Fails unless packages of Debian may be installed here.
+fn check_apt(packages: &[&str]) -> Result<()> {
     let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     if find("apt-get").is_none() || !is_root {
-        bail!("this machine has no `{package}`; install it (Debian: `sudo apt-get install {package}`)");
+        let names = list(packages);
+        let words = packages.join(" ");
+        bail!("this machine has no {names}; install it (Debian: `sudo apt-get install {words}`)");
     }
-    say(format_args!(
-        "{task}: installing the Debian package `{package}` with apt-get ..."
-    ));
-    let apt = || {
-        let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    };
-    run_quietly(apt().args(["update", "--quiet"]))?;
-    run_quietly(apt().args(["install", "--quiet", "--yes", "--no-install-recommends", package]))
+    Ok(())
+}
+
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+fn list(packages: &[&str]) -> String {
+    format!("`{}`", packages.join("`, `"))
 }
 
 /// Copy of the pins, written last, which shows that a folder contains the pinned versions.

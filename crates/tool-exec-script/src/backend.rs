@@ -8,6 +8,7 @@ use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reply, ToolError};
 use tool_sandbox::{NetworkAccess, Sandbox, SandboxEvent, SandboxExit, SandboxLevel};
+use tool_settings::program::argument_variables;
 use tracing::debug;
 
 use crate::{
@@ -16,7 +17,6 @@ use crate::{
     interpreter::FoundInterpreter,
     plan::Plan,
     run::{Failed, Job, WarmWorkers, command, refused, reply},
-    variables,
 };
 
 /// A tool with code, ready to be called.
@@ -149,7 +149,7 @@ impl ScriptBackend {
 
     fn argument_variables(&self, cx: &CallContext) -> Result<Vec<(String, String)>, ToolError> {
         let taken = self.plan.env.iter().map(|(name, _)| name.as_str());
-        variables::of_arguments(cx.arguments.raw(), taken)
+        argument_variables(cx.arguments.raw(), taken)
             .map_err(|message| ToolError::new(ErrorKind::InvalidArguments, message))
     }
 

@@ -22,7 +22,6 @@ mod plan;
 mod requirements;
 mod run;
 mod settings;
-mod variables;
 
 pub use self::{
     executor::{ScriptExecutor, ScriptLanguage, ScriptRuntime},

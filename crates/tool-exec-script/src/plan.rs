@@ -1,23 +1,21 @@
 //! Settings of a tool, compiled and checked.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use raw_json::JsonKind;
 use sha2::{Digest, Sha256};
-use tool_core::{Descriptor, ErrorKind, Provider, Reference, Template, is_relative_path};
+use tool_core::{Descriptor, Reference, Template, is_relative_path};
 use tool_sandbox::{NetworkAccess, SandboxLimits};
-use tool_settings::pointer;
+use tool_settings::{
+    pointer,
+    program::{ExitCodes, OutputFormat, ProgramLimits, check_parameters, environment},
+};
 
 use crate::{
     ScriptLanguage, ScriptOptions,
     interpreter::Interpreter,
     requirements::LockedRequirements,
-    settings::{Body, Files, Network, OutputFormat, Problems, SandboxChoice, read},
-    variables::{VariableError, check_variable, variable_of},
+    settings::{Body, Files, Network, Problems, SandboxChoice, read},
 };
 
 /// File in which a version keeps its locked requirements.
@@ -38,7 +36,7 @@ pub(crate) struct Plan {
     pub(crate) files: BTreeMap<String, Bytes>,
     pub(crate) interpreter: Interpreter,
     pub(crate) output: OutputFormat,
-    pub(crate) exit_codes: BTreeMap<i32, ErrorKind>,
+    pub(crate) exit_codes: ExitCodes,
     pub(crate) limits: SandboxLimits,
     pub(crate) network: NetworkAccess,
     pub(crate) env: Vec<(String, Template)>,
@@ -58,12 +56,14 @@ impl Plan {
         let body = read(language, &descriptor.executor.config, &mut problems);
         let (entry, files) = code(language, descriptor, &body, &mut problems);
         let interpreter = interpreter(language, &body, options, &mut problems);
-        let exit_codes = exit_codes(&body, &mut problems);
-        let env = environment(descriptor, &body, &mut problems);
+        let exit_codes = ExitCodes::read(&body.exit_codes, &mut problems.0);
+        let env = environment(descriptor, &body.env, &mut problems.0);
         if language == ScriptLanguage::Bash {
-            check_parameters(descriptor, &env, &mut problems);
+            check_parameters(descriptor, &env, &mut problems.0);
         }
-        let limits = limits(descriptor, &body, options, &mut problems);
+        let (timeout, most) = (options.timeout, options.max_result_bytes);
+        let limits = ProgramLimits::compile(&body.limits, descriptor, timeout, most, &mut problems.0);
+        let limits = sandbox_limits(&limits);
         check_authority(descriptor, &body, &mut problems);
         let requirements = requirements(descriptor, &body, &mut problems);
         if body.stateless && body.sandbox == SandboxChoice::None {
@@ -203,138 +203,16 @@ fn interpreter(
     })
 }
 
-fn exit_codes(body: &Body, problems: &mut Problems) -> BTreeMap<i32, ErrorKind> {
-    let mut kinds = BTreeMap::new();
-    for (code, kind) in &body.exit_codes {
-        let place = pointer("/exit_codes", code);
-        let number = code.parse().ok().filter(|code| (1..=255).contains(code));
-        match (number, ErrorKind::named(kind)) {
-            (Some(number), Some(kind)) => drop(kinds.insert(number, kind)),
-            (None, _) => problems.add(
-                place,
-                format!("`{code}` is no exit code of a failure"),
-                "use 1 to 255",
-            ),
-            (_, None) => {
-                let names: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                problems.add(
-                    place,
-                    format!("unknown kind of error `{kind}`"),
-                    format!("there are {}", names.join(", ")),
-                );
-            }
-        }
-    }
-    kinds
-}
-
-/// Returns the variables of the settings. Only a file of the operator may name environment variables and files of the gateway.
-fn environment(descriptor: &Descriptor, body: &Body, problems: &mut Problems) -> Vec<(String, Template)> {
-    let mut env = Vec::new();
-    for (name, text) in &body.env {
-        let place = pointer("/env", name);
-        if let Err(error) = check_variable(name) {
-            let hint = "use letters, digits and `_`, and no name that a shell or a loader interprets";
-            problems.add(place.as_str(), error.to_string(), hint);
-        }
-        match Template::parse(text) {
-            Ok(template) => {
-                let is_foreign = |reference: &&Reference| reference.provider != Provider::Secret;
-                if let Some(foreign) = template.references().find(is_foreign)
-                    && descriptor.origin.is_stored
-                {
-                    problems.add(
-                        place,
-                        format!("a tool of a store may not use `{foreign}`"),
-                        "use `${secret:NAME}`: the operator names the secrets under `secrets`",
-                    );
-                }
-                env.push((name.clone(), template));
-            }
-            Err(error) => problems.add(place, error.to_string(), ""),
-        }
-    }
-    env
-}
-
-/// Checks that every parameter of a script has a variable of its own.
-fn check_parameters(descriptor: &Descriptor, env: &[(String, Template)], problems: &mut Problems) {
-    let properties = descriptor.input_schema.get("properties");
-    let Some(properties) = properties.filter(|properties| properties.kind() == JsonKind::Object) else {
-        return;
-    };
-    let mut taken: BTreeSet<String> = env.iter().map(|(name, _)| name.clone()).collect();
-    for (parameter, _) in properties.members() {
-        let problem = match variable_of(&parameter) {
-            Ok(variable) if taken.insert(variable.clone()) => continue,
-            Ok(variable) => VariableError::Taken(variable),
-            Err(error) => error,
-        };
-        let message = format!(
-            "the parameter `{}` cannot be given to a script: {problem}",
-            parameter.escape_debug()
-        );
-        problems.add("", message, "give the parameter another name");
-    }
-}
-
-/// Limits that no tool of a store may exceed.
-const MAX_STORED: [(&str, u64, &str); 5] = [
-    ("memory", 2 << 30, "2GiB"),
-    ("processes", 256, "256"),
-    ("open_files", 4_096, "4096"),
-    ("disk", 1 << 30, "1GiB"),
-    ("output", 16 << 20, "16MiB"),
-];
-
-fn limits(
-    descriptor: &Descriptor,
-    body: &Body,
-    options: &ScriptOptions,
-    problems: &mut Problems,
-) -> SandboxLimits {
-    let written = &body.limits;
-    let attempt = descriptor.timeout.unwrap_or(options.timeout);
-    let wall_time = written.wall_time.map(|period| period.0);
-    let mut limits = SandboxLimits::default();
-    // A longer time never has an effect: the attempt ends before.
-    limits.wall_time = wall_time.map_or(attempt, |own| own.min(attempt));
-    limits.cpu_time = written.cpu_time.map_or(limits.cpu_time, |period| period.0);
-    limits.memory = written.memory.map_or(limits.memory, |size| size.0 as u64);
-    limits.processes = written.processes.unwrap_or(limits.processes);
-    limits.open_files = written.open_files.unwrap_or(limits.open_files);
-    limits.disk = written.disk.map_or(limits.disk, |size| size.0 as u64);
-    limits.output = written.output.map_or(limits.output, |size| size.0 as u64);
-    limits.output = limits.output.min(options.max_result_bytes as u64);
-    for (key, limit) in [("wall_time", limits.wall_time), ("cpu_time", limits.cpu_time)] {
-        if limit < Duration::from_millis(1) {
-            problems.add(format!("/limits/{key}"), "a time limit must be longer than 0", "");
-        }
-    }
-    let sizes = [
-        limits.memory,
-        limits.processes.into(),
-        limits.open_files.into(),
-        limits.disk,
-        limits.output,
-    ];
-    for ((key, most, shown), value) in MAX_STORED.into_iter().zip(sizes) {
-        let place = format!("/limits/{key}");
-        if value == 0 {
-            problems.add(
-                place,
-                "nothing can run within a limit of 0",
-                "leave it out for the default",
-            );
-        } else if value > most && descriptor.origin.is_stored {
-            problems.add(
-                place,
-                format!("a tool of a store gets at most {shown}"),
-                "ask for less",
-            );
-        }
-    }
-    limits
+/// Returns the limits as those of a sandbox.
+fn sandbox_limits(limits: &ProgramLimits) -> SandboxLimits {
+    SandboxLimits::default()
+        .with_wall_time(limits.wall_time)
+        .with_cpu_time(limits.cpu_time)
+        .with_memory(limits.memory)
+        .with_processes(limits.processes)
+        .with_open_files(limits.open_files)
+        .with_disk(limits.disk)
+        .with_output(limits.output)
 }
 
 /// Checks what only the operator may allow.

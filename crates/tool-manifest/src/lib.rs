@@ -19,8 +19,8 @@ pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
     config::{
         configuration::{
-            ApprovalSpec, AuthenticationSpec, CallLimitsSpec, Configuration, Defaults, GatewayMode,
-            GatewaySpec, PolicySpec, PrincipalSpec, ToolChoiceSpec,
+            ApprovalSpec, AuthenticationSpec, CallLimitsSpec, Configuration, ContainerSpec, Defaults,
+            GatewayMode, GatewaySpec, PolicySpec, PrincipalSpec, ToolChoiceSpec,
         },
         health::{AlertsSpec, HealthSpec, WebhookSpec},
         search::{EmbeddingsSpec, SearchSpec},

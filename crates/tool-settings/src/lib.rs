@@ -11,6 +11,7 @@ mod failure;
 mod field;
 mod keys;
 mod members;
+pub mod program;
 mod read;
 mod section;
 mod section_entries;

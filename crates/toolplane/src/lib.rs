@@ -1,4 +1,4 @@
-//! Governed set of tools for agents: mock tools, HTTP APIs, code and the tools of MCP servers, described by data. Every call
+//! Governed set of tools for agents: mock tools, HTTP APIs, code, containers and the tools of MCP servers, described by data. Every call
 //! passes the same layers.
 //!
 //! # Examples
@@ -30,7 +30,7 @@
 //! sources, layers, observers and storage of its own with the [`Builder`].
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, and `exec-script` for code), `outbound` for webhooks and health check endpoints, `otel`
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, and `exec-container` for containers), `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
 //! default. `websocket` adds servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].
@@ -73,6 +73,8 @@ pub use tool_store_sqlite as store_sqlite;
 
 #[cfg(feature = "exec-mcp")]
 pub use self::build::list_store::StoredListCache;
+#[cfg(feature = "exec-container")]
+pub use self::host::containers::container_engine;
 #[cfg(feature = "exec-script")]
 pub use self::host::scripts::{is_locked, lock_requirements};
 pub use self::{

@@ -224,7 +224,7 @@ impl Toolplane {
         self.0.callers.load().anonymous.clone()
     }
 
-    /// Stops every server, waits until its processes have ended, and [closes](tool_core::Ledger::close) the ledger. Running
+    /// Stops every server and container, waits until its processes have ended, and [closes](tool_core::Ledger::close) the ledger. Running
     /// calls fail.
     ///
     /// # Cancellation

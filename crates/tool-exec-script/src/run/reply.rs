@@ -5,7 +5,7 @@ use tool_core::{ErrorKind, ToolError};
 use tool_sandbox::SandboxExit;
 
 use super::Failed;
-use crate::{ScriptLanguage, settings::OutputFormat};
+use crate::ScriptLanguage;
 
 /// Mark of the outcome of a Python function in standard output.
 const MARK: u8 = 0x1e;
@@ -43,19 +43,8 @@ pub(crate) fn reply(failed: &Failed<'_>, exit: SandboxExit, stdout: &[u8]) -> Re
         let message = "the function `run` wrote its result in a form that is not known".to_owned();
         return Err(failed.error(ErrorKind::Protocol, message, []));
     }
-    match failed.plan.output {
-        OutputFormat::Json => RawJson::parse(stdout.to_vec()).map_err(|error| {
-            let message = format!("what the code wrote to standard output is no JSON: {error}");
-            failed.error(ErrorKind::Protocol, message, [])
-        }),
-        OutputFormat::Text => match std::str::from_utf8(stdout) {
-            Ok(text) => Ok(RawJson::from(text.trim_end_matches('\n'))),
-            Err(_) => {
-                let message = "what the code wrote to standard output is no UTF-8 text".to_owned();
-                Err(failed.error(ErrorKind::Protocol, message, []))
-            }
-        },
-    }
+    let result = failed.plan.output.read(stdout);
+    result.map_err(|reason| failed.error(ErrorKind::Protocol, format!("what the code {reason}"), []))
 }
 
 /// Returns the outcome that stands at the end of standard output.

@@ -2,8 +2,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
-use serde_json::Value;
-use tool_settings::{ByteSize, Period};
+use tool_settings::program::{LimitSettings, OutputFormat};
 
 /// Settings of a `bash` tool: a script of Bash, or of another interpreter.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -30,7 +29,7 @@ pub(crate) struct BashBody {
     /// `unavailable`, and other codes than 0 `upstream_error`.
     exit_codes: BTreeMap<String, String>,
     /// Limits of each run.
-    limits: Limits,
+    limits: LimitSettings,
     /// Network access: `off` by default, or a list of hosts such as `api.example.com` and `*.example.com:8443`.
     network: Network,
     /// Environment variables of the script. Values may refer to secrets by `${…}`.
@@ -68,7 +67,7 @@ pub(crate) struct PythonBody {
     /// interpreter answers one call.
     stateless: bool,
     /// Limits of each run.
-    limits: Limits,
+    limits: LimitSettings,
     /// Network access: `off` by default, or a list of hosts such as `api.example.com` and `*.example.com:8443`.
     network: Network,
     /// Environment variables of the code. Values may refer to secrets by `${…}`.
@@ -91,36 +90,10 @@ pub(crate) struct Body {
     pub(crate) output: OutputFormat,
     pub(crate) exit_codes: BTreeMap<String, String>,
     pub(crate) stateless: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: LimitSettings,
     pub(crate) network: Network,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) sandbox: SandboxChoice,
-}
-
-/// Limits of each run.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "CodeLimits")]
-pub(crate) struct Limits {
-    /// Time; that of an attempt by default.
-    #[serde(deserialize_with = "period")]
-    pub(crate) wall_time: Option<Period>,
-    /// Processor time of each process; `30s` by default.
-    #[serde(deserialize_with = "period")]
-    pub(crate) cpu_time: Option<Period>,
-    /// Memory; `512MiB` by default.
-    #[serde(deserialize_with = "size")]
-    pub(crate) memory: Option<ByteSize>,
-    /// Number of processes and threads; 64 by default.
-    pub(crate) processes: Option<u32>,
-    /// Number of open files of each process; 256 by default.
-    pub(crate) open_files: Option<u32>,
-    /// Size of the working directory, and of `/tmp`; `64MiB` by default.
-    #[serde(deserialize_with = "size")]
-    pub(crate) disk: Option<ByteSize>,
-    /// Size of what is written to standard output, and to standard error; `1MiB` by default.
-    #[serde(deserialize_with = "size")]
-    pub(crate) output: Option<ByteSize>,
 }
 
 /// Files beside the code: read from the directory of the manifest, or written in it.
@@ -130,17 +103,6 @@ pub(crate) enum Files {
     Listed,
     /// Texts by path.
     Written(BTreeMap<String, String>),
-}
-
-/// Form of a result on standard output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OutputFormat {
-    /// Text.
-    #[default]
-    Text,
-    /// JSON.
-    Json,
 }
 
 /// Network access of a tool.
@@ -166,33 +128,6 @@ pub(crate) enum SandboxChoice {
     Landlock,
     /// No sandbox.
     None,
-}
-
-/// Reads a duration. The second line of its error message is the hint.
-fn period<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Period>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let period = Period::parse(&text);
-    let wrong = || {
-        D::Error::custom(format!(
-            "`{text}` is no time with its unit\nwrite it like `500ms`, `30s` or `1m`"
-        ))
-    };
-    period.map(Some).ok_or_else(wrong)
-}
-
-/// Reads a number of bytes, as [`period`] does.
-fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, D::Error> {
-    let text = match Value::deserialize(deserializer)? {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    let size = ByteSize::parse(&text);
-    let wrong = || {
-        D::Error::custom(format!(
-            "`{text}` is no number of bytes\nwrite it like `1048576` or `16MiB`"
-        ))
-    };
-    size.map(Some).ok_or_else(wrong)
 }
 
 impl<'de> Deserialize<'de> for Files {

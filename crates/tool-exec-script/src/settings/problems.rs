@@ -3,9 +3,9 @@ use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tool_core::PrepareError;
-use tool_settings::{keep_readable, suggest};
+use tool_settings::{keep_readable, program::LimitSettings, suggest};
 
-use super::{BashBody, Body, Limits, PythonBody};
+use super::{BashBody, Body, PythonBody};
 use crate::ScriptLanguage;
 
 /// Problems in the settings of one tool, collected so that an operator sees all of them at once.
@@ -44,7 +44,7 @@ pub(crate) fn read(language: ScriptLanguage, config: &Value, problems: &mut Prob
     };
     let mut members = members.clone();
     if let Some(Value::Object(limits)) = members.get_mut("limits") {
-        keep_readable::<Limits>(limits, "/limits", nearest, &mut problems.0);
+        keep_readable::<LimitSettings>(limits, "/limits", nearest, &mut problems.0);
     }
     match language {
         ScriptLanguage::Bash => whole::<BashBody>(members, problems).into(),

@@ -160,7 +160,7 @@ fn parameters_of_a_script_need_variables_of_their_own() {
         let problems = with(schema);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(
-            problems[0].message.contains("cannot be given to a script"),
+            problems[0].message.contains("cannot be given to the program"),
             "{problems:?}"
         );
     }

@@ -66,6 +66,8 @@ pub struct Defaults {
     pub inherit_env: Option<Vec<String>>,
     /// Interpreters that tools with code may name, in addition to `bash`, `sh` and `python`, or instead of them.
     pub interpreters: BTreeMap<String, PathBuf>,
+    /// Settings of the engine that runs containers.
+    pub container: ContainerSpec,
     /// Maximum size of a result, in bytes: 16 MiB.
     pub max_result_bytes: usize,
     /// Other settings of tools and servers that set none of their own.
@@ -88,10 +90,29 @@ impl Default for Defaults {
             keep_lists: true,
             inherit_env: None,
             interpreters: BTreeMap::new(),
+            container: ContainerSpec::default(),
             max_result_bytes: 16 << 20,
             overrides: Overrides::default(),
             list_limits: ListLimits::default(),
         }
+    }
+}
+
+/// Settings of the engine that runs the tools of kind `docker`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContainerSpec {
+    /// Path of its socket; found by variables and usual places if absent.
+    pub socket: Option<PathBuf>,
+    /// `true` if it pulls images that it does not have, for tools in files.
+    pub pulls: bool,
+}
+
+impl ContainerSpec {
+    /// Returns `true` if a configuration says something about the engine.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        *self != Self::default()
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tool_settings::{ByteSize, Entries, Field, Period, SectionEntries, SectionLevel};
 
 use crate::{
-    Defaults, StartMode,
+    ContainerSpec, Defaults, StartMode,
     document::place::Cx,
     servers::{
         environment,
@@ -47,6 +47,8 @@ pub(crate) struct DefaultsBody {
     /// Interpreters that tools with code may name: absolute paths, by name. `bash`, `sh` and `python` are known without
     /// this; an entry for one of them replaces it.
     interpreters: Field<Entries<String>>,
+    /// The engine that runs the tools of kind `docker`.
+    container: Field<ContainerBody>,
     /// Maximum size of a result; 16MiB by default.
     max_result_bytes: Field<ByteSize>,
     #[serde(rename = "$defaults")]
@@ -55,6 +57,30 @@ pub(crate) struct DefaultsBody {
     late_sections: SectionEntries,
     /// Limits of the lists of servers. A server can override each of them.
     list_limits: Field<ListLimitsBody>,
+}
+
+/// The engine that runs the tools of kind `docker`: Docker, or podman by its API service.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Container")]
+struct ContainerBody {
+    /// Absolute path of its socket. Without it, `DOCKER_HOST` or `CONTAINER_HOST` name the socket, else the first of these that
+    /// answers is used: `/var/run/docker.sock`, `/run/podman/podman.sock`, and those of the user's own Docker and podman.
+    socket: Field<String>,
+    /// Treatment of images that the engine does not have: with `never`, the default, the call fails; with `missing` they are
+    /// pulled, without credentials and only for tools in files.
+    pull: Field<PullWord>,
+}
+
+/// Treatment of images that the engine does not have.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ContainerPull")]
+enum PullWord {
+    /// The call fails, and says how to get the image.
+    Never,
+    /// They are pulled for tools in files.
+    Missing,
 }
 
 pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
@@ -107,6 +133,9 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         }
         defaults.interpreters.insert(name, path.into());
     }
+    if let Some(body) = body.container.get() {
+        defaults.container = container(cx, body);
+    }
     if let Some((at, ByteSize(bytes))) = body.max_result_bytes.located() {
         if bytes == 0 {
             cx.error(at, "no result fits into 0 bytes", "leave it out for the default");
@@ -118,4 +147,21 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         .read(SectionLevel::Defaults, &cx, &entries, &mut defaults.overrides);
     defaults.list_limits = list_limits::list_limits(cx, body.list_limits).or(defaults.list_limits);
     defaults
+}
+
+fn container(cx: Cx<'_>, body: ContainerBody) -> ContainerSpec {
+    let mut container = ContainerSpec::default();
+    if let Some((at, path)) = body.socket.located() {
+        let plain = path.strip_prefix("unix://").unwrap_or(&path);
+        if !Path::new(plain).is_absolute() {
+            cx.error(
+                at,
+                "the socket of an engine is an absolute path",
+                "write it like `/var/run/docker.sock`; only an engine on this machine is used",
+            );
+        }
+        container.socket = Some(plain.into());
+    }
+    container.pulls = matches!(body.pull.get(), Some(PullWord::Missing));
+    container
 }

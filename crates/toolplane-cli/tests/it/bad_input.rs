@@ -52,7 +52,7 @@ tools:
       headers: {Authorization: "Bearer ${NO_SUCH_TOKEN}"}
   python:
     description: Nothing runs it
-    executor: {kind: docker}
+    executor: {kind: wasm}
 secrets:
   token: ${env:NO_SUCH_SECRET}
 "#

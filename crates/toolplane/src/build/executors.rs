@@ -28,6 +28,8 @@ pub(crate) struct LiveParts {
     http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
     #[cfg(feature = "exec-script")]
     scripts: Option<(tool_manifest::Defaults, tool_exec_script::ScriptRuntime)>,
+    #[cfg(feature = "exec-container")]
+    containers: Option<(tool_manifest::Defaults, tool_exec_container::ContainerRuntime)>,
 }
 
 /// Kinds of executors whose tools have files.
@@ -39,6 +41,25 @@ pub(crate) const KINDS_WITH_FILES: &[&str] = &[
 ];
 
 impl LiveParts {
+    /// Removes what gateways left behind that were killed.
+    pub(crate) async fn remove_leftovers(&self) {
+        let _ = self;
+        #[cfg(feature = "exec-container")]
+        if let Some((_, containers)) = &self.containers {
+            containers.remove_leftovers().await;
+        }
+    }
+
+    /// Stops all servers and containers.
+    pub(crate) async fn shutdown(&self) {
+        #[cfg(feature = "exec-container")]
+        if let Some((_, containers)) = &self.containers {
+            futures_util::future::join(containers.shutdown(), self.servers.shutdown()).await;
+            return;
+        }
+        self.servers.shutdown().await;
+    }
+
     pub(crate) fn http_use(&self) -> HttpUse {
         let _ = self;
         #[cfg(feature = "exec-http")]
@@ -250,6 +271,7 @@ pub(crate) fn primitives(
     add_http(&mut primitives, configuration, secrets, before);
     add_mcp(&mut primitives, configuration, secrets, before);
     add_scripts(&mut primitives, configuration, secrets, before);
+    add_containers(&mut primitives, configuration, secrets, before);
     primitives
 }
 
@@ -356,6 +378,26 @@ fn add_scripts(
 
 #[cfg(not(feature = "exec-script"))]
 fn add_scripts(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
+
+#[cfg(feature = "exec-container")]
+fn add_containers(
+    primitives: &mut Primitives,
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+    before: &LiveParts,
+) {
+    let defaults = &configuration.defaults;
+    // With its engine and its containers.
+    let known = before.containers.as_ref().filter(|(known, _)| known == defaults);
+    let runtime = known.map(|(_, runtime)| runtime.clone());
+    let runtime = runtime.unwrap_or_else(|| crate::host::containers::runtime(defaults, secrets));
+    let executor = tool_exec_container::ContainerExecutor::new(runtime.clone());
+    primitives.executors.push(Arc::new(executor));
+    primitives.live.containers = Some((defaults.clone(), runtime));
+}
+
+#[cfg(not(feature = "exec-container"))]
+fn add_containers(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_target(

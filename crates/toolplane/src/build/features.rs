@@ -13,6 +13,7 @@ pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static st
         ("mcp", "exec-mcp", cfg!(feature = "exec-mcp")),
         ("bash", "exec-script", cfg!(feature = "exec-script")),
         ("python", "exec-script", cfg!(feature = "exec-script")),
+        ("docker", "exec-container", cfg!(feature = "exec-container")),
     ];
     kinds
         .into_iter()

@@ -89,10 +89,10 @@ impl ReloadState {
         self.own.with(configuration, primitives)
     }
 
-    /// Stops all servers: those of the current configuration and retired ones.
+    /// Stops all servers: those of the current configuration and retired ones; and all containers.
     pub(crate) async fn shutdown(&self, running: &LiveParts) {
         let let_go = std::mem::take(&mut *self.let_go.lock());
-        futures_util::future::join(running.servers.shutdown(), let_go.shutdown()).await;
+        futures_util::future::join(running.shutdown(), let_go.shutdown()).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{join_all, join3};
 use tool_core::{Caller, ClientIdentity, SourceState};
 
 use crate::{Toolplane, View};
@@ -105,7 +105,7 @@ impl Toolplane {
     }
 
     /// Starts servers before first use, and returns when all of them run or have failed: eager ones, and those
-    /// without a list. For long-running programs, in a task of its own.
+    /// without a list. Containers that a killed gateway left behind are removed. For long-running programs, in a task of its own.
     ///
     /// # Cancellation
     /// Dropping the future ends the wait. Servers that are starting continue to start.
@@ -121,6 +121,7 @@ impl Toolplane {
             .filter(|source| source.snapshot().is_kept && !source.is_lazy());
         let kept = join_all(kept.map(|source| source.load_in_background()));
         // Started like servers that a list waits for, so that the wait counts from here.
-        join(registry.load_within(Duration::MAX), kept).await;
+        let live = self.0.live.load_full();
+        join3(registry.load_within(Duration::MAX), kept, live.remove_leftovers()).await;
     }
 }

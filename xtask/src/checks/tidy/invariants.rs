@@ -20,7 +20,7 @@ const ENVELOPE_OWNERS: [&str; 1] = ["toolplane-gateway"];
 /// Crates that may write to a terminal.
 const PRINTERS: [&str; 1] = ["toolplane-cli"];
 /// Crates that are built for tests only.
-const TEST_CRATES: [&str; 3] = ["tool-testkit", "tool-store-suite", "tp-postgres"];
+const TEST_CRATES: [&str; 4] = ["tool-testkit", "tool-store-suite", "tp-postgres", "tp-containers"];
 const PRINT_MACROS: [&str; 4] = ["println", "print", "eprintln", "eprint"];
 
 pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {

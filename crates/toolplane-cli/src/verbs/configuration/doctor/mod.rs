@@ -1,3 +1,4 @@
+mod containers;
 mod probe;
 mod sandbox;
 
@@ -110,6 +111,10 @@ async fn examine(
     let Some(loaded) = configuration(options, findings).await? else {
         return Ok(());
     };
+    findings.push(tokio::select! {
+        finding = containers::containers(&loaded) => finding,
+        exit = signals.next() => return Err(CliError::silent(exit)),
+    });
     findings.extend(probe::programs(&loaded).await);
     findings.push(probe::port(loaded.configuration.gateway.listen));
     let builder = Toolplane::builder().loaded(&loaded).redactor(logging::redactor());

@@ -1,8 +1,14 @@
-//! Names of environment variables that a tool gets.
+//! Names of environment variables that a program gets.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use raw_json::{JsonKind, RawJson};
+use tool_core::{Descriptor, PrepareError, Provider, Reference, Template};
+
+use crate::pointer;
 
 /// Names that a shell, a loader or a runtime interprets, or that the sandbox sets.
 const RESERVED: [&str; 43] = [
@@ -76,21 +82,34 @@ const MAX_VALUE: usize = 96 << 10;
 const MAX_TOTAL: usize = 512 << 10;
 
 /// Reason for which a value cannot be an environment variable.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum VariableError {
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VariableError {
     /// Invalid name.
-    #[error("`{0}` is no name of an environment variable")]
     Name(String),
     /// Name that programs interpret.
-    #[error("programs interpret the environment variable `{0}`")]
     Reserved(String),
     /// Name of another variable.
-    #[error("there is another environment variable `{0}`")]
     Taken(String),
 }
 
+impl fmt::Display for VariableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "`{name}` is no name of an environment variable"),
+            Self::Reserved(name) => write!(f, "programs interpret the environment variable `{name}`"),
+            Self::Taken(name) => write!(f, "there is another environment variable `{name}`"),
+        }
+    }
+}
+
+impl std::error::Error for VariableError {}
+
 /// Checks the name of a variable.
-pub(crate) fn check_variable(name: &str) -> Result<(), VariableError> {
+///
+/// # Errors
+/// If it is no name, or one that a shell, a loader or a runtime interprets.
+pub fn check_variable(name: &str) -> Result<(), VariableError> {
     let is_start = |first: char| first.is_ascii_alphabetic() || first == '_';
     let fits = name.starts_with(is_start)
         && name.len() <= 128
@@ -116,7 +135,10 @@ pub(crate) fn check_variable(name: &str) -> Result<(), VariableError> {
 
 /// Returns the name of the variable of a parameter: its own, in which each character other than ASCII letters, digits and `_`
 /// is `_`, after a `_` if it begins with a digit.
-pub(crate) fn variable_of(parameter: &str) -> Result<String, VariableError> {
+///
+/// # Errors
+/// As [`check_variable`].
+pub fn parameter_variable(parameter: &str) -> Result<String, VariableError> {
     let mut name: String = parameter
         .chars()
         .map(|letter| match letter.is_ascii_alphanumeric() {
@@ -133,7 +155,10 @@ pub(crate) fn variable_of(parameter: &str) -> Result<String, VariableError> {
 
 /// Returns the variables of the arguments of a call: strings as they are, other values as JSON, and none for null. `taken` are
 /// names of other variables.
-pub(crate) fn of_arguments<'a>(
+///
+/// # Errors
+/// If an argument cannot be a variable: a message for the caller.
+pub fn argument_variables<'a>(
     arguments: &RawJson,
     taken: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<(String, String)>, String> {
@@ -144,10 +169,10 @@ pub(crate) fn of_arguments<'a>(
         let shown = parameter.escape_debug();
         let refuse = |reason: String| {
             Err(format!(
-                "the argument `{shown}` cannot be given to a script: {reason}"
+                "the argument `{shown}` cannot be given to the program: {reason}"
             ))
         };
-        let name = match variable_of(&parameter) {
+        let name = match parameter_variable(&parameter) {
             Ok(name) => name,
             Err(error) => return refuse(error.to_string()),
         };
@@ -165,7 +190,7 @@ pub(crate) fn of_arguments<'a>(
         n_bytes += text.len();
         if text.len() > MAX_VALUE || n_bytes > MAX_TOTAL {
             return refuse(format!(
-                "arguments of a script have at most {MAX_VALUE} bytes each, and {MAX_TOTAL} bytes in all"
+                "arguments of a program have at most {MAX_VALUE} bytes each, and {MAX_TOTAL} bytes in all"
             ));
         }
         variables.push((name, text));
@@ -173,11 +198,69 @@ pub(crate) fn of_arguments<'a>(
     Ok(variables)
 }
 
+/// Reads the environment of a program from its settings, where it is the member `env`: templates by name. Only a file of the
+/// operator may refer to variables and files of the gateway; a tool of a store refers to secrets alone.
+pub fn environment(
+    descriptor: &Descriptor,
+    env: &BTreeMap<String, String>,
+    problems: &mut Vec<PrepareError>,
+) -> Vec<(String, Template)> {
+    let mut variables = Vec::new();
+    for (name, text) in env {
+        let place = pointer("/env", name);
+        if let Err(error) = check_variable(name) {
+            let hint = "use letters, digits and `_`, and no name that a shell or a loader interprets";
+            problems.push(PrepareError::at(place.as_str(), error.to_string()).with_hint(hint));
+        }
+        match Template::parse(text) {
+            Ok(template) => {
+                let is_foreign = |reference: &&Reference| reference.provider != Provider::Secret;
+                if let Some(foreign) = template.references().find(is_foreign)
+                    && descriptor.origin.is_stored
+                {
+                    let problem =
+                        PrepareError::at(place, format!("a tool of a store may not use `{foreign}`"));
+                    let hint = "use `${secret:NAME}`: the operator names the secrets under `secrets`";
+                    problems.push(problem.with_hint(hint));
+                }
+                variables.push((name.clone(), template));
+            }
+            Err(error) => problems.push(PrepareError::at(place, error.to_string())),
+        }
+    }
+    variables
+}
+
+/// Checks that every parameter of a tool has a variable of its own. `env` is the environment from its settings.
+pub fn check_parameters(
+    descriptor: &Descriptor,
+    env: &[(String, Template)],
+    problems: &mut Vec<PrepareError>,
+) {
+    let properties = descriptor.input_schema.get("properties");
+    let Some(properties) = properties.filter(|properties| properties.kind() == JsonKind::Object) else {
+        return;
+    };
+    let mut taken: BTreeSet<String> = env.iter().map(|(name, _)| name.clone()).collect();
+    for (parameter, _) in properties.members() {
+        let problem = match parameter_variable(&parameter) {
+            Ok(variable) if taken.insert(variable.clone()) => continue,
+            Ok(variable) => VariableError::Taken(variable),
+            Err(error) => error,
+        };
+        let message = format!(
+            "the parameter `{}` cannot be given to the program: {problem}",
+            parameter.escape_debug()
+        );
+        problems.push(PrepareError::at("", message).with_hint("give the parameter another name"));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use raw_json::RawJson;
 
-    use super::{check_variable, of_arguments, variable_of};
+    use super::{argument_variables, check_variable, parameter_variable};
 
     #[test]
     fn names() {
@@ -189,7 +272,11 @@ mod tests {
             ("2nd", "_2nd"),
             ("größe", "gr__e"),
         ] {
-            assert_eq!(variable_of(parameter).as_deref(), Ok(expected), "{parameter}");
+            assert_eq!(
+                parameter_variable(parameter).as_deref(),
+                Ok(expected),
+                "{parameter}"
+            );
         }
         for parameter in [
             "",
@@ -210,7 +297,7 @@ mod tests {
             "PS4",
             "LC_ALL",
         ] {
-            assert!(variable_of(parameter).is_err(), "{parameter}");
+            assert!(parameter_variable(parameter).is_err(), "{parameter}");
         }
         assert!(check_variable("API_TOKEN").is_ok());
         assert!(check_variable("A-B").is_err());
@@ -220,7 +307,7 @@ mod tests {
     fn values() {
         let variables = |arguments: &str| {
             let arguments = RawJson::parse(arguments.to_owned()).expect("JSON");
-            of_arguments(&arguments, ["TOKEN"].into_iter())
+            argument_variables(&arguments, ["TOKEN"].into_iter())
         };
         assert_eq!(
             variables(r#"{"a":"$(id) `x` \"q\" ; rm","b":1.50,"c":[1,"x"],"d":null,"e":true}"#),
