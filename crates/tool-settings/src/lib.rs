@@ -12,6 +12,7 @@ mod field;
 mod keys;
 mod members;
 mod read;
+mod sandbox;
 mod section;
 mod section_entries;
 mod sections;
@@ -28,6 +29,7 @@ pub use self::{
     field::{Entries, Field, Raw, Text, WordOrMap},
     members::{NearestName, keep_readable, pointer},
     read::read,
+    sandbox::{NetworkHosts, SandboxChoice},
     section::{ConfiguredTool, DeferredCheck, Section, SectionKeys, SectionLevel, ToolSettings},
     section_entries::SectionEntries,
     sections::Sections,
