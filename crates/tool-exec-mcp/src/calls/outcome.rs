@@ -48,7 +48,9 @@ impl McpCall {
         match kind.as_deref() {
             None | Some("complete") => {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
-                Ok(Reply::result(self.without_excluded(cx, result), is_error).into())
+                let mut reply = Reply::result(self.without_excluded(cx, result), is_error);
+                self.server.add_sandbox(&mut reply);
+                Ok(reply.into())
             }
             Some("input_required") => match input_request(result) {
                 Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),

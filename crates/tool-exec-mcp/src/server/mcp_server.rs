@@ -14,7 +14,7 @@ use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
 };
-use tool_core::{CallContext, Catalogue, ClientKey, Feature, Secrets, ToolError, UriTemplate};
+use tool_core::{CallContext, Catalogue, ClientKey, Feature, Reply, Secrets, ToolError, UriTemplate};
 
 use super::ServerLifecycle;
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     errors::request_error,
     listing::{ClientLists, Freshness, ListWarnings, ServerListCache},
     notifications::Notifier,
+    sandbox::SandboxState,
 };
 
 /// An MCP server with its tools, prompts and resources. It is started when first needed, and restarted after a failure.
@@ -143,6 +144,13 @@ impl McpServer {
     /// once no call uses them. Lists are still stored in the background.
     pub async fn shutdown(&self) {
         tokio::join!(self.connections.shutdown(), self.finish_caching());
+    }
+
+    /// Adds the sandbox of the server's program to the `_meta` of a reply.
+    pub(crate) fn add_sandbox(&self, reply: &mut Reply) {
+        if let Some(meta) = self.connections.sandbox().and_then(SandboxState::meta) {
+            reply.add_meta(Reply::SANDBOX_KEY, meta);
+        }
     }
 
     /// Notifies the server that the roots of a client have changed, if it knows them.

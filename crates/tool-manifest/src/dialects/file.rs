@@ -15,6 +15,7 @@ use crate::{
     document::{place::Cx, suggest},
     loading::draft::Draft,
     servers::{
+        sandbox::{self, ClientSandboxBody, SandboxSpec},
         server::{self, ServerBody},
         transport,
     },
@@ -39,6 +40,8 @@ pub(crate) struct FileBody {
     /// Another name for `servers`, as MCP clients write it.
     #[serde(rename = "mcpServers")]
     client_servers: Field<Entries<ServerBody>>,
+    /// Rules of VS Code for the servers with `sandboxEnabled: true`.
+    sandbox: Field<ClientSandboxBody>,
     /// Tools, by name.
     tools: Field<Entries<ToolBody>>,
     /// Settings of tools and servers that set none of their own.
@@ -79,9 +82,11 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let Some(body) = cx.read::<FileBody>(at) else {
         return;
     };
+    let rules = body.sandbox.get().unwrap_or_default();
+    let client_sandbox = sandbox::client_sandbox(cx, rules);
     for servers in [body.servers, body.mcp_servers, body.client_servers] {
         for (name, field) in servers.get().unwrap_or_default() {
-            take_server(cx, &name, field, draft);
+            take_server(cx, &name, field, &client_sandbox, draft);
         }
     }
     for (name, field) in body.tools.get().unwrap_or_default() {
@@ -122,7 +127,13 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
 }
 
-fn take_server(cx: Cx<'_>, name: &str, field: Field<ServerBody>, draft: &mut Draft) {
+fn take_server(
+    cx: Cx<'_>,
+    name: &str,
+    field: Field<ServerBody>,
+    client_sandbox: &SandboxSpec,
+    draft: &mut Draft,
+) {
     if let (Some(at), true) = (field.place(), field.is_absent()) {
         cx.key_error(
             at,
@@ -130,10 +141,14 @@ fn take_server(cx: Cx<'_>, name: &str, field: Field<ServerBody>, draft: &mut Dra
             "add `command: ..` or `url: ..`",
         );
     }
-    if let Some((at, body)) = field.located()
-        && let Some(server) = server::server(cx, name, at, body)
-    {
-        draft.add_server(cx, at, at, server);
+    if let Some((at, body)) = field.located() {
+        let asks_for_sandbox = body.sandbox_enabled.as_ref() == Some(&true) && body.command.given().is_some();
+        if let Some(mut server) = server::server(cx, name, at, body) {
+            if asks_for_sandbox && server.sandbox.is_none() {
+                server.sandbox = Some(client_sandbox.clone());
+            }
+            draft.add_server(cx, at, at, server);
+        }
     }
 }
 

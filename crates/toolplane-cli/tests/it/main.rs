@@ -25,6 +25,7 @@ mod reload;
 mod sandbox;
 mod search;
 mod serve;
+mod server_sandbox;
 mod signals;
 mod sockets;
 mod stores;
