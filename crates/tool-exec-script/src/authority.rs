@@ -10,7 +10,10 @@ use tool_core::Descriptor;
 use tool_sandbox::SandboxLimits;
 use tool_settings::{NetworkHosts, SandboxChoice};
 
-use crate::settings::{Body, Problems};
+use crate::{
+    plan::MAX_STORED_PROCESSES,
+    settings::{Body, Problems},
+};
 
 /// Checks what the settings of a tool reach for.
 pub(crate) fn check(descriptor: &Descriptor, body: &Body, problems: &mut Problems) {
@@ -79,7 +82,9 @@ fn check_stored(descriptor: &Descriptor, body: &Body, problems: &mut Problems) {
         }
     }
     let most = SandboxLimits::default().processes;
-    if body.limits.processes.is_some_and(|processes| processes > most) && !is_named("process") {
+    // More than the maximum is refused whatever the tool requires.
+    let is_more = |processes| processes > most && processes <= MAX_STORED_PROCESSES;
+    if body.limits.processes.is_some_and(is_more) && !is_named("process") {
         problems.add(
             "/limits/processes",
             format!(

@@ -17,7 +17,7 @@ use crate::{
     binary::{Place, end_of, signal},
     code::{call, text},
     serve::Served,
-    versions::ERAS,
+    versions::{ERAS, ask},
 };
 
 /// HTTP server on loopback that counts its connections, and answers each with `hello`.
@@ -160,4 +160,92 @@ fn accesses_of_a_waiting_interpreter_belong_to_the_call_that_takes_it() {
         ids[0].is_some() && ids[1].is_some() && ids[0] != ids[1],
         "{accesses:#?}"
     );
+}
+
+/// A tool of a store reaches what its permissions name, for callers who hold them.
+#[test]
+fn a_caller_without_the_permission_of_a_stored_tool_starts_nothing() {
+    let named = Listener::start();
+    let url = format!("http://127.0.0.1:{}/", named.port);
+    let place = Place::with("store: {sqlite: data/tools.db}\n");
+    let tool = |permission: &str| {
+        format!(
+            "tools:\n  fetch:\n    version: 1.0.0\n    description: Fetches.\n    required_permissions: [{permission}]\n    parameters: \
+             [{{name: url, type: string, required: true}}]\n    executor:\n      kind: python\n      network: ['127.0.0.1:{}']\n      \
+             code: |{FETCH}",
+            named.port
+        )
+    };
+    // The wrong permission does not open the private network, whoever holds it.
+    place.write("wrong.yaml", tool("network.external"));
+    place.run(&["tools", "publish", "wrong.yaml"]);
+    let all = "store: {sqlite: data/tools.db}\npolicy: {permissions: {local: [network.external, network.internal]}}\n";
+    place.write("toolplane.yaml", all);
+    let refused = place.run(&["call", "fetch", &format!("url={url}")]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("requires the permission `network.internal`"),
+        "{refused:?}"
+    );
+
+    let place = Place::with("store: {sqlite: data/tools.db}\n");
+    place.write("right.yaml", tool("network.internal"));
+    let published = place.run(&["tools", "publish", "right.yaml"]);
+    assert_eq!(published.code, 0, "{published:?}");
+    let served = Served::start(&place);
+    for era in ERAS {
+        let listed = ask(&served, era, "tools/list", json!({}));
+        assert_eq!(listed["tools"], json!([]), "{listed}");
+    }
+    drop(served);
+    let refused = place.run(&["call", "fetch", &format!("url={url}")]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(refused.stderr.contains("network.internal"), "{refused:?}");
+    assert_eq!(named.count(), 0);
+    place.write(
+        "toolplane.yaml",
+        "store: {sqlite: data/tools.db}\npolicy: {permissions: {anonymous: [network.internal]}}\n",
+    );
+    let served = Served::start(&place);
+    let result = call(&served, ERAS[1], "fetch", json!({"url": url}));
+    assert_eq!((text(&result), named.count()), ("hello", 1), "{result}");
+}
+
+/// `filesystem` is another name for reading and writing together.
+#[test]
+fn paths_are_for_tools_of_the_operator_and_callers_who_hold_the_permission() {
+    let place = Place::empty();
+    let folder = place.path().join("notes").display().to_string();
+    place.write("notes/a.txt", "a note");
+    place.write("other.txt", "of the host");
+    let configuration = |held: &str| {
+        format!(
+            "policy: {{permissions: {{anonymous: [{held}]}}}}\ntools:\n  read:\n    description: Reads.\n    required_permissions: \
+             [filesystem.read]\n    parameters: [{{name: path, type: string, required: true}}]\n    executor: {{kind: bash, code: 'cat \
+             \"$path\"', reads: ['{folder}']}}\n"
+        )
+    };
+    let read = |served: &Served, name: &str| {
+        let path = place.path().join(name).display().to_string();
+        call(served, ERAS[1], "read", json!({"path": path}))
+    };
+    for (held, is_allowed) in [
+        ("filesystem", true),
+        ("filesystem.read", true),
+        ("filesystem.write", false),
+    ] {
+        place.write("toolplane.yaml", configuration(held));
+        let served = Served::start(&place);
+        if is_allowed {
+            let note = read(&served, "notes/a.txt");
+            assert_eq!(text(&note), "a note", "{held}: {note}");
+            let other = read(&served, "other.txt");
+            assert_eq!(other["isError"], true, "{other}");
+        } else {
+            let listed = ask(&served, ERAS[1], "tools/list", json!({}));
+            assert_eq!(listed["tools"], json!([]), "{held}: {listed}");
+        }
+    }
 }
