@@ -5,6 +5,7 @@ use raw_json::{JsonKind, RawJson};
 use tool_core::{CallContext, ErrorKind, Outcome, Reply, Target, ToolError, UriCompletion};
 
 use super::{McpCall, input_request::input_request};
+use crate::sandbox::add_sandbox;
 
 /// Members of a result that are read here, by layers or by clients. A duplicate is refused, since readers could differ
 /// on which one counts.
@@ -49,7 +50,9 @@ impl McpCall {
             None | Some("complete") => {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
                 let mut reply = Reply::result(self.without_excluded(cx, result), is_error);
-                self.server.add_sandbox(&mut reply);
+                if matches!(cx.target, Target::Tool(_)) {
+                    add_sandbox(self.server.sandbox(), &mut reply);
+                }
                 Ok(reply.into())
             }
             Some("input_required") => match input_request(result) {

@@ -141,8 +141,8 @@ impl Connections {
     }
 
     /// Returns the state of the sandbox of the server's program, if it has one.
-    pub(crate) fn sandbox(&self) -> Option<&SandboxState> {
-        self.endpoint.sandbox().map(|sandbox| &**sandbox)
+    pub(crate) fn sandbox(&self) -> Option<&Arc<SandboxState>> {
+        self.endpoint.sandbox()
     }
 
     /// Returns the generation of the credentials that a call made now uses. Pass it to

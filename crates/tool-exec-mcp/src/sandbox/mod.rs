@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tool_core::Template;
 
-pub(crate) use self::state::SandboxState;
+pub(crate) use self::state::{SandboxState, add_sandbox};
 
 /// Sandbox of a server's program. It needs the feature `sandbox`: without it, the server is refused.
 ///

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use serde_json::json;
 use tokio::time;
-use tool_core::{AccessDecision, AccessVerdict, AccessedResource, AlertSubject, Instant, Update};
+use tool_core::{AccessDecision, AccessVerdict, AccessedResource, AlertSubject, Instant, Reply, Update};
 
 use super::{ServerSandbox, ServerSandboxLevel, spawner::spawner};
 use crate::notifications::Notifier;
@@ -81,5 +81,12 @@ impl SandboxState {
         let at = Instant::since_start(self.start.elapsed());
         let access = AccessDecision::new(subject, resource, verdict, at);
         self.notifier.notify(&Update::Access(access));
+    }
+}
+
+/// Adds the sandbox of a server's program to the `_meta` of a tool's reply.
+pub(crate) fn add_sandbox(sandbox: Option<&Arc<SandboxState>>, reply: &mut Reply) {
+    if let Some(meta) = sandbox.and_then(|sandbox| sandbox.meta()) {
+        reply.add_meta(Reply::SANDBOX_KEY, meta);
     }
 }

@@ -14,7 +14,7 @@ use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
 };
-use tool_core::{CallContext, Catalogue, ClientKey, Feature, Reply, Secrets, ToolError, UriTemplate};
+use tool_core::{CallContext, Catalogue, ClientKey, Feature, Secrets, ToolError, UriTemplate};
 
 use super::ServerLifecycle;
 use crate::{
@@ -146,11 +146,9 @@ impl McpServer {
         tokio::join!(self.connections.shutdown(), self.finish_caching());
     }
 
-    /// Adds the sandbox of the server's program to the `_meta` of a reply.
-    pub(crate) fn add_sandbox(&self, reply: &mut Reply) {
-        if let Some(meta) = self.connections.sandbox().and_then(SandboxState::meta) {
-            reply.add_meta(Reply::SANDBOX_KEY, meta);
-        }
+    /// Returns the state of the sandbox of the server's program, if it has one.
+    pub(crate) fn sandbox(&self) -> Option<&Arc<SandboxState>> {
+        self.connections.sandbox()
     }
 
     /// Notifies the server that the roots of a client have changed, if it knows them.

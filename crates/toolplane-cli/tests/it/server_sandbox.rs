@@ -353,6 +353,27 @@ fn the_sandbox_of_a_clients_file_is_kept_or_the_server_is_refused() {
 }
 
 #[test]
+fn words_of_a_client_without_effect_are_reported() {
+    for (text, message) in [
+        (
+            "sandbox: {network: {allowedDomains: [a.org]}}\nservers: {a: {command: 'true'}}\n",
+            "`sandbox` has no effect here",
+        ),
+        (
+            "servers: {a: {url: 'http://127.0.0.1:9/', sandboxEnabled: true}}\n",
+            "`sandboxEnabled` has no effect on a server with a `url`",
+        ),
+    ] {
+        let run = Place::with(text).run(&["check"]);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(
+            said.contains("toolplane.yaml:1") && said.contains(message),
+            "{text}{said}"
+        );
+    }
+}
+
+#[test]
 fn problems_of_a_sandbox_show_the_line_and_what_is_meant() {
     for (text, line, message) in [
         (

@@ -125,7 +125,7 @@ async fn the_end_of_a_program_is_told_in_the_words_of_its_spawner() {
         .await
         .err()
         .unwrap();
-    let ClientErrorKind::StartFailed { reason, stderr } = error.kind() else {
+    let ClientErrorKind::StartFailed { reason, stderr, .. } = error.kind() else {
         panic!("{error:?}");
     };
     assert!(
