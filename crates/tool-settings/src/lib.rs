@@ -12,12 +12,11 @@ mod field;
 mod keys;
 mod members;
 mod read;
-mod sandbox;
 mod section;
 mod section_entries;
 mod sections;
 pub mod suggest;
-mod units;
+mod values;
 
 pub use raw_json::{self, RawJson};
 pub use schemars;
@@ -29,11 +28,13 @@ pub use self::{
     field::{Entries, Field, Raw, Text, WordOrMap},
     members::{NearestName, keep_readable, pointer},
     read::read,
-    sandbox::{NetworkHosts, SandboxChoice},
     section::{ConfiguredTool, DeferredCheck, Section, SectionKeys, SectionLevel, ToolSettings},
     section_entries::SectionEntries,
     sections::Sections,
-    units::{ByteSize, Percent, Period, at_least_one, longer_than_zero, parsed, positive},
+    values::{
+        ByteSize, NetworkHosts, Percent, Period, SandboxChoice, at_least_one, longer_than_zero, parsed,
+        positive,
+    },
 };
 
 #[cfg(doctest)]

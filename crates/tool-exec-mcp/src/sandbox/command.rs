@@ -223,7 +223,7 @@ mod tests {
     fn a_program_outside_is_named_with_its_installation() {
         for (program, folder) in [
             ("/opt/node/bin/node", "/opt/node"),
-            ("/home/ada/server", "/home/ada"),
+            ("/srv/own/server", "/srv/own"),
             ("/bin/x", "/bin"),
         ] {
             assert_eq!(installation(Path::new(program)), Path::new(folder));

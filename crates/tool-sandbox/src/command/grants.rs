@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn only_plain_absolute_paths_are_granted() {
-        for path in ["/srv", "/srv/data", "/home/ada/.nvm", "/tmp"] {
+        for path in ["/srv", "/srv/data", "/srv/.nvm", "/tmp"] {
             assert!(check_grant(Path::new(path)).is_ok(), "{path}");
         }
         for path in [
