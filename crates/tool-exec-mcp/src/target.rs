@@ -89,7 +89,7 @@ pub struct StdioTarget {
     pub cwd: Option<Template>,
     /// Sandbox of the program. In one, it gets neither the safe base nor the working directory of the gateway; its working
     /// directory `cwd` is readable.
-    pub sandbox: Option<ServerSandbox>,
+    pub sandbox: Option<Box<ServerSandbox>>,
 }
 
 /// Endpoint of a server over HTTP or WebSocket.
@@ -168,7 +168,7 @@ impl StdioTarget {
     /// Sets the sandbox of the program.
     #[must_use]
     pub fn sandbox(mut self, sandbox: ServerSandbox) -> Self {
-        self.sandbox = Some(sandbox);
+        self.sandbox = Some(Box::new(sandbox));
         self
     }
 }
@@ -266,7 +266,7 @@ impl ServerTarget {
                 .chain(args)
                 .chain(env.values())
                 .chain(cwd)
-                .chain(sandbox.iter().flat_map(ServerSandbox::texts))
+                .chain(sandbox.iter().flat_map(|sandbox| sandbox.texts()))
                 .collect(),
             Self::Http(HttpTarget { url, headers, .. }) => {
                 [url].into_iter().chain(headers.values()).collect()
@@ -282,7 +282,7 @@ impl ServerTarget {
     /// Returns the sandbox of the program, if it has one.
     pub(crate) fn sandbox(&self) -> Option<&ServerSandbox> {
         match self {
-            Self::Stdio(target) => target.sandbox.as_ref(),
+            Self::Stdio(target) => target.sandbox.as_deref(),
             Self::Http(_) => None,
         }
     }

@@ -218,11 +218,12 @@ fn granted_folder() -> (tempfile::TempDir, PathBuf, PathBuf) {
 async fn a_program_starts_in_a_granted_directory_also_below_tmp() {
     let (folder, app, out) = granted_folder();
     std::fs::write(folder.path().join("hidden"), "of the host").unwrap();
+    let (reads, writes) = ([app.clone()], [out.clone()]);
     for sandbox in isolating().await {
         let level = sandbox.level();
         let script = "pwd; cat main; echo new > out/file; echo x > main; cat ../hidden; echo own > $TMPDIR/own && cat $TMPDIR/own";
         let mut command = shell(script).current_dir(&app);
-        for (path, is_writable) in tool_sandbox::ordered_grants(&[app.clone()], &[out.clone()]) {
+        for (path, is_writable) in tool_sandbox::ordered_grants(&reads, &writes) {
             command = match is_writable {
                 true => command.writable(&path, &path),
                 false => command.read_only(&path, &path),

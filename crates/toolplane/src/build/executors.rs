@@ -382,7 +382,7 @@ fn server_target(
             target.inherit = inherit_env
                 .or_else(|| defaults.inherit_env.clone())
                 .unwrap_or_else(|| usual.iter().copied().map(str::to_owned).collect());
-            (target.env, target.cwd, target.sandbox) = (env, cwd, sandbox);
+            (target.env, target.cwd, target.sandbox) = (env, cwd, sandbox.map(Box::new));
             target.into()
         }
         ServerTransport::Http {
