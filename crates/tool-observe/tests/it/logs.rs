@@ -293,7 +293,7 @@ fn an_access_is_one_line_whatever_the_program_asked_for() {
         !hostile.contains(&token) && !hostile.contains(['\n', '\u{1b}']),
         "{hostile:?}"
     );
-    assert!(hostile.contains(".evil.example"), "{hostile:?}");
+    assert!(hostile.contains("[redacted]"), "{hostile:?}");
     let long = lines[3]["resource"].as_str().unwrap();
     assert_eq!(long.chars().count(), 257, "{long}");
 }
