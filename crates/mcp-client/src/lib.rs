@@ -53,7 +53,7 @@
 //!
 //! | feature | brings |
 //! |---|---|
-//! | `stdio` | [`Command`], [`Connection::spawn`]: servers that are started as child processes |
+//! | `stdio` | [`Command`], [`Connection::spawn`]: servers that are started as child processes, or by a [`Spawner`] in a place of their own |
 //! | `http` | [`HttpEndpoint`], [`Connection::http`], [`Connection::sse`]: servers over HTTP |
 //! | `tls` | `https://` and HTTP/2, with the certificates that the machine trusts; implies `http` |
 //! | `websocket` | [`Connection::websocket`]; implies `tls` |
@@ -117,7 +117,9 @@ pub use tokio;
 #[cfg(feature = "http")]
 pub use self::http::HttpEndpoint;
 #[cfg(feature = "stdio")]
-pub use self::process::{BASE_VARIABLES, Command, base_environment};
+pub use self::process::{
+    BASE_VARIABLES, Command, ProgramControl, SpawnFuture, SpawnedProgram, Spawner, base_environment,
+};
 #[cfg(any(feature = "stdio", feature = "http"))]
 pub use self::supervisor::{
     Endpoint, HealthCheck, OnStatus, ServerState, ServerStatus, StartBudget, StartLimit, Upstream,

@@ -48,8 +48,9 @@ pub use self::{
         RetryAfter, SideEffect, ToolError, is_status_not_taken, retry_after,
     },
     observe::{
-        Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CheckReport, Event, Health,
-        HealthReport, HealthStatus, Observe, ObserveFn, Observers, Scope, TraceContext, observe_fn,
+        AccessDecision, AccessVerdict, AccessedResource, AccessingCall, Alert, AlertKind, AlertPhase,
+        AlertSubject, BreakerChange, BreakerState, CheckReport, Event, Health, HealthReport, HealthStatus,
+        Observe, ObserveFn, Observers, Scope, TraceContext, observe_fn,
     },
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError,

@@ -62,6 +62,7 @@ mod errors;
 mod executor;
 mod listing;
 mod notifications;
+mod sandbox;
 mod server;
 mod settings;
 mod target;
@@ -75,6 +76,7 @@ pub use {mcp_client, tool_core};
 pub use self::{
     executor::McpExecutor,
     listing::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache},
+    sandbox::{ServerSandbox, ServerSandboxLevel},
     server::McpServer,
     settings::{Isolation, KeyPlace, ServerSettings},
     target::{HttpTarget, HttpTransport, NETWORK_VARIABLES, ServerTarget, StdioTarget},

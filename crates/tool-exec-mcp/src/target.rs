@@ -1,9 +1,11 @@
 //! The way to reach a server, with references that are resolved when it is started.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
-use mcp_client::{Command, Endpoint, HttpEndpoint};
+use mcp_client::{Command, Endpoint, HttpEndpoint, Spawner};
 use tool_core::{Provider, Reference, Secret, SecretError, Secrets, Template};
+
+use crate::{ServerSandbox, sandbox::SandboxState};
 
 /// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold
 /// paths, switches and addresses of proxies, and no credentials except in the URL of a proxy.
@@ -85,6 +87,9 @@ pub struct StdioTarget {
     pub inherit: Vec<String>,
     /// Working directory.
     pub cwd: Option<Template>,
+    /// Sandbox of the program. In one, it gets neither the safe base nor the working directory of the gateway; its working
+    /// directory `cwd` is readable.
+    pub sandbox: Option<Box<ServerSandbox>>,
 }
 
 /// Endpoint of a server over HTTP or WebSocket.
@@ -124,6 +129,7 @@ impl StdioTarget {
             env: BTreeMap::new(),
             inherit: Vec::new(),
             cwd: None,
+            sandbox: None,
         }
     }
 
@@ -156,6 +162,13 @@ impl StdioTarget {
     #[must_use]
     pub fn cwd(mut self, folder: Template) -> Self {
         self.cwd = Some(folder);
+        self
+    }
+
+    /// Sets the sandbox of the program.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: ServerSandbox) -> Self {
+        self.sandbox = Some(Box::new(sandbox));
         self
     }
 }
@@ -210,14 +223,19 @@ impl fmt::Debug for ServerTarget {
                 env,
                 inherit,
                 cwd,
-            }) => f
-                .debug_struct("Stdio")
-                .field("command", command)
-                .field("args", args)
-                .field("env", env)
-                .field("inherit", inherit)
-                .field("cwd", cwd)
-                .finish(),
+                sandbox,
+            }) => {
+                let mut text = f.debug_struct("Stdio");
+                text.field("command", command)
+                    .field("args", args)
+                    .field("env", env)
+                    .field("inherit", inherit)
+                    .field("cwd", cwd);
+                if let Some(sandbox) = sandbox {
+                    text.field("sandbox", sandbox);
+                }
+                text.finish()
+            }
             Self::Http(HttpTarget {
                 url,
                 headers,
@@ -241,12 +259,14 @@ impl ServerTarget {
                 args,
                 env,
                 cwd,
+                sandbox,
                 ..
             }) => [command]
                 .into_iter()
                 .chain(args)
                 .chain(env.values())
                 .chain(cwd)
+                .chain(sandbox.iter().flat_map(|sandbox| sandbox.texts()))
                 .collect(),
             Self::Http(HttpTarget { url, headers, .. }) => {
                 [url].into_iter().chain(headers.values()).collect()
@@ -259,8 +279,20 @@ impl ServerTarget {
         self.texts().into_iter().flat_map(Template::references)
     }
 
-    /// Resolves every reference, and returns the endpoint.
-    pub(crate) async fn resolve(&self, secrets: &dyn Secrets) -> Result<Endpoint, ResolveError> {
+    /// Returns the sandbox of the program, if it has one.
+    pub(crate) fn sandbox(&self) -> Option<&ServerSandbox> {
+        match self {
+            Self::Stdio(target) => target.sandbox.as_deref(),
+            Self::Http(_) => None,
+        }
+    }
+
+    /// Resolves every reference, and returns the endpoint. `sandbox` is the state of [`ServerTarget::sandbox`].
+    pub(crate) async fn resolve(
+        &self,
+        secrets: &dyn Secrets,
+        sandbox: Option<&Arc<SandboxState>>,
+    ) -> Result<Endpoint, ResolveError> {
         match self {
             Self::Stdio(StdioTarget {
                 command,
@@ -268,8 +300,12 @@ impl ServerTarget {
                 env,
                 inherit,
                 cwd,
+                ..
             }) => {
                 let mut resolved = Command::new(command.resolve(secrets).await?.expose());
+                if let Some(spawner) = spawner(sandbox, secrets).await? {
+                    resolved = resolved.env_clear().spawner(spawner);
+                }
                 for arg in args {
                     resolved = resolved.args([arg.resolve(secrets).await?.expose()]);
                 }
@@ -304,6 +340,23 @@ impl ServerTarget {
             }
         }
     }
+}
+
+/// Returns the spawner of a sandbox.
+async fn spawner(
+    sandbox: Option<&Arc<SandboxState>>,
+    secrets: &dyn Secrets,
+) -> Result<Option<Arc<dyn Spawner>>, ResolveError> {
+    let Some(state) = sandbox else { return Ok(None) };
+    let mut paths = [Vec::new(), Vec::new()];
+    let written = [&state.sandbox().reads, &state.sandbox().writes];
+    for (resolved, written) in paths.iter_mut().zip(written) {
+        for path in written {
+            resolved.push(PathBuf::from(path.resolve(secrets).await?.expose()));
+        }
+    }
+    let [reads, writes] = paths;
+    Ok(state.spawner(reads, writes))
 }
 
 /// Returns the value of a variable in the gateway's environment.

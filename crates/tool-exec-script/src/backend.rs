@@ -7,7 +7,7 @@ use std::{
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reply, ToolError};
-use tool_sandbox::{NetworkAccess, Sandbox, SandboxEvent, SandboxExit, SandboxLevel};
+use tool_sandbox::{NetworkAccess, Sandbox, SandboxExit, SandboxLevel};
 use tool_settings::program::argument_variables;
 use tracing::debug;
 
@@ -16,7 +16,7 @@ use crate::{
     executor::RuntimeParts,
     interpreter::FoundInterpreter,
     plan::Plan,
-    run::{Failed, Job, WarmWorkers, command, refused, reply},
+    run::{AccessReporter, Failed, Job, WarmWorkers, command, refused, reply},
 };
 
 /// A tool with code, ready to be called.
@@ -49,19 +49,22 @@ impl Invoke for ScriptBackend {
             limits.wall_time = limits.wall_time.min(remaining);
         }
         dispatch.sent();
-        let finished = match self.take_warm(&variables).await {
+        let finished = match self.take_warm(cx, &variables).await {
             Some(child) => {
                 let arguments = cx.arguments.raw().as_str().as_bytes().to_vec();
                 child.finish(arguments, &limits).await
             }
             None => {
+                let accesses = AccessReporter::for_call(cx, &self.runtime.secrets);
                 let job = Job {
                     interpreter: &place.interpreter,
                     packages: place.packages.as_deref(),
                     variables: variables.clone(),
                     arguments: Some(cx.arguments.raw()),
                 };
-                let command = command(&self.plan, job).limits(limits).on_event(self.observer());
+                let command = command(&self.plan, job)
+                    .limits(limits)
+                    .on_event(accesses.observer());
                 place.sandbox.run(command).await
             }
         };
@@ -72,7 +75,7 @@ impl Invoke for ScriptBackend {
         if finished.exit != SandboxExit::TimedOut {
             dispatch.answered();
         }
-        self.prepare_next(&place, variables);
+        self.prepare_next(cx, &place, variables);
         debug!(
             tool = %self.plan.tool,
             level = finished.level.as_str(),
@@ -158,7 +161,7 @@ impl ScriptBackend {
         let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message).with_no_retry();
         let interpreter = self.plan.interpreter.find().map_err(unavailable)?;
         let packages = self.packages(cx, &interpreter.path).await?;
-        let sandbox = self.runtime.sandboxes.get(self.plan.sandbox).await;
+        let sandbox = self.runtime.sandboxes.get(self.plan.level).await;
         Ok(Place {
             interpreter,
             packages,
@@ -184,15 +187,19 @@ impl ScriptBackend {
         Ok(Some(installed))
     }
 
-    async fn take_warm(&self, variables: &[(String, String)]) -> Option<tool_sandbox::SandboxChild> {
+    async fn take_warm(
+        &self,
+        cx: &CallContext,
+        variables: &[(String, String)],
+    ) -> Option<tool_sandbox::SandboxChild> {
         match self.plan.is_stateless {
-            true => self.warm.take(digest(variables)).await,
+            true => self.warm.take(digest(variables), cx).await,
             false => None,
         }
     }
 
     /// Starts the interpreter of the next call, if the tool allows that.
-    fn prepare_next(&self, place: &Place, variables: Vec<(String, String)>) {
+    fn prepare_next(&self, cx: &CallContext, place: &Place, variables: Vec<(String, String)>) {
         if !self.plan.is_stateless || self.warm.has_one() {
             return;
         }
@@ -203,21 +210,16 @@ impl ScriptBackend {
             variables,
             arguments: None,
         };
-        let command = command(&self.plan, job).on_event(self.observer());
+        let accesses = AccessReporter::for_later_call(cx, &self.runtime.secrets);
+        let command = command(&self.plan, job).on_event(accesses.observer());
         match place.sandbox.spawn(command) {
-            Ok(child) => self.warm.keep(child, key),
+            Ok(child) => self.warm.keep(child, accesses, key),
             Err(error) => debug!(tool = %self.plan.tool, %error, "no interpreter waits for the next call"),
         }
     }
 
     fn meta(&self, level: SandboxLevel) -> RawJson {
         RawJson::from(json!({"level": level.as_str(), "network": network(&self.plan.network)}))
-    }
-
-    /// Returns the observer of accesses that the sandbox decides.
-    fn observer(&self) -> Arc<dyn Fn(SandboxEvent) + Send + Sync> {
-        let tool = self.plan.tool.clone();
-        Arc::new(move |event| debug!(%tool, ?event, "the sandbox decided about an access"))
     }
 }
 

@@ -2,6 +2,7 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 use tool_core::{Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets};
+use tool_sandbox::Sandboxes;
 
 use crate::{
     RequirementsError, ScriptOptions,
@@ -9,7 +10,7 @@ use crate::{
     interpreter::Interpreter,
     plan::{LOCK_FILE, Plan},
     requirements::{Environments, LockedRequirements, resolve},
-    run::{Sandboxes, WarmWorkers},
+    run::WarmWorkers,
     settings::schema,
 };
 

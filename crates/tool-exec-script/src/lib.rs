@@ -14,6 +14,7 @@
 //! shells, loaders and runtimes interpret, such as `PATH`, `LD_PRELOAD`, `BASH_ENV`, `IFS` and `PYTHONPATH`, are refused, and so
 //! are two parameters with one variable.
 
+mod authority;
 mod backend;
 mod executor;
 mod interpreter;

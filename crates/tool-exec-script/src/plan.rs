@@ -1,29 +1,27 @@
 //! Settings of a tool, compiled and checked.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tool_core::{Descriptor, Reference, Template, is_relative_path};
-use tool_sandbox::{NetworkAccess, SandboxLimits};
+use tool_sandbox::{NetworkAccess, SandboxLevel, SandboxLimits};
 use tool_settings::{
-    pointer,
+    NetworkHosts, SandboxChoice, pointer,
     program::{ExitCodes, OutputFormat, ProgramLimits, check_parameters, environment},
 };
 
 use crate::{
-    ScriptLanguage, ScriptOptions,
+    ScriptLanguage, ScriptOptions, authority,
     interpreter::Interpreter,
     requirements::LockedRequirements,
-    settings::{Body, Files, Network, Problems, SandboxChoice, read},
+    settings::{Body, Files, Problems, read},
 };
 
 /// File in which a version keeps its locked requirements.
 pub(crate) const LOCK_FILE: &str = "requirements.lock";
 /// Directory of the runner's own files in the working directory of a tool.
 pub(crate) const OWN_DIRECTORY: &str = ".toolplane";
-/// Permissions that name network access.
-const NETWORK_PERMISSIONS: [&str; 2] = ["network.external", "network.internal"];
 
 /// A tool with code, ready to be run.
 #[derive(Debug)]
@@ -40,7 +38,10 @@ pub(crate) struct Plan {
     pub(crate) limits: SandboxLimits,
     pub(crate) network: NetworkAccess,
     pub(crate) env: Vec<(String, Template)>,
-    pub(crate) sandbox: SandboxChoice,
+    /// Paths of this machine that the code may use, and whether it may write there.
+    pub(crate) paths: Vec<(PathBuf, bool)>,
+    /// Level of the sandbox; the strongest one if absent.
+    pub(crate) level: Option<SandboxLevel>,
     pub(crate) requirements: Option<LockedRequirements>,
     pub(crate) is_stateless: bool,
 }
@@ -64,7 +65,8 @@ impl Plan {
         let (timeout, most) = (options.timeout, options.max_result_bytes);
         let limits = ProgramLimits::compile(&body.limits, descriptor, timeout, most, &mut problems.0);
         let limits = sandbox_limits(&limits);
-        check_authority(descriptor, &body, &mut problems);
+        authority::check(descriptor, &body, &mut problems);
+        let paths = authority::paths(&body, &mut problems);
         let requirements = requirements(descriptor, &body, &mut problems);
         if body.stateless && body.sandbox == SandboxChoice::None {
             problems.add(
@@ -86,11 +88,12 @@ impl Plan {
             exit_codes,
             limits,
             network: match body.network {
-                Network::Off => NetworkAccess::Off,
-                Network::Hosts(hosts) => NetworkAccess::Hosts(hosts),
+                NetworkHosts::Hosts(hosts) => NetworkAccess::Hosts(hosts),
+                _ => NetworkAccess::Off,
             },
             env,
-            sandbox: body.sandbox,
+            paths,
+            level: level(body.sandbox),
             requirements,
             is_stateless: body.stateless,
         })
@@ -215,31 +218,13 @@ fn sandbox_limits(limits: &ProgramLimits) -> SandboxLimits {
         .with_output(limits.output)
 }
 
-/// Checks what only the operator may allow.
-fn check_authority(descriptor: &Descriptor, body: &Body, problems: &mut Problems) {
-    if body.sandbox == SandboxChoice::None && descriptor.origin.is_stored {
-        problems.add(
-            "/sandbox",
-            "a tool of a store does not run without a sandbox",
-            "remove it; `sandbox: none` is for a file of the operator",
-        );
-    }
-    if let Network::Hosts(_) = &body.network {
-        let required = &descriptor.metadata.required_permissions;
-        let is_named = required
-            .iter()
-            .any(|known| NETWORK_PERMISSIONS.contains(&known.as_str()));
-        if descriptor.origin.is_stored && !is_named {
-            problems.add(
-                "/network",
-                "a tool of a store that uses the network requires the permission for it",
-                "add `required_permissions: [network.external]` to the tool",
-            );
-        }
-        if body.sandbox == SandboxChoice::None {
-            let hint = "without a sandbox the code reaches every host: remove `network`, or `sandbox: none`";
-            problems.add("/network", "hosts are only allowed one by one in a sandbox", hint);
-        }
+/// Returns the level of a choice; `None` for the strongest one.
+fn level(choice: SandboxChoice) -> Option<SandboxLevel> {
+    match choice {
+        SandboxChoice::Bwrap => Some(SandboxLevel::Bwrap),
+        SandboxChoice::Landlock => Some(SandboxLevel::Landlock),
+        SandboxChoice::None => Some(SandboxLevel::Unsandboxed),
+        _ => None,
     }
 }
 

@@ -37,6 +37,7 @@ pub use self::{
     secrets::process_secrets::{ProcessSecrets, process_variables},
     servers::{
         list_limits::ListLimitsSpec,
+        sandbox::SandboxSpec,
         server_health::{ServerHealthSpec, ServerHealthTool},
         spec::{EraSpec, HttpTransportSpec, IsolationSpec, ServerSpec, ServerTransport, StartMode},
     },

@@ -66,6 +66,7 @@ pub(crate) mod events {
     pub(crate) const HEDGE: &str = "toolplane.hedge";
     pub(crate) const HEDGE_WON: &str = "toolplane.hedge_won";
     pub(crate) const DEGRADED: &str = "toolplane.degraded";
+    pub(crate) const ACCESS: &str = "toolplane.access";
 
     pub(crate) const CHANGES: &str = "toolplane.changes";
     pub(crate) const CACHE_OUTCOME: &str = "toolplane.cache.outcome";
@@ -76,6 +77,8 @@ pub(crate) mod events {
     pub(crate) const WAITED: &str = "toolplane.waited_ms";
     pub(crate) const PAUSE: &str = "toolplane.pause_ms";
     pub(crate) const AFTER: &str = "toolplane.after_ms";
+    pub(crate) const VERDICT: &str = "toolplane.verdict";
+    pub(crate) const RESOURCE_KIND: &str = "toolplane.resource.kind";
     pub(crate) const STEP: &str = "toolplane.step";
 }
 

@@ -27,6 +27,33 @@ pub enum SandboxEvent {
     },
 }
 
+impl SandboxEvent {
+    /// Returns the host name or address that the process asked for.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        match self {
+            Self::NetworkAllowed { host, .. } | Self::NetworkDenied { host, .. } => host,
+        }
+    }
+
+    /// Returns the port that the process asked for.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::NetworkAllowed { port, .. } | Self::NetworkDenied { port, .. } => *port,
+        }
+    }
+
+    /// Returns the rule that denied the access; `None` if it was allowed.
+    #[must_use]
+    pub fn denial(&self) -> Option<&str> {
+        match self {
+            Self::NetworkAllowed { .. } => None,
+            Self::NetworkDenied { reason, .. } => Some(reason),
+        }
+    }
+}
+
 /// Observer of the events of a command.
 #[derive(Clone)]
 pub(crate) struct EventObserver(pub(crate) Arc<dyn Fn(SandboxEvent) + Send + Sync>);

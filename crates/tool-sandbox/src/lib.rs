@@ -39,10 +39,12 @@ mod sandbox;
 mod unsupported;
 
 pub use self::child::SandboxChild;
-pub use self::command::{NetworkAccess, SandboxCollect, SandboxCommand, WORK_DIRECTORY};
+pub use self::command::{
+    NetworkAccess, SandboxCollect, SandboxCommand, WORK_DIRECTORY, check_grant, ordered_grants,
+};
 pub use self::error::SandboxError;
 pub use self::event::SandboxEvent;
 pub use self::level::{EnforcementScope, SandboxEnforcement, SandboxLevel};
 pub use self::limits::SandboxLimits;
 pub use self::output::{CollectedFile, SandboxExit, SandboxOutput, SkippedFile};
-pub use self::sandbox::Sandbox;
+pub use self::sandbox::{Sandbox, Sandboxes};

@@ -17,7 +17,7 @@ mod section;
 mod section_entries;
 mod sections;
 pub mod suggest;
-mod units;
+mod values;
 
 pub use raw_json::{self, RawJson};
 pub use schemars;
@@ -32,7 +32,10 @@ pub use self::{
     section::{ConfiguredTool, DeferredCheck, Section, SectionKeys, SectionLevel, ToolSettings},
     section_entries::SectionEntries,
     sections::Sections,
-    units::{ByteSize, Percent, Period, at_least_one, longer_than_zero, parsed, positive},
+    values::{
+        ByteSize, NetworkHosts, Percent, Period, SandboxChoice, at_least_one, longer_than_zero, parsed,
+        positive,
+    },
 };
 
 #[cfg(doctest)]

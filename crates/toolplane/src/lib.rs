@@ -30,7 +30,7 @@
 //! sources, layers, observers and storage of its own with the [`Builder`].
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, and `exec-container` for containers), `outbound` for webhooks and health check endpoints, `otel`
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, and `exec-container` for containers), `sandbox` for servers that are programs, `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
 //! default. `websocket` adds servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].

@@ -29,8 +29,22 @@ impl Connection {
         options: ConnectionOptions,
         notifier: Notifier,
     ) -> Result<Self, ClientError> {
-        let (process, stdin, stdout) = Process::spawn(command, options.shutdown_grace)?;
-        let link = StreamLink::open(stdout, stdin, Some(process), &options, notifier.clone());
+        let grace = options.shutdown_grace;
+        let link = match command.own_spawner() {
+            Some(spawner) => {
+                let starting = Process::spawn_by(spawner, command, grace);
+                let limit = options.start_timeout;
+                let (process, stdin, stdout) = match tokio::time::timeout(limit, starting).await {
+                    Ok(started) => started?,
+                    Err(_) => return Err(ClientError::new(ClientErrorKind::Timeout(limit))),
+                };
+                StreamLink::open(stdout, stdin, Some(process), &options, notifier.clone())
+            }
+            None => {
+                let (process, stdin, stdout) = Process::spawn(command, grace)?;
+                StreamLink::open(stdout, stdin, Some(process), &options, notifier.clone())
+            }
+        };
         Self::open(Link::Stream(link), options, notifier).await
     }
 

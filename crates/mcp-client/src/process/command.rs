@@ -1,8 +1,11 @@
 use std::{
     ffi::{OsStr, OsString},
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::Arc,
 };
+
+use super::Spawner;
 
 /// Environment variables that a child process inherits by default: the search path, home and locale, and nothing that
 /// could be a secret.
@@ -33,12 +36,13 @@ pub(super) fn inherited_mark(name: &str) -> Option<OsString> {
 /// processes that left the group, such as a daemon. They are found through `/proc`: by their parents while these live,
 /// and by the mark in their environment. A process escapes if its parent has ended and it lacks the mark, because it
 /// was started with another environment or overwrote it, or if it belongs to another user.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Command {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) directory: Option<PathBuf>,
+    pub(super) spawner: Option<Arc<dyn Spawner>>,
 }
 
 impl Command {
@@ -50,6 +54,7 @@ impl Command {
             args: Vec::new(),
             environment: base_environment(),
             directory: None,
+            spawner: None,
         }
     }
 
@@ -87,12 +92,59 @@ impl Command {
         self
     }
 
+    /// Has the program started by `spawner`, for example in a sandbox, instead of as a child of this process. It is then ended
+    /// by the spawner as well: after its stdin is closed it gets no SIGTERM, but is killed.
+    #[must_use]
+    pub fn spawner(mut self, spawner: Arc<dyn Spawner>) -> Self {
+        self.spawner = Some(spawner);
+        self
+    }
+
+    pub(crate) fn own_spawner(&self) -> Option<&dyn Spawner> {
+        self.spawner.as_deref()
+    }
+
     /// Program to run.
     #[must_use]
     pub fn program(&self) -> &OsStr {
         &self.program
     }
+
+    /// Arguments.
+    pub fn arguments(&self) -> impl Iterator<Item = &OsStr> {
+        self.args.iter().map(OsString::as_os_str)
+    }
+
+    /// Environment variables.
+    pub fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        let variables = self.environment.iter();
+        variables.map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// Working directory; that of this process, or of the spawner's choice, if absent.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
 }
+
+/// Commands with a spawner are equal if it is the same one.
+impl PartialEq for Command {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_spawner = match (&self.spawner, &other.spawner) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, None) => true,
+            _ => false,
+        };
+        is_same_spawner
+            && self.program == other.program
+            && self.args == other.args
+            && self.environment == other.environment
+            && self.directory == other.directory
+    }
+}
+
+impl Eq for Command {}
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,6 +159,7 @@ impl fmt::Debug for Command {
             .field("args", &self.args.len())
             .field("environment", &names)
             .field("directory", &self.directory)
+            .field("has_spawner", &self.spawner.is_some())
             .finish()
     }
 }

@@ -6,6 +6,8 @@ mod descendants;
 #[cfg(not(target_os = "linux"))]
 #[path = "descendants_unsupported.rs"]
 mod descendants;
+mod spawned;
+mod spawner;
 mod stderr_tail;
 
 use std::{
@@ -24,19 +26,24 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::command::{BASE_VARIABLES, Command, base_environment};
+pub use self::{
+    command::{BASE_VARIABLES, Command, base_environment},
+    spawner::{ProgramControl, SpawnFuture, SpawnedProgram, Spawner},
+};
 use self::{
     descendants::{Descendants, MARK_VARIABLE},
     stderr_tail::StderrTail,
 };
 use crate::{ClientError, ClientErrorKind};
 
-/// Running child. Dropping it kills the whole group at once, without a runtime.
+/// Running child. Dropping it kills the whole group at once, without a runtime; a program of a spawner is killed by its task.
 #[derive(Debug)]
 pub(crate) struct Process {
-    group: Arc<ProcessGroup>,
+    /// `None` for a program of a spawner.
+    group: Option<Arc<ProcessGroup>>,
     stop: watch::Sender<Stop>,
-    exit: watch::Receiver<Option<ExitStatus>>,
+    /// Way in which it ended, to follow "the server".
+    exit: watch::Receiver<Option<String>>,
     stderr: Arc<StderrTail>,
 }
 
@@ -53,9 +60,9 @@ pub(crate) enum Stop {
 /// Handle for the tasks of a connection. Ends the process, but does not keep it alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessHandle {
-    group: Arc<ProcessGroup>,
+    group: Option<Arc<ProcessGroup>>,
     stop: watch::Sender<Stop>,
-    exit: watch::Receiver<Option<ExitStatus>>,
+    exit: watch::Receiver<Option<String>>,
     stderr: Arc<StderrTail>,
 }
 
@@ -119,11 +126,14 @@ impl Process {
             let group = Arc::clone(&guard.0);
             // An error means that the runtime is shutting down: then the guard does it.
             let _ = tokio::task::spawn_blocking(move || group.finish()).await;
-            exited.send_replace(status);
+            exited.send_replace(Some(match status {
+                Some(status) => format!("has ended with {status}"),
+                None => "has ended".to_owned(),
+            }));
         });
         Ok((
             Self {
-                group,
+                group: Some(group),
                 stop,
                 exit,
                 stderr: tail,
@@ -140,7 +150,7 @@ impl Process {
 
     pub(crate) fn handle(&self) -> ProcessHandle {
         ProcessHandle {
-            group: Arc::clone(&self.group),
+            group: self.group.clone(),
             stop: self.stop.clone(),
             exit: self.exit.clone(),
             stderr: Arc::clone(&self.stderr),
@@ -150,7 +160,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.group.signal(Signal::KILL);
+        match &self.group {
+            Some(group) => group.signal(Signal::KILL),
+            None => self.handle().stop(Stop::Now),
+        }
     }
 }
 
@@ -168,7 +181,10 @@ impl ProcessHandle {
     /// Records the descendants. Must be called before stdin is closed: the child may end, and its descendants can then
     /// no longer be found by their parent.
     pub(crate) fn record_descendants(&self) {
-        self.group.descendants.record();
+        // All processes of a spawner end with its program.
+        if let Some(group) = &self.group {
+            group.descendants.record();
+        }
     }
 
     /// Requests the end of the process. A gentler request never replaces a harder one.
@@ -192,15 +208,15 @@ impl ProcessHandle {
     pub(crate) async fn exit_description(&self) -> String {
         const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
         let mut exit = self.exit.clone();
-        let status = match timeout(EXIT_TIMEOUT, exit.wait_for(Option::is_some)).await {
-            Ok(Ok(status)) => *status,
-            _ => return "the server closed its output".to_owned(),
+        let end = match timeout(EXIT_TIMEOUT, exit.wait_for(Option::is_some)).await {
+            Ok(Ok(end)) => end.clone(),
+            _ => None,
+        };
+        let Some(end) = end else {
+            return "the server closed its output".to_owned();
         };
         self.stderr.finished(EXIT_TIMEOUT).await;
-        match status {
-            Some(status) => format!("the server has ended with {status}"),
-            None => "the server has ended".to_owned(),
-        }
+        format!("the server {end}")
     }
 }
 

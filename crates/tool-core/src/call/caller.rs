@@ -1,5 +1,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
+/// Permission for files as a whole, and the permissions that it stands for.
+const FILESYSTEM: &str = "filesystem";
+const FILESYSTEM_PARTS: [&str; 2] = ["filesystem.read", "filesystem.write"];
+
 /// Principal on whose behalf a call is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,6 +42,28 @@ impl Caller {
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("anonymous")
+    }
+
+    /// Returns `true` if the caller holds a permission. `filesystem` is another name for `filesystem.read` and
+    /// `filesystem.write` together.
+    ///
+    /// # Examples
+    /// ```
+    /// use tool_core::Caller;
+    ///
+    /// let mut caller = Caller::new("ada");
+    /// caller.permissions.insert("filesystem".into());
+    /// assert!(caller.has_permission("filesystem.read"));
+    /// assert!(!caller.has_permission("network.external"));
+    /// ```
+    #[must_use]
+    pub fn has_permission(&self, permission: &str) -> bool {
+        let has = |name: &str| self.permissions.contains(name);
+        has(permission)
+            || match permission {
+                FILESYSTEM => FILESYSTEM_PARTS.into_iter().all(has),
+                part => FILESYSTEM_PARTS.contains(&part) && has(FILESYSTEM),
+            }
     }
 
     /// Checks that a text is a valid name of a principal, tenant or role: 1 to 128 characters without white space and

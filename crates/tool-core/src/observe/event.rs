@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use crate::{
-    AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller, DefinitionChange, Degraded,
-    Instant, Outcome, Scope, SourceChange, ToolError,
+    AccessDecision, AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller,
+    DefinitionChange, Degraded, Instant, Outcome, Scope, SourceChange, ToolError,
 };
 
 /// Event, in most cases of one call.
@@ -186,6 +186,13 @@ pub enum Event<'a> {
         /// Fallback step and the failures before it.
         degraded: &'a Degraded,
     },
+    /// A sandbox decided about an access that the program of a tool or of a server asked for. An allowed access is reported
+    /// before it takes place.
+    #[non_exhaustive]
+    AccessDecided {
+        /// Decision, with the call that the program ran for.
+        access: &'a AccessDecision,
+    },
 }
 
 impl Event<'_> {
@@ -215,10 +222,11 @@ impl Event<'_> {
             Self::Replayed { .. } => "replayed",
             Self::CacheUsed { .. } => "cache_used",
             Self::Degraded { .. } => "degraded",
+            Self::AccessDecided { .. } => "access_decided",
         }
     }
 
-    /// Returns the call that the event belongs to; `None` if it belongs to no call.
+    /// Returns the call that the event belongs to; `None` if it belongs to no call, or has only a record of it.
     #[must_use]
     pub fn cx(&self) -> Option<&CallContext> {
         match self {
@@ -243,6 +251,7 @@ impl Event<'_> {
             | Self::Alert { .. }
             | Self::SourceChanged { .. }
             | Self::DefinitionChanged { .. }
+            | Self::AccessDecided { .. }
             | Self::Unresolved { .. } => None,
         }
     }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::{
-    AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller, DefinitionChange, Degraded,
-    Event, Instant, Outcome, Scope, SourceChange, ToolError,
+    AccessDecision, AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller,
+    DefinitionChange, Degraded, Event, Instant, Outcome, Scope, SourceChange, ToolError,
 };
 
 impl<'a> Event<'a> {
@@ -153,5 +153,11 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn degraded(cx: &'a CallContext, degraded: &'a Degraded) -> Self {
         Self::Degraded { cx, degraded }
+    }
+
+    /// Creates [`Event::AccessDecided`].
+    #[must_use]
+    pub fn access_decided(access: &'a AccessDecision) -> Self {
+        Self::AccessDecided { access }
     }
 }

@@ -1,5 +1,6 @@
 //! Events, alerts, health and trace contexts.
 
+mod access;
 mod alert;
 mod breaker;
 mod event;
@@ -9,6 +10,7 @@ mod observer;
 mod trace;
 
 pub use self::{
+    access::{AccessDecision, AccessVerdict, AccessedResource, AccessingCall},
     alert::{Alert, AlertKind, AlertPhase, AlertSubject},
     breaker::{BreakerChange, BreakerState, Scope},
     event::Event,

@@ -75,6 +75,12 @@ impl Observers {
         }
     }
 
+    /// Removes the observer of one call, for work that outlives it.
+    #[must_use]
+    pub fn without_call_observer(self) -> Self {
+        Self { own: None, ..self }
+    }
+
     /// Passes an event to all observers.
     pub fn emit(&self, event: &Event<'_>) {
         let all = self.all.iter().flat_map(|observers| observers.iter());

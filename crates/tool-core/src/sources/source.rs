@@ -3,8 +3,8 @@ use std::{future::ready, sync::Arc, time::Duration};
 use raw_json::RawJson;
 
 use crate::{
-    BoxFuture, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind, Feature, ListWarning,
-    SourceChange, SourceState, Task, ToolError,
+    AccessDecision, BoxFuture, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind, Feature,
+    ListWarning, SourceChange, SourceState, Task, ToolError,
 };
 
 /// Update that a source sends on its own, as the source wrote it.
@@ -38,6 +38,8 @@ pub enum Update {
         /// Kinds of lists whose content changed for these clients; may be empty.
         changed: Vec<Feature>,
     },
+    /// The sandbox of the source's program decided about an access.
+    Access(AccessDecision),
     /// A user has finished the page of a URL elicitation.
     PageVisited {
         /// Client whose call needed it.
@@ -292,6 +294,9 @@ pub struct SourceStatus {
     pub n_restarts: u64,
     /// Duration of the last start.
     pub start_took: Option<Duration>,
+    /// Level of the sandbox in which its program was started last: `bwrap`, `landlock`, or `none` where the operator wants none.
+    /// `None` for a source without a setting for it, and before the first start.
+    pub sandbox: Option<String>,
 }
 
 impl SourceStatus {
@@ -312,6 +317,7 @@ impl SourceStatus {
             detail: None,
             n_restarts: 0,
             start_took: None,
+            sandbox: None,
         }
     }
 }

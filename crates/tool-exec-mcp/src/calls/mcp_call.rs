@@ -257,7 +257,7 @@ impl McpCall {
             (Some(TaskMode::Allowed), Era::Modern) if is_task_result(result) => result.clone(),
             _ => return None,
         };
-        tasks::task_handle(&self.server.settings().name, connection, &task, result.clone())
+        tasks::task_handle(&self.server, connection, &task, result.clone())
     }
 }
 

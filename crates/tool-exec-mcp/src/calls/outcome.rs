@@ -5,6 +5,7 @@ use raw_json::{JsonKind, RawJson};
 use tool_core::{CallContext, ErrorKind, Outcome, Reply, Target, ToolError, UriCompletion};
 
 use super::{McpCall, input_request::input_request};
+use crate::sandbox::add_sandbox;
 
 /// Members of a result that are read here, by layers or by clients. A duplicate is refused, since readers could differ
 /// on which one counts.
@@ -48,7 +49,11 @@ impl McpCall {
         match kind.as_deref() {
             None | Some("complete") => {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
-                Ok(Reply::result(self.without_excluded(cx, result), is_error).into())
+                let mut reply = Reply::result(self.without_excluded(cx, result), is_error);
+                if matches!(cx.target, Target::Tool(_)) {
+                    add_sandbox(self.server.sandbox(), &mut reply);
+                }
+                Ok(reply.into())
             }
             Some("input_required") => match input_request(result) {
                 Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),

@@ -20,6 +20,7 @@ use crate::{
     Isolation, ServerSettings,
     listing::ClientLists,
     notifications::{ClientFilters, Notifier, SharedFilter},
+    sandbox::SandboxState,
     server::ServerLifecycle,
 };
 
@@ -58,10 +59,12 @@ impl Connections {
     ) -> Self {
         let client_filters = Arc::<ClientFilters>::default();
         let pool = ConnectionPool::new(&settings.name, &client_filters);
+        let sandbox = settings.target.sandbox().cloned();
+        let sandbox = sandbox.map(|sandbox| SandboxState::new(&settings.name, sandbox, notifier.clone()));
         Self {
             settings,
             secrets,
-            endpoint: ResolvedEndpoint::default(),
+            endpoint: ResolvedEndpoint::new(sandbox),
             refused_generation: AtomicU64::new(0),
             shared: OnceCell::new(),
             pool,
@@ -135,6 +138,11 @@ impl Connections {
     pub(crate) async fn endpoint(&self) -> Result<Endpoint, ConnectError> {
         let endpoint = self.endpoint.get(&self.settings.target, &*self.secrets).await;
         endpoint.map_err(ConnectError::Settings)
+    }
+
+    /// Returns the state of the sandbox of the server's program, if it has one.
+    pub(crate) fn sandbox(&self) -> Option<&Arc<SandboxState>> {
+        self.endpoint.sandbox()
     }
 
     /// Returns the generation of the credentials that a call made now uses. Pass it to

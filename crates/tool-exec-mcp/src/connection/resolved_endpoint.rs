@@ -1,6 +1,9 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use mcp_client::Endpoint;
@@ -8,11 +11,13 @@ use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 use tool_core::{BoxFuture, Reference, Refresh, Secret, SecretError, Secrets};
 
-use crate::{ServerTarget, target::ResolveError};
+use crate::{ServerTarget, sandbox::SandboxState, target::ResolveError};
 
 /// Endpoint of a server, with the values that its references had when they were last resolved.
 #[derive(Default)]
 pub(crate) struct ResolvedEndpoint {
+    /// State of the sandbox of its program.
+    sandbox: Option<Arc<SandboxState>>,
     resolution: Mutex<Option<Resolution>>,
     /// Number of times that the values have changed. An atomic, since every call reads it; written under the lock.
     generation: AtomicU64,
@@ -25,6 +30,18 @@ struct Resolution {
 }
 
 impl ResolvedEndpoint {
+    pub(crate) fn new(sandbox: Option<Arc<SandboxState>>) -> Self {
+        Self {
+            sandbox,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the state of the sandbox of the server's program, if it has one.
+    pub(crate) fn sandbox(&self) -> Option<&Arc<SandboxState>> {
+        self.sandbox.as_ref()
+    }
+
     /// Returns the number of times that the values have changed.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::SeqCst)
@@ -38,7 +55,7 @@ impl ResolvedEndpoint {
     ) -> Result<Endpoint, ResolveError> {
         let mut resolution = self.resolution.lock().await;
         if resolution.is_none() {
-            let (endpoint, digest) = resolve(target, secrets).await?;
+            let (endpoint, digest) = self.resolve(target, secrets).await?;
             *resolution = Some(Resolution { endpoint, digest });
         }
         let resolution = resolution.as_ref().expect("it was put there above");
@@ -62,14 +79,14 @@ impl ResolvedEndpoint {
         if self.generation() > refused {
             return true;
         }
-        let mut now = resolve(target, secrets).await;
+        let mut now = self.resolve(target, secrets).await;
         if refresh == Refresh::Force && now.as_ref().is_ok_and(|(_, digest)| *digest == resolution.digest) {
             for reference in target.references() {
                 if let Err(error) = secrets.renew(reference).await {
                     tracing::debug!(%error, "a credential cannot be renewed");
                 }
             }
-            now = resolve(target, secrets).await;
+            now = self.resolve(target, secrets).await;
         }
         match now {
             Ok((endpoint, digest)) if digest != resolution.digest => {
@@ -81,16 +98,20 @@ impl ResolvedEndpoint {
             _ => false,
         }
     }
-}
 
-async fn resolve(target: &ServerTarget, secrets: &dyn Secrets) -> Result<(Endpoint, u64), ResolveError> {
-    let seen = HashingSecrets {
-        secrets,
-        hasher: SyncMutex::default(),
-    };
-    let endpoint = target.resolve(&seen).await?;
-    let hasher = seen.hasher.into_inner();
-    Ok((endpoint, hasher.finish()))
+    async fn resolve(
+        &self,
+        target: &ServerTarget,
+        secrets: &dyn Secrets,
+    ) -> Result<(Endpoint, u64), ResolveError> {
+        let seen = HashingSecrets {
+            secrets,
+            hasher: SyncMutex::default(),
+        };
+        let endpoint = target.resolve(&seen, self.sandbox.as_ref()).await?;
+        let hasher = seen.hasher.into_inner();
+        Ok((endpoint, hasher.finish()))
+    }
 }
 
 /// Secrets that hash every value that is read.

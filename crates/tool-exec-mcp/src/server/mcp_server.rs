@@ -23,6 +23,7 @@ use crate::{
     errors::request_error,
     listing::{ClientLists, Freshness, ListWarnings, ServerListCache},
     notifications::Notifier,
+    sandbox::SandboxState,
 };
 
 /// An MCP server with its tools, prompts and resources. It is started when first needed, and restarted after a failure.
@@ -143,6 +144,11 @@ impl McpServer {
     /// once no call uses them. Lists are still stored in the background.
     pub async fn shutdown(&self) {
         tokio::join!(self.connections.shutdown(), self.finish_caching());
+    }
+
+    /// Returns the state of the sandbox of the server's program, if it has one.
+    pub(crate) fn sandbox(&self) -> Option<&Arc<SandboxState>> {
+        self.connections.sandbox()
     }
 
     /// Notifies the server that the roots of a client have changed, if it knows them.

@@ -171,6 +171,8 @@ impl Source for ServerSource {
         status.is_checked_at_start = self.0.settings.check_at_start;
         status.detail = client.as_ref().and_then(detail);
         status.n_restarts = client.as_ref().map_or(0, |status| status.restarts);
+        let level = self.0.sandbox().and_then(|sandbox| sandbox.level());
+        status.sandbox = level.map(str::to_owned);
         status.start_took = self.0.attempts.borrow().took;
         status
     }

@@ -12,15 +12,18 @@ use tool_core::{
 
 use super::protocol::{self, TaskState, declare_extension};
 use crate::{
+    McpServer,
     calls::request_options,
     connection::{Checkout, ServerConnection, TaskHold},
     errors::request_error,
+    sandbox::{SandboxState, add_sandbox},
 };
 
 /// Backend of one task. Its connection is not closed as idle while this exists.
 struct TaskBackend {
     id: Arc<str>,
     server: String,
+    sandbox: Option<Arc<SandboxState>>,
     server_connection: Arc<ServerConnection>,
     /// Connection on which a legacy server has created the task. On another one, the id may belong to somebody else.
     connection: Connection,
@@ -29,7 +32,7 @@ struct TaskBackend {
 
 /// Returns the handle of a task that a call has become, from the server's answer. Returns `None` if the task has no id.
 pub(crate) fn task_handle(
-    server: &str,
+    server: &McpServer,
     checkout: &Checkout,
     task: &RawJson,
     answer: RawJson,
@@ -39,7 +42,8 @@ pub(crate) fn task_handle(
     drop(checkout.begin_work());
     let backend = TaskBackend {
         id: Arc::clone(&id),
-        server: server.to_owned(),
+        server: server.settings().name.clone(),
+        sandbox: server.sandbox().cloned(),
         server_connection: checkout.server_connection().clone(),
         connection: checkout.connection.clone(),
         _hold: checkout.server_connection().slots.hold_for_task(),
@@ -95,14 +99,14 @@ impl Invoke for TaskBackend {
             return Err(ToolError::new(ErrorKind::Protocol, message));
         }
         if *request == TaskRequest::Result {
-            return Ok(reply(answer).into());
+            return Ok(self.reply(answer).into());
         }
         let is_done = *request == TaskRequest::Get && TaskState::read(&answer).status == "completed";
         let result = answer
             .get("result")
             .filter(|result| is_done && era == Era::Modern && result.kind() == JsonKind::Object);
         Ok(Outcome::Task(Box::new(
-            TaskHandle::new(task.clone(), answer).with_result(result.map(reply)),
+            TaskHandle::new(task.clone(), answer).with_result(result.map(|result| self.reply(result))),
         )))
     }
 }
@@ -114,6 +118,13 @@ impl Backend for TaskBackend {
 }
 
 impl TaskBackend {
+    fn reply(&self, result: RawJson) -> Reply {
+        let is_error = result.get("isError").is_some_and(|flag| flag.as_str() == "true");
+        let mut reply = Reply::result(result, is_error);
+        add_sandbox(self.sandbox.as_ref(), &mut reply);
+        reply
+    }
+
     async fn request(
         &self,
         cx: &CallContext,
@@ -147,9 +158,4 @@ impl TaskBackend {
             _ => request_error(&self.server, error),
         })
     }
-}
-
-fn reply(result: RawJson) -> Reply {
-    let is_error = result.get("isError").is_some_and(|flag| flag.as_str() == "true");
-    Reply::result(result, is_error)
 }

@@ -17,6 +17,7 @@ mod logs;
 mod modern;
 mod names;
 mod prompts_and_resources;
+mod sandbox;
 mod server_requests;
 mod shared_subscriptions;
 mod states;

@@ -56,6 +56,12 @@ pub(crate) fn command(plan: &Plan, job: Job<'_>) -> SandboxCommand {
     if let Some(directory) = &job.interpreter.directory {
         command = command.read_only(directory, directory);
     }
+    for (path, is_writable) in &plan.paths {
+        command = match is_writable {
+            true => command.writable(path, path),
+            false => command.read_only(path, path),
+        };
+    }
     if let Some(packages) = job.packages {
         command = command.read_only(packages, PACKAGES);
     }

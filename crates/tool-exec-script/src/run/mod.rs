@@ -1,15 +1,15 @@
 //! Runs of code.
 
+mod accesses;
 mod command;
 mod failure;
 mod reply;
-mod sandboxes;
 mod warm;
 
 pub(crate) use self::{
+    accesses::AccessReporter,
     command::{Job, command},
     failure::{Failed, refused},
     reply::reply,
-    sandboxes::Sandboxes,
     warm::WarmWorkers,
 };

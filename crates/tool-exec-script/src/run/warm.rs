@@ -8,7 +8,10 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::time::sleep;
+use tool_core::CallContext;
 use tool_sandbox::SandboxChild;
+
+use super::AccessReporter;
 
 /// Time after which an interpreter that no call used is stopped.
 const IDLE_TIME: Duration = Duration::from_secs(300);
@@ -22,14 +25,16 @@ pub(crate) struct WarmWorkers {
 
 struct Worker {
     child: SandboxChild,
+    accesses: Arc<AccessReporter>,
     /// Digest of the variables that it was started with.
     key: u64,
     number: u64,
 }
 
 impl WarmWorkers {
-    /// Takes the waiting interpreter, if it was started with these variables and still runs.
-    pub(crate) async fn take(&self, key: u64) -> Option<SandboxChild> {
+    /// Takes the waiting interpreter for a call, if it was started with these variables and still runs. Its accesses belong
+    /// to the call from now on.
+    pub(crate) async fn take(&self, key: u64, cx: &CallContext) -> Option<SandboxChild> {
         let worker = self.idle.lock().take()?;
         let mut child = worker.child;
         let is_alive = tokio::select! {
@@ -37,13 +42,22 @@ impl WarmWorkers {
             _ = child.wait() => false,
             () = std::future::ready(()) => true,
         };
-        (is_alive && worker.key == key).then_some(child)
+        if !is_alive || worker.key != key {
+            return None;
+        }
+        worker.accesses.set_call(cx);
+        Some(child)
     }
 
     /// Keeps an interpreter for the next call, and stops it if none comes.
-    pub(crate) fn keep(self: &Arc<Self>, child: SandboxChild, key: u64) {
+    pub(crate) fn keep(self: &Arc<Self>, child: SandboxChild, accesses: Arc<AccessReporter>, key: u64) {
         let number = self.n_started.fetch_add(1, Ordering::Relaxed);
-        *self.idle.lock() = Some(Worker { child, key, number });
+        *self.idle.lock() = Some(Worker {
+            child,
+            accesses,
+            key,
+            number,
+        });
         let workers = Arc::downgrade(self);
         tokio::spawn(stop_later(workers, number));
     }

@@ -1,8 +1,11 @@
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
-use tool_settings::program::{LimitSettings, OutputFormat};
+use tool_settings::{
+    NetworkHosts, SandboxChoice,
+    program::{LimitSettings, OutputFormat},
+};
 
 /// Settings of a `bash` tool: a script of Bash, or of another interpreter.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -31,7 +34,12 @@ pub(crate) struct BashBody {
     /// Limits of each run.
     limits: LimitSettings,
     /// Network access: `off` by default, or a list of hosts such as `api.example.com` and `*.example.com:8443`.
-    network: Network,
+    network: NetworkHosts,
+    /// Absolute paths of this machine that the code may read, under the same paths. Only for a file of the operator.
+    reads: Vec<PathBuf>,
+    /// Absolute paths of this machine that the code may read and write. Their size is not limited. Only for a file of the
+    /// operator.
+    writes: Vec<PathBuf>,
     /// Environment variables of the script. Values may refer to secrets by `${…}`.
     env: BTreeMap<String, String>,
     /// Level of the sandbox: the strongest that works here by default; `bwrap` or `landlock` for exactly that one. `none` runs
@@ -69,7 +77,12 @@ pub(crate) struct PythonBody {
     /// Limits of each run.
     limits: LimitSettings,
     /// Network access: `off` by default, or a list of hosts such as `api.example.com` and `*.example.com:8443`.
-    network: Network,
+    network: NetworkHosts,
+    /// Absolute paths of this machine that the code may read, under the same paths. Only for a file of the operator.
+    reads: Vec<PathBuf>,
+    /// Absolute paths of this machine that the code may read and write. Their size is not limited. Only for a file of the
+    /// operator.
+    writes: Vec<PathBuf>,
     /// Environment variables of the code. Values may refer to secrets by `${…}`.
     env: BTreeMap<String, String>,
     /// Level of the sandbox: the strongest that works here by default; `bwrap` or `landlock` for exactly that one. `none` runs
@@ -91,7 +104,9 @@ pub(crate) struct Body {
     pub(crate) exit_codes: BTreeMap<String, String>,
     pub(crate) stateless: bool,
     pub(crate) limits: LimitSettings,
-    pub(crate) network: Network,
+    pub(crate) network: NetworkHosts,
+    pub(crate) reads: Vec<PathBuf>,
+    pub(crate) writes: Vec<PathBuf>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) sandbox: SandboxChoice,
 }
@@ -103,31 +118,6 @@ pub(crate) enum Files {
     Listed,
     /// Texts by path.
     Written(BTreeMap<String, String>),
-}
-
-/// Network access of a tool.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Network {
-    /// None.
-    #[default]
-    Off,
-    /// These hosts.
-    Hosts(Vec<String>),
-}
-
-/// Level of the sandbox that a tool asks for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SandboxChoice {
-    /// The strongest level that works here.
-    #[default]
-    Auto,
-    /// Namespaces, by bubblewrap.
-    Bwrap,
-    /// Landlock without namespaces.
-    Landlock,
-    /// No sandbox.
-    None,
 }
 
 impl<'de> Deserialize<'de> for Files {
@@ -166,37 +156,6 @@ impl JsonSchema for Files {
     }
 }
 
-impl<'de> Deserialize<'de> for Network {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Form {
-            Word(String),
-            Hosts(Vec<String>),
-        }
-        match Form::deserialize(deserializer) {
-            Ok(Form::Word(word)) if word == "off" => Ok(Self::Off),
-            Ok(Form::Hosts(hosts)) if hosts.is_empty() => Ok(Self::Off),
-            Ok(Form::Hosts(hosts)) => Ok(Self::Hosts(hosts)),
-            _ => Err(D::Error::custom("expected `off`, or a list of hosts")),
-        }
-    }
-}
-
-impl JsonSchema for Network {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Network".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"const": "off"}, {"type": "array", "items": {"type": "string"}}]})
-    }
-}
-
 impl From<BashBody> for Body {
     fn from(body: BashBody) -> Self {
         Self {
@@ -210,6 +169,8 @@ impl From<BashBody> for Body {
             exit_codes: body.exit_codes,
             limits: body.limits,
             network: body.network,
+            reads: body.reads,
+            writes: body.writes,
             env: body.env,
             sandbox: body.sandbox,
             ..Self::default()
@@ -231,6 +192,8 @@ impl From<PythonBody> for Body {
             stateless: body.stateless,
             limits: body.limits,
             network: body.network,
+            reads: body.reads,
+            writes: body.writes,
             env: body.env,
             sandbox: body.sandbox,
             ..Self::default()

@@ -4,6 +4,6 @@ mod body;
 mod problems;
 
 pub(crate) use self::{
-    body::{BashBody, Body, Files, Network, PythonBody, SandboxChoice},
+    body::{BashBody, Body, Files, PythonBody},
     problems::{Problems, read, schema},
 };

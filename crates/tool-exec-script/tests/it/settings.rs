@@ -84,6 +84,32 @@ fn every_problem_has_its_place() {
     );
     refused(
         "bash",
+        json!({"code": "x", "network": ["https://a.org"]}),
+        "/network",
+        "`https://a.org` is no host",
+    );
+    for path in ["data", "/", "/srv/../etc", "/proc/self"] {
+        refused(
+            "bash",
+            json!({"code": "x", "reads": [path]}),
+            "/reads/0",
+            "sandbox refuses path",
+        );
+        refused(
+            "bash",
+            json!({"code": "x", "writes": [path]}),
+            "/writes/0",
+            "sandbox refuses path",
+        );
+    }
+    refused(
+        "bash",
+        json!({"code": "x", "sandbox": "none", "reads": ["/srv"]}),
+        "/reads",
+        "in a sandbox",
+    );
+    refused(
+        "bash",
         json!({"code": "x", "interpreter": "/bin/bash"}),
         "/interpreter",
         "`bash`, `python`, `sh`",
@@ -181,7 +207,9 @@ fn a_tool_of_a_store_gets_no_more_than_the_operator_gives() {
             json!({"code": "x", "env": {"A": "${file:/etc/shadow}"}}),
             "/env/A",
         ),
-        (json!({"code": "x", "network": ["evil.example"]}), "/network"),
+        (json!({"code": "x", "network": ["evil.example"]}), "/network/0"),
+        (json!({"code": "x", "reads": ["/srv"]}), "/reads"),
+        (json!({"code": "x", "writes": ["/srv"]}), "/writes"),
         (
             json!({"code": "x", "limits": {"memory": "64GiB"}}),
             "/limits/memory",
@@ -196,6 +224,8 @@ fn a_tool_of_a_store_gets_no_more_than_the_operator_gives() {
         assert_eq!(problems[0].pointer, pointer);
     }
     // The operator's own file may.
+    let own = json!({"code": "x", "network": ["10.0.0.1", "a.example"], "reads": ["/usr"], "limits": {"processes": 4096}});
+    assert!(found("bash", own).is_empty());
     assert!(
         found(
             "bash",
@@ -203,6 +233,46 @@ fn a_tool_of_a_store_gets_no_more_than_the_operator_gives() {
         )
         .is_empty()
     );
+}
+
+#[test]
+fn what_a_stored_tool_reaches_is_named_by_its_permissions() {
+    let stored = |config: Value, permissions: &[&str]| {
+        let mut descriptor = descriptor("bash", config);
+        descriptor.origin = Origin::stored("store: tool@1.0.0");
+        descriptor.metadata.required_permissions =
+            permissions.iter().map(|name| (*name).to_owned()).collect();
+        problems(&descriptor)
+    };
+    let hosts = json!({"code": "x", "network": ["api.example.com", "10.0.0.7:80", "localhost:3000"]});
+    let found = stored(hosts.clone(), &["network.external"]);
+    let pointers: Vec<_> = found.iter().map(|problem| problem.pointer.as_str()).collect();
+    assert_eq!(pointers, ["/network/1", "/network/2"], "{found:?}");
+    assert!(found[0].message.contains("`network.internal`"), "{found:?}");
+    let found = stored(hosts.clone(), &["network.internal"]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0]
+            .message
+            .contains("`api.example.com` requires the permission `network.external`"),
+        "{found:?}"
+    );
+    assert!(stored(hosts, &["network.internal", "network.external"]).is_empty());
+    let many = json!({"code": "x", "limits": {"processes": 65}});
+    let found = stored(many.clone(), &["network.external"]);
+    assert!(
+        found[0].message.contains("requires the permission `process`"),
+        "{found:?}"
+    );
+    assert!(stored(many, &["process"]).is_empty());
+    assert!(stored(json!({"code": "x", "limits": {"processes": 64}}), &[]).is_empty());
+    // No permission names a path.
+    for permission in ["filesystem", "filesystem.read"] {
+        assert_eq!(
+            stored(json!({"code": "x", "reads": ["/srv"]}), &[permission]).len(),
+            1
+        );
+    }
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Form {
         let is_named = document.source.name.ends_with("mcp.json");
         let is_client = document.source.syntax == Syntax::Json
             && !OWN_KEYS.iter().any(|key| has(key))
-            && (has("mcpServers") || has("servers") && (has("inputs") || is_named));
+            && (has("mcpServers") || has("servers") && (has("inputs") || has("sandbox") || is_named));
         if is_client {
             return Self::Client;
         }

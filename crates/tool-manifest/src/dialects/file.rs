@@ -15,6 +15,7 @@ use crate::{
     document::{place::Cx, suggest},
     loading::draft::Draft,
     servers::{
+        sandbox::{self, ClientSandboxBody, SandboxSpec},
         server::{self, ServerBody},
         transport,
     },
@@ -39,6 +40,8 @@ pub(crate) struct FileBody {
     /// Another name for `servers`, as MCP clients write it.
     #[serde(rename = "mcpServers")]
     client_servers: Field<Entries<ServerBody>>,
+    /// Rules of VS Code for the servers with `sandboxEnabled: true`.
+    sandbox: Field<ClientSandboxBody>,
     /// Tools, by name.
     tools: Field<Entries<ToolBody>>,
     /// Settings of tools and servers that set none of their own.
@@ -79,10 +82,21 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let Some(body) = cx.read::<FileBody>(at) else {
         return;
     };
+    let rules_at = body.sandbox.given();
+    let mut has_sandbox = false;
+    let rules = body.sandbox.get().unwrap_or_default();
+    let client_sandbox = sandbox::client_sandbox(cx, rules);
     for servers in [body.servers, body.mcp_servers, body.client_servers] {
         for (name, field) in servers.get().unwrap_or_default() {
-            take_server(cx, &name, field, draft);
+            has_sandbox |= take_server(cx, &name, field, &client_sandbox, draft);
         }
+    }
+    if let Some(at) = rules_at.filter(|_| !has_sandbox) {
+        cx.warning(
+            at,
+            "`sandbox` has no effect here: no server has `sandboxEnabled: true`",
+            "write `sandbox` on a server, or `sandboxEnabled: true`",
+        );
     }
     for (name, field) in body.tools.get().unwrap_or_default() {
         take_tool(cx, &name, field, draft);
@@ -122,7 +136,14 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
 }
 
-fn take_server(cx: Cx<'_>, name: &str, field: Field<ServerBody>, draft: &mut Draft) {
+/// Takes a server. Returns `true` if it asks for the sandbox of its file.
+fn take_server(
+    cx: Cx<'_>,
+    name: &str,
+    field: Field<ServerBody>,
+    client_sandbox: &SandboxSpec,
+    draft: &mut Draft,
+) -> bool {
     if let (Some(at), true) = (field.place(), field.is_absent()) {
         cx.key_error(
             at,
@@ -130,11 +151,25 @@ fn take_server(cx: Cx<'_>, name: &str, field: Field<ServerBody>, draft: &mut Dra
             "add `command: ..` or `url: ..`",
         );
     }
-    if let Some((at, body)) = field.located()
-        && let Some(server) = server::server(cx, name, at, body)
-    {
+    let Some((at, body)) = field.located() else {
+        return false;
+    };
+    let asks_for_sandbox = body.sandbox_enabled.as_ref() == Some(&true);
+    if let (true, Some(at)) = (
+        asks_for_sandbox && body.url.given().is_some(),
+        body.sandbox_enabled.given(),
+    ) {
+        let message = "`sandboxEnabled` has no effect on a server with a `url`";
+        cx.warning(at, message, "remove it");
+    }
+    let is_program = body.command.given().is_some();
+    if let Some(mut server) = server::server(cx, name, at, body) {
+        if asks_for_sandbox && is_program && server.sandbox.is_none() {
+            server.sandbox = Some(client_sandbox.clone());
+        }
         draft.add_server(cx, at, at, server);
     }
+    asks_for_sandbox && is_program
 }
 
 fn take_tool(cx: Cx<'_>, name: &str, field: Field<ToolBody>, draft: &mut Draft) {

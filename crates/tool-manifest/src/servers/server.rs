@@ -3,7 +3,9 @@ use std::{collections::BTreeMap, time::Duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, Overrides, PinMode};
-use tool_settings::{Entries, Field, NodeId, Period, Raw, SectionEntries, SectionLevel, Text};
+use tool_settings::{
+    Entries, Field, NodeId, Period, Raw, SandboxChoice, SectionEntries, SectionLevel, Text, WordOrMap,
+};
 
 use crate::{
     EraSpec, IsolationSpec, ServerSpec, StartMode,
@@ -11,6 +13,7 @@ use crate::{
     document::{lists::patterns, place::Cx, suggest},
     servers::{
         list_limits::{self, DefinitionsWord, ListLimitsBody, PinWord},
+        sandbox::{self, SandboxBody},
         server_health,
         transport::{Written, transport},
     },
@@ -33,6 +36,12 @@ pub(crate) struct ServerBody {
     pub(crate) inherit_env: Field<Vec<Field<String>>>,
     /// The directory to start it in, relative to this file.
     pub(crate) cwd: Field<String>,
+    /// Sandbox of the program: `auto` for the strongest level that works here, or what it may reach. Without this, it is started
+    /// as any other program.
+    pub(crate) sandbox: Field<WordOrMap<SandboxChoice, SandboxBody>>,
+    /// VS Code's word for a sandbox with the rules of `sandbox` in the same file.
+    #[serde(rename = "sandboxEnabled")]
+    pub(crate) sandbox_enabled: Field<bool>,
     /// The URL of an endpoint: Streamable HTTP, or HTTP+SSE where that is refused; with `ws://` or `wss://` WebSocket.
     #[serde(alias = "serverUrl", alias = "httpUrl")]
     pub(crate) url: Field<String>,
@@ -147,6 +156,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
     call_timeout::outlasted(cx, timeout_at, timeout, overrides.call_timeout);
     let is_remote = written.url.given().is_some();
     let (start, required) = (body.start.get(), body.required.get().unwrap_or_default());
+    let sandbox = sandbox::sandbox(cx, body.sandbox, !is_remote);
     let idle_timeout = idle_timeout(cx, body.idle_timeout, is_remote, start, required);
     Some(ServerSpec {
         name: name.to_owned(),
@@ -173,6 +183,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         pin: body.pin.get().map(PinMode::from),
         list_limits: list_limits::list_limits(cx, body.list_limits),
         instructions: body.instructions.get(),
+        sandbox,
     })
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, Origin, Overrides, Pattern, PinMode, Template};
 
-use crate::servers::{list_limits::ListLimitsSpec, server_health::ServerHealthSpec};
+use crate::servers::{list_limits::ListLimitsSpec, sandbox::SandboxSpec, server_health::ServerHealthSpec};
 
 /// An MCP server to take tools from.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +61,8 @@ pub struct ServerSpec {
     pub list_limits: ListLimitsSpec,
     /// The instructions that clients get in place of the server's own; its own if absent, and none if empty.
     pub instructions: Option<String>,
+    /// Sandbox of its program; none if absent.
+    pub sandbox: Option<SandboxSpec>,
 }
 
 /// Transport to a server.
@@ -180,6 +182,7 @@ impl ServerSpec {
             pin: None,
             list_limits: ListLimitsSpec::default(),
             instructions: None,
+            sandbox: None,
         }
     }
 

@@ -204,7 +204,7 @@ fn begins_with(url: &str, scheme: &str) -> bool {
 }
 
 /// Makes a relative path begin in the directory of its file. A path that begins with a reference is left as it is.
-fn below(directory: &Path, path: &str) -> String {
+pub(crate) fn below(directory: &Path, path: &str) -> String {
     if Path::new(path).is_absolute() || path.starts_with("${") || directory.as_os_str().is_empty() {
         return path.to_owned();
     }

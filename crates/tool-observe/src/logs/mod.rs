@@ -1,7 +1,8 @@
-//! Log lines: of calls and attempts, and of alerts, breakers, definitions, sources and switches.
+//! Log lines: of calls and attempts, and of accesses, alerts, breakers, definitions, sources and switches.
 //!
 //! Each file names the target of its lines. Operators filter by these targets, so they stay when a file moves.
 
+mod access_log;
 mod alert_log;
 mod breaker_log;
 pub(crate) mod call_log;
@@ -10,6 +11,6 @@ mod source_log;
 mod switch_log;
 
 pub use self::{
-    alert_log::AlertLog, breaker_log::BreakerLog, definition_log::DefinitionLog, source_log::SourceLog,
-    switch_log::SwitchLog,
+    access_log::AccessLog, alert_log::AlertLog, breaker_log::BreakerLog, definition_log::DefinitionLog,
+    source_log::SourceLog, switch_log::SwitchLog,
 };

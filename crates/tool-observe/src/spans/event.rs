@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tool_core::{CallContext, Event, Instant, Observe};
+use tool_core::{AccessDecision, CallContext, Event, Instant, Observe};
 
 use crate::{
     AttributeValue,
@@ -66,13 +66,19 @@ impl SpanEventRecorder {
 
 impl Observe for SpanEventRecorder {
     fn observe(&self, event: &Event<'_>) {
-        let Some((cx, name, attributes)) = to_span_event(event) else {
-            return;
+        let (at, name, attributes) = match event {
+            Event::AccessDecided { access, .. } => (access.at, events::ACCESS, access_attributes(access)),
+            _ => {
+                let Some((cx, name, attributes)) = to_span_event(event) else {
+                    return;
+                };
+                (cx.clock.now(), name, attributes)
+            }
         };
         let mut recorded = self.recorded.lock();
         let Some(recorded) = recorded.as_mut() else { return };
         if recorded.events.len() < MAX_EVENTS {
-            let after = cx.clock.now().since(self.start);
+            let after = at.since(self.start);
             recorded.events.push(SpanEvent {
                 name,
                 after,
@@ -82,6 +88,15 @@ impl Observe for SpanEventRecorder {
             recorded.n_more = recorded.n_more.saturating_add(1);
         }
     }
+}
+
+/// Returns the attributes of an access. Its resource is text of a program, and stands in the log alone.
+fn access_attributes(access: &AccessDecision) -> [Option<Attribute>; 2] {
+    let text = |key, value| Some((key, AttributeValue::Static(value)));
+    [
+        text(events::VERDICT, access.verdict.as_str()),
+        text(events::RESOURCE_KIND, access.resource.kind()),
+    ]
 }
 
 /// Returns the call, name and attributes of an event. Returns `None` if the span's own attributes tell the same, or if

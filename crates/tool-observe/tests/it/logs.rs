@@ -8,10 +8,11 @@ use std::{
 
 use serde_json::{Value, json};
 use tool_core::{
-    Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CallContext, CorrelationId,
-    ErrorKind, Event, Invoke, Layers, Observe, Scope, ToolError, UpstreamState,
+    AccessDecision, AccessVerdict, AccessedResource, AccessingCall, Alert, AlertKind, AlertPhase,
+    AlertSubject, BreakerChange, BreakerState, CallContext, CorrelationId, ErrorKind, Event, Instant, Invoke,
+    Layers, Observe, Scope, ToolError, UpstreamState,
 };
-use tool_observe::{AlertLog, BreakerLog, WatchAttemptLayer, WatchLayer};
+use tool_observe::{AccessLog, AlertLog, BreakerLog, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 use tracing::{Level, instrument::WithSubscriber};
@@ -220,4 +221,79 @@ fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
         (&lines[0]["pause_ms"], &lines[1]["of"]),
         (&json!(2000), &json!("upstream"))
     );
+}
+
+#[test]
+fn an_access_is_one_line_whatever_the_program_asked_for() {
+    let buffer = Buffer::default();
+    let to = buffer.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || to.clone())
+        .json()
+        .flatten_event(true)
+        .finish();
+    let mut cx = call(
+        TestTool::new("fetch").build(ScriptedExecutor::new([])),
+        json!({}),
+        Arc::new(TokioClock::new()),
+    );
+    cx.correlation_id = CorrelationId(7);
+    let decided = |subject, host: &str, verdict| {
+        AccessDecision::new(
+            subject,
+            AccessedResource::host(host, 443),
+            verdict,
+            Instant::default(),
+        )
+    };
+    let token = format!("ghp_{}", "a".repeat(36));
+    let denied = || AccessVerdict::Denied("no rule names it".to_owned());
+    let tool = || AlertSubject::Tool("fetch".into());
+    let accesses = [
+        decided(tool(), "api.example.com", AccessVerdict::Allowed).with_call(Some(AccessingCall::new(&cx))),
+        decided(AlertSubject::Upstream("files".into()), "::1", denied()),
+        decided(tool(), &format!("{token}.evil.example\n\u{1b}[2J"), denied()),
+        decided(tool(), &"x".repeat(5000), denied()),
+    ];
+    tracing::subscriber::with_default(subscriber, || {
+        for access in &accesses {
+            AccessLog.observe(&Event::access_decided(access));
+        }
+    });
+    let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    for (key, expected) in [
+        ("level", "INFO"),
+        ("subject", "tool"),
+        ("name", "fetch"),
+        ("kind", "host"),
+        ("resource", "api.example.com:443"),
+        ("verdict", "allowed"),
+        ("correlation_id", "00000000000000000000000000000007"),
+    ] {
+        assert_eq!(lines[0][key], expected, "{text}");
+    }
+    for (key, expected) in [
+        ("level", "WARN"),
+        ("subject", "upstream"),
+        ("name", "files"),
+        ("resource", "[::1]:443"),
+        ("verdict", "denied"),
+        ("reason", "no rule names it"),
+    ] {
+        assert_eq!(lines[1][key], expected, "{text}");
+    }
+    assert!(lines[1]["correlation_id"].is_null(), "{text}");
+    let hostile = lines[2]["message"].as_str().unwrap();
+    assert!(
+        !hostile.contains(&token) && !hostile.contains(['\n', '\u{1b}']),
+        "{hostile:?}"
+    );
+    assert!(hostile.contains("[redacted]"), "{hostile:?}");
+    let long = lines[3]["resource"].as_str().unwrap();
+    assert_eq!(long.chars().count(), 257, "{long}");
 }

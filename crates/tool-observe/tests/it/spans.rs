@@ -8,8 +8,8 @@ use std::{
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use tool_core::{
-    Backend, CallContext, CorrelationId, ErrorKind, Event, Invoke, Layer, Layers, Outcome, Reply, Scope,
-    ToolError, TraceContext,
+    AccessDecision, AccessVerdict, AccessedResource, AccessingCall, AlertSubject, Backend, CallContext,
+    CorrelationId, ErrorKind, Event, Invoke, Layer, Layers, Outcome, Reply, Scope, ToolError, TraceContext,
 };
 use tool_observe::{
     AttributeValue, EndedSpan, Sampler, SpanEvent, SpanProcessor, Tracer, WatchAttemptLayer, WatchLayer,
@@ -366,4 +366,46 @@ async fn without_a_tracer_the_callers_trace_is_passed_on() {
     assert_eq!(received_trace(&outcome).unwrap().to_string(), PARENT);
     let outcome = stack.invoke(&mut fixture.call(None)).await.unwrap();
     assert_eq!(received_trace(&outcome), None);
+}
+
+/// Layer whose tool is denied a host.
+struct DenialLayer;
+
+impl<S: Invoke> Layer<S> for DenialLayer {
+    type Invoke = Denial<S>;
+
+    fn layer(self, inner: S) -> Denial<S> {
+        Denial(inner)
+    }
+}
+
+struct Denial<S>(S);
+
+impl<S: Invoke> Invoke for Denial<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        sleep(Duration::from_millis(5)).await;
+        let access = AccessDecision::new(
+            AlertSubject::Tool("echo".into()),
+            AccessedResource::host("text.of.the.program", 443),
+            AccessVerdict::Denied("no rule names it".to_owned()),
+            cx.clock.now(),
+        );
+        let access = access.with_call(Some(AccessingCall::new(cx)));
+        cx.observers.emit(&Event::access_decided(&access));
+        self.0.invoke(cx).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_access_is_kept_for_the_span_of_its_call_without_its_host() {
+    let fixture = Fixture::new(Sampler::DEFAULT, [ScriptStep::Echo]);
+    let stack = Layers::outermost(WatchLayer::default().with_tracer(Some(fixture.tracer.clone())))
+        .then(DenialLayer)
+        .around(TraceEcho(fixture.script.clone()));
+    stack.invoke(&mut fixture.call(Some(PARENT))).await.unwrap();
+    let [call] = &fixture.spans()[..] else {
+        panic!("one span")
+    };
+    let expected = "5ms toolplane.access toolplane.verdict=denied toolplane.resource.kind=host";
+    assert_eq!(call.events, [expected]);
 }

@@ -322,7 +322,7 @@ impl Rules {
     }
 
     fn check_permissions(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), Denial> {
-        let is_missing = |permission: &&String| !caller.permissions.contains(permission.as_str());
+        let is_missing = |permission: &&String| !caller.has_permission(permission);
         match self.required_permissions(subject).find(is_missing) {
             Some(permission) => Err(Denial::Lacks {
                 tool: subject.name.to_owned(),

@@ -199,3 +199,53 @@ fn a_command_shows_no_secret() {
     let shown = format!("{command:?}");
     assert!(shown.contains("TOKEN") && !shown.contains("hunter2"), "{shown}");
 }
+
+/// Folder below `/tmp` with a readable and a writable directory, which everyone may enter.
+fn granted_folder() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let (app, out) = (folder.path().join("app"), folder.path().join("app/out"));
+    std::fs::create_dir_all(&out).unwrap();
+    std::fs::write(app.join("main"), "main").unwrap();
+    for (path, mode) in [(folder.path(), 0o755), (&app, 0o755), (&out, 0o777)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    (folder, app, out)
+}
+
+#[tokio::test]
+async fn a_program_starts_in_a_granted_directory_also_below_tmp() {
+    let (folder, app, out) = granted_folder();
+    std::fs::write(folder.path().join("hidden"), "of the host").unwrap();
+    let (reads, writes) = ([app.clone()], [out.clone()]);
+    for sandbox in isolating().await {
+        let level = sandbox.level();
+        let script = "pwd; cat main; echo new > out/file; echo x > main; cat ../hidden; echo own > $TMPDIR/own && cat $TMPDIR/own";
+        let mut command = shell(script).current_dir(&app);
+        for (path, is_writable) in tool_sandbox::ordered_grants(&reads, &writes) {
+            command = match is_writable {
+                true => command.writable(&path, &path),
+                false => command.read_only(&path, &path),
+            };
+        }
+        let output = sandbox.run(command).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            said,
+            format!("{}\nmainown\n", app.display()),
+            "{level}: {output:?}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(out.join("file")).unwrap(),
+            "new\n",
+            "{level}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(app.join("main")).unwrap(),
+            "main",
+            "{level}"
+        );
+        std::fs::remove_file(out.join("file")).unwrap();
+    }
+}

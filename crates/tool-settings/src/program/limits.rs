@@ -68,10 +68,12 @@ impl Default for ProgramLimits {
     }
 }
 
+/// Number of processes that no tool of a store may exceed.
+pub const MAX_STORED_PROCESSES: u32 = 256;
 /// Limits that no tool of a store may exceed.
 const MAX_STORED: [(&str, u64, &str); 5] = [
     ("memory", 2 << 30, "2GiB"),
-    ("processes", 256, "256"),
+    ("processes", MAX_STORED_PROCESSES as u64, "256"),
     ("open_files", 4_096, "4096"),
     ("disk", 1 << 30, "1GiB"),
     ("output", 16 << 20, "16MiB"),

@@ -10,7 +10,7 @@ mod variables;
 pub use self::{
     exit_codes::ExitCodes,
     failure::{ProgramFailure, last_lines},
-    limits::{LimitSettings, ProgramLimits},
+    limits::{LimitSettings, MAX_STORED_PROCESSES, ProgramLimits},
     output::OutputFormat,
     variables::{
         VariableError, argument_variables, check_parameters, check_variable, environment, parameter_variable,

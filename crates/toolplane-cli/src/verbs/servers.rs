@@ -176,6 +176,9 @@ struct ServerRow {
     retry_in_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<String>,
+    /// Level of the sandbox in which its program was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
     n_tools: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     start_ms: Option<u64>,
@@ -271,6 +274,10 @@ fn show(rows: &[ServerRow], console: Console) -> Result<Exit, CliError> {
         if has_withheld {
             header.push("WITHHELD");
         }
+        let has_sandbox = rows.iter().any(|row| row.sandbox.is_some());
+        if has_sandbox {
+            header.push("SANDBOX");
+        }
         if has_many {
             header.insert(0, "GATEWAY");
         }
@@ -285,6 +292,9 @@ fn show(rows: &[ServerRow], console: Console) -> Result<Exit, CliError> {
                 } else {
                     String::new()
                 });
+            }
+            if has_sandbox {
+                cells.push(row.sandbox.clone().unwrap_or_default());
             }
             if has_many {
                 cells.insert(0, row.gateway.clone().unwrap_or_default());

@@ -9,13 +9,13 @@ use crate::{
 };
 
 /// Calls a tool and returns the result.
-fn call(served: &Served, era: Era, name: &str, arguments: Value) -> Value {
+pub(crate) fn call(served: &Served, era: Era, name: &str, arguments: Value) -> Value {
     let mut params = json!({"name": name});
     params["arguments"] = arguments;
     ask(served, era, "tools/call", params)
 }
 
-fn text(result: &Value) -> &str {
+pub(crate) fn text(result: &Value) -> &str {
     let text = result["content"][0]["text"].as_str();
     text.unwrap_or_else(|| panic!("{result}"))
 }

@@ -1,6 +1,7 @@
 //! The binary from the view of its users: its output and its exit codes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod accesses;
 mod approvals;
 mod bad_input;
 mod binary;
@@ -26,6 +27,7 @@ mod replicas;
 mod sandbox;
 mod search;
 mod serve;
+mod server_sandbox;
 mod signals;
 mod sockets;
 mod stores;

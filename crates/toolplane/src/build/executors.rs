@@ -401,12 +401,18 @@ fn add_containers(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _
 
 #[cfg(feature = "exec-mcp")]
 fn server_target(
-    transport: &ServerTransport,
+    spec: &tool_manifest::ServerSpec,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerTarget {
     use tool_exec_mcp::{HttpTarget, HttpTransport, NETWORK_VARIABLES, StdioTarget};
 
-    match transport.clone() {
+    let sandbox = spec.sandbox.as_ref().map(server_sandbox);
+    // A sandbox has a proxy of its own.
+    let usual = match &sandbox {
+        Some(sandbox) if sandbox.is_enforced() => &[],
+        _ => NETWORK_VARIABLES,
+    };
+    match spec.transport.clone() {
         ServerTransport::Stdio {
             command,
             args,
@@ -417,8 +423,8 @@ fn server_target(
             let mut target = StdioTarget::new(command).args(args);
             target.inherit = inherit_env
                 .or_else(|| defaults.inherit_env.clone())
-                .unwrap_or_else(|| NETWORK_VARIABLES.iter().copied().map(str::to_owned).collect());
-            (target.env, target.cwd) = (env, cwd);
+                .unwrap_or_else(|| usual.iter().copied().map(str::to_owned).collect());
+            (target.env, target.cwd, target.sandbox) = (env, cwd, sandbox.map(Box::new));
             target.into()
         }
         ServerTransport::Http {
@@ -439,6 +445,30 @@ fn server_target(
 }
 
 #[cfg(feature = "exec-mcp")]
+fn server_sandbox(spec: &tool_manifest::SandboxSpec) -> tool_exec_mcp::ServerSandbox {
+    use tool_exec_mcp::{ServerSandbox, ServerSandboxLevel};
+    use tool_settings::SandboxChoice;
+
+    let mut sandbox = ServerSandbox::default();
+    sandbox.level = match spec.level {
+        SandboxChoice::Bwrap => ServerSandboxLevel::Bwrap,
+        SandboxChoice::Landlock => ServerSandboxLevel::Landlock,
+        SandboxChoice::None => ServerSandboxLevel::Unsandboxed,
+        _ => ServerSandboxLevel::Strongest,
+    };
+    sandbox.reads.clone_from(&spec.reads);
+    sandbox.writes.clone_from(&spec.writes);
+    sandbox.network = spec.network.hosts().to_vec();
+    sandbox.cpu_time = spec.cpu_time;
+    sandbox.memory = spec.memory;
+    sandbox.processes = spec.processes;
+    sandbox.open_files = spec.open_files;
+    sandbox.disk = spec.disk;
+    sandbox.refusal.clone_from(&spec.refusal);
+    sandbox
+}
+
+#[cfg(feature = "exec-mcp")]
 fn server_settings(
     spec: &tool_manifest::ServerSpec,
     configuration: &Configuration,
@@ -448,7 +478,7 @@ fn server_settings(
     use tool_runtime::IdempotencyKeyPlace;
 
     let defaults = &configuration.defaults;
-    let target = server_target(&spec.transport, defaults);
+    let target = server_target(spec, defaults);
     let mut settings = ServerSettings::new(spec.name.as_str(), target);
     // A limit of the whole call has precedence over one of an attempt.
     let call_timeout = spec.overrides.call_timeout.unwrap_or(std::time::Duration::MAX);

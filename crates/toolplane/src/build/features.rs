@@ -1,7 +1,9 @@
 //! Features of this build, and what a configuration needs of them.
 
 use tool_core::{Descriptor, Trust};
-use tool_manifest::{Configuration, EmbeddingsSpec, HttpTransportSpec, ServerSpec, ServerTransport};
+use tool_manifest::{
+    Configuration, EmbeddingsSpec, HttpTransportSpec, SandboxSpec, ServerSpec, ServerTransport,
+};
 
 use crate::{BuildError, host::extensions::HostExtensions};
 
@@ -24,7 +26,7 @@ pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static st
 /// Checks that the build has everything that the configuration needs.
 ///
 /// # Errors
-/// [`BuildError::LeftOut`] for servers, transports, tools and health check endpoints without their feature. A kind that an
+/// [`BuildError::LeftOut`] for servers, transports, sandboxes, tools and health check endpoints without their feature. A kind that an
 /// executor of the host program has is not missing.
 pub(crate) fn check(configuration: &Configuration, own: &HostExtensions) -> Result<(), BuildError> {
     let servers = || configuration.servers.iter().filter(|server| !server.disabled);
@@ -34,6 +36,8 @@ pub(crate) fn check(configuration: &Configuration, own: &HostExtensions) -> Resu
     BuildError::of_feature("exec-mcp", cfg!(feature = "exec-mcp"), servers().map(server))?;
     let by_websocket = servers().filter(|server| is_websocket(server)).map(server);
     BuildError::of_feature("websocket", cfg!(feature = "websocket"), by_websocket)?;
+    let in_sandbox = servers().filter(|server| server.sandbox.as_ref().is_some_and(SandboxSpec::is_enforced));
+    BuildError::of_feature("sandbox", cfg!(feature = "sandbox"), in_sandbox.map(server))?;
     for (kind, feature) in missing_kinds().filter(|(kind, _)| !own.has_executor(kind)) {
         let of_kind = tools().filter(|tool| tool.executor.kind == kind);
         BuildError::of_feature(feature, false, of_kind.map(tool))?;
@@ -68,6 +72,17 @@ mod tests {
     use tool_manifest::{LoadOptions, Syntax};
 
     use super::*;
+
+    #[test]
+    fn a_sandbox_that_was_left_out_is_refused() {
+        for (sandbox, needs) in [("auto", true), ("{level: bwrap}", true), ("none", false)] {
+            let text = format!("servers: {{a: {{command: x, sandbox: {sandbox}}}}}");
+            let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
+            let configuration = crate::manifest::load(&options).expect("usable").configuration;
+            let checked = check(&configuration, &HostExtensions::default());
+            assert_eq!(checked.is_ok(), !needs || cfg!(feature = "sandbox"), "{sandbox}");
+        }
+    }
 
     #[test]
     fn a_transport_that_was_left_out_is_refused() {

@@ -3,10 +3,11 @@
 use std::{borrow::Cow, sync::Arc};
 
 use tokio::sync::watch::Sender;
-use tool_core::{Clock, Event, Observe, Observers, OnUpdate, SourceState, Update};
+use tool_core::{AccessedResource, Clock, Event, Observe, Observers, OnUpdate, SourceState, Update};
 use tool_manifest::Configuration;
 use tool_observe::{
-    AlertLog, AlertMonitor, AlertSettings, BreakerLog, DefinitionLog, HealthTracker, SourceLog, SwitchLog,
+    AccessLog, AlertLog, AlertMonitor, AlertSettings, BreakerLog, DefinitionLog, HealthTracker, SourceLog,
+    SwitchLog,
 };
 use tool_policy::Redactor;
 use tool_registry::Registry;
@@ -21,6 +22,7 @@ pub(crate) fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
     vec![
         watch.book.clone(),
         Arc::new(AlertLog),
+        Arc::new(AccessLog),
         Arc::new(SwitchLog),
         Arc::new(BreakerLog),
         Arc::new(SourceLog),
@@ -28,9 +30,10 @@ pub(crate) fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
     ]
 }
 
-/// Emits an event for every change of state of a source, and for every definition that is withheld or accepted.
+/// Emits an event for every change of state of a source, for every access that its sandbox decides about, and for every definition that is withheld or accepted.
 pub(crate) fn emit_changes(registry: &Registry, observers: &Observers, redactor: &Redactor) {
     emit_source_changes(registry, observers, redactor);
+    emit_accesses(registry, observers, redactor);
     emit_definition_changes(registry, observers, redactor);
 }
 
@@ -49,6 +52,25 @@ fn emit_source_changes(registry: &Registry, observers: &Observers, redactor: &Re
                     }
                 }
                 observers.emit(&Event::source_changed(&change));
+            }
+        }) as OnUpdate),
+    );
+}
+
+/// Emits an event for every access that the sandbox of a source decides about.
+fn emit_accesses(registry: &Registry, observers: &Observers, redactor: &Redactor) {
+    let (observers, redactor) = (observers.clone(), redactor.clone());
+    registry.on_update(
+        &(Arc::new(move |update: &Update| {
+            if let Update::Access(access) = update {
+                let mut access = access.clone();
+                // A program may ask for a host that contains one of its secrets.
+                if let AccessedResource::Host { host, .. } = &mut access.resource
+                    && let Cow::Owned(hidden) = redactor.hide_in_text(host)
+                {
+                    *host = hidden;
+                }
+                observers.emit(&Event::access_decided(&access));
             }
         }) as OnUpdate),
     );

@@ -19,6 +19,7 @@ impl Toolplane {
     /// - `start`: `lazy` or `eager`; `lists`: `read` in this run, `kept` from an earlier one, or `missing`; `checked_at_start`: whether a health check is part of its start;
     /// - `attempts`: number of attempts of its start so far;
     /// - `retry_in_ms`: time until the next attempt, if it waits;
+    /// - `sandbox`: level of the sandbox in which its program was started, `bwrap`, `landlock` or `none`, if its settings name one;
     /// - `n_tools`, `n_restarts`, and `start_ms`: duration of the last start;
     /// - `reason`: why it has failed; `last_error`: the last failure, if it has recovered;
     /// - `detail`: its own description, or the end of its output on stderr;
@@ -165,6 +166,9 @@ pub(crate) fn public_record(name: &str, status: &SourceStatus, wall: SystemTime)
     add("lists", lists(status).into());
     add("checked_at_start", status.is_checked_at_start.into());
     add("attempts", status.n_attempts.into());
+    if let Some(level) = &status.sandbox {
+        add("sandbox", level.as_str().into());
+    }
     if let Some(pause) = status.retry_in {
         add("retry_in_ms", milliseconds(pause).into());
     }

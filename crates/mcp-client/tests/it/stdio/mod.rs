@@ -2,4 +2,6 @@
 
 #[cfg(feature = "stdio")]
 pub(crate) mod processes;
+#[cfg(feature = "stdio")]
+mod spawners;
 pub(crate) mod writing;

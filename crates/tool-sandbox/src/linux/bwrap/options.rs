@@ -69,6 +69,7 @@ pub(super) fn invocation(
     let mut options = Options::default();
     options.isolate();
     options.system();
+    options.temporary(command);
     let staged = options.grants(command, is_staged);
     options.work(command)?;
     let mark = format!("{:032x}", next_mark());
@@ -191,12 +192,16 @@ impl Options {
         staged
     }
 
-    /// Adds the writable file systems, the files of the command, and the environment.
-    fn work(&mut self, command: &SandboxCommand) -> io::Result<()> {
+    /// Adds the writable file systems. Granted paths may lie in them.
+    fn temporary(&mut self, command: &SandboxCommand) {
         let size = command.limits.disk.to_string();
         for path in ["/tmp", "/dev/shm", WORK_DIRECTORY] {
             self.add(&["--size", &size, "--tmpfs", path]);
         }
+    }
+
+    /// Adds the files of the command, and the environment.
+    fn work(&mut self, command: &SandboxCommand) -> io::Result<()> {
         for (path, content) in [("/etc/passwd", PASSWD), ("/etc/group", GROUP)] {
             self.data(path, content.as_bytes())?;
         }
@@ -204,7 +209,7 @@ impl Options {
             let path = Path::new(WORK_DIRECTORY).join(&file.path);
             self.data(&path.display().to_string(), &file.bytes)?;
         }
-        self.add(&["--chdir", WORK_DIRECTORY]);
+        self.add(&["--chdir", &command.directory.display().to_string()]);
         for (name, value) in base_environment(WORK_DIRECTORY, "/tmp") {
             self.add(&["--setenv", name, value]);
         }

@@ -134,7 +134,7 @@ fn wrapped(command: &SandboxCommand, work: &WorkFolder, wrapper: Vec<String>) ->
                 .iter()
                 .map(|(name, value)| (name, work.translate_list(value))),
         )
-        .current_dir(work.job())
+        .current_dir(work.translate(&command.directory.display().to_string()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -232,6 +232,16 @@ fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterato
     failed.map(|error| error.to_string())
 }
 
+/// Returns the paths that the sandbox of a server names.
+fn sandbox_templates(server: &ServerSpec) -> impl Iterator<Item = (String, &Template)> {
+    let sandbox = server.sandbox.iter();
+    let lists = sandbox.flat_map(|sandbox| [("reads", &sandbox.reads), ("writes", &sandbox.writes)]);
+    lists.flat_map(|(key, paths)| {
+        let paths = paths.iter().enumerate();
+        paths.map(move |(index, path)| (format!("/sandbox/{key}/{index}"), path))
+    })
+}
+
 /// Returns the texts of a server that may contain references, with their JSON Pointers.
 fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
     match &server.transport {
@@ -255,6 +265,7 @@ fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
                 .chain(args)
                 .chain(env)
                 .chain(cwd)
+                .chain(sandbox_templates(server))
                 .collect()
         }
         ServerTransport::Http { url, headers, .. } => {

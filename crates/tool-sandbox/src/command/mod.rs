@@ -1,9 +1,12 @@
 //! Commands: a program, its arguments and files, and what it may reach.
 
+mod grants;
+
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+pub use self::grants::{check_grant, ordered_grants};
 use crate::event::EventObserver;
 use crate::{SandboxError, SandboxEvent, SandboxLimits};
 
@@ -92,8 +95,8 @@ impl SandboxCollect {
 
 /// Program to run in a sandbox, and everything that it may see.
 ///
-/// The program starts in [`WORK_DIRECTORY`], a fresh and empty file system of limited size, and sees the host's `/usr`
-/// read-only. Its environment has `PATH`, `HOME`, `LANG`, `TMPDIR` and the variables of [`env`](Self::env).
+/// The program starts in [`WORK_DIRECTORY`], a fresh and empty file system of limited size, unless
+/// [`current_dir`](Self::current_dir) names another one, and sees the host's `/usr` read-only. Its environment has `PATH`, `HOME`, `LANG`, `TMPDIR` and the variables of [`env`](Self::env).
 ///
 /// # Examples
 ///
@@ -111,6 +114,8 @@ pub struct SandboxCommand {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
+    /// Directory inside in which the program starts.
+    pub(crate) directory: PathBuf,
     pub(crate) stdin: Vec<u8>,
     pub(crate) files: Vec<CommandFile>,
     pub(crate) grants: Vec<PathGrant>,
@@ -128,6 +133,7 @@ impl SandboxCommand {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
+            directory: PathBuf::from(WORK_DIRECTORY),
             stdin: Vec::new(),
             files: Vec::new(),
             grants: Vec::new(),
@@ -159,6 +165,13 @@ impl SandboxCommand {
         self
     }
 
+    /// Sets the directory in which the program starts: [`WORK_DIRECTORY`] by default, or a path that is granted.
+    #[must_use]
+    pub fn current_dir(mut self, inside: impl Into<PathBuf>) -> Self {
+        self.directory = inside.into();
+        self
+    }
+
     /// Sets the bytes that [`Sandbox::run`](crate::Sandbox::run) writes to the standard input.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
@@ -183,7 +196,8 @@ impl SandboxCommand {
         self.grant(host.into(), inside.into(), false)
     }
 
-    /// Makes a path of the host readable and writable at `inside`. Its size is not limited.
+    /// Makes a path of the host readable and writable at `inside`. Its size is not limited. Of two grants, the later one counts
+    /// where both apply.
     #[must_use]
     pub fn writable(self, host: impl Into<PathBuf>, inside: impl Into<PathBuf>) -> Self {
         self.grant(host.into(), inside.into(), true)
@@ -229,6 +243,7 @@ impl SandboxCommand {
     /// Checks the parts that no level accepts when they are wrong.
     pub(crate) fn check(&self) -> Result<(), SandboxError> {
         check_absolute("program", &self.program)?;
+        check_absolute("directory", &self.directory)?;
         for arg in &self.args {
             check_nul("an argument", arg)?;
         }
@@ -299,6 +314,7 @@ impl fmt::Debug for SandboxCommand {
             .field("program", &self.program)
             .field("args", &self.args)
             .field("env", &env)
+            .field("directory", &self.directory)
             .field("stdin", &self.stdin.len())
             .field("files", &files)
             .field("grants", &self.grants)

@@ -1,9 +1,12 @@
 //! Sandbox: a level that was found to work, and the runs at it.
 
+mod sandboxes;
+
 use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
+pub use self::sandboxes::Sandboxes;
 use crate::child::SandboxChild;
 use crate::{SandboxCommand, SandboxEnforcement, SandboxError, SandboxLevel, SandboxOutput, run};
 

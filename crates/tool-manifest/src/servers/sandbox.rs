@@ -1,0 +1,262 @@
+//! Sandboxes of servers, as our files and those of VS Code describe them.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::Template;
+use tool_settings::{ByteSize, Field, NetworkHosts, NodeId, Period, SandboxChoice, WordOrMap};
+
+use crate::{
+    document::{lists::items, place::Cx},
+    servers::transport::{below, parse},
+};
+
+/// Sandbox of a server that is a program. It sees the programs in `/usr`, its working directory `cwd` and the paths that are
+/// named here, and gets the variables of `env` alone.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "ServerSandbox")]
+pub(crate) struct SandboxBody {
+    /// Level: `auto` for the strongest that works here, by default; `bwrap` or `landlock` for exactly that one; `none` for no
+    /// sandbox.
+    level: Field<SandboxChoice>,
+    /// Paths of this machine that the program may read, under the same paths: for example the installation of its
+    /// interpreter. Relative ones begin beside this file.
+    reads: Field<Vec<Field<String>>>,
+    /// Paths of this machine that the program may read and write. Their size is not limited.
+    writes: Field<Vec<Field<String>>>,
+    /// Network access: `off` by default, or a list of hosts such as `api.example.com` and `*.example.com:8443`.
+    network: Field<NetworkHosts>,
+    /// Limits of the program and of all processes that it starts.
+    limits: Field<SandboxLimitsBody>,
+}
+
+/// Limits of a server in a sandbox. Time limits of calls are `timeout_ms` and `call_timeout` of the server.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "ServerSandboxLimits")]
+pub(crate) struct SandboxLimitsBody {
+    /// Processor time of each process; not limited by default.
+    cpu_time: Field<Period>,
+    /// Memory; `1GiB` by default, and `8GiB` of address space for each process where memory is not counted for the tree.
+    memory: Field<ByteSize>,
+    /// Number of processes and threads; 64 by default.
+    processes: Field<u32>,
+    /// Number of open files of each process; 1024 by default.
+    open_files: Field<u32>,
+    /// Size of the work directory, and of `/tmp`; `64MiB` by default.
+    disk: Field<ByteSize>,
+}
+
+/// Rules of VS Code for the servers of a file with `sandboxEnabled: true`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "ClientSandbox")]
+pub(crate) struct ClientSandboxBody {
+    /// Files.
+    filesystem: Field<ClientFilesBody>,
+    /// Hosts.
+    network: Field<ClientNetworkBody>,
+}
+
+/// Files of a server in a sandbox, in the words of VS Code.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "ClientSandboxFiles")]
+pub(crate) struct ClientFilesBody {
+    /// Paths that servers may read and write.
+    allow_write: Field<Vec<Field<String>>>,
+    /// Paths that servers may not write.
+    deny_write: Field<Vec<Field<String>>>,
+    /// Paths that servers may not read.
+    deny_read: Field<Vec<Field<String>>>,
+}
+
+/// Hosts of a server in a sandbox, in the words of VS Code.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "ClientSandboxNetwork")]
+pub(crate) struct ClientNetworkBody {
+    /// Hosts that servers may reach.
+    allowed_domains: Field<Vec<Field<String>>>,
+    /// Hosts that servers may not reach.
+    denied_domains: Field<Vec<Field<String>>>,
+}
+
+/// Sandbox of a server that is a program.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct SandboxSpec {
+    /// Level.
+    pub level: SandboxChoice,
+    /// Absolute paths that the program may read.
+    pub reads: Vec<Template>,
+    /// Absolute paths that the program may read and write.
+    pub writes: Vec<Template>,
+    /// Hosts that the program may reach.
+    pub network: NetworkHosts,
+    /// Processor time of each process; not limited if absent.
+    pub cpu_time: Option<Duration>,
+    /// Memory, in bytes; the default of the executor if absent.
+    pub memory: Option<u64>,
+    /// Number of processes and threads; the default of the executor if absent.
+    pub processes: Option<u32>,
+    /// Number of open files of each process; the default of the executor if absent.
+    pub open_files: Option<u32>,
+    /// Size of the work directory, in bytes; the default of the executor if absent.
+    pub disk: Option<u64>,
+    /// Reason for which the server is not started: its file asks for a sandbox that cannot be had.
+    pub refusal: Option<String>,
+}
+
+impl SandboxSpec {
+    /// Returns `true` unless the operator wants no sandbox.
+    #[must_use]
+    pub fn is_enforced(&self) -> bool {
+        self.level != SandboxChoice::None || self.refusal.is_some()
+    }
+}
+
+/// Reads the sandbox of a server. A part that is wrong is reported.
+pub(crate) fn sandbox(
+    cx: Cx<'_>,
+    field: Field<WordOrMap<SandboxChoice, SandboxBody>>,
+    is_program: bool,
+) -> Option<SandboxSpec> {
+    let (at, written) = field.located()?;
+    if !is_program {
+        let message = "`sandbox` belongs to a server with a `command`";
+        cx.key_error(at, message, "remove it");
+        return None;
+    }
+    let body = match written {
+        WordOrMap::Word(level) => {
+            return Some(SandboxSpec {
+                level,
+                ..SandboxSpec::default()
+            });
+        }
+        WordOrMap::Map(body) => body,
+    };
+    let is_open = body.level.as_ref() == Some(&SandboxChoice::None);
+    let reaches = [body.reads.given(), body.writes.given(), body.network.given()];
+    for at in reaches.into_iter().flatten().filter(|_| is_open) {
+        cx.key_error(
+            at,
+            "without a sandbox the server reaches everything",
+            "remove this line, or `level: none`",
+        );
+    }
+    let limits = body.limits.get().unwrap_or_default();
+    Some(SandboxSpec {
+        level: body.level.get().unwrap_or_default(),
+        reads: paths(cx, body.reads),
+        writes: paths(cx, body.writes),
+        network: body.network.get().unwrap_or_default(),
+        cpu_time: cpu_time(cx, limits.cpu_time),
+        memory: bytes(cx, limits.memory),
+        processes: number(cx, limits.processes),
+        open_files: number(cx, limits.open_files),
+        disk: bytes(cx, limits.disk),
+        refusal: None,
+    })
+}
+
+fn paths(cx: Cx<'_>, field: Field<Vec<Field<String>>>) -> Vec<Template> {
+    let paths = items(field).filter_map(Field::located);
+    let templates = paths.filter_map(|(at, path)| parse(cx, at, &path_of(cx, &path)));
+    templates.collect()
+}
+
+/// Returns a path that begins beside the file, or in the home directory for `~/`.
+fn path_of(cx: Cx<'_>, path: &str) -> String {
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("${{env:HOME}}/{rest}"),
+        None => below(&cx.document.source.directory, path),
+    }
+}
+
+fn cpu_time(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
+    let (at, Period(time)) = field.located()?;
+    positive(cx, at, time.is_zero()).then_some(time)
+}
+
+fn bytes(cx: Cx<'_>, field: Field<ByteSize>) -> Option<u64> {
+    let (at, ByteSize(bytes)) = field.located()?;
+    positive(cx, at, bytes == 0).then_some(bytes as u64)
+}
+
+fn number(cx: Cx<'_>, field: Field<u32>) -> Option<u32> {
+    let (at, number) = field.located()?;
+    positive(cx, at, number == 0).then_some(number)
+}
+
+fn positive(cx: Cx<'_>, at: NodeId, is_zero: bool) -> bool {
+    if is_zero {
+        let hint = "leave it out for the default";
+        cx.error(at, "nothing can run within a limit of 0", hint);
+    }
+    !is_zero
+}
+
+/// Reads the rules of VS Code. They deny what they do not allow, except for reading, where VS Code denies what is named. Here a
+/// program reads only what is named, so everything that is denied is, unless it lies within something allowed.
+pub(crate) fn client_sandbox(cx: Cx<'_>, body: ClientSandboxBody) -> SandboxSpec {
+    let files = body.filesystem.get().unwrap_or_default();
+    let network = body.network.get().unwrap_or_default();
+    let texts = |field| -> Vec<(NodeId, String)> { items(field).filter_map(Field::located).collect() };
+    let (writes, denied) = (texts(files.allow_write), texts(files.deny_write));
+    let mut spec = SandboxSpec::default();
+    let mut refuse = |at: NodeId, reason: String| {
+        let hint = "servers of this file with `sandboxEnabled` are not started";
+        cx.warning(at, reason.clone(), hint);
+        spec.refusal.get_or_insert(reason);
+    };
+    for (at, path) in denied.into_iter().chain(texts(files.deny_read)) {
+        let is_within = |allowed: &str| {
+            let allowed = allowed.trim_end_matches('/');
+            path.strip_prefix(allowed)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if let Some((_, allowed)) = writes.iter().find(|(_, allowed)| is_within(allowed)) {
+            refuse(
+                at,
+                format!("the sandbox cannot deny `{path}` within the allowed `{allowed}`"),
+            );
+        }
+    }
+    let mut hosts = Vec::new();
+    for (at, host) in texts(network.allowed_domains) {
+        match NetworkHosts::is_host(&host) {
+            true => hosts.push(host),
+            false => refuse(at, format!("the sandbox cannot allow the host `{host}`")),
+        }
+    }
+    for (at, denied) in texts(network.denied_domains) {
+        if let Some(allowed) = hosts.iter().find(|allowed| overlaps(allowed, &denied)) {
+            refuse(
+                at,
+                format!("the sandbox cannot deny `{denied}` beside the allowed `{allowed}`"),
+            );
+        }
+    }
+    for (at, path) in writes {
+        spec.writes.extend(parse(cx, at, &path_of(cx, &path)));
+    }
+    if !hosts.is_empty() {
+        spec.network = NetworkHosts::Hosts(hosts);
+    }
+    spec
+}
+
+/// Returns `true` if an allowed host and a denied one have a host in common, or may have.
+fn overlaps(allowed: &str, denied: &str) -> bool {
+    let domain = |text: &str| text.trim_start_matches("*.").to_ascii_lowercase();
+    let (one, other) = (domain(allowed), domain(denied));
+    let is_below = |name: &str, of: &str| name.strip_suffix(of).is_some_and(|rest| rest.ends_with('.'));
+    one == other
+        || denied == "*"
+        || allowed.starts_with("*.") && is_below(&other, &one)
+        || denied.starts_with("*.") && is_below(&one, &other)
+}
