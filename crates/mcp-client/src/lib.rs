@@ -117,7 +117,7 @@ pub use tokio;
 #[cfg(feature = "http")]
 pub use self::http::HttpEndpoint;
 #[cfg(feature = "stdio")]
-pub use self::process::{BASE_VARIABLES, Command, base_environment};
+pub use self::process::{BASE_VARIABLES, Command, CommandOutput, base_environment};
 #[cfg(any(feature = "stdio", feature = "http"))]
 pub use self::supervisor::{
     Endpoint, HealthCheck, OnStatus, ServerState, ServerStatus, StartBudget, StartLimit, Upstream,

@@ -16,7 +16,7 @@ use crate::{
     ScriptLanguage, ScriptOptions,
     interpreter::Interpreter,
     requirements::LockedRequirements,
-    settings::{Body, Files, Network, OutputFormat, Problems, SandboxChoice, read},
+    settings::{Body, Files, Network, Problems, SandboxChoice, ScriptOutput, read},
     variables::{VariableError, check_variable, variable_of},
 };
 
@@ -37,7 +37,9 @@ pub(crate) struct Plan {
     /// Files in the working directory, by path: exactly these bytes are run.
     pub(crate) files: BTreeMap<String, Bytes>,
     pub(crate) interpreter: Interpreter,
-    pub(crate) output: OutputFormat,
+    pub(crate) output: ScriptOutput,
+    /// Names of the variables of arguments that do not follow from their parameters.
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) exit_codes: BTreeMap<i32, ErrorKind>,
     pub(crate) limits: SandboxLimits,
     pub(crate) network: NetworkAccess,
@@ -61,7 +63,7 @@ impl Plan {
         let exit_codes = exit_codes(&body, &mut problems);
         let env = environment(descriptor, &body, &mut problems);
         if language == ScriptLanguage::Bash {
-            check_parameters(descriptor, &env, &mut problems);
+            check_parameters(descriptor, &body, &env, &mut problems);
         }
         let limits = limits(descriptor, &body, options, &mut problems);
         check_authority(descriptor, &body, &mut problems);
@@ -83,6 +85,7 @@ impl Plan {
             files,
             interpreter,
             output: body.output,
+            variables: body.variables,
             exit_codes,
             limits,
             network: match body.network {
@@ -258,14 +261,38 @@ fn environment(descriptor: &Descriptor, body: &Body, problems: &mut Problems) ->
 }
 
 /// Checks that every parameter of a script has a variable of its own.
-fn check_parameters(descriptor: &Descriptor, env: &[(String, Template)], problems: &mut Problems) {
+fn check_parameters(
+    descriptor: &Descriptor,
+    body: &Body,
+    env: &[(String, Template)],
+    problems: &mut Problems,
+) {
+    for (parameter, variable) in &body.variables {
+        if let Err(error) = check_variable(variable) {
+            let hint = "use letters, digits and `_`, and no name that a shell or a loader interprets";
+            problems.add(pointer("/variables", parameter), error.to_string(), hint);
+        }
+    }
     let properties = descriptor.input_schema.get("properties");
     let Some(properties) = properties.filter(|properties| properties.kind() == JsonKind::Object) else {
         return;
     };
+    let parameters: BTreeSet<_> = properties.members().map(|(parameter, _)| parameter).collect();
+    for parameter in body
+        .variables
+        .keys()
+        .filter(|name| !parameters.contains(name.as_str()))
+    {
+        let message = format!("the tool has no parameter `{}`", parameter.escape_debug());
+        problems.add(
+            pointer("/variables", parameter),
+            message,
+            "write the name of a parameter",
+        );
+    }
     let mut taken: BTreeSet<String> = env.iter().map(|(name, _)| name.clone()).collect();
-    for (parameter, _) in properties.members() {
-        let problem = match variable_of(&parameter) {
+    for parameter in parameters {
+        let problem = match variable_of(&parameter, &body.variables) {
             Ok(variable) if taken.insert(variable.clone()) => continue,
             Ok(variable) => VariableError::Taken(variable),
             Err(error) => error,

@@ -1,6 +1,6 @@
 //! Names of environment variables that a tool gets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raw_json::{JsonKind, RawJson};
 
@@ -114,9 +114,16 @@ pub(crate) fn check_variable(name: &str) -> Result<(), VariableError> {
     }
 }
 
-/// Returns the name of the variable of a parameter: its own, in which each character other than ASCII letters, digits and `_`
-/// is `_`, after a `_` if it begins with a digit.
-pub(crate) fn variable_of(parameter: &str) -> Result<String, VariableError> {
+/// Returns the name of the variable of a parameter: the one among `names`, or else its own, in which each character other than
+/// ASCII letters, digits and `_` is `_`, after a `_` if it begins with a digit.
+pub(crate) fn variable_of(
+    parameter: &str,
+    names: &BTreeMap<String, String>,
+) -> Result<String, VariableError> {
+    if let Some(name) = names.get(parameter) {
+        check_variable(name)?;
+        return Ok(name.clone());
+    }
     let mut name: String = parameter
         .chars()
         .map(|letter| match letter.is_ascii_alphanumeric() {
@@ -132,10 +139,11 @@ pub(crate) fn variable_of(parameter: &str) -> Result<String, VariableError> {
 }
 
 /// Returns the variables of the arguments of a call: strings as they are, other values as JSON, and none for null. `taken` are
-/// names of other variables.
+/// names of other variables, and `given` those that do not follow from their parameters.
 pub(crate) fn of_arguments<'a>(
     arguments: &RawJson,
     taken: impl Iterator<Item = &'a str>,
+    given: &BTreeMap<String, String>,
 ) -> Result<Vec<(String, String)>, String> {
     let mut names: BTreeSet<String> = taken.map(str::to_owned).collect();
     let mut variables = Vec::new();
@@ -147,7 +155,7 @@ pub(crate) fn of_arguments<'a>(
                 "the argument `{shown}` cannot be given to a script: {reason}"
             ))
         };
-        let name = match variable_of(&parameter) {
+        let name = match variable_of(&parameter, given) {
             Ok(name) => name,
             Err(error) => return refuse(error.to_string()),
         };
@@ -175,6 +183,8 @@ pub(crate) fn of_arguments<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use raw_json::RawJson;
 
     use super::{check_variable, of_arguments, variable_of};
@@ -189,7 +199,8 @@ mod tests {
             ("2nd", "_2nd"),
             ("größe", "gr__e"),
         ] {
-            assert_eq!(variable_of(parameter).as_deref(), Ok(expected), "{parameter}");
+            let variable = variable_of(parameter, &BTreeMap::new());
+            assert_eq!(variable.as_deref(), Ok(expected), "{parameter}");
         }
         for parameter in [
             "",
@@ -210,7 +221,7 @@ mod tests {
             "PS4",
             "LC_ALL",
         ] {
-            assert!(variable_of(parameter).is_err(), "{parameter}");
+            assert!(variable_of(parameter, &BTreeMap::new()).is_err(), "{parameter}");
         }
         assert!(check_variable("API_TOKEN").is_ok());
         assert!(check_variable("A-B").is_err());
@@ -220,7 +231,7 @@ mod tests {
     fn values() {
         let variables = |arguments: &str| {
             let arguments = RawJson::parse(arguments.to_owned()).expect("JSON");
-            of_arguments(&arguments, ["TOKEN"].into_iter())
+            of_arguments(&arguments, ["TOKEN"].into_iter(), &BTreeMap::new())
         };
         assert_eq!(
             variables(r#"{"a":"$(id) `x` \"q\" ; rm","b":1.50,"c":[1,"x"],"d":null,"e":true}"#),

@@ -1,4 +1,4 @@
-//! Governed set of tools for agents: mock tools, HTTP APIs, code and the tools of MCP servers, described by data. Every call
+//! Governed set of tools for agents: mock tools, HTTP APIs, code, and the tools of MCP servers and command endpoints, described by data. Every call
 //! passes the same layers.
 //!
 //! # Examples
@@ -30,7 +30,7 @@
 //! sources, layers, observers and storage of its own with the [`Builder`].
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, and `exec-script` for code), `outbound` for webhooks and health check endpoints, `otel`
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, and `exec-endpoint` for command endpoints), `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
 //! default. `websocket` adds servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].
@@ -41,6 +41,8 @@ mod build;
 mod callers;
 mod calls;
 mod discovery;
+#[cfg(feature = "exec-endpoint")]
+mod endpoint;
 mod host;
 pub mod manifest;
 mod operate;
@@ -97,6 +99,8 @@ pub use self::{
     sections::sections,
     stack::LAYERS,
 };
+#[cfg(feature = "exec-endpoint")]
+pub use self::{endpoint::EndpointService, host::endpoints::endpoint_facts};
 
 /// Compiles and runs the example of the README.
 #[cfg(all(doctest, feature = "exec-mock"))]

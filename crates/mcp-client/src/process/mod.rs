@@ -6,6 +6,7 @@ mod descendants;
 #[cfg(not(target_os = "linux"))]
 #[path = "descendants_unsupported.rs"]
 mod descendants;
+mod run_once;
 mod stderr_tail;
 
 use std::{
@@ -24,7 +25,10 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::command::{BASE_VARIABLES, Command, base_environment};
+pub use self::{
+    command::{BASE_VARIABLES, Command, base_environment},
+    run_once::CommandOutput,
+};
 use self::{
     descendants::{Descendants, MARK_VARIABLE},
     stderr_tail::StderrTail,

@@ -5,7 +5,7 @@ use tool_core::{ErrorKind, ToolError};
 use tool_sandbox::SandboxExit;
 
 use super::Failed;
-use crate::{ScriptLanguage, settings::OutputFormat};
+use crate::{ScriptLanguage, settings::ScriptOutput};
 
 /// Mark of the outcome of a Python function in standard output.
 const MARK: u8 = 0x1e;
@@ -36,6 +36,13 @@ pub(crate) fn reply(failed: &Failed<'_>, exit: SandboxExit, stdout: &[u8]) -> Re
     {
         return function_result(failed, exit, &outcome);
     }
+    if failed.plan.output == ScriptOutput::Process
+        && let SandboxExit::Code(code) = exit
+        && !failed.plan.exit_codes.contains_key(&code)
+    {
+        let stdout = text(failed, stdout)?;
+        return Ok(RawJson::from(json!({"stdout": stdout, "exit_code": code})));
+    }
     if !exit.is_success() {
         return Err(failed.ended(exit));
     }
@@ -44,18 +51,19 @@ pub(crate) fn reply(failed: &Failed<'_>, exit: SandboxExit, stdout: &[u8]) -> Re
         return Err(failed.error(ErrorKind::Protocol, message, []));
     }
     match failed.plan.output {
-        OutputFormat::Json => RawJson::parse(stdout.to_vec()).map_err(|error| {
+        ScriptOutput::Json => RawJson::parse(stdout.to_vec()).map_err(|error| {
             let message = format!("what the code wrote to standard output is no JSON: {error}");
             failed.error(ErrorKind::Protocol, message, [])
         }),
-        OutputFormat::Text => match std::str::from_utf8(stdout) {
-            Ok(text) => Ok(RawJson::from(text.trim_end_matches('\n'))),
-            Err(_) => {
-                let message = "what the code wrote to standard output is no UTF-8 text".to_owned();
-                Err(failed.error(ErrorKind::Protocol, message, []))
-            }
-        },
+        _ => Ok(RawJson::from(text(failed, stdout)?.trim_end_matches('\n'))),
     }
+}
+
+fn text<'a>(failed: &Failed<'_>, stdout: &'a [u8]) -> Result<&'a str, ToolError> {
+    std::str::from_utf8(stdout).map_err(|_| {
+        let message = "what the code wrote to standard output is no UTF-8 text".to_owned();
+        failed.error(ErrorKind::Protocol, message, [])
+    })
 }
 
 /// Returns the outcome that stands at the end of standard output.

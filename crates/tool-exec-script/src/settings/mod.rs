@@ -4,6 +4,6 @@ mod body;
 mod problems;
 
 pub(crate) use self::{
-    body::{BashBody, Body, Files, Limits, Network, OutputFormat, PythonBody, SandboxChoice},
+    body::{BashBody, Body, Files, Limits, Network, PythonBody, SandboxChoice, ScriptOutput},
     problems::{Problems, read, schema},
 };

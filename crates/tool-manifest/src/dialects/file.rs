@@ -13,6 +13,7 @@ use crate::{
         store::{self, StoreBody},
     },
     document::{place::Cx, suggest},
+    endpoints::endpoint::{self, EndpointBody},
     loading::draft::Draft,
     servers::{
         server::{self, ServerBody},
@@ -39,6 +40,8 @@ pub(crate) struct FileBody {
     /// Another name for `servers`, as MCP clients write it.
     #[serde(rename = "mcpServers")]
     client_servers: Field<Entries<ServerBody>>,
+    /// Command endpoints to take tools from, by name: programs that answer one JSON request on standard input.
+    endpoints: Field<Entries<EndpointBody>>,
     /// Tools, by name.
     tools: Field<Entries<ToolBody>>,
     /// Settings of tools and servers that set none of their own.
@@ -60,8 +63,9 @@ pub(crate) struct FileBody {
 }
 
 /// The keys that only our own files have: a file with one of them is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 11] = [
+pub(crate) const OWN_KEYS: [&str; 12] = [
     "include",
+    "endpoints",
     "tools",
     "defaults",
     "policy",
@@ -83,6 +87,9 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         for (name, field) in servers.get().unwrap_or_default() {
             take_server(cx, &name, field, draft);
         }
+    }
+    for (name, field) in body.endpoints.get().unwrap_or_default() {
+        take_endpoint(cx, &name, field, draft);
     }
     for (name, field) in body.tools.get().unwrap_or_default() {
         take_tool(cx, &name, field, draft);
@@ -134,6 +141,17 @@ fn take_server(cx: Cx<'_>, name: &str, field: Field<ServerBody>, draft: &mut Dra
         && let Some(server) = server::server(cx, name, at, body)
     {
         draft.add_server(cx, at, at, server);
+    }
+}
+
+fn take_endpoint(cx: Cx<'_>, name: &str, field: Field<EndpointBody>, draft: &mut Draft) {
+    if let (Some(at), true) = (field.place(), field.is_absent()) {
+        cx.key_error(at, format!("the endpoint `{name}` is empty"), "add `command: ..`");
+    }
+    if let Some((at, body)) = field.located()
+        && let Some(endpoint) = endpoint::endpoint(cx, name, at, body)
+    {
+        draft.put_endpoint(cx.report, endpoint, cx.place(at));
     }
 }
 

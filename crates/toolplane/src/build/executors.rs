@@ -28,6 +28,8 @@ pub(crate) struct LiveParts {
     http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
     #[cfg(feature = "exec-script")]
     scripts: Option<(tool_manifest::Defaults, tool_exec_script::ScriptRuntime)>,
+    #[cfg(feature = "exec-endpoint")]
+    endpoints: Vec<crate::host::endpoints::LiveEndpoint>,
 }
 
 /// Kinds of executors whose tools have files.
@@ -250,6 +252,7 @@ pub(crate) fn primitives(
     add_http(&mut primitives, configuration, secrets, before);
     add_mcp(&mut primitives, configuration, secrets, before);
     add_scripts(&mut primitives, configuration, secrets, before);
+    add_endpoints(&mut primitives, configuration, secrets, before);
     primitives
 }
 
@@ -356,6 +359,29 @@ fn add_scripts(
 
 #[cfg(not(feature = "exec-script"))]
 fn add_scripts(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
+
+#[cfg(feature = "exec-endpoint")]
+fn add_endpoints(
+    primitives: &mut Primitives,
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+    before: &LiveParts,
+) {
+    let live = crate::host::endpoints::endpoints(configuration, secrets, &before.endpoints);
+    let disabled = configuration.endpoints.iter().filter(|spec| spec.disabled);
+    let prefixes = &mut primitives.live.servers.disabled_prefixes;
+    prefixes.extend(disabled.map(tool_manifest::EndpointSpec::prefix));
+    primitives
+        .sources
+        .extend(live.iter().map(|known| known.source.clone()));
+    let endpoints = live.iter().map(|known| known.endpoint.clone());
+    let executor = tool_exec_endpoint::EndpointExecutor::new(endpoints);
+    primitives.executors.push(Arc::new(executor));
+    primitives.live.endpoints = live;
+}
+
+#[cfg(not(feature = "exec-endpoint"))]
+fn add_endpoints(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_target(

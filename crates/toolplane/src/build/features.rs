@@ -13,6 +13,7 @@ pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static st
         ("mcp", "exec-mcp", cfg!(feature = "exec-mcp")),
         ("bash", "exec-script", cfg!(feature = "exec-script")),
         ("python", "exec-script", cfg!(feature = "exec-script")),
+        ("endpoint", "exec-endpoint", cfg!(feature = "exec-endpoint")),
     ];
     kinds
         .into_iter()
@@ -31,6 +32,12 @@ pub(crate) fn check(configuration: &Configuration, own: &HostExtensions) -> Resu
     let tool = |tool: &Descriptor| format!("the tool `{}`", tool.name);
     let tools = || configuration.tools.iter().chain(&own.tools).map(|tool| &**tool);
     BuildError::of_feature("exec-mcp", cfg!(feature = "exec-mcp"), servers().map(server))?;
+    let endpoints = configuration
+        .endpoints
+        .iter()
+        .filter(|endpoint| !endpoint.disabled);
+    let endpoints = endpoints.map(|endpoint| format!("the endpoint `{}`", endpoint.name));
+    BuildError::of_feature("exec-endpoint", cfg!(feature = "exec-endpoint"), endpoints)?;
     let by_websocket = servers().filter(|server| is_websocket(server)).map(server);
     BuildError::of_feature("websocket", cfg!(feature = "websocket"), by_websocket)?;
     for (kind, feature) in missing_kinds().filter(|(kind, _)| !own.has_executor(kind)) {

@@ -1,5 +1,7 @@
 //! Extensions of the host program: tools, executors, sources, layers and telemetry.
 
+#[cfg(feature = "exec-endpoint")]
+pub(crate) mod endpoints;
 pub(crate) mod extensions;
 pub(crate) mod layers;
 #[cfg(feature = "exec-script")]
