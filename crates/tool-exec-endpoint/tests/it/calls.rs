@@ -271,7 +271,8 @@ async fn a_cancelled_call_kills_the_program_and_all_that_it_started() {
     );
     let endpoint = endpoint(script(&text));
     let call = call_with_mark(&endpoint, json!({}));
-    let started = pids(&[&own, &child, &daemon]);
+    let files = [own.as_path(), &child, &daemon];
+    let started = pids(&files);
     let started = tokio::select! {
         _ = call => panic!("it does not end by itself"),
         started = started => started,
