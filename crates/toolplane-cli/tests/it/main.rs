@@ -6,6 +6,7 @@ mod bad_input;
 mod binary;
 mod call;
 mod code;
+mod endpoint;
 mod exits;
 mod first_calls;
 mod flow;

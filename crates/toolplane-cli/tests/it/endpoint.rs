@@ -1,0 +1,585 @@
+//! Command endpoints: as sources of tools, and `toolplane endpoint` as one.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{BINARY, Place, eventually},
+    serve::Served,
+    versions::{ERAS, Era, ask},
+};
+
+/// Directory of the example.
+fn example() -> PathBuf {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/okso");
+    fs::canonicalize(path).unwrap()
+}
+
+fn echo() -> String {
+    let path = example().join("src/tools/external/mcp_echo.sh");
+    path.to_str().unwrap().to_owned()
+}
+
+fn call(served: &Served, era: Era, name: &str, arguments: Value) -> Value {
+    ask(
+        served,
+        era,
+        "tools/call",
+        json!({"name": name, "arguments": arguments}),
+    )
+}
+
+fn names(listed: &Value) -> Vec<&str> {
+    let tools = listed["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+/// Runs `toolplane endpoint` with requests, and returns its answers.
+#[track_caller]
+fn answers(place: &Place, options: &[&str], requests: &str) -> Vec<Value> {
+    let run = place.run_with(&[options, &["endpoint"]].concat(), requests);
+    assert_eq!(run.code, 0, "{run:?}");
+    let lines = run.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {run:?}")))
+        .collect()
+}
+
+#[track_caller]
+fn answer(place: &Place, request: Value) -> Value {
+    let mut answers = answers(place, &[], &request.to_string());
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    answers.remove(0)
+}
+
+/// The three lines of the specification, as the README has them.
+#[test]
+fn the_reference_endpoint_works_as_written() {
+    let readme = fs::read_to_string(example().join("README.md")).unwrap();
+    let lines = readme
+        .lines()
+        .filter(|line| line.ends_with("| ./src/tools/external/mcp_echo.sh"));
+    let answers: Vec<Value> = lines
+        .map(|line| {
+            let run = Command::new("sh")
+                .args(["-c", line])
+                .current_dir(example())
+                .output()
+                .unwrap();
+            assert!(run.status.success(), "{line}: {run:?}");
+            serde_json::from_slice(&run.stdout).unwrap()
+        })
+        .collect();
+    let [list, describe, call] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert_eq!(names(list), ["echo_external"]);
+    assert_eq!(describe["tool"], list["tools"][0]);
+    assert_eq!(
+        *call,
+        json!({"type": "result", "tool": "echo_external", "result": {"echo": "hi"}})
+    );
+}
+
+#[test]
+fn the_example_is_called_by_clients_of_both_eras() {
+    let place = Place::with(&format!("include: [{}/toolplane.yaml]\n", example().display()));
+    assert_eq!(place.run(&["check"]).code, 0, "{:?}", place.run(&["check"]));
+    let served = Served::start(&place);
+    for era in ERAS {
+        let listed = ask(&served, era, "tools/list", json!({}));
+        assert_eq!(names(&listed), ["echo__echo_external", "word_count"], "{era:?}");
+        let tool = &listed["tools"][0];
+        assert_eq!(tool["outputSchema"]["required"], json!(["echo"]));
+        let meta = &tool["_meta"]["dev.toolplane/endpoint"];
+        assert_eq!(meta["command"], "echo_external MESSAGE", "{tool}");
+        let echoed = call(
+            &served,
+            era,
+            "echo__echo_external",
+            json!({"message": "$(id) \"hi\""}),
+        );
+        assert_eq!(
+            echoed["structuredContent"],
+            json!({"echo": "$(id) \"hi\""}),
+            "{era:?}: {echoed}"
+        );
+        let counted = call(&served, era, "word_count", json!({"query": "one two; three"}));
+        assert_eq!(
+            counted["structuredContent"],
+            json!({"stdout": "3\n", "exit_code": 0}),
+            "{counted}"
+        );
+        let refused = call(&served, era, "echo__echo_external", json!({}));
+        assert_eq!(
+            refused["_meta"]["dev.toolplane/error"]["kind"], "invalid_arguments",
+            "{refused}"
+        );
+    }
+    let shown = place.run(&["tools", "show", "echo__echo_external"]);
+    for said in [
+        "safety",
+        "Reads and changes nothing.",
+        "remote",
+        "the endpoint `echo`",
+    ] {
+        assert!(shown.data().contains(said), "{said}: {shown:?}");
+    }
+    let list = place.run(&["servers", "ls", "-o", "json"]).json();
+    assert_eq!(
+        (&list[0]["name"], &list[0]["transport"], &list[0]["state"]),
+        (&json!("echo"), &json!("endpoint"), &json!("ready"))
+    );
+}
+
+#[test]
+fn the_variable_of_okso_is_an_endpoint() {
+    let place = Place::empty().variable("MCP_ENDPOINT", &echo());
+    let called = place.run(&["call", "endpoint__echo_external", "message=hi", "-o", "json"]);
+    assert_eq!(called.json(), json!({"echo": "hi"}), "{called:?}");
+    let place = Place::empty().variable("MCP_ENDPOINT", &format!("{} | cat", echo()));
+    let refused = place.run(&["tools", "ls"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains("`MCP_ENDPOINT`") && refused.stderr.contains("no shell reads it"),
+        "{refused:?}"
+    );
+    let place = Place::with("servers: {endpoint: {command: sh}}").variable("MCP_ENDPOINT", "true");
+    let clash = place.run(&["tools", "ls"]);
+    assert!(
+        clash.code == 2 && clash.stderr.contains("has a source of this name"),
+        "{clash:?}"
+    );
+}
+
+#[test]
+fn an_endpoint_that_fails_leaves_the_other_tools() {
+    let place = Place::with(
+        "endpoints: {broken: {command: sh, args: ['-c', 'echo no luck >&2; exit 3']}}\n\
+         tools: {greet: {description: Greets., executor: {kind: mock, result: hello}}}\n",
+    );
+    let listed = place.run(&["tools", "ls", "-o", "json"]);
+    assert_eq!(listed.json()[0]["name"], "greet");
+    assert!(
+        listed.stderr.contains("`broken`") && listed.stderr.contains("no luck"),
+        "{listed:?}"
+    );
+    let served = Served::start(&place);
+    for era in ERAS {
+        assert_eq!(names(&ask(&served, era, "tools/list", json!({}))), ["greet"]);
+    }
+    let doctor = place.run(&["doctor"]);
+    assert!(
+        doctor.stdout.contains("endpoint broken") && doctor.stdout.contains("exit status: 3"),
+        "{doctor:?}"
+    );
+}
+
+/// The settings of servers apply: a definition that changes is withheld.
+#[test]
+fn a_changed_definition_is_withheld() {
+    let place = Place::with("endpoints: {e: {command: cat, args: [list.json], pin: locked}}\n");
+    let list = |description: &str| {
+        let tool = json!({"name": "a", "description": description});
+        json!({"type": "result", "tools": [tool]}).to_string()
+    };
+    place.write("list.json", list("first"));
+    assert_eq!(place.run(&["lock"]).code, 0);
+    assert_eq!(
+        place.run(&["tools", "ls", "-o", "json"]).json()[0]["name"],
+        "e__a"
+    );
+    place.write("list.json", list("second"));
+    let listed = place.run(&["tools", "ls", "-o", "json"]);
+    assert_eq!(listed.json(), json!([]), "{listed:?}");
+    assert_eq!(place.run(&["lock", "--check"]).code, 7);
+}
+
+#[test]
+fn problems_show_the_line_and_what_is_meant() {
+    for (text, line, said) in [
+        ("endpoints:\n  a:\n    comand: x\n", 3, "did you mean `command`?"),
+        (
+            "endpoints:\n  a: {args: [x]}\n",
+            2,
+            "the endpoint has no `command` to start",
+        ),
+        ("endpoints:\n  'a/b': {command: x}\n", 2, "is no endpoint name"),
+        (
+            "endpoints:\n  a: {command: '${env:NO_SUCH_VARIABLE}'}\n",
+            2,
+            "NO_SUCH_VARIABLE",
+        ),
+        (
+            "servers: {a: {command: x}}\nendpoints:\n  a: {command: x}\n",
+            3,
+            "has the name of a server",
+        ),
+        (
+            "endpoints: {a: {command: x}, b: {command: x}}\ntools:\n  t:\n    description: d\n    executor: {kind: endpoint}\n",
+            5,
+            "does not say which endpoint runs it",
+        ),
+        (
+            "tools:\n  t:\n    description: d\n    executor: {kind: endpoint, endpont: a}\n",
+            4,
+            "did you mean `endpoint`?",
+        ),
+    ] {
+        let place = Place::with(text);
+        let run = place.run(&["check"]);
+        let all = format!("{}{}", run.stdout, run.stderr);
+        assert_eq!(run.code, 2, "{text}: {run:?}");
+        assert!(
+            all.contains(&format!("toolplane.yaml:{line}:")) && all.contains(said),
+            "{text}: {all}"
+        );
+    }
+    let place = Place::with(
+        "endpoints: {e: {command: x}}\ntools: {e__own: {description: d, executor: {kind: mock, result: 1}}}\n",
+    );
+    let run = place.run(&["check"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("the prefix of the endpoint `e`"), "{run:?}");
+    assert!(run.stdout.contains("1 endpoint"), "{run:?}");
+}
+
+/// A saved answer to `describe_tool` is a manifest, in a file and in the store.
+#[test]
+fn a_descriptor_of_okso_is_a_tool_of_the_endpoint() {
+    let place = Place::with(&format!(
+        "store: {{sqlite: data/tools.db}}\nendpoints: {{echo: {{command: {}}}}}\n",
+        echo()
+    ));
+    let served = Served::start(&place);
+    let request = r#"{"action":"describe_tool","tool":"echo_external"}"#;
+    let described = Command::new("sh")
+        .args(["-c", &format!("echo '{request}' | {}", echo())])
+        .output();
+    let mut described: Value = serde_json::from_slice(&described.unwrap().stdout).unwrap();
+    described["tool"]["version"] = json!("1.0.0");
+    place.write("echo.json", described.to_string());
+    let published = place.run(&["tools", "publish", "echo.json", "--version", "1.0.0"]);
+    assert_eq!(published.code, 0, "{published:?}");
+    for era in ERAS {
+        eventually("the published tool", || {
+            call(&served, era, "echo_external", json!({"message": "hi"}))["structuredContent"]
+                == json!({"echo": "hi"})
+        });
+    }
+}
+
+const INNER: &str = r#"
+tools:
+  greet:
+    description: Greets somebody.
+    input_schema: {type: object, properties: {name: {type: string}, loud: {type: boolean}}, required: [name]}
+    output_schema: {type: object, properties: {greeting: {type: string}}}
+    read_only: true
+    executor: {kind: mock, template: '{"greeting": "Hello, {{ name }}!"}'}
+  count:
+    description: Returns a number.
+    output_schema: {type: integer}
+    executor: {kind: mock, result: 7}
+  hidden:
+    description: Nobody may call it.
+    executor: {kind: mock, result: 1}
+  fails:
+    description: Fails.
+    executor: {kind: bash, code: 'echo broken >&2; exit 3', sandbox: none}
+policy: {blocklist: [hidden]}
+"#;
+
+fn request(tool: &str, arguments: Value) -> Value {
+    json!({"action": "call_tool", "tool": tool, "arguments": arguments})
+}
+
+#[test]
+fn all_tools_are_an_endpoint() {
+    let place = Place::with(INNER);
+    let listed = answer(&place, json!({"action": "list_tools"}));
+    assert_eq!(names(&listed), ["count", "fails", "greet"]);
+    let expected = json!({
+        "name": "greet",
+        "description": "Greets somebody.",
+        "command": "toolplane call greet name=STRING [loud=BOOLEAN]",
+        "origin": "local",
+        "safety": "read-only",
+        "input_schema": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "loud": {"type": "boolean"}},
+            "required": ["name"]
+        },
+        "result_schema": {"type": "object", "properties": {"greeting": {"type": "string"}}},
+    });
+    assert_eq!(listed["tools"][2], expected);
+    let described = answer(&place, json!({"action": "describe_tool", "tool": "greet"}));
+    assert_eq!(described, json!({"type": "result", "tool": expected}));
+    let called = answer(&place, request("greet", json!({"name": "us"})));
+    let result = json!({"type": "result", "tool": "greet", "result": {"greeting": "Hello, us!"}});
+    assert_eq!(called, result);
+    // A result that is no object is the member `value` of one, as its schema says.
+    assert_eq!(
+        answer(&place, request("count", json!({})))["result"],
+        json!({"value": 7})
+    );
+    assert_eq!(
+        listed["tools"][0]["result_schema"]["properties"],
+        json!({"value": {"type": "integer"}})
+    );
+}
+
+#[test]
+fn errors_are_answers() {
+    let place = Place::with(INNER);
+    for (request, category, kind, said) in [
+        (
+            json!("list_tools"),
+            "usage",
+            "invalid_arguments",
+            "no JSON object",
+        ),
+        (
+            json!({"action": "list"}),
+            "usage",
+            "invalid_arguments",
+            "unknown `action` `list`",
+        ),
+        (
+            json!({"action": "call_tool"}),
+            "usage",
+            "invalid_arguments",
+            "no text `tool`",
+        ),
+        (
+            json!({"action": "call_tool", "tool": "greet", "arguments": []}),
+            "usage",
+            "invalid_arguments",
+            "no JSON object",
+        ),
+        (
+            request("greet", json!({"name": 7})),
+            "usage",
+            "invalid_arguments",
+            "name",
+        ),
+        (request("none", json!({})), "usage", "not_found", "none"),
+        (
+            json!({"action": "describe_tool", "tool": "none"}),
+            "usage",
+            "not_found",
+            "none",
+        ),
+        (request("hidden", json!({})), "usage", "denied", "hidden"),
+        (
+            request("fails", json!({})),
+            "pipeline",
+            "upstream_error",
+            "broken",
+        ),
+    ] {
+        let answer = answer(&place, request.clone());
+        let error = &answer["error"];
+        assert_eq!(
+            (&answer["type"], &error["name"]),
+            (&json!("error"), &json!("toolplane")),
+            "{answer}"
+        );
+        assert_eq!(
+            (&error["category"], &error["kind"]),
+            (&json!(category), &json!(kind)),
+            "{request}: {answer}"
+        );
+        assert!(
+            error["message"].as_str().unwrap().contains(said),
+            "{request}: {answer}"
+        );
+    }
+    let broken = Place::with("tools: {greet: {descripton: x}}\n");
+    let run = broken.run_with(&["endpoint"], r#"{"action": "list_tools"}"#);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.json()["error"]["category"], "fatal", "{run:?}");
+    assert!(run.stderr.contains("did you mean `description`?"), "{run:?}");
+}
+
+#[test]
+fn each_request_of_a_stream_has_one_answer() {
+    let place = Place::with(INNER);
+    let greet = |name: &str| request("greet", json!({"name": name})).to_string();
+    let input = format!("{}{}\nnonsense\n\n{}", greet("a"), greet("b"), greet("c"));
+    let answers = answers(&place, &[], &input);
+    let greetings: Vec<_> = answers
+        .iter()
+        .map(|answer| &answer["result"]["greeting"])
+        .collect();
+    assert_eq!(
+        greetings,
+        [
+            &json!("Hello, a!"),
+            &json!("Hello, b!"),
+            &Value::Null,
+            &json!("Hello, c!")
+        ]
+    );
+    assert!(
+        answers[2]["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no JSON"),
+        "{answers:?}"
+    );
+    let none = self::answers(&place, &[], "");
+    assert!(
+        none[0]["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no request"),
+        "{none:?}"
+    );
+}
+
+/// A call starts the server that it needs, and no other.
+#[test]
+fn a_call_starts_only_what_it_needs() {
+    let list = r#"{"type": "result", "tools": [{"name": "t", "description": "d"}]}"#;
+    let result = r#"{"type": "result", "tool": "t", "result": {}}"#;
+    let script = |name: &str| {
+        format!(
+            "touch {name}.started; case $(cat) in *list_tools*) echo '{list}';; *) echo '{result}';; esac"
+        )
+    };
+    let endpoints = json!({"endpoints": {
+        "a": {"command": "sh", "args": ["-c", script("a")]},
+        "b": {"command": "sh", "args": ["-c", script("b")]},
+    }});
+    let place = Place::with(&endpoints.to_string());
+    let called = answer(&place, request("b__t", json!({})));
+    assert_eq!(called["result"], json!({}), "{called}");
+    assert!(place.path().join("b.started").exists() && !place.path().join("a.started").exists());
+}
+
+/// A place whose `toolplane.yaml` is that of the inner toolplane; `outer.yaml` is empty.
+fn round_trip() -> Place {
+    let place = Place::with(INNER).variable("MCP_ENDPOINT", &format!("{BINARY} endpoint"));
+    place.write("outer.yaml", "defaults: {call_timeout: 60s}\n");
+    place
+}
+
+/// Calls the inner toolplane through the outer one.
+fn through(place: &Place, tool: &str, arguments: &[&str]) -> crate::binary::Run {
+    let tool = format!("endpoint__{tool}");
+    place.run(&[&["-c", "outer.yaml", "call", &tool, "-o", "json"], arguments].concat())
+}
+
+#[test]
+fn a_toolplane_is_the_endpoint_of_another_one() {
+    let place = round_trip();
+    assert_eq!(
+        through(&place, "greet", &["name=us"]).json(),
+        json!({"greeting": "Hello, us!"})
+    );
+    assert_eq!(through(&place, "count", &[]).json(), json!({"value": 7}));
+    let denied = through(&place, "hidden", &[]);
+    assert_eq!(denied.code, 3, "what may not be called is not listed: {denied:?}");
+    let failed = through(&place, "fails", &[]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert!(failed.stderr.contains("broken"), "{failed:?}");
+    let shown = place.run(&["-c", "outer.yaml", "tools", "show", "endpoint__greet"]);
+    for said in ["toolplane call greet name=STRING", "read-only", "local"] {
+        assert!(shown.data().contains(said), "{said}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_running_gateway_answers() {
+    let place = round_trip();
+    let served = Served::start(&place);
+    // Only the gateway knows that the tool is disabled.
+    assert_eq!(
+        place
+            .run(&["tools", "disable", "count", "--reason", "maintenance"])
+            .code,
+        0
+    );
+    let disabled = answer(&place, request("count", json!({})));
+    assert_eq!(disabled["type"], "error", "{disabled}");
+    assert!(
+        disabled["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("switched off"),
+        "{disabled}"
+    );
+    let own = self::answers(
+        &place,
+        &["-c", "toolplane.yaml"],
+        &request("count", json!({})).to_string(),
+    );
+    assert_eq!(
+        own[0]["result"],
+        json!({"value": 7}),
+        "a named configuration is not that of the gateway"
+    );
+    let run = place.run_with(
+        &["endpoint", "--no-gateway"],
+        &request("count", json!({})).to_string(),
+    );
+    assert_eq!(run.json()["result"], json!({"value": 7}));
+    assert_eq!(
+        answer(&place, request("greet", json!({"name": "us"})))["result"]["greeting"],
+        "Hello, us!"
+    );
+    // Larger than other requests of operators.
+    let long = "x".repeat(100_000);
+    let greeted = answer(&place, request("greet", json!({"name": long})));
+    assert_eq!(greeted["result"]["greeting"].as_str().unwrap().len(), 100_008);
+
+    assert_eq!(
+        through(&place, "greet", &["name=us"]).json(),
+        json!({"greeting": "Hello, us!"})
+    );
+    let disabled = through(&place, "count", &[]);
+    assert!(
+        disabled.code != 0 && disabled.stderr.contains("switched off"),
+        "{disabled:?}"
+    );
+
+    // The gateway is started with the variable as well: its endpoint does not ask the gateway itself.
+    eventually("the list of the gateway's endpoint", || {
+        let listed = ask(&served, Era::Modern, "tools/list", json!({}));
+        names(&listed).contains(&"endpoint__greet")
+    });
+    let listed = ask(&served, Era::Modern, "tools/list", json!({}));
+    assert_eq!(
+        names(&listed),
+        [
+            "count",
+            "endpoint__count",
+            "endpoint__fails",
+            "endpoint__greet",
+            "fails",
+            "greet"
+        ]
+    );
+}
+
+/// An endpoint that is the toolplane which uses it starts a few processes, and then stops.
+#[test]
+fn endpoints_that_start_one_another_end() {
+    let place = Place::with(&format!(
+        "endpoints: {{me: {{command: {BINARY}, args: [endpoint]}}}}\n\
+         tools: {{greet: {{description: Greets., executor: {{kind: mock, result: hello}}}}}}\n"
+    ));
+    let listed = place.run(&["tools", "ls", "-o", "json"]).json();
+    let names: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["greet", "me__greet", "me__me__greet", "me__me__me__greet"]
+    );
+}
