@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use tool_core::{Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reply, ToolError, hide_fields};
 
 use crate::{
-    Endpoint,
+    CommandEndpoint, EndpointKeyPlace,
     definition::META_KEY,
     failure::reported,
     protocol::{EndpointReply, EndpointRequest},
@@ -12,15 +12,34 @@ use crate::{
 
 /// A tool of an endpoint, ready to be called.
 pub(crate) struct EndpointCall {
-    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) endpoint: Arc<CommandEndpoint>,
     /// Name of the tool at the endpoint.
     pub(crate) tool: String,
+    /// Place of the call's idempotency key in the request.
+    pub(crate) key_place: Option<EndpointKeyPlace>,
 }
 
 impl EndpointCall {
     fn request(&self, cx: &CallContext) -> Result<EndpointRequest, ToolError> {
-        EndpointRequest::call_tool(self.tool.as_str(), cx.arguments.raw().clone())
-            .map_err(|error| ToolError::new(ErrorKind::InvalidArguments, error.to_string()))
+        let invalid = |message: String| ToolError::new(ErrorKind::InvalidArguments, message);
+        let mut arguments = cx.arguments.raw().clone();
+        let key = self.key_place.as_ref().zip(cx.upstream_idempotency_key());
+        if let Some((EndpointKeyPlace::Argument(name), key)) = &key {
+            if arguments.get(name).is_some() {
+                let message = format!("leave out the argument `{name}`: it is made from the idempotency key");
+                return Err(invalid(message));
+            }
+            let with_key = arguments.with_members(&[(name, RawJson::from(key.as_str()))]);
+            arguments = with_key.map_err(|error| invalid(error.to_string()))?;
+        }
+        let request = EndpointRequest::call_tool(self.tool.as_str(), arguments);
+        let request = request.map_err(|error| invalid(error.to_string()))?;
+        Ok(match &key {
+            Some((EndpointKeyPlace::Meta(name), key)) => {
+                request.with_meta(RawJson::from_members(&[(name, RawJson::from(key.as_str()))]))
+            }
+            _ => request,
+        })
     }
 }
 

@@ -21,20 +21,20 @@ use crate::{
 /// use std::sync::Arc;
 ///
 /// use tool_core::{NoSecrets, Template};
-/// use tool_exec_endpoint::{Endpoint, EndpointCommand, EndpointSettings};
+/// use tool_exec_endpoint::{CommandEndpoint, EndpointCommand, EndpointSettings};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), tool_core::TemplateError> {
 /// let list = r#"{"type":"result","tools":[{"name":"hello","description":"Greets.","input_schema":{}}]}"#;
 /// let command = EndpointCommand::new(Template::parse("echo")?).args([Template::parse(list)?]);
-/// let endpoint = Endpoint::new(EndpointSettings::new("example", command), Arc::new(NoSecrets));
+/// let endpoint = CommandEndpoint::new(EndpointSettings::new("example", command), Arc::new(NoSecrets));
 /// let source = endpoint.source();
 /// source.load().await;
 /// assert_eq!(&*source.snapshot().tools[0].name, "example__hello");
 /// # Ok(())
 /// # }
 /// ```
-pub struct Endpoint {
+pub struct CommandEndpoint {
     pub(crate) settings: EndpointSettings,
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
@@ -57,7 +57,7 @@ pub(crate) struct LoadState {
     pub(crate) n_failures: u32,
 }
 
-impl Endpoint {
+impl CommandEndpoint {
     /// Creates an endpoint. Nothing is started before its first use.
     #[must_use]
     pub fn new(settings: EndpointSettings, secrets: Arc<dyn Secrets>) -> Arc<Self> {
@@ -194,9 +194,9 @@ impl Endpoint {
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for CommandEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint")
+        f.debug_struct("CommandEndpoint")
             .field("name", &self.settings.name)
             .field("status", &self.status())
             .finish_non_exhaustive()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tool_core::{Descriptor, DynBackend, Executor, PrepareError, Provenance};
 use tool_settings::{keep_readable, suggest};
 
-use crate::{Endpoint, backend::EndpointCall, settings::EXECUTOR_KIND};
+use crate::{CommandEndpoint, EndpointKeyPlace, backend::EndpointCall, settings::EXECUTOR_KIND};
 
 /// Executor of tools of endpoints: kind `endpoint`.
 ///
@@ -34,7 +34,7 @@ use crate::{Endpoint, backend::EndpointCall, settings::EXECUTOR_KIND};
 /// # Examples
 /// See the [crate](crate).
 pub struct EndpointExecutor {
-    endpoints: HashMap<String, Arc<Endpoint>>,
+    endpoints: HashMap<String, Arc<CommandEndpoint>>,
     /// Digests of the commands, for the provenance of tools.
     digests: HashMap<String, [u8; 32]>,
 }
@@ -64,7 +64,7 @@ impl EndpointExecutor {
 
     /// Creates the executor of the tools of these endpoints.
     #[must_use]
-    pub fn new(endpoints: impl IntoIterator<Item = Arc<Endpoint>>) -> Self {
+    pub fn new(endpoints: impl IntoIterator<Item = Arc<CommandEndpoint>>) -> Self {
         let endpoints: HashMap<_, _> = endpoints
             .into_iter()
             .map(|endpoint| (endpoint.settings().name.clone(), endpoint))
@@ -99,36 +99,46 @@ impl EndpointExecutor {
             .collect()
     }
 
-    /// Finds the endpoint of a tool.
-    fn find(&self, named: Option<&str>) -> Result<&Arc<Endpoint>, PrepareError> {
-        let mut known: Vec<_> = self.endpoints.keys().map(|name| format!("`{name}`")).collect();
-        known.sort();
-        let hint = match known.as_slice() {
-            [] => "add it to `endpoints`, or set `MCP_ENDPOINT` to its command".to_owned(),
-            known => format!("there are {}", known.join(", ")),
+    /// Finds the endpoint of a tool: the named one, or the only one.
+    fn find(&self, named: Option<&str>) -> Result<&Arc<CommandEndpoint>, PrepareError> {
+        let found = match named {
+            Some(name) => self.endpoints.get(name),
+            None => self
+                .endpoints
+                .values()
+                .next()
+                .filter(|_| self.endpoints.len() == 1),
         };
-        let (message, pointer) = match named {
-            Some(name) => match self.endpoints.get(name) {
-                Some(endpoint) => return Ok(endpoint),
-                None => (
-                    format!("there is no endpoint `{}`", name.escape_debug()),
+        found.ok_or_else(|| {
+            let mut known: Vec<_> = self.endpoints.keys().map(|name| format!("`{name}`")).collect();
+            known.sort();
+            let (pointer, message) = match (named, known.as_slice()) {
+                (Some(name), _) => (
                     "/endpoint",
+                    format!("there is no endpoint `{}`", name.escape_debug()),
                 ),
-            },
-            None => match self.endpoints.len() {
-                1 => {
-                    return self
-                        .endpoints
-                        .values()
-                        .next()
-                        .ok_or_else(|| PrepareError::at("", ""));
-                }
-                0 => ("there is no endpoint that runs the tool".to_owned(), ""),
-                _ => ("the tool does not say which endpoint runs it".to_owned(), ""),
-            },
-        };
-        Err(PrepareError::at(pointer, message).with_hint(hint))
+                (None, []) => ("", "there is no endpoint that runs the tool".to_owned()),
+                (None, _) => ("", "the tool does not say which endpoint runs it".to_owned()),
+            };
+            let hint = match known.as_slice() {
+                [] => "add it to `endpoints`, or set `MCP_ENDPOINT` to its command".to_owned(),
+                known => format!("there are {}", known.join(", ")),
+            };
+            PrepareError::at(pointer, message).with_hint(hint)
+        })
     }
+}
+
+/// Returns the place of the idempotency key in calls of a tool.
+fn key_place(endpoint: &CommandEndpoint, descriptor: &Descriptor) -> Option<EndpointKeyPlace> {
+    let place = endpoint.settings().key_place.clone();
+    let properties = descriptor.input_schema.get("properties");
+    place.filter(|place| match place {
+        EndpointKeyPlace::Meta(_) => true,
+        EndpointKeyPlace::Argument(name) => {
+            properties.is_some_and(|properties| properties.get(name).is_some())
+        }
+    })
 }
 
 /// Reads the settings of a tool, or returns every problem.
@@ -158,6 +168,7 @@ impl Executor for EndpointExecutor {
         let endpoint = self.find(tool.endpoint.as_deref()).map_err(|error| vec![error])?;
         Ok(Arc::new(EndpointCall {
             endpoint: endpoint.clone(),
+            key_place: key_place(endpoint, descriptor),
             tool: tool.tool.unwrap_or_else(|| descriptor.name.to_string()),
         }))
     }
@@ -173,6 +184,15 @@ impl Executor for EndpointExecutor {
         let upstream = self.upstream(descriptor);
         provenance.place = upstream.and_then(|name| self.digests.get(&*name).copied());
         provenance
+    }
+
+    fn passes_key(&self, descriptor: &Descriptor) -> bool {
+        let tool = read(&descriptor.executor.config);
+        let endpoint = tool
+            .ok()
+            .and_then(|tool| self.find(tool.endpoint.as_deref()).ok());
+        // An endpoint's list cannot set the place of the key, so the operator has set it.
+        endpoint.is_some_and(|endpoint| key_place(endpoint, descriptor).is_some())
     }
 
     /// Returns `true`: replies are limited while they are read.

@@ -1,7 +1,7 @@
 //! Executor and source for command endpoints: programs that read one JSON request from standard input and write one JSON value
 //! to standard output. This is the MCP shape of the okso runtime.
 //!
-//! An [`Endpoint`] is a program with its settings. Its [source](Endpoint::source) lists the tools that the program offers, and
+//! A [`CommandEndpoint`] is a program with its settings. Its [source](CommandEndpoint::source) lists the tools that the program offers, and
 //! an [`EndpointExecutor`] calls them. The [`protocol`] has both sides of the exchange.
 //!
 //! # Names
@@ -24,9 +24,9 @@ mod settings;
 mod source;
 
 pub use self::{
-    endpoint::Endpoint,
+    endpoint::CommandEndpoint,
     executor::EndpointExecutor,
-    settings::{EndpointCommand, EndpointSettings},
+    settings::{EndpointCommand, EndpointKeyPlace, EndpointSettings},
 };
 
 #[cfg(doctest)]

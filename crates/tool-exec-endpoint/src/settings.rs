@@ -37,9 +37,22 @@ pub struct EndpointSettings {
     pub definitions: DefinitionPolicy,
     /// Limits of the list.
     pub list_limits: ListLimits,
+    /// Place of the idempotency key of a call in its request, for an endpoint that does once what it receives twice with the same
+    /// key.
+    pub key_place: Option<EndpointKeyPlace>,
     /// Number of endpoints that this process runs below: the value of [`Self::DEPTH_VARIABLE`] in its environment. An endpoint
     /// that starts the program which it is an endpoint of would start processes without end.
     pub depth: u32,
+}
+
+/// Place of an idempotency key in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndpointKeyPlace {
+    /// This key of the member `_meta` of the request.
+    Meta(String),
+    /// This argument. Tools whose schema lacks it do not get the key.
+    Argument(String),
 }
 
 /// Program that answers requests, as an argument vector: no shell reads it. References are resolved at each start.
@@ -79,6 +92,7 @@ impl EndpointSettings {
             max_reply_bytes: 16 << 20,
             definitions: DefinitionPolicy::default(),
             list_limits: ListLimits::default(),
+            key_place: None,
             depth: 0,
         }
     }

@@ -6,7 +6,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 use tool_core::{BoxFuture, Catalogue, Feature, OnUpdate, Source, SourceState, SourceStatus};
 
-use crate::Endpoint;
+use crate::CommandEndpoint;
 
 /// Backoff after the list could not be read: doubled each time, up to the maximum.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
@@ -14,7 +14,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// Length of a prefix that is cut together with the name.
 const MAX_PREFIX: usize = 55;
 
-impl Endpoint {
+impl CommandEndpoint {
     /// Returns the endpoint as a source of tools. A failure to list them is logged, and shown by the status.
     #[must_use]
     pub fn source(self: &Arc<Self>) -> Arc<dyn Source> {
@@ -48,7 +48,7 @@ impl Endpoint {
 }
 
 /// Reads the list again and again, as long as the endpoint is used.
-async fn follow(endpoint: Weak<Endpoint>, interval: Duration) {
+async fn follow(endpoint: Weak<CommandEndpoint>, interval: Duration) {
     loop {
         sleep(interval).await;
         let Some(endpoint) = endpoint.upgrade() else {
@@ -61,7 +61,7 @@ async fn follow(endpoint: Weak<Endpoint>, interval: Duration) {
 }
 
 /// View of an endpoint as a source of tools.
-struct EndpointSource(Arc<Endpoint>);
+struct EndpointSource(Arc<CommandEndpoint>);
 
 impl Source for EndpointSource {
     fn name(&self) -> &str {

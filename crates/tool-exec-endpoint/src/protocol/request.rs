@@ -32,6 +32,8 @@ pub enum EndpointRequest {
         tool: String,
         /// Arguments: an object.
         arguments: RawJson,
+        /// Statements about the call, such as an idempotency key: an object in the member `_meta`, which toolplane adds.
+        meta: Option<RawJson>,
     },
 }
 
@@ -54,9 +56,19 @@ impl EndpointRequest {
             JsonKind::Object => Ok(Self::CallTool {
                 tool: tool.into(),
                 arguments,
+                meta: None,
             }),
             _ => Err(ProtocolError::new("the `arguments` are no JSON object")),
         }
+    }
+
+    /// Sets statements about a call: an object. Other requests have none.
+    #[must_use]
+    pub fn with_meta(mut self, statements: RawJson) -> Self {
+        if let Self::CallTool { meta, .. } = &mut self {
+            *meta = Some(statements).filter(|statements| statements.kind() == JsonKind::Object);
+        }
+        self
     }
 
     /// Reads a request. A call without `arguments` has none.
@@ -75,7 +87,11 @@ impl EndpointRequest {
             Some("describe_tool") => Ok(Self::describe_tool(tool(&request)?)),
             Some("call_tool") => {
                 let arguments = request.get("arguments").unwrap_or_else(RawJson::object);
-                Self::call_tool(tool(&request)?, arguments)
+                let call = Self::call_tool(tool(&request)?, arguments)?;
+                Ok(match request.get("_meta") {
+                    Some(meta) => call.with_meta(meta),
+                    None => call,
+                })
             }
             Some(other) => Err(ProtocolError::new(format!(
                 "unknown `action` `{}`: there are {}",
@@ -96,9 +112,14 @@ impl EndpointRequest {
         match self {
             Self::ListTools => {}
             Self::DescribeTool { tool } => members.push(("tool", RawJson::from(tool.as_str()))),
-            Self::CallTool { tool, arguments } => {
+            Self::CallTool {
+                tool,
+                arguments,
+                meta,
+            } => {
                 members.push(("tool", RawJson::from(tool.as_str())));
                 members.push(("arguments", arguments.clone()));
+                members.extend(meta.clone().map(|meta| ("_meta", meta)));
             }
         }
         RawJson::from_members(&members)

@@ -2,9 +2,14 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use tool_core::{DispatchState, ErrorKind};
+use tool_core::{
+    Arguments, CallContext, Descriptor, DispatchState, ErrorKind, Executor, ExecutorSpec, Invoke,
+    TargetBackend, ToolBuilder,
+};
+use tool_exec_endpoint::{EndpointExecutor, EndpointKeyPlace};
 
 use crate::harness::{call, call_with_mark, endpoint, failure, script, text};
 
@@ -26,6 +31,55 @@ async fn a_call_is_one_request_and_its_result() {
         r#"{"n": 1.50, "a":1 }"#,
         "with its own bytes"
     );
+}
+
+#[tokio::test]
+async fn an_idempotency_key_has_the_place_that_the_operator_names() {
+    let schema = json!({"type": "object", "properties": {"request_id": {"type": "string"}}});
+    for (place, has_property, expected) in [
+        (None, true, None),
+        (
+            Some(EndpointKeyPlace::Meta("key".to_owned())),
+            true,
+            Some("/_meta/key"),
+        ),
+        (
+            Some(EndpointKeyPlace::Argument("request_id".to_owned())),
+            true,
+            Some("/arguments/request_id"),
+        ),
+        (
+            Some(EndpointKeyPlace::Argument("request_id".to_owned())),
+            false,
+            None,
+        ),
+    ] {
+        let mut settings = script(SHOWS_REQUEST);
+        settings.key_place = place;
+        let executor = EndpointExecutor::new([endpoint(settings)]);
+        let mut tool = Descriptor::new("t", ExecutorSpec::new("endpoint"));
+        if has_property {
+            tool.input_schema = RawJson::from(&schema);
+        }
+        assert_eq!(executor.passes_key(&tool), expected.is_some());
+        let backend = executor
+            .prepare(&tool)
+            .map_err(|problems| format!("{problems:?}"))
+            .unwrap();
+        let tool = ToolBuilder::from_descriptor(tool).run_on_dyn(backend);
+        let mut cx = CallContext::local(&tool, Arguments::none());
+        cx.extras.idempotency_key = Some("order 7".into());
+        let key = cx.upstream_idempotency_key().unwrap();
+        let reply = TargetBackend.invoke(&mut cx).await.unwrap().into_reply().unwrap();
+        let request = reply.raw().to::<Value>().unwrap()["request"].clone();
+        let sent = expected.map(|pointer| request.pointer(pointer).cloned().unwrap());
+        assert_eq!(sent, expected.map(|_| json!(key)), "{request}");
+        assert_eq!(
+            request.to_string().contains(&key),
+            expected.is_some(),
+            "{request}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -195,7 +195,8 @@ proptest! {
             prop_assert!(serde_json::from_str::<Value>(text.as_str()).is_ok());
             prop_assert_eq!(EndpointReply::parse(request, text.as_str()), Ok(reply));
         }
-        for request in [list, describe, EndpointRequest::call_tool("x", raw(&result)).unwrap()] {
+        let call = EndpointRequest::call_tool("x", raw(&result)).unwrap();
+        for request in [list, describe, call.clone(), call.with_meta(raw(&result))] {
             prop_assert_eq!(EndpointRequest::parse(request.to_json().as_str()), Ok(request));
         }
     }

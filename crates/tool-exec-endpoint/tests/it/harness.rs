@@ -8,7 +8,7 @@ use tool_core::{
     Outcome, Reference, Reply, Secret, SecretError, Secrets, TargetBackend, Template, Tool, ToolBuilder,
     ToolError,
 };
-use tool_exec_endpoint::{Endpoint, EndpointCommand, EndpointExecutor, EndpointSettings};
+use tool_exec_endpoint::{CommandEndpoint, EndpointCommand, EndpointExecutor, EndpointSettings};
 
 /// Secrets of these values.
 pub(crate) struct FixedSecrets(pub(crate) BTreeMap<&'static str, &'static str>);
@@ -40,13 +40,13 @@ pub(crate) fn script(script: &str) -> EndpointSettings {
     )
 }
 
-pub(crate) fn endpoint(settings: EndpointSettings) -> Arc<Endpoint> {
+pub(crate) fn endpoint(settings: EndpointSettings) -> Arc<CommandEndpoint> {
     let secrets = BTreeMap::from([("token", "s3cret-value-123"), ("SHARED", "from outside")]);
-    Endpoint::new(settings, Arc::new(FixedSecrets(secrets)))
+    CommandEndpoint::new(settings, Arc::new(FixedSecrets(secrets)))
 }
 
 /// The tool `t` of an endpoint.
-pub(crate) fn tool(endpoint: &Arc<Endpoint>) -> Arc<Tool> {
+pub(crate) fn tool(endpoint: &Arc<CommandEndpoint>) -> Arc<Tool> {
     let executor = EndpointExecutor::new([endpoint.clone()]);
     let config = json!({"endpoint": "e", "tool": "t"});
     let descriptor = Descriptor::new("t", ExecutorSpec::new("endpoint").with_config(config));
@@ -58,7 +58,7 @@ pub(crate) fn tool(endpoint: &Arc<Endpoint>) -> Arc<Tool> {
 
 /// Calls the tool `t`, and returns how far the call got.
 pub(crate) async fn call_with_mark(
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<CommandEndpoint>,
     arguments: Value,
 ) -> (Result<Reply, ToolError>, DispatchState) {
     let tool = tool(endpoint);

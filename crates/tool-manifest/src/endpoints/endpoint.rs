@@ -36,7 +36,7 @@ pub(crate) struct EndpointBody {
     timeout_ms: Field<u64>,
     /// Time limit of a whole call of its tools, queueing and retries included, instead of the one in `defaults`.
     call_timeout: Field<Period>,
-    /// Time limit of a list of its tools, in milliseconds, instead of `start_timeout_ms` in `defaults`.
+    /// Time limit of a list of its tools, in milliseconds, instead of `start_timeout` in `defaults`.
     list_timeout_ms: Field<u64>,
     #[serde(rename = "$server")]
     sections: SectionEntries,

@@ -2,7 +2,7 @@
 
 /// Characters that a shell interprets outside of quotes.
 const OPERATORS: &str = "|&;<>()$`*?#~=%!{}[]";
-/// Those of them that are usual in words, where they have no meaning at this place.
+/// Operators that are usual in words, where they have no meaning at this place.
 const HARMLESS: &str = "=%#~!{}[]";
 
 /// Splits a command line into words.

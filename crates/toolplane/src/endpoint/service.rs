@@ -9,6 +9,8 @@ use crate::{CallRequest, Toolplane};
 
 /// Component that errors name.
 const COMPONENT: &str = "toolplane";
+/// Key in `_meta` of the idempotency key of a call.
+const IDEMPOTENCY_KEY: &str = "dev.toolplane/idempotency-key";
 /// Time that a list waits for a server that is starting.
 const LIST_WAIT: Duration = Duration::from_secs(15);
 
@@ -94,7 +96,12 @@ impl EndpointService {
                 let tool = self.plane.tool(&tool, &caller).await?;
                 Ok(EndpointReply::Tool(descriptor(&tool)))
             }
-            EndpointRequest::CallTool { tool, arguments, .. } => self.call(tool, arguments).await,
+            EndpointRequest::CallTool {
+                tool,
+                arguments,
+                meta,
+                ..
+            } => self.call(tool, arguments, meta).await,
             _ => Err(ToolError::new(
                 ErrorKind::InvalidArguments,
                 "this action is not supported",
@@ -102,10 +109,19 @@ impl EndpointService {
         }
     }
 
-    async fn call(&self, tool: String, arguments: RawJson) -> Result<EndpointReply, ToolError> {
+    async fn call(
+        &self,
+        tool: String,
+        arguments: RawJson,
+        meta: Option<RawJson>,
+    ) -> Result<EndpointReply, ToolError> {
         // The whole request was read within the limits of arguments.
         let arguments = Arguments::from_checked(arguments)?;
-        let request = CallRequest::new(tool.as_str()).arguments(arguments);
+        let mut request = CallRequest::new(tool.as_str()).arguments(arguments);
+        let key = meta.and_then(|meta| meta.get(IDEMPOTENCY_KEY)?.string());
+        if let Some(key) = key {
+            request = request.idempotency_key(key);
+        }
         let mut reply = finished(self.plane.call(request).await?)?;
         if reply.is_error {
             return Err(ToolError::new(ErrorKind::UpstreamError, reply.text()));

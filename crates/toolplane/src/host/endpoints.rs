@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use tool_core::{Descriptor, Secrets, Source};
-use tool_exec_endpoint::{Endpoint, EndpointCommand, EndpointExecutor, EndpointSettings};
+use tool_exec_endpoint::{
+    CommandEndpoint, EndpointCommand, EndpointExecutor, EndpointKeyPlace, EndpointSettings,
+};
 use tool_manifest::{Configuration, EndpointSpec};
+use tool_runtime::IdempotencyKeyPlace;
 
 /// Endpoint and the one source that represents it.
 #[derive(Clone)]
 pub(crate) struct LiveEndpoint {
-    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) endpoint: Arc<CommandEndpoint>,
     pub(crate) source: Arc<dyn Source>,
 }
 
@@ -25,7 +28,7 @@ pub(crate) fn endpoints(
         let mut known = before.iter();
         let known = known.find(|known| *known.endpoint.settings() == settings);
         known.cloned().unwrap_or_else(|| {
-            let endpoint = Endpoint::new(settings, secrets.clone());
+            let endpoint = CommandEndpoint::new(settings, secrets.clone());
             let source = endpoint.source();
             LiveEndpoint { endpoint, source }
         })
@@ -52,6 +55,10 @@ fn settings(spec: &EndpointSpec, configuration: &Configuration) -> EndpointSetti
     settings.max_reply_bytes = defaults.max_result_bytes;
     settings.definitions = spec.definitions.unwrap_or(configuration.policy.definitions);
     settings.list_limits = spec.list_limits.or(defaults.list_limits);
+    settings.key_place = spec.overrides.get().cloned().map(|place| match place {
+        IdempotencyKeyPlace::Meta(key) => EndpointKeyPlace::Meta(key),
+        IdempotencyKeyPlace::Argument(name) => EndpointKeyPlace::Argument(name),
+    });
     settings.depth = depth();
     settings
 }

@@ -47,6 +47,12 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             if self.is_skipping {
                 self.skip_line();
             }
+            let n_spaces = self
+                .buffer
+                .iter()
+                .take_while(|byte| byte.is_ascii_whitespace())
+                .count();
+            self.buffer.drain(..n_spaces);
             match split(&self.buffer, self.is_over) {
                 Split::Value(end) => {
                     let rest = self.buffer.split_off(end);
@@ -63,8 +69,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
                     return Ok(NextRequest::Refused(reason));
                 }
                 Split::Incomplete if self.is_over => {
-                    let is_empty = std::mem::take(&mut self.buffer).trim_ascii().is_empty();
-                    return Ok(match is_empty {
+                    return Ok(match std::mem::take(&mut self.buffer).is_empty() {
                         true => NextRequest::End,
                         false => NextRequest::Refused("the request ends in the middle".to_owned()),
                     });
@@ -166,10 +171,10 @@ mod tests {
             assert_eq!(read(""), []);
             assert_eq!(read(" \n "), []);
             assert_eq!(read("{\"a\": \"}\"}"), [request("{\"a\": \"}\"}")]);
-            assert_eq!(read("{}\n{\n}"), [request("{}"), request("\n{\n}")]);
+            assert_eq!(read("{}\n{\n}"), [request("{}"), request("{\n}")]);
             assert_eq!(read("{}{}"), [request("{}"), request("{}")]);
-            assert_eq!(read("12\n{}"), [request("12"), request("\n{}")]);
-            let mixed = read("list_tools now\n{}");
+            assert_eq!(read("12\n{}"), [request("12"), request("{}")]);
+            let mixed = read("\n list_tools now\n{}");
             assert!(
                 matches!(&mixed[..], [NextRequest::Refused(reason), second]
                 if reason.contains("no JSON") && *second == request("{}")),

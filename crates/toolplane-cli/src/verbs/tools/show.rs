@@ -36,7 +36,7 @@ struct ToolDetails<'a> {
     server_state: Option<Value>,
     trust: &'static str,
     kind: &'a str,
-    /// What its endpoint says about it: `command`, `origin` and `safety`.
+    /// Statements of its endpoint about it: `command`, `origin` and `safety`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     endpoint: BTreeMap<&'static str, String>,
     timeout_ms: u64,
