@@ -20,7 +20,7 @@ endpoints:
   plain: {command: ./a.sh}
   full:
     command: python3
-    args: [-I, ${secret:path}, 7, true]
+    args: [-I, '${secret:path}', 7, true]
     env: {TOKEN: '${env:TOKEN}'}
     inherit_env: [HTTPS_PROXY]
     cwd: sub

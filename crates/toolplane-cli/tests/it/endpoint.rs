@@ -22,12 +22,9 @@ fn echo() -> String {
 }
 
 fn call(served: &Served, era: Era, name: &str, arguments: Value) -> Value {
-    ask(
-        served,
-        era,
-        "tools/call",
-        json!({"name": name, "arguments": arguments}),
-    )
+    let mut params = json!({"name": name});
+    params["arguments"] = arguments;
+    ask(served, era, "tools/call", params)
 }
 
 fn names(listed: &Value) -> Vec<&str> {
@@ -47,8 +44,8 @@ fn answers(place: &Place, options: &[&str], requests: &str) -> Vec<Value> {
 }
 
 #[track_caller]
-fn answer(place: &Place, request: Value) -> Value {
-    let mut answers = answers(place, &[], &request.to_string());
+fn answer(place: &Place, request: impl Into<Value>) -> Value {
+    let mut answers = answers(place, &[], &request.into().to_string());
     assert_eq!(answers.len(), 1, "{answers:?}");
     answers.remove(0)
 }
@@ -292,7 +289,9 @@ policy: {blocklist: [hidden]}
 "#;
 
 fn request(tool: &str, arguments: Value) -> Value {
-    json!({"action": "call_tool", "tool": tool, "arguments": arguments})
+    let mut request = json!({"action": "call_tool", "tool": tool});
+    request["arguments"] = arguments;
+    request
 }
 
 #[test]

@@ -106,7 +106,6 @@ impl HeldPermit {
         Self(Arc::new(Mutex::new(permit)))
     }
 
-    #[cfg(feature = "endpoint")]
     fn release(&self) {
         *self.0.lock() = None;
     }
@@ -126,7 +125,7 @@ async fn serve(stream: UnixStream, plane: Toolplane, permit: HeldPermit) {
     if let Err(error) = served {
         tracing::debug!(%error, "connection failed");
     }
-    drop(held);
+    held.release();
 }
 
 async fn answer(plane: &Toolplane, request: Request<Incoming>, permit: &HeldPermit) -> ApiResult {

@@ -135,7 +135,8 @@ fn started(loaded: &Loaded) -> impl Iterator<Item = (&'static str, &str, &Templa
             .command
             .literal()
             .is_some_and(|path| path.starts_with('.'));
-        !endpoint.disabled && !(is_relative && endpoint.cwd.is_some())
+        let is_elsewhere = is_relative && endpoint.cwd.is_some();
+        !endpoint.disabled && !is_elsewhere
     });
     let endpoints = endpoints.map(|endpoint| ("endpoint", endpoint.name.as_str(), &endpoint.command));
     servers.chain(endpoints)
