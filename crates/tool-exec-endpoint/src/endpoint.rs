@@ -55,6 +55,8 @@ pub(crate) struct LoadState {
     /// Instant before which the list is not read again after a failure.
     pub(crate) retry_at: Option<Instant>,
     pub(crate) n_failures: u32,
+    /// `true` once a task reads the list again and again.
+    pub(crate) is_followed: bool,
 }
 
 impl CommandEndpoint {

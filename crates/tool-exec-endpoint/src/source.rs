@@ -6,7 +6,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 use tool_core::{BoxFuture, Catalogue, Feature, OnUpdate, Source, SourceState, SourceStatus};
 
-use crate::CommandEndpoint;
+use crate::{CommandEndpoint, endpoint::LoadState};
 
 /// Backoff after the list could not be read: doubled each time, up to the maximum.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
@@ -31,32 +31,48 @@ impl CommandEndpoint {
             return;
         }
         self.enter(SourceState::Starting);
-        let read = self.refresh().await;
-        match read {
-            Ok(()) => {
-                (load.is_listed, load.retry_at) = (true, None);
-                tokio::spawn(follow(Arc::downgrade(self), self.settings.refresh_interval));
-            }
+        let mut abandoned = Abandoned(Some(self));
+        self.read_list(&mut load).await;
+        abandoned.0 = None;
+        self.n_attempts.send_modify(|n| *n += 1);
+        if !std::mem::replace(&mut load.is_followed, true) {
+            tokio::spawn(follow(Arc::downgrade(self), self.settings.refresh_interval));
+        }
+    }
+
+    async fn read_list(&self, load: &mut LoadState) {
+        match self.refresh().await {
+            Ok(()) => (load.is_listed, load.retry_at, load.n_failures) = (true, None, 0),
             Err(()) => {
                 let pause = MIN_BACKOFF.saturating_mul(1 << load.n_failures.min(6));
                 load.retry_at = Some(Instant::now() + pause.min(MAX_BACKOFF));
                 load.n_failures = load.n_failures.saturating_add(1);
             }
         }
-        self.n_attempts.send_modify(|n| *n += 1);
     }
 }
 
-/// Reads the list again and again, as long as the endpoint is used.
+/// Guard of a list that is read for a caller. Whoever stops waiting has stopped the program.
+struct Abandoned<'a>(Option<&'a CommandEndpoint>);
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let Some(endpoint) = self.0 {
+            let reason = "nobody waited until it had listed its tools".to_owned();
+            endpoint.enter(SourceState::Failed(reason));
+        }
+    }
+}
+
+/// Reads the list again and again, as long as the endpoint is used. So an endpoint that failed comes back by itself.
 async fn follow(endpoint: Weak<CommandEndpoint>, interval: Duration) {
     loop {
         sleep(interval).await;
         let Some(endpoint) = endpoint.upgrade() else {
             return;
         };
-        let _load = endpoint.load.lock().await;
-        // A failure is shown by the status, and the last list stays.
-        let _ = endpoint.refresh().await;
+        let mut load = endpoint.load.lock().await;
+        endpoint.read_list(&mut load).await;
     }
 }
 

@@ -207,6 +207,33 @@ async fn a_failure_is_reported_and_tried_again_after_a_pause() {
 }
 
 #[tokio::test]
+async fn whoever_stops_waiting_for_a_list_ends_the_program() {
+    let endpoint = endpoint(script("sleep 600"));
+    let source = endpoint.source();
+    let waiting = tokio::time::timeout(std::time::Duration::from_millis(50), source.load());
+    assert!(waiting.await.is_err());
+    let state = source.status().state;
+    assert!(
+        matches!(&state, SourceState::Failed(reason) if reason.contains("nobody waited")),
+        "{state:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_endpoint_that_failed_comes_back_by_itself() {
+    let place = tempfile::tempdir().unwrap();
+    let list = place.path().join("list");
+    let mut settings = script(&format!("cat {}", list.display()));
+    settings.refresh_interval = std::time::Duration::from_millis(20);
+    let source = load(settings).await;
+    assert!(matches!(source.status().state, SourceState::Failed(_)));
+    let tools = json!([{"name": "a", "description": "d"}]);
+    std::fs::write(&list, json!({"type": "result", "tools": tools}).to_string()).unwrap();
+    source.changed(0).await;
+    assert_eq!(names(&source), ["e__a"]);
+}
+
+#[tokio::test]
 async fn an_endpoint_that_hangs_or_refuses_is_a_failure() {
     let mut settings = script("sleep 600");
     settings.list_timeout = std::time::Duration::from_millis(50);

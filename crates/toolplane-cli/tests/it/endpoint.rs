@@ -438,6 +438,47 @@ fn each_request_of_a_stream_has_one_answer() {
     );
 }
 
+#[test]
+fn tools_of_servers_are_tools_of_the_endpoint() {
+    let place = Place::with(&format!(
+        "servers: {{inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio]}}}}\n"
+    ));
+    place.write("inner.yaml", INNER);
+    let described = answer(&place, json!({"action": "describe_tool", "tool": "inner__greet"}));
+    let tool = &described["tool"];
+    assert_eq!(
+        (&tool["origin"], &tool["safety"]),
+        (&json!("remote"), &json!("read-only (as its server says)")),
+        "{described}"
+    );
+    let called = answer(&place, request("inner__greet", json!({"name": "us"})));
+    assert_eq!(called["result"], json!({"greeting": "Hello, us!"}), "{called}");
+    let failed = answer(&place, request("inner__fails", json!({})));
+    assert_eq!(failed["error"]["category"], "pipeline", "{failed}");
+}
+
+#[test]
+fn a_key_in_a_request_makes_a_call_happen_once() {
+    let place = Place::empty();
+    let file = place.path().join("runs");
+    let code = format!("echo run >> {}; echo done", file.display());
+    let executor = json!({"kind": "bash", "code": code, "sandbox": "none"});
+    place.write(
+        "toolplane.yaml",
+        json!({"tools": {"pay": {"description": "Pays.", "executor": executor}}}).to_string(),
+    );
+    let mut keyed = request("pay", json!({}));
+    keyed["_meta"] = json!({"dev.toolplane/idempotency-key": "invoice-7"});
+    let answers = answers(&place, &[], &format!("{keyed}{keyed}"));
+    assert_eq!(answers[0]["result"], json!({"value": "done"}));
+    assert_eq!(answers[1]["result"], json!({"value": "done"}));
+    assert!(
+        answers[1]["_meta"]["dev.toolplane/replayed"].is_string(),
+        "{answers:?}"
+    );
+    assert_eq!(fs::read_to_string(file).unwrap(), "run\n");
+}
+
 /// A call starts the server that it needs, and no other.
 #[test]
 fn a_call_starts_only_what_it_needs() {
