@@ -118,7 +118,8 @@ pub use tokio;
 pub use self::http::HttpEndpoint;
 #[cfg(feature = "stdio")]
 pub use self::process::{
-    BASE_VARIABLES, Command, ProgramControl, SpawnFuture, SpawnedProgram, Spawner, base_environment,
+    BASE_VARIABLES, Command, CommandOutput, ProgramControl, SpawnFuture, SpawnedProgram, Spawner,
+    base_environment,
 };
 #[cfg(any(feature = "stdio", feature = "http"))]
 pub use self::supervisor::{

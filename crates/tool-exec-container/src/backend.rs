@@ -1,4 +1,7 @@
-use std::sync::{Arc, Weak};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+};
 
 use parking_lot::Mutex;
 use raw_json::RawJson;
@@ -141,7 +144,7 @@ impl ContainerBackend {
 
     fn argument_variables(&self, cx: &CallContext) -> Result<Vec<(String, String)>, ToolError> {
         let taken = self.plan.env.iter().map(|(name, _)| name.as_str());
-        argument_variables(cx.arguments.raw(), taken)
+        argument_variables(cx.arguments.raw(), taken, &BTreeMap::new())
             .map_err(|message| ToolError::new(ErrorKind::InvalidArguments, message))
     }
 

@@ -1,5 +1,7 @@
 //! Settings of a tool, compiled and checked.
 
+use std::collections::BTreeMap;
+
 use tool_core::{Descriptor, PrepareError, Reference, Template};
 use tool_settings::program::{ExitCodes, OutputFormat, ProgramLimits, check_parameters, environment};
 
@@ -53,7 +55,7 @@ impl Plan {
             .ok();
         let exit_codes = ExitCodes::read(&body.exit_codes, &mut problems);
         let env = environment(descriptor, &body.env, &mut problems);
-        check_parameters(descriptor, &env, &mut problems);
+        check_parameters(descriptor, &BTreeMap::new(), &env, &mut problems);
         let (timeout, most) = (options.timeout, options.max_result_bytes);
         let limits = ProgramLimits::compile(&body.limits, descriptor, timeout, most, &mut problems);
         let nano_cpus = nano_cpus(descriptor, &body, &mut problems);

@@ -152,7 +152,7 @@ impl ScriptBackend {
 
     fn argument_variables(&self, cx: &CallContext) -> Result<Vec<(String, String)>, ToolError> {
         let taken = self.plan.env.iter().map(|(name, _)| name.as_str());
-        argument_variables(cx.arguments.raw(), taken)
+        argument_variables(cx.arguments.raw(), taken, &self.plan.variables)
             .map_err(|message| ToolError::new(ErrorKind::InvalidArguments, message))
     }
 

@@ -8,14 +8,14 @@ use tool_core::{Descriptor, Reference, Template, is_relative_path};
 use tool_sandbox::{NetworkAccess, SandboxLevel, SandboxLimits};
 use tool_settings::{
     NetworkHosts, SandboxChoice, pointer,
-    program::{ExitCodes, OutputFormat, ProgramLimits, check_parameters, environment},
+    program::{ExitCodes, ProgramLimits, check_parameters, environment},
 };
 
 use crate::{
     ScriptLanguage, ScriptOptions, authority,
     interpreter::Interpreter,
     requirements::LockedRequirements,
-    settings::{Body, Files, Problems, read},
+    settings::{Body, Files, Problems, ScriptOutput, read},
 };
 
 /// File in which a version keeps its locked requirements.
@@ -33,7 +33,9 @@ pub(crate) struct Plan {
     /// Files in the working directory, by path: exactly these bytes are run.
     pub(crate) files: BTreeMap<String, Bytes>,
     pub(crate) interpreter: Interpreter,
-    pub(crate) output: OutputFormat,
+    pub(crate) output: ScriptOutput,
+    /// Names of the variables of arguments that do not follow from their parameters.
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) exit_codes: ExitCodes,
     pub(crate) limits: SandboxLimits,
     pub(crate) network: NetworkAccess,
@@ -60,7 +62,7 @@ impl Plan {
         let exit_codes = ExitCodes::read(&body.exit_codes, &mut problems.0);
         let env = environment(descriptor, &body.env, &mut problems.0);
         if language == ScriptLanguage::Bash {
-            check_parameters(descriptor, &env, &mut problems.0);
+            check_parameters(descriptor, &body.variables, &env, &mut problems.0);
         }
         let (timeout, most) = (options.timeout, options.max_result_bytes);
         let limits = ProgramLimits::compile(&body.limits, descriptor, timeout, most, &mut problems.0);
@@ -85,6 +87,7 @@ impl Plan {
             files,
             interpreter,
             output: body.output,
+            variables: body.variables,
             exit_codes,
             limits,
             network: match body.network {

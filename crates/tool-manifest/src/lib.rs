@@ -9,6 +9,7 @@ mod config;
 mod diagnostics;
 mod dialects;
 mod document;
+mod endpoints;
 mod loading;
 mod schema;
 mod secrets;
@@ -28,6 +29,7 @@ pub use self::{
     },
     diagnostics::diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     document::source::Syntax,
+    endpoints::spec::EndpointSpec,
     loading::{
         load::{ConfigPart, LoadOptions, Loaded, load},
         plain::read_plain,

@@ -18,7 +18,7 @@ const DEFINITIONS: &str = "#/$defs/";
 
 /// Other accepted spellings: the definition, the other spelling, and ours. Derived schemas know nothing of them. The
 /// spellings of sections come where theirs are empty.
-const SPELLINGS: [(&str, &str, &str); 18] = [
+const SPELLINGS: [(&str, &str, &str); 19] = [
     ("Tool", "inputSchema", "input_schema"),
     ("Tool", "outputSchema", "output_schema"),
     ("Tool", "estimated_latency", "latency"),
@@ -37,12 +37,14 @@ const SPELLINGS: [(&str, &str, &str); 18] = [
     ("Server", "includeTools", "include"),
     ("Server", "excludeTools", "exclude"),
     ("Server", "disabledTools", "exclude"),
+    ("Endpoint", "", ""),
 ];
 
 /// Anchors of sections in each definition.
-const ANCHORS: [(&str, [&str; 2]); 4] = [
+const ANCHORS: [(&str, [&str; 2]); 5] = [
     ("Tool", ["$tool", "$tool-late"]),
     ("Server", ["$server", "$server-late"]),
+    ("Endpoint", ["$server", "$server-late"]),
     ("Defaults", ["$defaults", "$defaults-late"]),
     ("Policy", ["$policy", "$policy-late"]),
 ];
@@ -109,7 +111,7 @@ where
 }
 
 /// Puts the keys of sections where their anchors stand.
-fn add_sections(definitions: &mut Map<String, Value>, properties: [[Map<String, Value>; 2]; 4]) {
+fn add_sections(definitions: &mut Map<String, Value>, properties: [[Map<String, Value>; 2]; ANCHORS.len()]) {
     for ((definition, anchors), mut own) in ANCHORS.into_iter().zip(properties) {
         let known = definitions
             .get_mut(definition)

@@ -6,7 +6,8 @@ use toolplane::{
     Builder, FileListCache, Toolplane,
     faults::ChaosLayer,
     manifest::{
-        LoadOptions, Loaded, Severity, cache_directory, find_configuration, load, load_without_files,
+        EndpointSpec, LoadOptions, Loaded, Severity, cache_directory, find_configuration, load,
+        load_without_files,
     },
 };
 
@@ -21,15 +22,45 @@ use crate::{
 };
 
 /// Returns the configuration files: those of the command line, or the first one that is found. None are needed where the
-/// user has a store: its tools and servers are offered with the defaults.
+/// user has a store, or the environment names an endpoint: their tools are offered with the defaults.
 ///
 /// # Errors
-/// If there is neither a file nor a store.
+/// If there is neither a file nor a store nor an endpoint.
 pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, CliError> {
+    let has_endpoint = || !options.ignores_endpoint_variable && variable(EndpointSpec::VARIABLE).is_some();
     match named_files(options) {
-        Err(_) if user_store().is_some_and(|store| store.exists()) => Ok(Vec::new()),
+        Err(_) if user_store().is_some_and(|store| store.exists()) || has_endpoint() => Ok(Vec::new()),
         files => files,
     }
+}
+
+/// Adds the endpoint whose command the environment variable `MCP_ENDPOINT` holds.
+///
+/// # Errors
+/// If the variable is no command line, or the configuration has a source with the name of its endpoint.
+pub(crate) fn add_endpoint(loaded: &mut Loaded) -> Result<(), CliError> {
+    let Some(command) = variable(EndpointSpec::VARIABLE) else {
+        return Ok(());
+    };
+    let name = EndpointSpec::VARIABLE;
+    let endpoint = EndpointSpec::from_variable(&command).map_err(|reason| {
+        CliError::configuration(format!("`{name}` in the environment cannot be used: {reason}"))
+            .with_hint("it is a program with its arguments, such as `./mcp_echo.sh`")
+    })?;
+    let configuration = &mut loaded.configuration;
+    let servers = configuration.servers.iter().map(|server| &server.name);
+    let endpoints = configuration.endpoints.iter().map(|known| &known.name);
+    if servers.chain(endpoints).any(|known| *known == endpoint.name) {
+        let message = format!(
+            "`{name}` in the environment adds an endpoint `{}`, and the configuration has a source of this name",
+            endpoint.name
+        );
+        return Err(
+            CliError::configuration(message).with_hint(format!("unset `{name}`, or rename the other"))
+        );
+    }
+    configuration.endpoints.push(endpoint);
+    Ok(())
 }
 
 /// Returns the configuration files: those of the command line, or the first one that is found.
@@ -139,7 +170,10 @@ pub(crate) async fn open_with(
     console: Console,
     complete: impl AsyncFnOnce(Builder, &Loaded, Option<&OpenStore>) -> Result<Builder, CliError>,
 ) -> Result<(Loaded, Toolplane), CliError> {
-    let (loaded, store) = read_with_store(files(options)?, console).await?;
+    let (mut loaded, store) = read_with_store(files(options)?, console).await?;
+    if !options.ignores_endpoint_variable {
+        add_endpoint(&mut loaded)?;
+    }
     let store = match store {
         Some(store) => Some(store.unless_empty().await),
         None => None,

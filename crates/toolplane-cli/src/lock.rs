@@ -76,13 +76,17 @@ pub(crate) fn with_locked_pins(
         )
         .with_hint(hint));
     }
-    let unpinned = loaded
-        .configuration
+    let configuration = &loaded.configuration;
+    let servers = configuration
         .servers
         .iter()
-        .filter(|server| server.pin == Some(PinMode::Off));
-    for server in unpinned {
-        let name = &server.name;
+        .map(|server| (&server.name, server.pin));
+    let endpoints = configuration.endpoints.iter();
+    let endpoints = endpoints.map(|endpoint| (&endpoint.name, endpoint.pin));
+    let unpinned = servers
+        .chain(endpoints)
+        .filter(|(_, pin)| *pin == Some(PinMode::Off));
+    for (name, _) in unpinned {
         console.warn(&format!(
             "the definitions of `{name}` are offered without a lock: it has `pin: off`"
         ));
@@ -103,7 +107,11 @@ fn pins(loaded: &Loaded, lock: Option<LockFile>) -> LockFilePins {
 /// Returns `true` if the configuration wants locked definitions.
 pub(crate) fn locks(configuration: &Configuration) -> bool {
     let is_locked = |mode: Option<PinMode>| mode == Some(PinMode::Locked);
-    is_locked(configuration.policy.pin) || configuration.servers.iter().any(|server| is_locked(server.pin))
+    let mut servers = configuration.servers.iter();
+    let mut endpoints = configuration.endpoints.iter();
+    is_locked(configuration.policy.pin)
+        || servers.any(|server| is_locked(server.pin))
+        || endpoints.any(|endpoint| is_locked(endpoint.pin))
 }
 
 /// Replaces secrets in a definition.
@@ -130,12 +138,20 @@ fn moved_servers(lock: &LockFile, loaded: &Loaded) -> Vec<(String, Vec<FieldChan
         .collect()
 }
 
-/// Adds the identity of each server that is in use and pinned.
+/// Adds the identity of each server and endpoint that is in use and pinned.
 pub(crate) fn add_servers(lock: &mut LockFile, configuration: &Configuration) {
     for server in configuration.servers.iter().filter(|server| !server.disabled) {
         if server.pin != Some(PinMode::Off) {
             lock.set_server(server.name.as_str(), &identity(server));
         }
+    }
+    let endpoints = configuration
+        .endpoints
+        .iter()
+        .filter(|endpoint| !endpoint.disabled);
+    for endpoint in endpoints.filter(|endpoint| endpoint.pin != Some(PinMode::Off)) {
+        let identity = program(&endpoint.command, &endpoint.args);
+        lock.set_server(endpoint.name.as_str(), &RawJson::from(identity));
     }
 }
 
@@ -143,25 +159,27 @@ pub(crate) fn add_servers(lock: &mut LockFile, configuration: &Configuration) {
 /// credentials that are written out are hidden.
 fn identity(server: &ServerSpec) -> RawJson {
     let identity = match &server.transport {
-        ServerTransport::Stdio { command, args, .. } => {
-            let mut is_secret = false;
-            let args = args.iter().map(|arg| {
-                let shown = if is_secret {
-                    "[redacted]".to_owned()
-                } else {
-                    text(arg)
-                };
-                // The value of an option such as `--token` is the next argument.
-                is_secret = shown.starts_with('-')
-                    && !shown.contains('=')
-                    && names_secret(shown.trim_start_matches('-'));
-                shown
-            });
-            json!({"command": text(command), "args": args.collect::<Vec<_>>()})
-        }
+        ServerTransport::Stdio { command, args, .. } => program(command, args),
         ServerTransport::Http { url, .. } => json!({"url": text(url)}),
     };
     RawJson::from(identity)
+}
+
+/// Returns the identity of a program: its command with its arguments.
+fn program(command: &Template, args: &[Template]) -> serde_json::Value {
+    let mut is_secret = false;
+    let args = args.iter().map(|arg| {
+        let shown = if is_secret {
+            "[redacted]".to_owned()
+        } else {
+            text(arg)
+        };
+        // The value of an option such as `--token` is the next argument.
+        is_secret =
+            shown.starts_with('-') && !shown.contains('=') && names_secret(shown.trim_start_matches('-'));
+        shown
+    });
+    json!({"command": text(command), "args": args.collect::<Vec<_>>()})
 }
 
 /// Returns a template as it is written, without credentials.

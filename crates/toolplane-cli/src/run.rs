@@ -65,6 +65,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Lock(lock) => verbs::lock::run(options, &lock, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
+        Verb::Endpoint(endpoint) => verbs::endpoint::run(options, &endpoint, console),
         Verb::Health(health) => verbs::operator::health::run(options, &health, console),
         Verb::Approvals(approvals) => verbs::operator::approvals::run(options, &approvals, console),
         Verb::Ledger(ledger) => verbs::operator::ledger::run(options, &ledger, console),
@@ -121,6 +122,7 @@ fn json_options() -> Options {
         log: None,
         quiet: false,
         verbose: 0,
+        ignores_endpoint_variable: false,
     }
 }
 

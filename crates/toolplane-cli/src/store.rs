@@ -232,7 +232,9 @@ pub(crate) async fn add_servers(loaded: &mut Loaded, store: Option<&OpenStore>, 
     for server in servers {
         let name = text::line(&server.name).into_owned();
         let is_known = |known: &toolplane::manifest::ServerSpec| *known.name == *server.name;
-        if loaded.configuration.servers.iter().any(is_known) {
+        let mut endpoints = loaded.configuration.endpoints.iter();
+        let is_endpoint = endpoints.any(|known| *known.name == *server.name);
+        if is_endpoint || loaded.configuration.servers.iter().any(is_known) {
             console.warn(&format!(
                 "the server `{name}` of the store is not offered: the configuration has one of this name"
             ));

@@ -1,4 +1,4 @@
-//! Governed set of tools for agents: mock tools, HTTP APIs, code, containers and the tools of MCP servers, described by data. Every call
+//! Governed set of tools for agents: mock tools, HTTP APIs, code, containers, and the tools of MCP servers and command endpoints, described by data. Every call
 //! passes the same layers.
 //!
 //! # Examples
@@ -30,7 +30,7 @@
 //! sources, layers, observers and storage of its own with the [`Builder`].
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, and `exec-container` for containers), `sandbox` for servers that are programs, `outbound` for webhooks and health check endpoints, `otel`
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, `exec-container` for containers, and `exec-endpoint` for command endpoints), `sandbox` for servers that are programs, `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
 //! default. `websocket` adds servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].
@@ -41,6 +41,8 @@ mod build;
 mod callers;
 mod calls;
 mod discovery;
+#[cfg(feature = "exec-endpoint")]
+mod endpoint;
 mod host;
 pub mod manifest;
 mod operate;
@@ -99,6 +101,8 @@ pub use self::{
     sections::sections,
     stack::LAYERS,
 };
+#[cfg(feature = "exec-endpoint")]
+pub use self::{endpoint::EndpointService, host::endpoints::endpoint_facts};
 
 /// Compiles and runs the example of the README.
 #[cfg(all(doctest, feature = "exec-mock"))]

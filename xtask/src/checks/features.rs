@@ -18,7 +18,7 @@ const FACADE: &str = "toolplane";
 const PARTS: [(&str, &[&str]); 2] = [("mcp-wire", &[""]), ("mcp-client", &["", "stdio", "http", "tls"])];
 
 /// Builds that promise to be small: a crate, its features, and packages that the build never contains.
-const LEAN: [(&str, &str, &[&str]); 3] = [
+const LEAN: [(&str, &str, &[&str]); 4] = [
     (
         "mcp-wire",
         "",
@@ -39,6 +39,7 @@ const LEAN: [(&str, &str, &[&str]); 3] = [
         ],
     ),
     ("mcp-client", "http", &["aws-lc-sys", "h2", "rustls"]),
+    ("tool-exec-endpoint", "", &["http", "hyper", "rustls"]),
 ];
 
 /// Checks the crates below the facade and the facade without features and with each feature alone. Every other step

@@ -26,7 +26,8 @@ pub(super) fn inherited_mark(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|mark| !mark.is_empty() && mark.len() <= MAX)
 }
 
-/// Program that speaks MCP over its standard input and output.
+/// Program that speaks MCP over its standard input and output, or that answers one request and ends: see
+/// [`run_once`](Self::run_once).
 ///
 /// Its environment contains only what is set here, beginning with [`base_environment`] in [`new`](Self::new). In
 /// addition, `MCP_CLIENT_TREE` contains a random number that marks its descendants.

@@ -6,11 +6,13 @@ mod descendants;
 #[cfg(not(target_os = "linux"))]
 #[path = "descendants_unsupported.rs"]
 mod descendants;
+mod run_once;
 mod spawned;
 mod spawner;
 mod stderr_tail;
 
 use std::{
+    fmt,
     process::{ExitStatus, Stdio},
     sync::{
         Arc,
@@ -28,6 +30,7 @@ use tokio::{
 
 pub use self::{
     command::{BASE_VARIABLES, Command, base_environment},
+    run_once::CommandOutput,
     spawner::{ProgramControl, SpawnFuture, SpawnedProgram, Spawner},
 };
 use self::{
@@ -42,8 +45,7 @@ pub(crate) struct Process {
     /// `None` for a program of a spawner.
     group: Option<Arc<ProcessGroup>>,
     stop: watch::Sender<Stop>,
-    /// Way in which it ended, to follow "the server".
-    exit: watch::Receiver<Option<String>>,
+    exit: watch::Receiver<Option<ProcessEnd>>,
     stderr: Arc<StderrTail>,
 }
 
@@ -57,12 +59,40 @@ pub(crate) enum Stop {
     Now,
 }
 
+/// Way in which a program ended, to follow "the server".
+#[derive(Debug, Clone)]
+enum ProcessEnd {
+    /// The child has ended, with this status if the system reported one.
+    Child(Option<ExitStatus>),
+    /// The program of a spawner has ended, as that says.
+    Spawned(String),
+}
+
+impl ProcessEnd {
+    fn status(&self) -> Option<ExitStatus> {
+        match self {
+            Self::Child(status) => *status,
+            Self::Spawned(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ProcessEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Child(Some(status)) => write!(f, "has ended with {status}"),
+            Self::Child(None) => f.write_str("has ended"),
+            Self::Spawned(end) => f.write_str(end),
+        }
+    }
+}
+
 /// Handle for the tasks of a connection. Ends the process, but does not keep it alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessHandle {
     group: Option<Arc<ProcessGroup>>,
     stop: watch::Sender<Stop>,
-    exit: watch::Receiver<Option<String>>,
+    exit: watch::Receiver<Option<ProcessEnd>>,
     stderr: Arc<StderrTail>,
 }
 
@@ -126,10 +156,7 @@ impl Process {
             let group = Arc::clone(&guard.0);
             // An error means that the runtime is shutting down: then the guard does it.
             let _ = tokio::task::spawn_blocking(move || group.finish()).await;
-            exited.send_replace(Some(match status {
-                Some(status) => format!("has ended with {status}"),
-                None => "has ended".to_owned(),
-            }));
+            exited.send_replace(Some(ProcessEnd::Child(status)));
         });
         Ok((
             Self {

@@ -7,7 +7,9 @@ use tokio::{
     sync::watch,
 };
 
-use super::{Command, Process, ProgramControl, SpawnedProgram, Spawner, Stop, stderr_tail::StderrTail};
+use super::{
+    Command, Process, ProcessEnd, ProgramControl, SpawnedProgram, Spawner, Stop, stderr_tail::StderrTail,
+};
 use crate::{ClientError, ClientErrorKind};
 
 impl Process {
@@ -42,7 +44,7 @@ impl Process {
         let stderr: Arc<StderrTail> = StderrTail::drain(stderr, name);
         tokio::spawn(async move {
             let end = supervise(control, stopped, grace).await;
-            exited.send_replace(Some(end));
+            exited.send_replace(Some(ProcessEnd::Spawned(end)));
         });
         let process = Self {
             group: None,

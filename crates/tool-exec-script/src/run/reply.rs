@@ -5,7 +5,7 @@ use tool_core::{ErrorKind, ToolError};
 use tool_sandbox::SandboxExit;
 
 use super::Failed;
-use crate::ScriptLanguage;
+use crate::{ScriptLanguage, settings::ScriptOutput};
 
 /// Mark of the outcome of a Python function in standard output.
 const MARK: u8 = 0x1e;
@@ -36,6 +36,13 @@ pub(crate) fn reply(failed: &Failed<'_>, exit: SandboxExit, stdout: &[u8]) -> Re
     {
         return function_result(failed, exit, &outcome);
     }
+    if failed.plan.output == ScriptOutput::Process
+        && let SandboxExit::Code(code) = exit
+        && !failed.plan.exit_codes.has(code)
+    {
+        let stdout = text(failed, stdout)?;
+        return Ok(RawJson::from(json!({"stdout": stdout, "exit_code": code})));
+    }
     if !exit.is_success() {
         return Err(failed.ended(exit));
     }
@@ -43,8 +50,15 @@ pub(crate) fn reply(failed: &Failed<'_>, exit: SandboxExit, stdout: &[u8]) -> Re
         let message = "the function `run` wrote its result in a form that is not known".to_owned();
         return Err(failed.error(ErrorKind::Protocol, message, []));
     }
-    let result = failed.plan.output.read(stdout);
+    let result = failed.plan.output.format().read(stdout);
     result.map_err(|reason| failed.error(ErrorKind::Protocol, format!("what the code {reason}"), []))
+}
+
+fn text<'a>(failed: &Failed<'_>, stdout: &'a [u8]) -> Result<&'a str, ToolError> {
+    std::str::from_utf8(stdout).map_err(|_| {
+        let message = "what the code wrote to standard output is no UTF-8 text".to_owned();
+        failed.error(ErrorKind::Protocol, message, [])
+    })
 }
 
 /// Returns the outcome that stands at the end of standard output.

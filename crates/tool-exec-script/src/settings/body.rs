@@ -26,8 +26,12 @@ pub(crate) struct BashBody {
     files: Option<Files>,
     /// Name of the interpreter: `bash` by default, `sh`, or one of `interpreters` in `defaults`.
     interpreter: Option<String>,
-    /// Form of the result on standard output: `text` by default, without line breaks at its end, or `json`.
-    output: Option<OutputFormat>,
+    /// Form of the result: `text` by default, which is standard output without line breaks at its end; `json`; or `process`, an
+    /// object with standard output as `stdout` and the exit code as `exit_code`, which then is no failure.
+    output: Option<ScriptOutput>,
+    /// Names of the variables of arguments, by parameter, such as `{query: TOOL_QUERY}`. Without an entry, a variable has the
+    /// name of its parameter.
+    variables: BTreeMap<String, String>,
     /// Error kinds by exit code, such as `{3: not_found}`. Without an entry, 64 and 65 are `invalid_arguments`, 69 and 75
     /// `unavailable`, and other codes than 0 `upstream_error`.
     exit_codes: BTreeMap<String, String>,
@@ -100,7 +104,8 @@ pub(crate) struct Body {
     pub(crate) files: Option<Files>,
     pub(crate) requires: Vec<String>,
     pub(crate) interpreter: Option<String>,
-    pub(crate) output: OutputFormat,
+    pub(crate) output: ScriptOutput,
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) exit_codes: BTreeMap<String, String>,
     pub(crate) stateless: bool,
     pub(crate) limits: LimitSettings,
@@ -118,6 +123,38 @@ pub(crate) enum Files {
     Listed,
     /// Texts by path.
     Written(BTreeMap<String, String>),
+}
+
+/// Form of the result of a script.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ScriptOutput {
+    /// Text.
+    #[default]
+    Text,
+    /// JSON.
+    Json,
+    /// Standard output and exit code.
+    Process,
+}
+
+impl ScriptOutput {
+    /// Returns the form of standard output alone.
+    pub(crate) fn format(self) -> OutputFormat {
+        match self {
+            Self::Json => OutputFormat::Json,
+            Self::Text | Self::Process => OutputFormat::Text,
+        }
+    }
+}
+
+impl From<OutputFormat> for ScriptOutput {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Json => Self::Json,
+            _ => Self::Text,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Files {
@@ -166,6 +203,7 @@ impl From<BashBody> for Body {
             files: body.files,
             interpreter: body.interpreter,
             output: body.output.unwrap_or_default(),
+            variables: body.variables,
             exit_codes: body.exit_codes,
             limits: body.limits,
             network: body.network,
@@ -188,7 +226,7 @@ impl From<PythonBody> for Body {
             files: body.files,
             requires: body.requires,
             interpreter: body.interpreter,
-            output: body.output.unwrap_or_default(),
+            output: body.output.map(ScriptOutput::from).unwrap_or_default(),
             stateless: body.stateless,
             limits: body.limits,
             network: body.network,

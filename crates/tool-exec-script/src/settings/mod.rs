@@ -4,6 +4,6 @@ mod body;
 mod problems;
 
 pub(crate) use self::{
-    body::{BashBody, Body, Files, PythonBody},
+    body::{BashBody, Body, Files, PythonBody, ScriptOutput},
     problems::{Problems, read, schema},
 };

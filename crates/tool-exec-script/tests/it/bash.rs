@@ -1,9 +1,10 @@
 //! Scripts.
 
+use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{DispatchState, ErrorKind, Reply};
 
-use crate::harness::{call, call_with_mark, failure, tool, value};
+use crate::harness::{call, call_with_mark, descriptor, failure, runtime, tool, tool_of, value};
 
 #[tokio::test]
 async fn arguments_are_variables_and_json_and_never_code() {
@@ -37,6 +38,30 @@ async fn declared_json_is_the_result() {
     let (kind, message) = failure(call(&text, json!({})).await);
     assert_eq!(kind, ErrorKind::Protocol);
     assert!(message.contains("is no JSON"), "{message}");
+}
+
+/// A local handler of okso: its argument is `TOOL_QUERY`, and its output and its exit code are the result.
+#[tokio::test]
+async fn a_handler_reports_its_output_and_its_exit_code() {
+    let script = r#"printf '%s\n' "$TOOL_QUERY"; echo detail >&2; test "$TOOL_QUERY" != no || exit 7"#;
+    let config = json!({"code": script, "output": "process", "variables": {"query": "TOOL_QUERY"}});
+    let mut described = descriptor("bash", config.clone());
+    let schema = json!({"type": "object", "properties": {"query": {"type": "string"}}});
+    described.input_schema = RawJson::from(schema);
+    let handler = tool_of(described, &runtime());
+    for (query, code) in [("$(id)", 0), ("no", 7)] {
+        let result = value(call(&handler, json!({"query": query})).await);
+        assert_eq!(result, json!({"stdout": format!("{query}\n"), "exit_code": code}));
+    }
+    // A code that is declared to be a failure stays one, and so does a signal.
+    let mut declared = config.clone();
+    declared["exit_codes"] = json!({"7": "not_found"});
+    let (kind, message) = failure(call(&tool("bash", declared), json!({"query": "no"})).await);
+    assert_eq!(kind, ErrorKind::NotFound);
+    assert!(message.ends_with("detail"), "{message}");
+    let killed = json!({"code": "kill -9 $$", "output": "process"});
+    let (kind, _) = failure(call(&tool("bash", killed), json!({})).await);
+    assert_eq!(kind, ErrorKind::UpstreamError);
 }
 
 #[tokio::test]

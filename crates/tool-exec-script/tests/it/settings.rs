@@ -48,6 +48,18 @@ fn every_problem_has_its_place() {
     refused("bash", json!({}), "", "no code");
     refused(
         "bash",
+        json!({"code": "x", "variables": {"query": "LD_PRELOAD"}}),
+        "/variables/query",
+        "programs interpret",
+    );
+    refused(
+        "python",
+        json!({"code": "x", "output": "process"}),
+        "/output",
+        "unknown variant `process`",
+    );
+    refused(
+        "bash",
         json!({"code": "x", "script": "y"}),
         "/script",
         "exclude each other",

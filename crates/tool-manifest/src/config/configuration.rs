@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, PinMode, Template};
 
-use crate::{AlertsSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, StoreSpec, WebhookSpec};
+use crate::{
+    AlertsSpec, EndpointSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, StoreSpec, WebhookSpec,
+};
 
 /// A configuration: all files together, whatever dialect they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,6 +21,8 @@ use crate::{AlertsSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, StoreSpec
 pub struct Configuration {
     /// MCP servers to take tools from, in the order of the files.
     pub servers: Vec<ServerSpec>,
+    /// Command endpoints to take tools from, in the order of the files.
+    pub endpoints: Vec<EndpointSpec>,
     /// Tools that are written out, in the order of the files.
     pub tools: Vec<Arc<Descriptor>>,
     /// Settings of tools and servers that set none of their own.
@@ -203,11 +207,15 @@ pub struct ApprovalSpec {
 }
 
 impl Configuration {
-    /// Settings of all levels: of each server, of each tool, and the defaults.
+    /// Settings of all levels: of each server and endpoint, of each tool, and the defaults.
     pub fn overrides(&self) -> impl Iterator<Item = &Overrides> {
         let servers = self.servers.iter().map(|server| &server.overrides);
         let tools = self.tools.iter().map(|tool| &tool.overrides);
-        servers.chain(tools).chain([&self.defaults.overrides])
+        let endpoints = self.endpoints.iter().map(|endpoint| &endpoint.overrides);
+        servers
+            .chain(endpoints)
+            .chain(tools)
+            .chain([&self.defaults.overrides])
     }
 }
 

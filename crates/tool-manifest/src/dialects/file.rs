@@ -13,6 +13,7 @@ use crate::{
         store::{self, StoreBody},
     },
     document::{place::Cx, suggest},
+    endpoints::endpoint::{self, EndpointBody},
     loading::draft::Draft,
     servers::{
         sandbox::{self, ClientSandboxBody, SandboxSpec},
@@ -42,6 +43,8 @@ pub(crate) struct FileBody {
     client_servers: Field<Entries<ServerBody>>,
     /// Rules of VS Code for the servers with `sandboxEnabled: true`.
     sandbox: Field<ClientSandboxBody>,
+    /// Command endpoints to take tools from, by name: programs that answer one JSON request on standard input.
+    endpoints: Field<Entries<EndpointBody>>,
     /// Tools, by name.
     tools: Field<Entries<ToolBody>>,
     /// Settings of tools and servers that set none of their own.
@@ -63,8 +66,9 @@ pub(crate) struct FileBody {
 }
 
 /// The keys that only our own files have: a file with one of them is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 11] = [
+pub(crate) const OWN_KEYS: [&str; 12] = [
     "include",
+    "endpoints",
     "tools",
     "defaults",
     "policy",
@@ -97,6 +101,9 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
             "`sandbox` has no effect here: no server has `sandboxEnabled: true`",
             "write `sandbox` on a server, or `sandboxEnabled: true`",
         );
+    }
+    for (name, field) in body.endpoints.get().unwrap_or_default() {
+        take_endpoint(cx, &name, field, draft);
     }
     for (name, field) in body.tools.get().unwrap_or_default() {
         take_tool(cx, &name, field, draft);
@@ -170,6 +177,17 @@ fn take_server(
         draft.add_server(cx, at, at, server);
     }
     asks_for_sandbox && is_program
+}
+
+fn take_endpoint(cx: Cx<'_>, name: &str, field: Field<EndpointBody>, draft: &mut Draft) {
+    if let (Some(at), true) = (field.place(), field.is_absent()) {
+        cx.key_error(at, format!("the endpoint `{name}` is empty"), "add `command: ..`");
+    }
+    if let Some((at, body)) = field.located()
+        && let Some(endpoint) = endpoint::endpoint(cx, name, at, body)
+    {
+        draft.put_endpoint(cx.report, endpoint, cx.place(at));
+    }
 }
 
 fn take_tool(cx: Cx<'_>, name: &str, field: Field<ToolBody>, draft: &mut Draft) {

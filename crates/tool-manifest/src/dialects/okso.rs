@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// The settings of a command endpoint, by okso's names.
-const SETTINGS: [&str; 3] = ["command", "origin", "safety"];
+/// The settings of a tool of a command endpoint: okso's own names, and the endpoint that has it.
+const SETTINGS: [&str; 4] = ["endpoint", "command", "origin", "safety"];
 
 /// A tool as an okso endpoint describes it.
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +20,7 @@ const SETTINGS: [&str; 3] = ["command", "origin", "safety"];
 struct OksoBody {
     name: Field<String>,
     description: Field<String>,
+    endpoint: Field<String>,
     command: Field<String>,
     origin: Field<String>,
     safety: Field<String>,
@@ -37,7 +38,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     {
         cx.error(at, "an origin is `local` or `remote`", "");
     }
-    if body.command.is_wrong() || body.safety.is_wrong() {
+    if body.command.is_wrong() || body.safety.is_wrong() || body.endpoint.is_wrong() {
         return;
     }
     let Some((named, name)) = body.name.located() else {

@@ -7,12 +7,15 @@ use tool_core::{Descriptor, Overrides, outward_name};
 use tool_schema::Schema;
 use tool_settings::{ConfigProblem, ConfiguredTool};
 
-use crate::{Defaults, Diagnostic, ServerSpec, Severity, document::place, tools::tool::ToolDraft};
+use crate::{
+    Defaults, Diagnostic, EndpointSpec, ServerSpec, Severity, document::place, tools::tool::ToolDraft,
+};
 
 /// The other parts of the configuration, for checks of one tool.
 pub(crate) struct Others<'a> {
     pub(crate) names: BTreeSet<&'a str>,
     pub(crate) servers: Vec<&'a ServerSpec>,
+    pub(crate) endpoints: Vec<&'a EndpointSpec>,
     pub(crate) defaults: &'a Defaults,
 }
 
@@ -31,18 +34,19 @@ impl Others<'_> {
         problems.partition(|problem| problem.severity == Severity::Error)
     }
 
-    /// Returns `true` if there may be a tool of this name: the tools of a server are not known before it is started.
+    /// Returns `true` if there may be a tool of this name: the tools of a server are not known before it is started, nor are
+    /// those of an endpoint.
     fn may_have(&self, name: &str) -> bool {
+        // A prefix as long as a name may be is cut with the name.
+        let begins =
+            |prefix: &str| prefix.is_empty() || prefix.len() > 55 || name.starts_with(&*outward_name(prefix));
         let may_hold = |server: &&ServerSpec| {
             let prefix = server.prefix();
             let mut renamed = server.rename.values();
-            // A prefix as long as a name may be is cut with the name.
-            renamed.any(|new| outward_name(&format!("{prefix}{new}")) == name)
-                || prefix.is_empty()
-                || prefix.len() > 55
-                || name.starts_with(&*outward_name(&prefix))
+            renamed.any(|new| outward_name(&format!("{prefix}{new}")) == name) || begins(&prefix)
         };
-        self.names.contains(name) || self.servers.iter().any(may_hold)
+        let may_list = |endpoint: &&EndpointSpec| begins(&endpoint.prefix());
+        self.names.contains(name) || self.servers.iter().any(may_hold) || self.endpoints.iter().any(may_list)
     }
 }
 
@@ -70,8 +74,11 @@ impl ConfiguredTool for Checked<'_> {
     }
 
     fn servers(&self) -> Vec<&Overrides> {
-        let servers = self.others.servers.iter();
-        servers.map(|server| &server.overrides).collect()
+        let servers = self.others.servers.iter().map(|server| &server.overrides);
+        let endpoints = self.others.endpoints.iter();
+        servers
+            .chain(endpoints.map(|endpoint| &endpoint.overrides))
+            .collect()
     }
 
     fn output_mismatch(&self, value: &RawJson) -> Option<String> {

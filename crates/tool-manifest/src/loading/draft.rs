@@ -9,8 +9,8 @@ use tool_core::{PinMode, Template};
 use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
-    AlertsSpec, Configuration, Defaults, Diagnostic, GatewayMode, GatewaySpec, HealthSpec, PolicySpec,
-    SearchSpec, ServerSpec, StoreSpec,
+    AlertsSpec, Configuration, Defaults, Diagnostic, EndpointSpec, GatewayMode, GatewaySpec, HealthSpec,
+    PolicySpec, SearchSpec, ServerSpec, StoreSpec,
     config::{
         policy::{self, PolicyBody},
         principals::PrincipalsDraft,
@@ -29,6 +29,7 @@ use crate::{
 pub(crate) struct Draft {
     servers: Vec<ServerDraft>,
     server_names: HashMap<String, usize>,
+    endpoints: Vec<(Place, EndpointSpec)>,
     tools: Vec<ToolDraft>,
     tool_names: HashMap<Arc<str>, usize>,
     defaults: Option<(Place, Defaults)>,
@@ -52,6 +53,7 @@ pub(crate) struct Draft {
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) servers: HashMap<String, Place>,
+    pub(crate) endpoints: HashMap<String, Place>,
     /// Settings of the servers that do not stand in a tool.
     pub(crate) server_settings: HashMap<String, NodeId>,
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
@@ -112,6 +114,27 @@ impl Draft {
             report.push(clash(&message, &new.place, &known.place));
         } else if known.inline && !new.inline {
             *known = new;
+        }
+    }
+
+    pub(crate) fn put_endpoint(&mut self, report: &Report, new: EndpointSpec, place: Place) {
+        let known = self.endpoints.iter().find(|(_, known)| known.name == new.name);
+        match known {
+            Some((known, _)) => {
+                let message = format!("the endpoint `{}` is configured twice", new.name);
+                report.push(clash(&message, &place, known));
+            }
+            None => self.endpoints.push((place, new)),
+        }
+    }
+
+    /// Reports endpoints that have the name of a server.
+    pub(crate) fn check_endpoints(&self, report: &Report) {
+        for (place, endpoint) in &self.endpoints {
+            if let Some(server) = self.server_names.get(&endpoint.name) {
+                let message = format!("the endpoint `{}` has the name of a server", endpoint.name);
+                report.push(clash(&message, place, &self.servers[*server].place));
+            }
         }
     }
 
@@ -266,6 +289,9 @@ impl Draft {
         for server in other.servers {
             self.put_server(report, server);
         }
+        for (place, endpoint) in other.endpoints {
+            self.put_endpoint(report, endpoint, place);
+        }
         for tool in other.tools {
             self.put_tool(report, tool);
         }
@@ -383,9 +409,11 @@ impl Draft {
     pub(crate) fn check_sections(&mut self, report: &Report) -> Vec<Diagnostic> {
         let usual = Defaults::default();
         let servers = self.servers.iter().map(|server| &server.spec);
+        let endpoints = self.endpoints.iter().map(|(_, endpoint)| endpoint);
         let others = Others {
             names: self.tools.iter().map(|tool| &*tool.descriptor.name).collect(),
             servers: servers.filter(|server| !server.disabled).collect(),
+            endpoints: endpoints.filter(|endpoint| !endpoint.disabled).collect(),
             defaults: self.defaults.as_ref().map_or(&usual, |(_, defaults)| defaults),
         };
         let mut said = Vec::new();
@@ -444,8 +472,11 @@ impl Draft {
             .iter()
             .filter_map(|server| Some((server.spec.name.clone(), server.settings?)))
             .collect();
+        let endpoints = self.endpoints.iter();
+        let endpoints = endpoints.map(|(place, endpoint)| (endpoint.name.clone(), place.clone()));
         let places = Places {
             servers,
+            endpoints: endpoints.collect(),
             server_settings,
             tools,
             secrets: self.secret_places,
@@ -456,6 +487,7 @@ impl Draft {
         };
         let configuration = Configuration {
             servers: self.servers.into_iter().map(|server| server.spec).collect(),
+            endpoints: self.endpoints.into_iter().map(|(_, endpoint)| endpoint).collect(),
             tools: self.tools.into_iter().map(|tool| tool.descriptor).collect(),
             defaults: self.defaults.map(|(_, defaults)| defaults).unwrap_or_default(),
             policy: self.policy,

@@ -164,11 +164,12 @@ impl Loaded {
         })
     }
 
-    /// Returns the place of a server: the value at a JSON Pointer from its settings, or the last one on the way there
-    /// that exists.
+    /// Returns the place of a server or endpoint: the value at a JSON Pointer from its settings, or the last one on the way
+    /// there that exists.
     #[must_use]
     pub fn locate_server(&self, server: &str, pointer: &str) -> Option<Location> {
-        let Place { document, at } = self.places.servers.get(server)?;
+        let place = self.places.servers.get(server);
+        let Place { document, at } = place.or_else(|| self.places.endpoints.get(server))?;
         Some(match pointer {
             "" => document.key_location(*at),
             pointer => document.location(document.descend(*at, pointer)),
@@ -406,6 +407,7 @@ impl Loader<'_> {
         left_out.extend(draft.read_files(&self.report, |tool| code_files::read(tool, kinds, &mut files)));
         left_out.extend(draft.check_sections(&self.report));
         draft.check_roles(&self.report);
+        draft.check_endpoints(&self.report);
         draft.settle_servers(&self.report);
         draft.check_meta_tools(&self.report);
         let has_errors = self.report.has_errors();

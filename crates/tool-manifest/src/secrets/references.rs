@@ -26,6 +26,15 @@ impl Loaded {
                 }
             }
         }
+        let endpoints = self.configuration.endpoints.iter();
+        for endpoint in endpoints.filter(|endpoint| !endpoint.disabled) {
+            for (pointer, template) in endpoint.templates() {
+                for missing in missing(template, secrets) {
+                    let location = self.locate_server(&endpoint.name, &pointer);
+                    problems.push(Diagnostic::error(missing.to_string()).with_location(location));
+                }
+            }
+        }
         for (name, template) in &self.configuration.secrets {
             for missing in missing(template, secrets) {
                 let place = self.places.secrets.get(name);

@@ -121,7 +121,7 @@ pub(crate) struct ServerBody {
 
 /// Reads a server. Returns `None` if it is not usable, which is then reported.
 pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Option<ServerSpec> {
-    check_name(cx, name, at);
+    check_name(cx, name, at, "server");
     let include = body.include.given().is_some().then(|| patterns(body.include));
     let timeout_at = body.timeout_ms.given();
     let timeout = milliseconds(cx, body.timeout_ms);
@@ -256,7 +256,8 @@ fn max_connections(cx: Cx<'_>, field: Field<u32>) -> Option<usize> {
     usize::try_from(most).ok()
 }
 
-fn check_name(cx: Cx<'_>, name: &str, at: NodeId) {
+/// Checks the name of a source: a `server` or an `endpoint`.
+pub(crate) fn check_name(cx: Cx<'_>, name: &str, at: NodeId, what: &str) {
     let fits = !name.is_empty()
         && name.len() <= 64
         && name
@@ -265,7 +266,7 @@ fn check_name(cx: Cx<'_>, name: &str, at: NodeId) {
     if !fits {
         cx.key_error(
             at,
-            format!("`{}` is no server name", suggest::shown(name)),
+            format!("`{}` is no {what} name", suggest::shown(name)),
             "use 1 to 64 letters, digits, `_`, `-`, `.` and spaces",
         );
     }
@@ -285,7 +286,8 @@ fn rename(cx: Cx<'_>, field: Field<Entries<String>>) -> BTreeMap<String, String>
     names
 }
 
-fn prefix(cx: Cx<'_>, field: Field<String>) -> Option<String> {
+/// Reads the prefix of the names of tools.
+pub(crate) fn prefix(cx: Cx<'_>, field: Field<String>) -> Option<String> {
     let (at, prefix) = field.located()?;
     if !prefix.is_empty()
         && let Err(problem) = tool_core::check_name(&prefix)

@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// The keys that describe a transport.
+#[derive(Default)]
 pub(crate) struct Written {
     pub(crate) command: Field<String>,
     pub(crate) args: Field<Vec<Field<Text>>>,
@@ -98,7 +99,8 @@ fn stated_means(cx: Cx<'_>, kind: &Field<String>) -> Result<Option<Means>, Repor
     Err(Reported)
 }
 
-fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
+/// Reads the keys of a process.
+pub(crate) fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
     if let Some(headers) = written.headers.given() {
         cx.key_error(
             headers,

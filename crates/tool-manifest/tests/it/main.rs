@@ -5,6 +5,7 @@ mod bad_input;
 mod cache;
 mod chaos;
 mod code_files;
+mod endpoints;
 mod environment;
 mod fixtures;
 mod health;

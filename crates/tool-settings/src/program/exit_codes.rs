@@ -39,6 +39,12 @@ impl ExitCodes {
         Self(kinds)
     }
 
+    /// Returns `true` if the settings name the kind of this exit code.
+    #[must_use]
+    pub fn has(&self, code: i32) -> bool {
+        self.0.contains_key(&code)
+    }
+
     /// Returns the kind of an exit code: that of the settings, else `invalid_arguments` for 64 and 65, `unavailable` for 69
     /// and 75, and `upstream_error` for the others.
     #[must_use]

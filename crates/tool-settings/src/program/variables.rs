@@ -133,12 +133,19 @@ pub fn check_variable(name: &str) -> Result<(), VariableError> {
     }
 }
 
-/// Returns the name of the variable of a parameter: its own, in which each character other than ASCII letters, digits and `_`
-/// is `_`, after a `_` if it begins with a digit.
+/// Returns the name of the variable of a parameter: the one among `given`, or else its own, in which each character other than
+/// ASCII letters, digits and `_` is `_`, after a `_` if it begins with a digit.
 ///
 /// # Errors
 /// As [`check_variable`].
-pub fn parameter_variable(parameter: &str) -> Result<String, VariableError> {
+pub fn parameter_variable(
+    parameter: &str,
+    given: &BTreeMap<String, String>,
+) -> Result<String, VariableError> {
+    if let Some(name) = given.get(parameter) {
+        check_variable(name)?;
+        return Ok(name.clone());
+    }
     let mut name: String = parameter
         .chars()
         .map(|letter| match letter.is_ascii_alphanumeric() {
@@ -154,13 +161,14 @@ pub fn parameter_variable(parameter: &str) -> Result<String, VariableError> {
 }
 
 /// Returns the variables of the arguments of a call: strings as they are, other values as JSON, and none for null. `taken` are
-/// names of other variables.
+/// names of other variables, and `given` those that do not follow from their parameters.
 ///
 /// # Errors
 /// If an argument cannot be a variable: a message for the caller.
 pub fn argument_variables<'a>(
     arguments: &RawJson,
     taken: impl Iterator<Item = &'a str>,
+    given: &BTreeMap<String, String>,
 ) -> Result<Vec<(String, String)>, String> {
     let mut names: BTreeSet<String> = taken.map(str::to_owned).collect();
     let mut variables = Vec::new();
@@ -172,7 +180,7 @@ pub fn argument_variables<'a>(
                 "the argument `{shown}` cannot be given to the program: {reason}"
             ))
         };
-        let name = match parameter_variable(&parameter) {
+        let name = match parameter_variable(&parameter, given) {
             Ok(name) => name,
             Err(error) => return refuse(error.to_string()),
         };
@@ -231,19 +239,34 @@ pub fn environment(
     variables
 }
 
-/// Checks that every parameter of a tool has a variable of its own. `env` is the environment from its settings.
+/// Checks that every parameter of a tool has a variable of its own. `given` are the names that the member `variables` of its
+/// settings gives, and `env` is the environment from its settings.
 pub fn check_parameters(
     descriptor: &Descriptor,
+    given: &BTreeMap<String, String>,
     env: &[(String, Template)],
     problems: &mut Vec<PrepareError>,
 ) {
+    for (parameter, variable) in given {
+        if let Err(error) = check_variable(variable) {
+            let hint = "use letters, digits and `_`, and no name that a shell or a loader interprets";
+            let place = pointer("/variables", parameter);
+            problems.push(PrepareError::at(place, error.to_string()).with_hint(hint));
+        }
+    }
     let properties = descriptor.input_schema.get("properties");
     let Some(properties) = properties.filter(|properties| properties.kind() == JsonKind::Object) else {
         return;
     };
+    let parameters: BTreeSet<_> = properties.members().map(|(parameter, _)| parameter).collect();
+    for parameter in given.keys().filter(|name| !parameters.contains(name.as_str())) {
+        let message = format!("the tool has no parameter `{}`", parameter.escape_debug());
+        let problem = PrepareError::at(pointer("/variables", parameter), message);
+        problems.push(problem.with_hint("write the name of a parameter"));
+    }
     let mut taken: BTreeSet<String> = env.iter().map(|(name, _)| name.clone()).collect();
-    for (parameter, _) in properties.members() {
-        let problem = match parameter_variable(&parameter) {
+    for parameter in parameters {
+        let problem = match parameter_variable(&parameter, given) {
             Ok(variable) if taken.insert(variable.clone()) => continue,
             Ok(variable) => VariableError::Taken(variable),
             Err(error) => error,
@@ -258,6 +281,8 @@ pub fn check_parameters(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use raw_json::RawJson;
 
     use super::{argument_variables, check_variable, parameter_variable};
@@ -272,11 +297,8 @@ mod tests {
             ("2nd", "_2nd"),
             ("größe", "gr__e"),
         ] {
-            assert_eq!(
-                parameter_variable(parameter).as_deref(),
-                Ok(expected),
-                "{parameter}"
-            );
+            let variable = parameter_variable(parameter, &BTreeMap::new());
+            assert_eq!(variable.as_deref(), Ok(expected), "{parameter}");
         }
         for parameter in [
             "",
@@ -297,7 +319,10 @@ mod tests {
             "PS4",
             "LC_ALL",
         ] {
-            assert!(parameter_variable(parameter).is_err(), "{parameter}");
+            assert!(
+                parameter_variable(parameter, &BTreeMap::new()).is_err(),
+                "{parameter}"
+            );
         }
         assert!(check_variable("API_TOKEN").is_ok());
         assert!(check_variable("A-B").is_err());
@@ -307,7 +332,7 @@ mod tests {
     fn values() {
         let variables = |arguments: &str| {
             let arguments = RawJson::parse(arguments.to_owned()).expect("JSON");
-            argument_variables(&arguments, ["TOKEN"].into_iter())
+            argument_variables(&arguments, ["TOKEN"].into_iter(), &BTreeMap::new())
         };
         assert_eq!(
             variables(r#"{"a":"$(id) `x` \"q\" ; rm","b":1.50,"c":[1,"x"],"d":null,"e":true}"#),

@@ -60,6 +60,9 @@ pub(crate) struct Options {
     /// Log more: `-v` for info, `-vv` for debug, `-vvv` for trace
     #[arg(long, short, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// `true` if `$MCP_ENDPOINT` is not used: it may name this program.
+    #[arg(skip)]
+    pub(crate) ignores_endpoint_variable: bool,
 }
 
 /// Format of data on stdout.
@@ -120,6 +123,9 @@ pub(crate) enum Verb {
     Call(Call),
     /// Serve all tools over MCP
     Serve(Serve),
+    /// Answer requests for tools on stdin, as JSON: for `MCP_ENDPOINT` of an okso runtime
+    #[command(after_help = ENDPOINT_HELP)]
+    Endpoint(Endpoint),
     /// Ask a running gateway for its readiness and the health of its tools and servers, with the token in
     /// `$TOOLPLANE_TOKEN` if it asks for one
     Health(Health),
@@ -256,6 +262,27 @@ pub(crate) enum Mode {
     Search,
     /// All tools if the caller may see few, otherwise as `search`
     Auto,
+}
+
+const ENDPOINT_HELP: &str = "\
+Requests:
+  {\"action\": \"list_tools\"}
+  {\"action\": \"describe_tool\", \"tool\": \"echo\"}
+  {\"action\": \"call_tool\", \"tool\": \"echo\", \"arguments\": {\"message\": \"hi\"}}
+
+Each request gets one line with its answer. An error is an answer as well, of
+the type `error`: the exit code is 0 whenever all requests were answered.
+
+Examples:
+  echo '{\"action\": \"list_tools\"}' | toolplane endpoint
+  export MCP_ENDPOINT=\"toolplane endpoint\"";
+
+/// `toolplane endpoint`
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Endpoint {
+    /// Do not forward requests to a running gateway of yours; `--config` implies it
+    #[arg(long)]
+    pub(crate) no_gateway: bool,
 }
 
 /// `toolplane schema`

@@ -1,8 +1,9 @@
 //! Client of this user's running gateways on this machine.
 
+mod ancestors;
 pub(crate) mod sockets;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{fs, io, path::PathBuf, time::Duration};
 
 use tokio::time::timeout;
 use toolplane_gateway::{OperatorClient, OperatorClientError};
@@ -64,6 +65,27 @@ pub(crate) async fn ask_running<T>(
         }
     }
     (n_reached > 0).then_some(answers)
+}
+
+/// Connects to the gateway of this user that started last. `None` if none runs. A gateway that started this process is left out:
+/// it would wait for itself.
+pub(crate) async fn latest() -> Option<(RunningGateway, OperatorClient)> {
+    let (mut sockets, _) = sockets::all();
+    sockets.sort_by_cached_key(|socket| fs::metadata(socket).and_then(|metadata| metadata.modified()).ok());
+    for socket in sockets.into_iter().rev() {
+        let gateway = RunningGateway { socket };
+        if ancestors::is_ancestor(&gateway.process()) {
+            continue;
+        }
+        match OperatorClient::connect(&gateway.socket).await {
+            Ok(client) => return Some((gateway, client)),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                sockets::remove_stale(&gateway.socket);
+            }
+            Err(_) => {}
+        }
+    }
+    None
 }
 
 /// Returns the error of a verb that needs a running gateway.

@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod configuration;
+pub(crate) mod endpoint;
 pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod mock_server;

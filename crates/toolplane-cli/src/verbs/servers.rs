@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolplane::{
     ListCache as _, RawJson, Toolplane,
-    core::rfc3339,
+    core::{Origin, rfc3339},
     manifest::{HttpTransportSpec, Loaded, ServerSpec, ServerTransport},
 };
 use toolplane_gateway::OperatorClient;
@@ -117,20 +117,13 @@ async fn forget_stored(
 
 /// Returns an error if no server of this name is configured.
 pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), CliError> {
-    if loaded
-        .configuration
-        .servers
-        .iter()
-        .any(|server| server.name == name)
-    {
+    let servers = loaded.configuration.servers.iter().map(|server| &server.name);
+    let endpoints = loaded.configuration.endpoints.iter();
+    let known: Vec<_> = servers.chain(endpoints.map(|endpoint| &endpoint.name)).collect();
+    if known.iter().any(|known| *known == name) {
         return Ok(());
     }
-    let names = loaded
-        .configuration
-        .servers
-        .iter()
-        .map(|server| format!("`{}`", server.name));
-    let names: Vec<String> = names.collect();
+    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
     let failure = CliError::new(
         Exit::NotFound,
         "not_found",
@@ -206,28 +199,32 @@ struct ServerRow {
     gateway: Option<String>,
 }
 
-/// Returns the servers of the configuration with their state in this process.
+/// Returns the servers and endpoints of the configuration with their state in this process.
 fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<ServerRow> {
     let mut records: Vec<ServerRow> = plane
         .server_records()
         .into_iter()
         .filter_map(|record| serde_json::from_value(record).ok())
         .collect();
-    let row = |server: &ServerSpec| {
-        let record = records.iter_mut().find(|record| record.name == server.name);
+    let servers = loaded.configuration.servers.iter();
+    let servers = servers.map(|server| (&server.name, &server.origin, transport(server)));
+    let endpoints = loaded.configuration.endpoints.iter();
+    let endpoints = endpoints.map(|endpoint| (&endpoint.name, &endpoint.origin, "endpoint"));
+    let row = |(name, origin, transport): (&String, &Origin, &'static str)| {
+        let record = records.iter_mut().find(|record| record.name == *name);
         let disabled = || ServerRow {
-            name: server.name.clone(),
+            name: name.clone(),
             state: "disabled".to_owned(),
             ..ServerRow::default()
         };
         let row = record.map_or_else(disabled, std::mem::take);
         ServerRow {
-            transport: Some(transport(server).to_owned()),
-            source: Some(server.origin.place.clone()),
+            transport: Some(transport.to_owned()),
+            source: Some(origin.place.clone()),
             ..row
         }
     };
-    loaded.configuration.servers.iter().map(row).collect()
+    servers.chain(endpoints).map(row).collect()
 }
 
 fn transport(server: &ServerSpec) -> &'static str {

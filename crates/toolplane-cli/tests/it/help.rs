@@ -18,6 +18,7 @@ fn help() {
         "servers ls",
         "call",
         "serve",
+        "endpoint",
         "health",
         "approvals",
         "approvals approve",

@@ -8,6 +8,7 @@ mod binary;
 mod call;
 mod code;
 mod containers;
+mod endpoint;
 mod exits;
 mod first_calls;
 mod flow;

@@ -172,6 +172,19 @@ impl OperatorClient {
         self.send(Method::GET, &format!("/ledger/{id}"), None).await
     }
 
+    /// Sends a request of the protocol of command endpoints, and returns the reply. The gateway must have been built with the
+    /// feature `endpoint`.
+    ///
+    /// # Cancellation
+    /// When the future is dropped, the connection is closed, and the gateway cancels a call. The tool may have run.
+    ///
+    /// # Errors
+    /// When the gateway does not answer, refuses the request because it is busy, or does not know the protocol.
+    pub async fn endpoint(self, request: &[u8]) -> Result<RawJson, OperatorClientError> {
+        let body = Bytes::copy_from_slice(request);
+        self.send_bytes(Method::POST, "/endpoint", body).await
+    }
+
     /// Returns all approvals of calls, pending and decided.
     ///
     /// # Cancellation
@@ -214,6 +227,15 @@ impl OperatorClient {
         body: Option<RawJson>,
     ) -> Result<RawJson, OperatorClientError> {
         let body = body.map_or_else(Bytes::new, |body| body.as_bytes().clone());
+        self.send_bytes(method, path, body).await
+    }
+
+    async fn send_bytes(
+        self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<RawJson, OperatorClientError> {
         let request = Request::builder()
             .method(method)
             .uri(path)

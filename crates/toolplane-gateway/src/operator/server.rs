@@ -2,15 +2,17 @@
 
 use std::{collections::HashSet, convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use raw_json::{RawJson, hex};
 use serde_json::json;
 use tokio::{
     net::{UnixListener, UnixStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
     time::sleep,
 };
@@ -26,6 +28,14 @@ use crate::Gateway;
 const MAX_BODY: usize = 16 * 1024;
 /// Maximum number of connections that are served at a time. Others wait.
 const MAX_CONNECTIONS: usize = 16;
+/// Maximum size of a request of an endpoint, in bytes: arguments have up to 4 MiB.
+#[cfg(feature = "endpoint")]
+const MAX_ENDPOINT_BODY: usize = 8 << 20;
+/// Maximum number of requests of endpoints that run at a time.
+#[cfg(feature = "endpoint")]
+const MAX_ENDPOINT_REQUESTS: usize = 64;
+#[cfg(feature = "endpoint")]
+static ENDPOINT_REQUESTS: Semaphore = Semaphore::const_new(MAX_ENDPOINT_REQUESTS);
 /// Maximum number of calls in a list of the ledger.
 const MAX_CALLS: usize = 1000;
 /// Time within which the head and the body of a request must arrive.
@@ -51,6 +61,8 @@ impl Gateway {
     /// - `GET /ledger/ID`: the ledger entry of the call with this id
     /// - `GET /approvals`: all approvals, pending and decided, as `{"approvals": [..]}`
     /// - `GET /approvals/HANDLE`: one approval
+    /// - `POST /endpoint`, with the feature `endpoint`: a request of the protocol of command endpoints, answered by its reply. Up
+    ///   to 64 of them run at a time, apart from other requests
     /// - `POST /approvals/HANDLE/approve` and `…/deny`, with `{"by": "ann", "reason": ".."}`, both optional
     ///
     /// A request that fails is answered with 400, 404, 405, 409 or 503 and `{"error": {"kind", "message"}}`.
@@ -72,11 +84,7 @@ impl Gateway {
                 () = &mut shutdown => return,
                 (permit, accepted) = accepting => match accepted {
                     Ok((stream, _)) => {
-                        let connection = serve(stream, plane.clone());
-                        connections.spawn(async move {
-                            connection.await;
-                            drop(permit);
-                        });
+                        connections.spawn(serve(stream, plane.clone(), HeldPermit::new(permit.ok())));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "failed to accept a connection");
@@ -89,10 +97,25 @@ impl Gateway {
     }
 }
 
-async fn serve(stream: UnixStream, plane: Toolplane) {
+/// Permit of a connection. A call of a tool gives it back, so that long calls do not keep operators out.
+#[derive(Clone)]
+struct HeldPermit(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl HeldPermit {
+    fn new(permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self(Arc::new(Mutex::new(permit)))
+    }
+
+    fn release(&self) {
+        *self.0.lock() = None;
+    }
+}
+
+async fn serve(stream: UnixStream, plane: Toolplane, permit: HeldPermit) {
+    let held = permit.clone();
     let service = service_fn(move |request| {
-        let plane = plane.clone();
-        async move { Ok::<_, Infallible>(response(answer(&plane, request).await)) }
+        let (plane, permit) = (plane.clone(), permit.clone());
+        async move { Ok::<_, Infallible>(response(answer(&plane, request, &permit).await)) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -102,9 +125,12 @@ async fn serve(stream: UnixStream, plane: Toolplane) {
     if let Err(error) = served {
         tracing::debug!(%error, "connection failed");
     }
+    held.release();
 }
 
-async fn answer(plane: &Toolplane, request: Request<Incoming>) -> ApiResult {
+async fn answer(plane: &Toolplane, request: Request<Incoming>, permit: &HeldPermit) -> ApiResult {
+    #[cfg(not(feature = "endpoint"))]
+    let _ = permit;
     let (parts, body) = request.into_parts();
     let path: Vec<&str> = parts.uri.path().trim_matches('/').split('/').collect();
     match (&parts.method, &path[..]) {
@@ -132,14 +158,36 @@ async fn answer(plane: &Toolplane, request: Request<Incoming>) -> ApiResult {
             )]))
         }
         (&Method::GET, ["ledger", id]) => ledger_entry(plane, id).await,
+        #[cfg(feature = "endpoint")]
+        (&Method::POST, ["endpoint"]) => endpoint(plane, body, permit).await,
         (method, ["approvals", rest @ ..]) => {
             approvals::answer(plane.approvals(), method, rest, read(body).await?).await
         }
+        #[cfg(feature = "endpoint")]
+        (_, ["endpoint"]) => Err(method_not_allowed()),
         (_, ["servers" | "disabled" | "enable" | "disable" | "withheld" | "accept"] | ["ledger", ..]) => {
             Err(method_not_allowed())
         }
         _ => Err(api_error(StatusCode::NOT_FOUND, "not_found", "unknown path")),
     }
+}
+
+/// Answers a request of the protocol of command endpoints.
+#[cfg(feature = "endpoint")]
+async fn endpoint(plane: &Toolplane, body: Incoming, permit: &HeldPermit) -> ApiResult {
+    let Ok(_running) = ENDPOINT_REQUESTS.try_acquire() else {
+        let message = format!("{MAX_ENDPOINT_REQUESTS} requests of endpoints are running already");
+        return Err(api_error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            &message,
+        ));
+    };
+    permit.release();
+    let request = read_bytes(body, MAX_ENDPOINT_BODY).await?;
+    Ok(toolplane::EndpointService::new(plane.clone())
+        .answer(&request)
+        .await)
 }
 
 async fn ledger_entry(plane: &Toolplane, id: &str) -> ApiResult {
@@ -216,14 +264,21 @@ fn enable(plane: &Toolplane, body: &RawJson) -> ApiResult {
 
 /// Reads the body of a request. An empty body is read as an empty object.
 async fn read(body: Incoming) -> Result<RawJson, (StatusCode, RawJson)> {
-    let usage = |message: &str| api_error(StatusCode::BAD_REQUEST, "usage", message);
-    let body = tokio::time::timeout(READ_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await;
-    let body = body
-        .map_err(|_| usage("the body did not arrive in time"))?
-        .map_err(|_| usage("the body is too large or incomplete"))?;
-    let bytes = body.to_bytes();
+    let bytes = read_bytes(body, MAX_BODY).await?;
     if bytes.is_empty() {
         return Ok(RawJson::object());
     }
     RawJson::parse(bytes).map_err(|error| usage(&format!("invalid JSON in the body: {error}")))
+}
+
+async fn read_bytes(body: Incoming, most: usize) -> Result<Bytes, (StatusCode, RawJson)> {
+    let body = tokio::time::timeout(READ_TIMEOUT, Limited::new(body, most).collect()).await;
+    let body = body
+        .map_err(|_| usage("the body did not arrive in time"))?
+        .map_err(|_| usage("the body is too large or incomplete"))?;
+    Ok(body.to_bytes())
+}
+
+fn usage(message: &str) -> (StatusCode, RawJson) {
+    api_error(StatusCode::BAD_REQUEST, "usage", message)
 }

@@ -30,6 +30,8 @@ pub(crate) struct LiveParts {
     scripts: Option<(tool_manifest::Defaults, tool_exec_script::ScriptRuntime)>,
     #[cfg(feature = "exec-container")]
     containers: Option<(tool_manifest::Defaults, tool_exec_container::ContainerRuntime)>,
+    #[cfg(feature = "exec-endpoint")]
+    endpoints: Vec<crate::host::endpoints::LiveEndpoint>,
 }
 
 /// Kinds of executors whose tools have files.
@@ -272,6 +274,7 @@ pub(crate) fn primitives(
     add_mcp(&mut primitives, configuration, secrets, before);
     add_scripts(&mut primitives, configuration, secrets, before);
     add_containers(&mut primitives, configuration, secrets, before);
+    add_endpoints(&mut primitives, configuration, secrets, before);
     primitives
 }
 
@@ -398,6 +401,29 @@ fn add_containers(
 
 #[cfg(not(feature = "exec-container"))]
 fn add_containers(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
+
+#[cfg(feature = "exec-endpoint")]
+fn add_endpoints(
+    primitives: &mut Primitives,
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+    before: &LiveParts,
+) {
+    let live = crate::host::endpoints::endpoints(configuration, secrets, &before.endpoints);
+    let disabled = configuration.endpoints.iter().filter(|spec| spec.disabled);
+    let prefixes = &mut primitives.live.servers.disabled_prefixes;
+    prefixes.extend(disabled.map(tool_manifest::EndpointSpec::prefix));
+    primitives
+        .sources
+        .extend(live.iter().map(|known| known.source.clone()));
+    let endpoints = live.iter().map(|known| known.endpoint.clone());
+    let executor = tool_exec_endpoint::EndpointExecutor::new(endpoints);
+    primitives.executors.push(Arc::new(executor));
+    primitives.live.endpoints = live;
+}
+
+#[cfg(not(feature = "exec-endpoint"))]
+fn add_endpoints(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_target(

@@ -16,6 +16,7 @@ pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static st
         ("bash", "exec-script", cfg!(feature = "exec-script")),
         ("python", "exec-script", cfg!(feature = "exec-script")),
         ("docker", "exec-container", cfg!(feature = "exec-container")),
+        ("endpoint", "exec-endpoint", cfg!(feature = "exec-endpoint")),
     ];
     kinds
         .into_iter()
@@ -34,6 +35,12 @@ pub(crate) fn check(configuration: &Configuration, own: &HostExtensions) -> Resu
     let tool = |tool: &Descriptor| format!("the tool `{}`", tool.name);
     let tools = || configuration.tools.iter().chain(&own.tools).map(|tool| &**tool);
     BuildError::of_feature("exec-mcp", cfg!(feature = "exec-mcp"), servers().map(server))?;
+    let endpoints = configuration
+        .endpoints
+        .iter()
+        .filter(|endpoint| !endpoint.disabled);
+    let endpoints = endpoints.map(|endpoint| format!("the endpoint `{}`", endpoint.name));
+    BuildError::of_feature("exec-endpoint", cfg!(feature = "exec-endpoint"), endpoints)?;
     let by_websocket = servers().filter(|server| is_websocket(server)).map(server);
     BuildError::of_feature("websocket", cfg!(feature = "websocket"), by_websocket)?;
     let in_sandbox = servers().filter(|server| server.sandbox.as_ref().is_some_and(SandboxSpec::is_enforced));

@@ -50,11 +50,15 @@ impl PinSetup {
         if let Some(mode) = self.mode {
             policy = policy.with_source(OWN_SOURCE, mode);
         }
-        for server in &configuration.servers {
-            policy = match (server.pin, self.mode) {
+        let servers = configuration.servers.iter();
+        let servers = servers.map(|server| (&server.name, server.pin));
+        let endpoints = configuration.endpoints.iter();
+        let endpoints = endpoints.map(|endpoint| (&endpoint.name, endpoint.pin));
+        for (name, pin) in servers.chain(endpoints) {
+            policy = match (pin, self.mode) {
                 (None, _) => policy,
-                (Some(own @ PinMode::Off), _) | (Some(own), None) => policy.with_source(&server.name, own),
-                (Some(_), Some(mode)) => policy.with_source(&server.name, mode),
+                (Some(own @ PinMode::Off), _) | (Some(own), None) => policy.with_source(name, own),
+                (Some(_), Some(mode)) => policy.with_source(name, mode),
             };
         }
         policy
@@ -124,13 +128,15 @@ fn settings(configuration: &Configuration) -> Settings {
         .overridden(&configuration.defaults.overrides, SettingLevel::Defaults)
 }
 
-/// Returns the settings for the tools of each server, which replace the defaults.
+/// Returns the settings for the tools of each server and endpoint, which replace the defaults.
 fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<String, Settings> {
-    let servers = configuration.servers.iter().map(|server| {
-        let settings = defaults
-            .clone()
-            .overridden(&server.overrides, SettingLevel::Upstream);
-        (server.name.clone(), settings)
+    let servers = configuration.servers.iter();
+    let servers = servers.map(|server| (&server.name, &server.overrides));
+    let endpoints = configuration.endpoints.iter();
+    let endpoints = endpoints.map(|endpoint| (&endpoint.name, &endpoint.overrides));
+    let upstreams = servers.chain(endpoints).map(|(name, overrides)| {
+        let settings = defaults.clone().overridden(overrides, SettingLevel::Upstream);
+        (name.clone(), settings)
     });
-    servers.collect()
+    upstreams.collect()
 }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "exec-container")]
 pub(crate) mod containers;
+#[cfg(feature = "exec-endpoint")]
+pub(crate) mod endpoints;
 pub(crate) mod extensions;
 pub(crate) mod layers;
 #[cfg(feature = "exec-script")]

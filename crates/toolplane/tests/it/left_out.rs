@@ -15,7 +15,13 @@ fn loaded(yaml: &str) -> Loaded {
 }
 
 /// Parts of a configuration, their features, and whether this build has them.
-const NEEDS: [(&str, &str, &str, bool); 6] = [
+const NEEDS: [(&str, &str, &str, bool); 7] = [
+    (
+        "endpoints: {e: {command: x}}",
+        "the endpoint `e`",
+        "exec-endpoint",
+        cfg!(feature = "exec-endpoint"),
+    ),
     (
         "servers: {s: {url: 'http://127.0.0.1:9/mcp'}}",
         "the server `s`",

@@ -449,3 +449,28 @@ async fn a_caller_that_leaves_does_not_stop_the_start() {
     timeout(PATIENCE, upstream.connection()).await.unwrap().unwrap();
     assert_eq!(upstream.status().restarts, 0);
 }
+
+/// A program of a shell that runs once.
+async fn run_once(script: &str, input: &[u8], max_output: usize) -> mcp_client::CommandOutput {
+    let command = Command::new("sh").args(["-c", script]);
+    command.run_once(input, max_output).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_program_that_runs_once_gets_its_input_and_returns_its_output() {
+    let output = run_once("tr a-z A-Z; echo detail >&2; exit 3", b"hello", 100).await;
+    assert_eq!(
+        (&output.stdout[..], output.stderr.as_str()),
+        (&b"HELLO"[..], "detail")
+    );
+    assert_eq!(output.status.and_then(|status| status.code()), Some(3));
+    assert!(!output.is_truncated);
+    let closed = run_once("exec 0<&-; echo done", &[b'x'; 1 << 20], 100).await;
+    assert_eq!(closed.stdout, b"done\n", "it need not read its input");
+    let exact = run_once("printf 12345", b"", 5).await;
+    assert_eq!((&exact.stdout[..], exact.is_truncated), (&b"12345"[..], false));
+    let endless = run_once("yes", b"", 5).await;
+    assert_eq!((endless.stdout.len(), endless.is_truncated), (5, true));
+    let missing = Command::new("/nowhere/program").run_once(b"", 5).await;
+    assert!(missing.is_err());
+}

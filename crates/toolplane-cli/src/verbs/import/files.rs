@@ -22,6 +22,12 @@ pub(super) fn run(options: &Options, import: &Import, console: Console) -> Resul
     block_on(async {
         let publisher = publisher(options, console).await?;
         let loaded = config::read(import.files.clone(), console)?;
+        for endpoint in &loaded.configuration.endpoints {
+            let name = text::line(&endpoint.name).into_owned();
+            console.warn(&format!(
+                "the endpoint `{name}` stays in its file: a store keeps tools and servers"
+            ));
+        }
         if loaded.configuration.tools.is_empty() && loaded.configuration.servers.is_empty() {
             return Err(CliError::new(
                 Exit::NotFound,

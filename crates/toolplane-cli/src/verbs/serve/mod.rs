@@ -45,7 +45,8 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let mut signals = Signals::listen()?;
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
-        let (loaded, store) = config::read_with_store(files.clone(), console).await?;
+        let (mut loaded, store) = config::read_with_store(files.clone(), console).await?;
+        config::add_endpoint(&mut loaded)?;
         let telemetry = Telemetry::start(console);
         let metrics = MetricsEndpoint::new(serve, &loaded.configuration.gateway, &telemetry);
         let builder = config::builder(&loaded, store.clone(), console)

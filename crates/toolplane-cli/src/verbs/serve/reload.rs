@@ -280,6 +280,7 @@ impl Reloader {
         let reloaded = async {
             let mut loaded = config::read(files.to_owned(), console)?;
             add_servers(&mut loaded, self.store.as_ref(), console).await;
+            config::add_endpoint(&mut loaded)?;
             self.plane.reload(&loaded)?;
             config::warn(&loaded, &self.plane, console);
             self.allowed.store(super::allowed(&loaded.configuration.gateway));

@@ -160,9 +160,10 @@ fn state<'a>(row: &'a ToolRow<'_>) -> &'a str {
     state.filter(|state| *state != "ready").unwrap_or_default()
 }
 
-/// Returns the server that runs a tool, as its settings name it.
+/// Returns the server or endpoint that runs a tool, as its settings name it.
 fn server_of(tool: &Tool) -> Option<&str> {
-    tool.descriptor().executor.config.get("server")?.as_str()
+    let config = &tool.descriptor().executor.config;
+    config.get("server").or_else(|| config.get("endpoint"))?.as_str()
 }
 
 fn row(tool: &Tool, server_state: Option<Value>, disabled: Vec<DisabledTool>) -> ToolRow<'_> {

@@ -1,10 +1,11 @@
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use serde::Serialize;
 use serde_json::Value;
 use toolplane::{
     RawJson,
     core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool},
+    endpoint_facts,
     runtime::{FailureStep, FallbackLadder},
 };
 
@@ -35,6 +36,9 @@ struct ToolDetails<'a> {
     server_state: Option<Value>,
     trust: &'static str,
     kind: &'a str,
+    /// Statements of its endpoint about it: `command`, `origin` and `safety`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    endpoint: BTreeMap<&'static str, String>,
     timeout_ms: u64,
     call_timeout_ms: u64,
     /// Gateways that have disabled it.
@@ -67,6 +71,7 @@ pub(super) fn show(
         server_state,
         trust: descriptor.origin.trust.as_str(),
         kind: &descriptor.executor.kind,
+        endpoint: endpoint_facts(descriptor).into_iter().collect(),
         timeout_ms: milliseconds(settings.attempt_timeout),
         call_timeout_ms: milliseconds(settings.call_timeout),
         disabled,
@@ -111,6 +116,9 @@ fn page(tool: &Tool, shown: &ToolDetails<'_>) -> String {
         fact("server", &format!("{state}; {start} start; list {lists}"));
     }
     fact("executor", shown.kind);
+    for (name, value) in &shown.endpoint {
+        fact(name, value);
+    }
     let (attempt, call) = (
         text::time(settings.attempt_timeout),
         text::time(settings.call_timeout),

@@ -5,7 +5,9 @@ use tool_schema::Schema;
 use toolplane::{
     IdleRule, Toolplane,
     core::{PiiHandling, Secrets, Template},
-    manifest::{AuthenticationSpec, ConfigPart, Diagnostic, Loaded, ServerSpec, ServerTransport},
+    manifest::{
+        AuthenticationSpec, ConfigPart, Diagnostic, EndpointSpec, Loaded, ServerSpec, ServerTransport,
+    },
     policy::ArgumentSettings,
 };
 
@@ -15,7 +17,9 @@ use crate::{lock, output::text};
 pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     for refused in plane.refused() {
         let is_server = |server: &ServerSpec| server.name == refused.source;
-        if loaded.configuration.servers.iter().any(is_server) {
+        let is_endpoint = |endpoint: &EndpointSpec| endpoint.name == refused.source;
+        let configuration = &loaded.configuration;
+        if configuration.servers.iter().any(is_server) || configuration.endpoints.iter().any(is_endpoint) {
             // Known from the last run of the server; the rest of the configuration can be used.
             let (kind, name, source) = (refused.feature.as_str(), &refused.name, &refused.source);
             let message = format!(
@@ -203,7 +207,7 @@ pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: 
     }
 }
 
-/// Reports references without a value in servers and named secrets. Executors check those of their settings.
+/// Reports references without a value in servers, endpoints and named secrets. Executors check those of their settings.
 pub(super) fn references(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     let secrets = loaded.secrets();
     for server in loaded
@@ -215,6 +219,15 @@ pub(super) fn references(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
         for (pointer, template) in templates(server) {
             for missing in missing(template, &secrets) {
                 let place = loaded.locate_server(&server.name, &pointer);
+                problems.push(Diagnostic::error(missing).with_location(place));
+            }
+        }
+    }
+    let endpoints = loaded.configuration.endpoints.iter();
+    for endpoint in endpoints.filter(|endpoint| !endpoint.disabled) {
+        for (pointer, template) in endpoint.templates() {
+            for missing in missing(template, &secrets) {
+                let place = loaded.locate_server(&endpoint.name, &pointer);
                 problems.push(Diagnostic::error(missing).with_location(place));
             }
         }
@@ -291,7 +304,10 @@ pub(super) fn lock_file(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     };
     for source in known.sources().filter(|source| known.server(source).is_some()) {
         let mut servers = loaded.configuration.servers.iter();
-        if !servers.any(|server| *server.name == **source) {
+        let mut endpoints = loaded.configuration.endpoints.iter();
+        if !servers.any(|server| *server.name == **source)
+            && !endpoints.any(|endpoint| *endpoint.name == **source)
+        {
             let message =
                 format!("`{file}` has definitions of the server `{source}`, which is not configured");
             let hint = format!("`toolplane lock --update {source}` removes them");

@@ -27,6 +27,7 @@ pub(super) struct CheckReport {
     n_warnings: usize,
     n_tools: usize,
     n_servers: usize,
+    n_endpoints: usize,
     files: Vec<String>,
     pub(super) problems: Vec<Diagnostic>,
 }
@@ -67,6 +68,7 @@ pub(super) async fn check_configuration(
             report.problems = problems(&loaded, lists).await?;
             report.n_tools = loaded.configuration.tools.len();
             report.n_servers = loaded.configuration.servers.len();
+            report.n_endpoints = loaded.configuration.endpoints.len();
         }
         Err(problems) => report.problems = problems.into_iter().collect(),
     }
@@ -203,6 +205,9 @@ fn summary(report: &CheckReport) -> String {
         text::count(report.n_servers, "server"),
     );
     let mut summary = format!("{}: ok, {tools}, {servers}", report.files.join(", "));
+    if report.n_endpoints > 0 {
+        let _ = write!(summary, ", {}", text::count(report.n_endpoints, "endpoint"));
+    }
     if report.n_warnings > 0 {
         let _ = write!(summary, ", {}", text::count(report.n_warnings, "warning"));
     }

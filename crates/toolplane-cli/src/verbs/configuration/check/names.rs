@@ -4,85 +4,96 @@ use tool_scan::{Finding, scan, scan_text};
 use toolplane::{
     Toolplane,
     core::{Descriptor, MAX_NAME, outward_name},
-    manifest::{ConfigPart, Diagnostic, Loaded, ServerSpec},
+    manifest::{ConfigPart, Diagnostic, Loaded},
 };
 
 use crate::output::text;
 
-/// Reports prefixes of servers that contain each other, and tools named in the namespace of a server.
+/// Server or endpoint, and the prefix of the names of its tools.
+struct Namespace<'a> {
+    /// The word for it: `server` or `endpoint`.
+    kind: &'static str,
+    name: &'a str,
+    prefix: String,
+}
+
+/// Reports prefixes of servers and endpoints that contain each other, and tools named in the namespace of one.
 pub(super) fn namespaces(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
-    let servers = loaded
-        .configuration
-        .servers
-        .iter()
-        .filter(|server| !server.disabled);
-    let prefixes: Vec<_> = servers
-        .map(|server| (server, prefix(server)))
-        .filter(|(_, prefix)| !prefix.is_empty())
+    let configuration = &loaded.configuration;
+    let servers = configuration.servers.iter().filter(|server| !server.disabled);
+    let servers = servers.map(|server| ("server", &server.name, server.prefix()));
+    let endpoints = configuration.endpoints.iter();
+    let endpoints = endpoints.filter(|endpoint| !endpoint.disabled);
+    let endpoints = endpoints.map(|endpoint| ("endpoint", &endpoint.name, endpoint.prefix()));
+    let namespaces = servers.chain(endpoints).filter(|(.., prefix)| !prefix.is_empty());
+    let namespaces: Vec<_> = namespaces
+        .map(|(kind, name, prefix)| Namespace {
+            kind,
+            name,
+            prefix: outward_name(&prefix),
+        })
         .collect();
-    for (index, (server, prefix)) in prefixes.iter().enumerate() {
-        for (earlier, other) in &prefixes[..index] {
-            let (longer, shorter) = match prefix.len() >= other.len() {
-                true => ((server, prefix), (earlier, other)),
-                false => ((earlier, other), (server, prefix)),
+    for (index, namespace) in namespaces.iter().enumerate() {
+        for earlier in &namespaces[..index] {
+            let (longer, shorter) = match namespace.prefix.len() >= earlier.prefix.len() {
+                true => (namespace, earlier),
+                false => (earlier, namespace),
             };
-            if longer.1.starts_with(shorter.1.as_str()) {
+            if longer.prefix.starts_with(shorter.prefix.as_str()) {
                 problems.push(nested(loaded, longer, shorter));
             }
         }
     }
-    for tool in &loaded.configuration.tools {
-        let longest = prefixes
+    for tool in &configuration.tools {
+        let longest = namespaces
             .iter()
-            .filter(|(_, prefix)| tool.name.starts_with(prefix.as_str()))
-            .max_by_key(|(_, prefix)| prefix.len());
-        if let Some((server, prefix)) = longest.filter(|(server, _)| !is_run_by(tool, &server.name)) {
+            .filter(|namespace| tool.name.starts_with(namespace.prefix.as_str()))
+            .max_by_key(|namespace| namespace.prefix.len());
+        if let Some(Namespace { kind, name, prefix }) =
+            longest.filter(|namespace| !is_run_by(tool, namespace))
+        {
             let message = format!(
-                "the tool `{}` begins with `{prefix}`, the prefix of the server `{}`: it hides a tool of that name there",
-                tool.name, server.name
+                "the tool `{}` begins with `{prefix}`, the prefix of the {kind} `{name}`: it hides a tool of that name there",
+                tool.name
             );
             let place = loaded.locate(&tool.name, ConfigPart::Tool, "");
             problems.push(
                 Diagnostic::warning(message)
                     .with_location(place)
-                    .with_hint("give the tool another name, or the server another `prefix`"),
+                    .with_hint(format!(
+                        "give the tool another name, or the {kind} another `prefix`"
+                    )),
             );
         }
     }
 }
 
-fn prefix(server: &ServerSpec) -> String {
-    match server.prefix().as_str() {
-        "" => String::new(),
-        prefix => outward_name(prefix),
-    }
+fn is_run_by(tool: &Descriptor, namespace: &Namespace<'_>) -> bool {
+    let named = tool.executor.config.get(namespace.kind);
+    named.and_then(|name| name.as_str()) == Some(namespace.name)
 }
 
-fn is_run_by(tool: &Descriptor, server: &str) -> bool {
-    tool.executor.config.get("server").and_then(|name| name.as_str()) == Some(server)
-}
-
-fn nested(
-    loaded: &Loaded,
-    (longer, longer_prefix): (&&ServerSpec, &String),
-    (shorter, shorter_prefix): (&&ServerSpec, &String),
-) -> Diagnostic {
-    let message = if longer_prefix == shorter_prefix {
-        format!(
-            "the servers `{}` and `{}` have the same prefix, `{longer_prefix}`: of two tools with one name, the first is offered",
-            shorter.name, longer.name
-        )
-    } else {
-        format!(
-            "tools of the server `{}` whose names begin with `{longer_prefix}` are not offered: these names belong to the \
-             server `{}`",
-            shorter.name, longer.name
-        )
+fn nested(loaded: &Loaded, longer: &Namespace<'_>, shorter: &Namespace<'_>) -> Diagnostic {
+    let message = match longer.prefix == shorter.prefix {
+        true if longer.kind == shorter.kind => format!(
+            "the {}s `{}` and `{}` have the same prefix, `{}`: of two tools with one name, the first is offered",
+            longer.kind, shorter.name, longer.name, longer.prefix
+        ),
+        true => format!(
+            "the {} `{}` and the {} `{}` have the same prefix, `{}`: of two tools with one name, the first is offered",
+            shorter.kind, shorter.name, longer.kind, longer.name, longer.prefix
+        ),
+        false => format!(
+            "tools of the {} `{}` whose names begin with `{}` are not offered: these names belong to the \
+             {} `{}`",
+            shorter.kind, shorter.name, longer.prefix, longer.kind, longer.name
+        ),
     };
     Diagnostic::warning(message)
-        .with_location(loaded.locate_server(&longer.name, ""))
+        .with_location(loaded.locate_server(longer.name, ""))
         .with_hint(format!(
-            "give one of the two a `prefix` that does not begin with `{shorter_prefix}`"
+            "give one of the two a `prefix` that does not begin with `{}`",
+            shorter.prefix
         ))
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use toolplane::{
     Toolplane,
-    core::{SourceState, SourceStatus},
+    core::{SourceState, SourceStatus, Template},
     manifest::{Loaded, ServerTransport},
 };
 
@@ -86,21 +86,14 @@ pub(super) fn port(address: SocketAddr) -> Finding {
 pub(super) async fn programs(loaded: &Loaded) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let secrets = loaded.secrets();
-    for server in loaded
-        .configuration
-        .servers
-        .iter()
-        .filter(|server| !server.disabled)
-    {
-        let ServerTransport::Stdio { command, .. } = &server.transport else {
-            continue;
-        };
+    for (kind, name_of_user, command) in started(loaded) {
+        let is_literal = command.literal().is_some();
         // A command with a missing variable is already a finding of the configuration.
         let Ok(command) = command.resolve(&secrets).await else {
             continue;
         };
         // The value of a secret is not shown: only a name that the file contains.
-        let shown = if command_is_literal(server) {
+        let shown = if is_literal {
             command.expose()
         } else {
             "its command"
@@ -113,11 +106,11 @@ pub(super) async fn programs(loaded: &Loaded) -> Vec<Finding> {
             continue;
         }
         findings.push(match locate(command.expose()) {
-            Some(_) if shown != command.expose() => Finding::ok(name, format!("found for `{}`", server.name)),
+            Some(_) if shown != command.expose() => Finding::ok(name, format!("found for `{name_of_user}`")),
             Some(path) => Finding::ok(name, path.display().to_string()),
             None => Finding::fail(
                 name,
-                format!("not found; the server `{}` is started with it", server.name),
+                format!("not found; the {kind} `{name_of_user}` is started with it"),
                 how_to_get(command.expose()),
             ),
         });
@@ -125,11 +118,28 @@ pub(super) async fn programs(loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
-fn command_is_literal(server: &toolplane::manifest::ServerSpec) -> bool {
-    match &server.transport {
-        ServerTransport::Stdio { command, .. } => command.literal().is_some(),
-        ServerTransport::Http { .. } => false,
-    }
+/// Returns the servers and endpoints that are programs: the word for each, its name and its program.
+fn started(loaded: &Loaded) -> impl Iterator<Item = (&'static str, &str, &Template)> {
+    let servers = loaded
+        .configuration
+        .servers
+        .iter()
+        .filter(|server| !server.disabled);
+    let servers = servers.filter_map(|server| match &server.transport {
+        ServerTransport::Stdio { command, .. } => Some(("server", server.name.as_str(), command)),
+        ServerTransport::Http { .. } => None,
+    });
+    // A path of an endpoint with a directory of its own begins there.
+    let endpoints = loaded.configuration.endpoints.iter().filter(|endpoint| {
+        let is_relative = endpoint
+            .command
+            .literal()
+            .is_some_and(|path| path.starts_with('.'));
+        let is_elsewhere = is_relative && endpoint.cwd.is_some();
+        !endpoint.disabled && !is_elsewhere
+    });
+    let endpoints = endpoints.map(|endpoint| ("endpoint", endpoint.name.as_str(), &endpoint.command));
+    servers.chain(endpoints)
 }
 
 fn how_to_get(program: &str) -> String {
@@ -172,7 +182,21 @@ pub(super) fn servers(loaded: &Loaded, plane: &Toolplane) -> Vec<Finding> {
         let Some((_, status)) = sources.iter().find(|(name, _)| *name == server.name) else {
             continue;
         };
-        findings.push(server_finding(&server.name, &server.origin.place, status));
+        findings.push(server_finding(
+            "server",
+            &server.name,
+            &server.origin.place,
+            status,
+        ));
+    }
+    let endpoints = loaded.configuration.endpoints.iter();
+    for endpoint in endpoints.filter(|endpoint| !endpoint.disabled) {
+        let found = sources.iter().find(|(name, _)| *name == endpoint.name);
+        findings.extend(
+            found.map(|(_, status)| {
+                server_finding("endpoint", &endpoint.name, &endpoint.origin.place, status)
+            }),
+        );
     }
     for (source, warning) in plane.list_warnings() {
         let fix = match warning.kind {
@@ -207,8 +231,8 @@ pub(super) fn servers(loaded: &Loaded, plane: &Toolplane) -> Vec<Finding> {
     findings
 }
 
-fn server_finding(name: &str, place: &str, status: &SourceStatus) -> Finding {
-    let name = format!("server {name}");
+fn server_finding(kind: &str, name: &str, place: &str, status: &SourceStatus) -> Finding {
+    let name = format!("{kind} {name}");
     let took = status
         .start_took
         .map(|took| format!(" in {}", text::time(took)))
