@@ -611,6 +611,15 @@ mod tests {
             ("servers: {a: {command: x, inherit_env: []}}", &[][..]),
             ("servers: {a: {command: x, inherit_env: [A]}}", &["A"]),
             ("defaults: {inherit_env: []}\nservers: {a: {command: x}}", &[]),
+            ("servers: {a: {command: x, sandbox: auto}}", &[]),
+            (
+                "servers: {a: {command: x, sandbox: auto, inherit_env: [A]}}",
+                &["A"],
+            ),
+            (
+                "servers: {a: {command: x, sandbox: none}}",
+                tool_exec_mcp::NETWORK_VARIABLES,
+            ),
             (
                 "defaults: {inherit_env: [A]}\nservers: {a: {command: x, inherit_env: [B]}}",
                 &["B"],
