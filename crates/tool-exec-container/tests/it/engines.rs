@@ -11,8 +11,7 @@ use tp_containers::{EngineKind, TestEngine};
 use crate::{
     escapes,
     harness::{
-        LONG, call, call_with_mark, descriptor, detail, failure, options, runtime, shell, text, tool_of,
-        value,
+        call, call_with_mark, descriptor, detail, failure, options, runtime, shell, text, tool_of, value,
     },
 };
 
@@ -195,7 +194,7 @@ mod calls {
     }
 
     pub(super) async fn nobody_waits_any_more(engine: &TestEngine) {
-        let runtime = runtime(options(&engine.socket()).with_timeout(LONG));
+        let runtime = runtime(options(&engine.socket()));
         let tool = shell(engine.image(), "sleep 500", json!({}), &runtime);
         let running = tokio::spawn({
             let tool = Arc::clone(&tool);
@@ -221,7 +220,7 @@ mod calls {
     pub(super) async fn containers_of_gateways_that_are_gone(engine: &TestEngine) {
         let locks = tempfile::tempdir().unwrap();
         let locked = || {
-            let options = options(&engine.socket()).with_timeout(LONG);
+            let options = options(&engine.socket());
             runtime(options.with_lock_directory(Some(locks.path().to_owned())))
         };
         let own = locked();

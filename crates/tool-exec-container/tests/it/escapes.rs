@@ -6,7 +6,7 @@ use serde_json::json;
 use tool_core::ErrorKind;
 use tp_containers::TestEngine;
 
-use crate::harness::{LONG, call, detail, failure, options, runtime, shell, text};
+use crate::harness::{call, detail, failure, options, runtime, shell, text};
 
 /// Runs a script without arguments.
 async fn run(engine: &TestEngine, script: &str) -> String {
@@ -194,7 +194,7 @@ pub(crate) async fn processes_have_a_limit(engine: &TestEngine) {
 }
 
 pub(crate) async fn output_has_a_limit(engine: &TestEngine) {
-    let runtime = runtime(options(&engine.socket()).with_timeout(LONG));
+    let runtime = runtime(options(&engine.socket()));
     for (script, kind) in [
         ("yes", ErrorKind::ResultTooLarge),
         ("yes >&2", ErrorKind::ResultTooLarge),

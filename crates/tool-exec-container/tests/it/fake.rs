@@ -80,6 +80,8 @@ struct State {
     has_image: watch::Sender<bool>,
     is_started: watch::Sender<bool>,
     is_killed: watch::Sender<bool>,
+    /// `true` once a program has read its input.
+    has_read: watch::Sender<bool>,
 }
 
 impl FakeEngine {
@@ -95,6 +97,7 @@ impl FakeEngine {
             may_create: receiver,
             is_started: watch::Sender::new(false),
             is_killed: watch::Sender::new(false),
+            has_read: watch::Sender::new(false),
         });
         let engine = Self {
             socket,
@@ -204,12 +207,20 @@ async fn attach(state: &State, mut stream: BufReader<UnixStream>, line: &str) ->
             line: line.to_owned(),
             body,
         });
+        state.has_read.send_replace(true);
         return Some(());
     }
     state
         .is_started
         .subscribe()
         .wait_for(|is_started| *is_started)
+        .await
+        .ok()?;
+    // As a program that reads its input before it writes.
+    state
+        .has_read
+        .subscribe()
+        .wait_for(|has_read| *has_read)
         .await
         .ok()?;
     for (number, bytes) in &state.script.output {

@@ -27,9 +27,11 @@ impl Secrets for FixedSecrets {
     }
 }
 
-/// Options for an engine at a socket.
+/// Options for an engine at a socket, with a time limit that no test reaches.
 pub(crate) fn options(socket: &Path) -> ContainerOptions {
-    ContainerOptions::default().with_sockets(EngineSockets::written(socket))
+    ContainerOptions::default()
+        .with_sockets(EngineSockets::written(socket))
+        .with_timeout(Duration::from_secs(600))
 }
 
 /// Runtime with the secret `token`.
@@ -114,6 +116,3 @@ pub(crate) fn detail(error: &ToolError, member: &str) -> String {
     let member = detail.get(member).unwrap_or_else(|| panic!("{error:?}"));
     member.as_str().to_owned()
 }
-
-/// Time that no test reaches.
-pub(crate) const LONG: Duration = Duration::from_secs(600);

@@ -8,9 +8,7 @@ use tool_exec_container::{ContainerOptions, PullPolicy};
 
 use crate::{
     fake::{FakeEngine, IMAGE, IMAGE_ID, Script},
-    harness::{
-        LONG, call, call_with_mark, descriptor, detail, failure, members, options, runtime, text, tool_of,
-    },
+    harness::{call, call_with_mark, descriptor, detail, failure, members, options, runtime, text, tool_of},
 };
 
 /// Tool on a fake engine.
@@ -325,7 +323,7 @@ async fn a_container_at_its_deadline_is_killed_and_removed() {
         hangs: true,
         ..Script::default()
     });
-    let tool = tool(&engine, json!({"limits": {"wall_time": "50ms"}}));
+    let tool = tool(&engine, json!({"limits": {"wall_time": "2s"}}));
     let (reply, mark) = call_with_mark(&tool, json!({})).await;
     let error = failure(reply, ErrorKind::Timeout);
     assert_eq!(detail(&error, "limit"), r#""time""#);
@@ -345,7 +343,7 @@ async fn a_dropped_call_ends_its_container_wherever_it_was() {
         hangs: true,
         ..Script::default()
     });
-    let running = tool_with(options(&engine.socket).with_timeout(LONG), json!({}));
+    let running = tool_with(options(&engine.socket), json!({}));
     let call_of = |tool: Arc<Tool>| tokio::spawn(async move { call(&tool, json!({})).await.is_ok() });
     let running = call_of(running);
     engine.next("/start").await;
@@ -355,7 +353,7 @@ async fn a_dropped_call_ends_its_container_wherever_it_was() {
     // While it is made: the engine answers later.
     let mut engine = FakeEngine::start(Script::default());
     engine.may_create.send_replace(false);
-    let running = call_of(tool_with(options(&engine.socket).with_timeout(LONG), json!({})));
+    let running = call_of(tool_with(options(&engine.socket), json!({})));
     engine.next("POST /v1.41/containers/create").await;
     running.abort();
     let _ = running.await;
@@ -370,7 +368,7 @@ async fn a_gateway_that_stops_waits_for_its_containers() {
         hangs: true,
         ..Script::default()
     });
-    let runtime = runtime(options(&engine.socket).with_timeout(LONG));
+    let runtime = runtime(options(&engine.socket));
     let tool = tool_of(descriptor(json!({"image": IMAGE})), &runtime);
     let running = tokio::spawn(async move { call(&tool, json!({})).await });
     engine.next("/start").await;
