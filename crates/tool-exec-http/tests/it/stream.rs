@@ -52,13 +52,11 @@ impl Upstream {
     }
 }
 
-/// Calls a tool without arguments, and returns its result and the reports.
-fn begin(
-    tool: Prepared,
-) -> (
-    tokio::task::JoinHandle<(Result<RawJson, ToolError>, DispatchState)>,
-    mpsc::UnboundedReceiver<String>,
-) {
+/// Call in a task of its own: its result, and how far it came.
+type RunningCall = tokio::task::JoinHandle<(Result<RawJson, ToolError>, DispatchState)>;
+
+/// Calls a tool without arguments. Returns the call and its reports.
+fn begin(tool: Prepared) -> (RunningCall, mpsc::UnboundedReceiver<String>) {
     let (sender, reports) = mpsc::unbounded_channel();
     let call = tokio::spawn(async move {
         let mut cx = tool.context("{}");
