@@ -1,9 +1,6 @@
 use std::{process::ExitStatus, time::Duration};
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    process::{ChildStdin, ChildStdout},
-};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Command, Process, ProcessEnd, ProcessHandle, Stop};
 use crate::ClientError;
@@ -21,7 +18,7 @@ pub struct CommandOutput {
     pub is_truncated: bool,
     /// Tail of its standard error.
     pub stderr: String,
-    /// Exit status, if the system reported one.
+    /// Exit status, if the system reported one. A spawner reports none.
     pub status: Option<ExitStatus>,
 }
 
@@ -46,30 +43,51 @@ impl Command {
     /// # }
     /// ```
     pub async fn run_once(&self, input: &[u8], max_output: usize) -> Result<CommandOutput, ClientError> {
-        let (process, stdin, stdout) = Process::spawn(self, Duration::ZERO)?;
-        let handle = process.handle();
-        let ((), (stdout, is_truncated)) =
-            tokio::join!(write(stdin, input, &handle), read(stdout, max_output, &handle));
-        handle.wait().await;
-        handle.stderr.finished(STDERR_TIMEOUT).await;
-        let status = handle.exit.borrow().as_ref().and_then(ProcessEnd::status);
-        Ok(CommandOutput {
-            stdout,
-            is_truncated,
-            stderr: process.stderr_text(),
-            status,
-        })
+        match self.own_spawner() {
+            Some(spawner) => {
+                let (process, stdin, stdout) = Process::spawn_by(spawner, self, Duration::ZERO).await?;
+                Ok(collect(process, (stdin, stdout), input, max_output).await)
+            }
+            None => {
+                let (process, stdin, stdout) = Process::spawn(self, Duration::ZERO)?;
+                Ok(collect(process, (stdin, stdout), input, max_output).await)
+            }
+        }
     }
 }
 
-async fn write(mut stdin: ChildStdin, input: &[u8], handle: &ProcessHandle) {
+async fn collect(
+    process: Process,
+    (stdin, stdout): (impl AsyncWrite + Unpin, impl AsyncRead + Unpin),
+    input: &[u8],
+    max_output: usize,
+) -> CommandOutput {
+    let handle = process.handle();
+    let ((), (stdout, is_truncated)) =
+        tokio::join!(write(stdin, input, &handle), read(stdout, max_output, &handle));
+    handle.wait().await;
+    handle.stderr.finished(STDERR_TIMEOUT).await;
+    let status = handle.exit.borrow().as_ref().and_then(ProcessEnd::status);
+    CommandOutput {
+        stdout,
+        is_truncated,
+        stderr: process.stderr_text(),
+        status,
+    }
+}
+
+async fn write(mut stdin: impl AsyncWrite + Unpin, input: &[u8], handle: &ProcessHandle) {
     // Fails if the program ends, or closes its input, before it has read everything. Its output tells what it made of it.
     let _ = stdin.write_all(input).await;
     handle.record_descendants();
 }
 
 /// Reads up to the limit. Returns `true` if there was more.
-async fn read(mut stdout: ChildStdout, max_output: usize, handle: &ProcessHandle) -> (Vec<u8>, bool) {
+async fn read(
+    mut stdout: impl AsyncRead + Unpin,
+    max_output: usize,
+    handle: &ProcessHandle,
+) -> (Vec<u8>, bool) {
     let mut output = Vec::new();
     let limit = u64::try_from(max_output).unwrap_or(u64::MAX);
     // The end of the stream and a failure to read it are the same here: the exit status follows.

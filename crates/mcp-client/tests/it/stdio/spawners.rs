@@ -137,3 +137,19 @@ async fn the_end_of_a_program_is_told_in_the_words_of_its_spawner() {
     let error = Connection::spawn(&refused, options()).await.err().unwrap();
     assert!(error.to_string().contains("there is no place for it"), "{error}");
 }
+
+/// A program that answers once is started by its spawner as well: never beside its sandbox.
+#[tokio::test]
+async fn a_program_that_runs_once_is_started_by_its_spawner() {
+    let spawner = Arc::new(Counting::default());
+    let once = mcp_client::Command::new("cat").spawner(spawner.clone());
+    let output = once.run_once(b"hello", 1024).await.unwrap();
+    assert_eq!((&*output.stdout, output.is_truncated), (&b"hello"[..], false));
+    assert_eq!(output.status, None);
+    let cut = once.run_once(b"hello", 2).await.unwrap();
+    assert_eq!((&*cut.stdout, cut.is_truncated), (&b"he"[..], true));
+    let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
+    assert_eq!((count(&spawner.n_spawned), count(&spawner.n_ended)), (2, 2));
+    let nowhere = mcp_client::Command::new("nowhere").spawner(spawner);
+    assert!(nowhere.run_once(b"", 1).await.is_err());
+}
