@@ -197,7 +197,7 @@ impl Rules {
         };
         let lacks = |needed: &[String]| {
             let mut needed = needed.iter();
-            needed.any(|permission| !caller.permissions.contains(permission.as_str()))
+            needed.any(|permission| !caller.has_permission(permission))
         };
         let mut required = self.required_permissions.iter();
         !self.blocklist.iter().any(covers)

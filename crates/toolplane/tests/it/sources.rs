@@ -355,17 +355,20 @@ async fn a_missing_server_is_named_to_those_who_may_use_it() {
     let absent = "{command: /does/not/exist, prefix: ";
     let plane = Toolplane::builder()
         .yaml(format!(
-            "servers:\n  open: {absent}'o_'}}\n  vault: {absent}'v_'}}\n  part: {absent}'p_'}}\n  gone: {absent}'g_'}}\npolicy:\n  \
-             blocklist: ['g_*']\n  required_permissions: {{'v_*': [vault.open], 'p_secret*': [vault.open]}}\n"
+            "servers:\n  open: {absent}'o_'}}\n  vault: {absent}'v_'}}\n  part: {absent}'p_'}}\n  gone: {absent}'g_'}}\n  files: {absent}'f_'}}\npolicy:\n  \
+             blocklist: ['g_*']\n  required_permissions: {{'v_*': [vault.open], 'p_secret*': [vault.open], 'f_*': [filesystem.read]}}\n"
         ))
         .expect("usable")
         .build()
         .expect("usable");
     let mut keeper = Caller::new("keeper");
-    keeper.permissions.extend([Arc::from("vault.open")]);
+    // `filesystem` stands for `filesystem.read` as well.
+    keeper
+        .permissions
+        .extend(["vault.open", "filesystem"].map(Arc::from));
     for (caller, expected) in [
         (Caller::new("guest"), vec!["open", "part"]),
-        (keeper, vec!["open", "part", "vault"]),
+        (keeper, vec!["files", "open", "part", "vault"]),
     ] {
         let listing = plane.list_within(&caller, Duration::from_secs(30)).await;
         let found = plane.search(&SearchRequest::new("anything"), &caller).await;
@@ -375,6 +378,6 @@ async fn a_missing_server_is_named_to_those_who_may_use_it() {
             assert_eq!(servers, expected, "{}", caller.principal);
         }
     }
-    assert_eq!(plane.missing().len(), 4, "operators see all of them");
+    assert_eq!(plane.missing().len(), 5, "operators see all of them");
     plane.shutdown().await;
 }
