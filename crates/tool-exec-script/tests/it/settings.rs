@@ -298,3 +298,40 @@ fn files_of_a_version_are_the_code() {
     descriptor.executor.config = json!({});
     assert!(problems(&descriptor).is_empty());
 }
+
+/// The settings read hosts in the forms that the sandbox reads: each accepts what the other one does.
+#[test]
+fn hosts_are_read_as_the_sandbox_reads_them() {
+    let pieces = [
+        "",
+        "*",
+        "*.",
+        ".",
+        "a",
+        "a-b_c",
+        "A.org",
+        "a..b",
+        "10.0.0.1",
+        "::1",
+        "[::1]",
+        "localhost",
+        "a b",
+        "ä",
+    ];
+    let ends = [
+        "", ".", "..", ":", ":0", ":80", ":65536", ":x", "]", "/", ":80:90",
+    ];
+    for first in pieces {
+        for second in pieces {
+            for end in ends {
+                let host = format!("{first}{second}{end}");
+                let sandboxed = tool_sandbox::NetworkAccess::Hosts(vec![host.clone()]).check();
+                assert_eq!(
+                    tool_settings::NetworkHosts::is_host(&host),
+                    sandboxed.is_ok(),
+                    "{host}"
+                );
+            }
+        }
+    }
+}

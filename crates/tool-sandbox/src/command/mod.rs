@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 pub use self::grants::{check_grant, ordered_grants};
 use crate::event::EventObserver;
+#[cfg(target_os = "linux")]
+use crate::network::HostRules;
 use crate::{SandboxError, SandboxEvent, SandboxLimits};
 
 /// Path of the work directory inside the sandbox.
@@ -25,6 +27,20 @@ pub enum NetworkAccess {
     Off,
     /// HTTP and HTTPS to these hosts through a proxy: `api.example.com`, `*.example.com`, each optionally with `:port`.
     Hosts(Vec<String>),
+}
+
+#[cfg(target_os = "linux")]
+impl NetworkAccess {
+    /// Checks that each host is written in a known form, as a run does before it starts anything.
+    ///
+    /// # Errors
+    /// Returns [`SandboxError::Refused`] for the first host that is not.
+    pub fn check(&self) -> Result<(), SandboxError> {
+        match self {
+            Self::Off => Ok(()),
+            Self::Hosts(hosts) => HostRules::new(hosts).map(drop),
+        }
+    }
 }
 
 /// Bind mount of a path of the host.

@@ -94,7 +94,8 @@ impl NetworkHosts {
 fn parts(text: &str) -> Option<(String, Option<u16>)> {
     let plain = |host: &str| {
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        inner.unwrap_or(host).trim_end_matches('.').to_ascii_lowercase()
+        let inner = inner.unwrap_or(host);
+        inner.strip_suffix('.').unwrap_or(inner).to_ascii_lowercase()
     };
     let (host, port) = match text.parse::<IpAddr>() {
         Ok(_) => (plain(text), None),
