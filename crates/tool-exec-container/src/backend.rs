@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tool_core::{
     Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reply, ToolError, format_duration,
 };
-use tool_settings::program::{ProgramFailure, argument_variables};
+use tool_settings::program::{ProgramFailure, argument_variables, resolve_environment};
 use tracing::debug;
 
 use crate::{
@@ -129,15 +129,7 @@ impl Backend for ContainerBackend {
 impl ContainerBackend {
     /// Returns the variables of a call: those of the settings with their current values, and those of the arguments.
     async fn variables(&self, cx: &CallContext) -> Result<Vec<(String, String)>, ToolError> {
-        let mut variables = Vec::new();
-        for (name, template) in &self.plan.env {
-            let value = template.resolve(&*self.runtime.secrets).await.map_err(|error| {
-                ToolError::new(ErrorKind::Auth, format!("a configured value is missing: {error}"))
-                    .with_no_retry()
-            })?;
-            self.runtime.secrets.learn_written(name, value.expose());
-            variables.push((name.clone(), value.expose().to_owned()));
-        }
+        let mut variables = resolve_environment(&self.plan.env, &*self.runtime.secrets).await?;
         variables.extend(self.argument_variables(cx)?);
         Ok(variables)
     }

@@ -8,7 +8,7 @@ use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reply, ToolError};
 use tool_sandbox::{NetworkAccess, Sandbox, SandboxExit, SandboxLevel};
-use tool_settings::program::argument_variables;
+use tool_settings::program::{argument_variables, resolve_environment};
 use tracing::debug;
 
 use crate::{
@@ -135,15 +135,7 @@ impl Backend for ScriptBackend {
 impl ScriptBackend {
     /// Returns the variables of a call: those of the settings with their current values, and for a script those of the arguments.
     async fn variables(&self, cx: &CallContext) -> Result<Vec<(String, String)>, ToolError> {
-        let mut variables = Vec::new();
-        for (name, template) in &self.plan.env {
-            let value = template.resolve(&*self.runtime.secrets).await.map_err(|error| {
-                ToolError::new(ErrorKind::Auth, format!("a configured value is missing: {error}"))
-                    .with_no_retry()
-            })?;
-            self.runtime.secrets.learn_written(name, value.expose());
-            variables.push((name.clone(), value.expose().to_owned()));
-        }
+        let mut variables = resolve_environment(&self.plan.env, &*self.runtime.secrets).await?;
         if self.plan.language == ScriptLanguage::Bash {
             variables.extend(self.argument_variables(cx)?);
         }

@@ -14,5 +14,6 @@ pub use self::{
     output::OutputFormat,
     variables::{
         VariableError, argument_variables, check_parameters, check_variable, environment, parameter_variable,
+        resolve_environment,
     },
 };

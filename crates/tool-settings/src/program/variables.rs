@@ -6,7 +6,7 @@ use std::{
 };
 
 use raw_json::{JsonKind, RawJson};
-use tool_core::{Descriptor, PrepareError, Provider, Reference, Template};
+use tool_core::{Descriptor, ErrorKind, PrepareError, Provider, Reference, Secrets, Template, ToolError};
 
 use crate::pointer;
 
@@ -237,6 +237,29 @@ pub fn environment(
         }
     }
     variables
+}
+
+/// Resolves the environment of a program: its variables with the present values of their references. What is written out in one
+/// is learned, so that it is hidden like a secret.
+///
+/// # Errors
+/// [`ErrorKind::Auth`] if a reference has no value.
+///
+/// # Cancellation
+/// Dropping the future changes nothing.
+pub async fn resolve_environment(
+    env: &[(String, Template)],
+    secrets: &dyn Secrets,
+) -> Result<Vec<(String, String)>, ToolError> {
+    let mut variables = Vec::with_capacity(env.len());
+    for (name, template) in env {
+        let value = template.resolve(secrets).await.map_err(|error| {
+            ToolError::new(ErrorKind::Auth, format!("a configured value is missing: {error}")).with_no_retry()
+        })?;
+        secrets.learn_written(name, value.expose());
+        variables.push((name.clone(), value.expose().to_owned()));
+    }
+    Ok(variables)
 }
 
 /// Checks that every parameter of a tool has a variable of its own. `given` are the names that the member `variables` of its
