@@ -16,6 +16,7 @@ mod executor;
 mod file_uris;
 mod peers;
 mod scripted_executor;
+mod target;
 mod test_tool;
 
 pub use self::{
@@ -23,5 +24,6 @@ pub use self::{
     file_uris::{FileReader, file_readers, file_spelling},
     peers::{PeerCommand, Peers, Skip, skip},
     scripted_executor::{ScriptStep, ScriptedExecutor},
+    target::{FixedSecrets, call_with_mark},
     test_tool::{TestTool, call},
 };

@@ -4,28 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use tool_core::{
-    Arguments, BoxFuture, CallContext, Descriptor, DispatchState, ErrorKind, Executor, ExecutorSpec, Invoke,
-    Outcome, Reference, Reply, Secret, SecretError, Secrets, TargetBackend, Template, Tool, ToolBuilder,
+    Descriptor, DispatchState, ErrorKind, Executor, ExecutorSpec, Reply, Template, Tool, ToolBuilder,
     ToolError,
 };
 use tool_exec_endpoint::{CommandEndpoint, EndpointCommand, EndpointExecutor, EndpointSettings};
-
-/// Secrets of these values.
-pub(crate) struct FixedSecrets(pub(crate) BTreeMap<&'static str, &'static str>);
-
-impl Secrets for FixedSecrets {
-    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        let value = self
-            .0
-            .get(reference.name.as_str())
-            .map(|value| Secret::new(*value));
-        Box::pin(std::future::ready(Ok(value)))
-    }
-
-    fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
-        Ok(self.0.contains_key(reference.name.as_str()))
-    }
-}
+use tool_testkit::FixedSecrets;
 
 /// A text without references.
 pub(crate) fn text(text: &str) -> Template {
@@ -61,10 +44,7 @@ pub(crate) async fn call_with_mark(
     endpoint: &Arc<CommandEndpoint>,
     arguments: Value,
 ) -> (Result<Reply, ToolError>, DispatchState) {
-    let tool = tool(endpoint);
-    let mut cx = CallContext::local(&tool, Arguments::from_value(arguments).unwrap());
-    let outcome = TargetBackend.invoke(&mut cx).await;
-    (outcome.and_then(Outcome::into_reply), cx.dispatch().state())
+    tool_testkit::call_with_mark(&tool(endpoint), arguments).await
 }
 
 /// Calls the tool `t` of an endpoint that runs this script.

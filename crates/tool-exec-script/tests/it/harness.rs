@@ -4,28 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use tool_core::{
-    Arguments, BoxFuture, CallContext, Descriptor, DispatchState, ErrorKind, Executor, ExecutorSpec, Invoke,
-    PrepareError, Reference, Reply, Secret, SecretError, Secrets, TargetBackend, Tool, ToolBuilder,
-    ToolError,
+    Descriptor, ErrorKind, Executor, ExecutorSpec, PrepareError, Reply, Tool, ToolBuilder, ToolError,
 };
 use tool_exec_script::{ScriptExecutor, ScriptLanguage, ScriptOptions, ScriptRuntime};
+use tool_testkit::FixedSecrets;
 
-/// Secrets of these values.
-pub(crate) struct FixedSecrets(pub(crate) BTreeMap<&'static str, &'static str>);
-
-impl Secrets for FixedSecrets {
-    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        let value = self
-            .0
-            .get(reference.name.as_str())
-            .map(|value| Secret::new(*value));
-        Box::pin(std::future::ready(Ok(value)))
-    }
-
-    fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
-        Ok(self.0.contains_key(reference.name.as_str()))
-    }
-}
+pub(crate) use tool_testkit::call_with_mark;
 
 /// Runtime with the secret `token`.
 pub(crate) fn runtime() -> ScriptRuntime {
@@ -59,17 +43,6 @@ pub(crate) fn tool(kind: &str, config: Value) -> Arc<Tool> {
 pub(crate) fn problems(descriptor: &Descriptor) -> Vec<PrepareError> {
     let executor = ScriptExecutor::new(language(&descriptor.executor.kind), runtime());
     executor.prepare(descriptor).err().unwrap_or_default()
-}
-
-/// Calls a tool, and returns how far the call got.
-pub(crate) async fn call_with_mark(
-    tool: &Arc<Tool>,
-    arguments: Value,
-) -> (Result<Reply, ToolError>, DispatchState) {
-    let mut cx = CallContext::local(tool, Arguments::from_value(arguments).unwrap());
-    let outcome = TargetBackend.invoke(&mut cx).await;
-    let reply = outcome.and_then(tool_core::Outcome::into_reply);
-    (reply, cx.dispatch().state())
 }
 
 pub(crate) async fn call(tool: &Arc<Tool>, arguments: Value) -> Result<Reply, ToolError> {
