@@ -23,7 +23,7 @@ pub struct EndpointSettings {
     pub timeout: Option<Duration>,
     /// Time limit of a list: 20 s.
     pub list_timeout: Duration,
-    /// Interval at which the list is read again: 5 min.
+    /// Interval at which the list is read again: 5 min, and at least 1 s.
     pub refresh_interval: Duration,
     /// The only tools to offer, by their names at the endpoint. All of them if absent.
     pub include: Option<Vec<Pattern>>,

@@ -11,6 +11,8 @@ use crate::{CommandEndpoint, endpoint::LoadState};
 /// Backoff after the list could not be read: doubled each time, up to the maximum.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// Minimum interval at which the list is read again.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Length of a prefix that is cut together with the name.
 const MAX_PREFIX: usize = 55;
 
@@ -67,7 +69,7 @@ impl Drop for Abandoned<'_> {
 /// Reads the list again and again, as long as the endpoint is used. So an endpoint that failed comes back by itself.
 async fn follow(endpoint: Weak<CommandEndpoint>, interval: Duration) {
     loop {
-        sleep(interval).await;
+        sleep(interval.max(MIN_INTERVAL)).await;
         let Some(endpoint) = endpoint.upgrade() else {
             return;
         };
