@@ -119,7 +119,10 @@ impl<'a> StreamReader<'a> {
             Decoder::Sse(decoder) => decoder.push(chunk),
             Decoder::Ndjson(lines) => lines.push(chunk),
             Decoder::Text { lines, whole } => {
-                lines.push(chunk);
+                // Lines are for reports alone.
+                if self.progress.is_some() {
+                    lines.push(chunk);
+                }
                 whole.extend_from_slice(chunk);
             }
         }
