@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tool_core::{ClientKey, Feature, Pattern, Secrets, Source};
+#[cfg(feature = "exec-mcp")]
+use tool_core::Source;
+use tool_core::{ClientKey, Feature, Pattern, Secrets};
 #[cfg(feature = "exec-mcp")]
 use tool_exec_mcp::Isolation;
 use tool_manifest::Configuration;
