@@ -1,8 +1,7 @@
 use std::{
-    borrow::Cow,
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use bytes::Bytes;
@@ -13,11 +12,11 @@ use reqwest::{Client, Response};
 use tokio::{
     sync::Mutex as AsyncMutex,
     task::spawn_blocking,
-    time::{error::Elapsed, timeout},
+    time::{Instant, error::Elapsed, timeout},
 };
 use tool_core::{
-    Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reference, Refresh, Reply, Secret, Secrets,
-    ToolError, format_duration, hide_fields, is_status_not_taken, sanitize_arguments,
+    Backend, CallContext, Dispatch, ErrorKind, Invoke, Outcome, Preview, Progress, Reference, Refresh, Reply,
+    Secret, Secrets, ToolError, format_duration, hide_fields, is_status_not_taken, sanitize_arguments,
 };
 use tracing::debug;
 use url::Url;
@@ -26,6 +25,7 @@ use crate::{
     client::{Clients, MarkingBody, UpstreamTraffic},
     compile::{Plan, Redirects, ResultSelection, is_allowed_url},
     mapping::MappingError,
+    operation::{FirstAnswer, Operation, Operations, with_callback_url},
     redaction::{MaskCache, SecretMasks},
     request::Request,
     response::{
@@ -48,16 +48,30 @@ pub(crate) struct HttpBackend {
     /// Held during a refresh, so that concurrent calls share one refresh.
     pub refreshing: AsyncMutex<()>,
     pub masks: MaskCache,
+    pub operations: Operations,
+    /// This backend, for the tasks that its operations become.
+    pub this: Weak<Self>,
+}
+
+/// End of the exchange of a call.
+enum Exchanged {
+    Reply(Reply),
+    /// The API goes on to work.
+    Operation(Box<Operation>),
 }
 
 /// Maximum number of redirects that a call follows.
 const MAX_REDIRECTS: usize = 3;
 /// Maximum size of a response that is searched on the thread of the call, in bytes. Larger ones are searched on a blocking
 /// thread, so that a deadline can still end the call.
-const MAX_INLINE_SEARCH: usize = 256 << 10;
+pub(crate) const MAX_INLINE_SEARCH: usize = 256 << 10;
 
 impl Invoke for HttpBackend {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let start = Instant::now();
+        if let Some(operation) = self.parked_operation(cx) {
+            return Box::pin(self.go_on(cx, operation, start)).await;
+        }
         let own = self.plan.timeout;
         let limit = cx.remaining().map_or(own, |remaining| remaining.min(own));
         if limit.is_zero() {
@@ -68,7 +82,11 @@ impl Invoke for HttpBackend {
         }
         let done = timeout(limit, self.exchange(cx)).await;
         let failure = match done {
-            Ok(Ok(reply)) => return Ok(reply.into()),
+            Ok(Ok(Exchanged::Reply(reply))) => return Ok(reply.into()),
+            // Boxed, so that the future of any other call has no room for it.
+            Ok(Ok(Exchanged::Operation(operation))) => {
+                return Box::pin(self.go_on(cx, *operation, start)).await;
+            }
             Ok(Err(failure)) => failure,
             Err(Elapsed { .. }) => Failure::Unanswered(
                 ErrorKind::Timeout,
@@ -117,15 +135,17 @@ impl Backend for HttpBackend {
 }
 
 impl HttpBackend {
-    async fn exchange(&self, cx: &CallContext) -> Result<Reply, Failure> {
+    async fn exchange(&self, cx: &CallContext) -> Result<Exchanged, Failure> {
         let plan = &*self.plan;
         let values = self.values().await?;
         let masks = self.masks.for_values(&values, &plan.secrets);
         let hidden = plan.hidden_fields(cx.tool().settings().redacted_fields());
-        let request = self.request(cx, &values)?;
-        let method = request.method.clone();
+        let takes_callback = plan.operation.as_ref().is_some_and(|plan| plan.takes_callback);
+        let callback = takes_callback.then(|| self.operations.issue()).transpose()?;
+        let request = self.request(cx, &values, callback.as_ref().map(|callback| &callback.url))?;
+        let (method, url) = (request.method.clone(), request.url.clone());
         let running = self.traffic.begin();
-        let (response, was_taken) = self.follow(request, cx).await?;
+        let (response, was_taken) = self.follow(request, cx, cx.dispatch()).await?;
         let status = response.status();
         debug!(
             tool = %plan.tool,
@@ -152,24 +172,50 @@ impl HttpBackend {
             };
             return Err(error.into());
         }
-        let whole = self.whole(response, cx, (&masks, &hidden)).await?;
+        let headers = plan.operation.is_some().then(|| response.headers().clone());
+        let whole = self
+            .whole(
+                response,
+                cx.origin.progress.as_deref(),
+                cx.dispatch(),
+                (&masks, &hidden),
+            )
+            .await?;
         drop(running);
-        // A cancellation from here on drops a complete answer unread.
-        let result = async {
-            let whole = whole?;
-            // Hides secrets that the upstream echoes.
-            let whole = masks.result(&whole).unwrap_or(whole);
-            // Hide fields before the selection, since a selection may drop a field's name.
-            self.select(hide_fields(&whole, &hidden)).await
+        if let (Some(operation), Some(headers), Ok(whole)) = (&plan.operation, headers, &whole) {
+            let first = FirstAnswer {
+                status,
+                url,
+                headers,
+                whole,
+                values: &values,
+            };
+            if let Some(operation) = Box::pin(self.begin_operation(cx, operation, first, callback)).await? {
+                return Ok(Exchanged::Operation(Box::new(operation)));
+            }
         }
-        .await;
+        // A cancellation from here on drops a complete answer unread.
+        let result = async { self.result(whole?, &masks, &hidden).await }.await;
         cx.dispatch().answered();
         let result = result?;
         let mut reply = Reply::value(result);
         if status == StatusCode::PARTIAL_CONTENT {
             reply.mark_partial();
         }
-        Ok(reply)
+        Ok(Exchanged::Reply(reply))
+    }
+
+    /// Returns the result in an answer, without what is hidden.
+    pub(crate) async fn result(
+        &self,
+        whole: RawJson,
+        masks: &SecretMasks,
+        hidden: &[String],
+    ) -> Result<RawJson, ToolError> {
+        // Hides secrets that the upstream echoes.
+        let whole = masks.result(&whole).unwrap_or(whole);
+        // Hide fields before the selection, since a selection may drop a field's name.
+        self.select(hide_fields(&whole, hidden)).await
     }
 
     /// Builds the request of a call with these values of references.
@@ -177,9 +223,10 @@ impl HttpBackend {
         &self,
         cx: &CallContext,
         values: &HashMap<Reference, Secret>,
+        callback_url: Option<&Url>,
     ) -> Result<Request, ToolError> {
         let plan = &*self.plan;
-        let arguments: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
+        let arguments = with_callback_url(&cx.arguments, callback_url);
         let mut request = plan.request(&Scope {
             arguments: &arguments,
             values,
@@ -195,7 +242,7 @@ impl HttpBackend {
         Ok(request)
     }
 
-    fn refused(&self) -> MutexGuard<'_, Option<u64>> {
+    pub(crate) fn refused(&self) -> MutexGuard<'_, Option<u64>> {
         self.refused.lock()
     }
 
@@ -206,7 +253,7 @@ impl HttpBackend {
     }
 
     /// Returns a digest of the values, comparable within this process.
-    fn digest(&self, values: &HashMap<Reference, Secret>) -> u64 {
+    pub(crate) fn digest(&self, values: &HashMap<Reference, Secret>) -> u64 {
         let mut hasher = DefaultHasher::new();
         for reference in &self.plan.references {
             values.get(reference).map(Secret::expose).hash(&mut hasher);
@@ -231,10 +278,15 @@ impl HttpBackend {
     ///
     /// Also returns `true` if a redirect turned the request into a `GET`: the upstream then processed the original request,
     /// and the response is about another resource (RFC 9110, section 15.4.4).
-    async fn follow(&self, mut request: Request, cx: &CallContext) -> Result<(Response, bool), Failure> {
+    pub(crate) async fn follow(
+        &self,
+        mut request: Request,
+        cx: &CallContext,
+        dispatch: &Arc<Dispatch>,
+    ) -> Result<(Response, bool), Failure> {
         let (mut n_followed, mut was_taken) = (0, false);
         loop {
-            let response = match self.send(&request, cx).await {
+            let response = match self.send(&request, dispatch).await {
                 Err(Failure::Known(error)) if was_taken => return Err(with_unknown_outcome(error, cx).into()),
                 sent => sent?,
             };
@@ -249,11 +301,11 @@ impl HttpBackend {
             // Only a redirect that is not followed is an answer: the target of a followed one may process the request and
             // never respond.
             if self.plan.redirects == Redirects::None || next.origin() != request.url.origin() {
-                cx.dispatch().answered();
+                dispatch.answered();
                 return Err(redirected(status, "to another place, which is not followed"));
             }
             if n_followed == MAX_REDIRECTS {
-                cx.dispatch().answered();
+                dispatch.answered();
                 return Err(redirected(status, "too often"));
             }
             n_followed += 1;
@@ -275,14 +327,13 @@ impl HttpBackend {
     }
 
     /// Sends one request and waits for the head of its response.
-    async fn send(&self, request: &Request, cx: &CallContext) -> Result<Response, Failure> {
+    async fn send(&self, request: &Request, dispatch: &Arc<Dispatch>) -> Result<Response, Failure> {
         let plan = &*self.plan;
         if !is_allowed_url(&request.url, self.clients.address_policy(plan.client)) {
             return Err(not_allowed().into());
         }
         let client = self.client().await?;
-        let dispatch = cx.dispatch().clone();
-        let body = MarkingBody::new(request.body.clone(), dispatch.clone());
+        let body = MarkingBody::new(request.body.clone(), Arc::clone(dispatch));
         let builder = client
             .request(request.method.clone(), request.url.clone())
             .headers(request.headers.clone())
@@ -303,10 +354,11 @@ impl HttpBackend {
 
     /// Reads a body as a result, and reports it meanwhile if the tool says so. The outer error is a body that did not arrive, the
     /// inner one a body that is no result.
-    async fn whole(
+    pub(crate) async fn whole(
         &self,
         response: Response,
-        cx: &CallContext,
+        progress: Option<&dyn Progress>,
+        dispatch: &Arc<Dispatch>,
         hide: (&SecretMasks, &[String]),
     ) -> Result<Result<RawJson, ToolError>, Failure> {
         let plan = &*self.plan;
@@ -319,11 +371,10 @@ impl HttpBackend {
         if plan.method == Method::HEAD {
             return Ok(decode_body(Bytes::new(), &media));
         }
-        let chunks = BodyChunks::open(response, limits, cx.dispatch())?;
+        let chunks = BodyChunks::open(response, limits, dispatch)?;
         let Some(format) = plan.stream else {
             return Ok(decode_body(chunks.collect().await?, &media));
         };
-        let progress = cx.origin.progress.as_deref();
         let reader = StreamReader::new(format, plan.max_response_bytes, progress, hide);
         reader.read(chunks, &media).await
     }
@@ -331,14 +382,14 @@ impl HttpBackend {
     /// Selects the result from the response.
     async fn select(&self, response: RawJson) -> Result<RawJson, ToolError> {
         let limit = self.plan.max_response_bytes;
-        let Some(selection) = &self.plan.selection else {
+        let Some(selection) = self.plan.selection() else {
             return Ok(response);
         };
         if response.len() <= MAX_INLINE_SEARCH {
             return selection.apply(&response, limit);
         }
         let plan = self.plan.clone();
-        let searched = spawn_blocking(move || match &plan.selection {
+        let searched = spawn_blocking(move || match plan.selection() {
             Some(selection) => selection.apply(&response, limit),
             None => Ok(response),
         });

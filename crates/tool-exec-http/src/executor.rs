@@ -10,7 +10,7 @@ use tool_core::{
 };
 
 use crate::{
-    HttpExecutorOptions, Traffic,
+    HttpExecutorOptions, Operations, Traffic,
     call::HttpBackend,
     client::Clients,
     compile::{Plan, settings_schema},
@@ -75,6 +75,7 @@ pub struct HttpExecutor {
     options: HttpExecutorOptions,
     secrets: Arc<dyn Secrets>,
     clients: Arc<Clients>,
+    operations: Operations,
     /// States of the upstreams of tools that no registry resolves.
     upstreams: Mutex<HashMap<Arc<str>, Arc<UpstreamState>>>,
 }
@@ -95,6 +96,7 @@ impl HttpExecutor {
             clients: clients(&options, traffic),
             options,
             secrets,
+            operations: Operations::default(),
             upstreams: Mutex::default(),
         }
     }
@@ -106,6 +108,18 @@ impl HttpExecutor {
             clients: clients(&self.options, traffic),
             ..self
         }
+    }
+
+    /// Shares long-running operations with another executor: calls of its tools go on with those of the other one.
+    #[must_use]
+    pub fn with_operations(self, operations: Operations) -> Self {
+        Self { operations, ..self }
+    }
+
+    /// Returns the long-running operations of its tools.
+    #[must_use]
+    pub fn operations(&self) -> &Operations {
+        &self.operations
     }
 
     /// Returns the state that tools of this upstream share.
@@ -136,7 +150,7 @@ impl Executor for HttpExecutor {
 
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         let plan = Plan::compile(descriptor, &self.options, &*self.secrets).map_err(|problems| problems.0)?;
-        Ok(Arc::new(HttpBackend {
+        Ok(Arc::new_cyclic(|this| HttpBackend {
             plan: Arc::new(plan),
             traffic: self.traffic().for_upstream(self.upstream(descriptor)),
             clients: self.clients.clone(),
@@ -144,6 +158,8 @@ impl Executor for HttpExecutor {
             refused: Mutex::default(),
             refreshing: AsyncMutex::default(),
             masks: MaskCache::default(),
+            operations: self.operations.clone(),
+            this: this.clone(),
         }))
     }
 
@@ -161,6 +177,11 @@ impl Executor for HttpExecutor {
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
         let has_header = descriptor.executor.config.get("idempotency").is_some();
         has_header && descriptor.origin.trust == Trust::Operator
+    }
+
+    /// Returns `true` for a tool whose API may go on to work after its answer.
+    fn supports_tasks(&self, descriptor: &Descriptor) -> bool {
+        descriptor.executor.config.get("async").is_some()
     }
 
     /// Warns about timeouts that exceed the timeout of an attempt or a call, which always ends first.

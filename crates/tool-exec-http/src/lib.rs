@@ -71,6 +71,7 @@ mod client;
 mod compile;
 mod executor;
 mod mapping;
+mod operation;
 mod options;
 mod redaction;
 mod request;
@@ -83,6 +84,7 @@ pub use tool_core::serde_json;
 pub use self::{
     client::{Network, NetworkError, Resolve, SystemResolver, Traffic},
     executor::HttpExecutor,
+    operation::{CallbackError, Operations},
     options::HttpExecutorOptions,
     tool::{HttpTool, InvalidHttpTool},
 };

@@ -26,6 +26,9 @@ pub struct HttpExecutorOptions {
     pub max_response_bytes: usize,
     /// Default maximum size of a request body in bytes: 4 MiB.
     pub max_request_bytes: usize,
+    /// `false` if nobody receives callbacks, so that tools which need them are refused: by default `true`. See
+    /// [`Operations`](crate::Operations).
+    pub has_callbacks: bool,
     /// Resolver of host names. Its addresses are checked before a connection is made.
     pub resolver: Arc<dyn Resolve>,
 }
@@ -38,6 +41,7 @@ impl Default for HttpExecutorOptions {
             connect_timeout: Duration::from_secs(5),
             max_response_bytes: 16 << 20,
             max_request_bytes: 4 << 20,
+            has_callbacks: true,
             resolver: Arc::new(SystemResolver),
         }
     }
@@ -82,6 +86,13 @@ impl HttpExecutorOptions {
         self
     }
 
+    /// Sets whether callbacks are received.
+    #[must_use]
+    pub fn with_callbacks(mut self, has_callbacks: bool) -> Self {
+        self.has_callbacks = has_callbacks;
+        self
+    }
+
     /// Sets the resolver of host names.
     #[must_use]
     pub fn with_resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
@@ -98,6 +109,7 @@ impl fmt::Debug for HttpExecutorOptions {
             .field("connect_timeout", &self.connect_timeout)
             .field("max_response_bytes", &self.max_response_bytes)
             .field("max_request_bytes", &self.max_request_bytes)
+            .field("has_callbacks", &self.has_callbacks)
             .finish_non_exhaustive()
     }
 }

@@ -92,6 +92,7 @@ pub use self::{
     discovery::{FoundTool, FoundTools},
     host::{layers::Place, stored_manifests::StoredManifests},
     operate::{
+        callbacks::CallbackDelivery,
         checks::CheckOutcome,
         health::Readiness,
         idle_rules::IdleRule,

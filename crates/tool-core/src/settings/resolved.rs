@@ -17,6 +17,9 @@ pub struct Settings {
     /// `true` if the operator configures how the idempotency key of a call is passed to the backend, which makes
     /// repeated calls safe.
     pub passes_key: bool,
+    /// `true` if a call may become a task although no MCP server runs the tool: see
+    /// [`Executor::supports_tasks`](crate::Executor::supports_tasks).
+    pub supports_tasks: bool,
     slots: SettingSlots,
 }
 
@@ -27,6 +30,7 @@ impl Default for Settings {
             attempt_timeout: Duration::from_secs(30),
             max_result_bytes: None,
             passes_key: false,
+            supports_tasks: false,
             slots: SettingSlots::default(),
         }
     }

@@ -36,6 +36,13 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// Returns `true` if a call of the tool may become a [`Task`](crate::Task). Its definition then says so, unless it comes
+    /// from a server, which says it itself.
+    fn supports_tasks(&self, descriptor: &Descriptor) -> bool {
+        let _ = descriptor;
+        false
+    }
+
     /// Returns `true` if the executor limits the size of results while it reads them. Otherwise the size is checked
     /// afterwards: see [`Settings::max_result_bytes`].
     fn bounds_results(&self) -> bool {

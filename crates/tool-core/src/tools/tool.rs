@@ -102,7 +102,11 @@ impl Tool {
     pub fn definition(&self) -> &RawJson {
         self.definition.get_or_init(|| {
             let descriptor = &self.parts.descriptor;
-            annotated(definition(descriptor), descriptor)
+            let definition = annotated(definition(descriptor), descriptor);
+            match self.parts.settings.supports_tasks {
+                true => with_task_support(definition),
+                false => definition,
+            }
         })
     }
 
@@ -202,6 +206,16 @@ fn annotated(definition: RawJson, descriptor: &Descriptor) -> RawJson {
     annotations
         .and_then(|annotations| definition.with_members(&[("annotations", annotations)]))
         .unwrap_or(definition)
+}
+
+/// Says in a definition that a call may become a task (MCP 2025-11-25, `execution.taskSupport`).
+fn with_task_support(definition: RawJson) -> RawJson {
+    if definition.get("execution").is_some() {
+        return definition;
+    }
+    let execution = RawJson::from_members(&[("taskSupport", RawJson::from("optional"))]);
+    let with_support = definition.with_members(&[("execution", execution)]);
+    with_support.unwrap_or(definition)
 }
 
 /// Returns a server's own definition under our name, or one made from the descriptor.

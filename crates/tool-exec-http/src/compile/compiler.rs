@@ -17,6 +17,7 @@ use crate::{
     HttpExecutorOptions,
     client::ClientKey,
     mapping::Mapping,
+    operation::{CALLBACK_URL, OperationPlan},
     response::{ExpectedStatus, ResponsePath},
     template::{
         BodyTemplate, EnvironmentHeader, HeaderTemplate, QueryParam, TextTemplate, UrlTemplate, check_name,
@@ -41,6 +42,10 @@ impl Compiler<'_> {
         let key_header = self.key_header(&headers);
         let selection = self.selection();
         let expected = self.expected();
+        let operation = settings
+            .operation
+            .as_ref()
+            .map(|settings| OperationPlan::compile(settings, address.as_ref(), self.problems));
         let (address, method) = (address?, method?);
 
         let texts = address.texts().chain(headers.iter().map(|header| &header.value));
@@ -50,7 +55,20 @@ impl Compiler<'_> {
             .map(str::to_owned)
             .collect();
         let content = self.content(&method, body, used);
-        let (references, secrets) = self.references(&address, &query, &mut headers, &content);
+        if let Some(operation) = &operation {
+            let named = texts_of(&address, &query, &headers, &content);
+            let named: Vec<&str> = named.into_iter().flat_map(TextTemplate::arguments).collect();
+            self.check_operation(operation, &named, &method, descriptor);
+            if operation.takes_callback && !options.has_callbacks {
+                self.problems.hint(
+                    "/async/callback",
+                    "needs a URL at which the API reaches this gateway",
+                    "such as `gateway: {public_url: https://tools.example.com}`, or ask for the status: `status_url`",
+                );
+            }
+        }
+        let (references, secrets) =
+            self.references(&address, &query, &mut headers, &content, operation.as_ref());
         let milliseconds = |value: Option<u64>| value.filter(|value| *value > 0).map(Duration::from_millis);
         Some(Plan {
             tool: descriptor.name.clone(),
@@ -65,6 +83,7 @@ impl Compiler<'_> {
             expected,
             stream: settings.stream,
             selection,
+            operation,
             redact: settings.redact.clone(),
             timeout: milliseconds(settings.timeout_ms)
                 .or(descriptor.timeout)
@@ -230,8 +249,10 @@ impl Compiler<'_> {
         query: &[QueryParam],
         headers: &mut Vec<HeaderTemplate>,
         content: &RequestContent,
+        operation: Option<&OperationPlan>,
     ) -> (Vec<Reference>, HashSet<Reference>) {
         let mut texts: Vec<&TextTemplate> = address.texts().collect();
+        texts.extend(operation.into_iter().flat_map(OperationPlan::texts));
         texts.extend(query.iter().flat_map(QueryParam::texts));
         if let RequestContent::Template(body) = content {
             body.texts(&mut texts);
@@ -352,6 +373,47 @@ impl Compiler<'_> {
         }
     }
 
+    /// Checks the settings of `async` against the others.
+    fn check_operation(
+        &mut self,
+        operation: &OperationPlan,
+        named: &[&str],
+        method: &Method,
+        descriptor: &Descriptor,
+    ) {
+        let settings = self.settings;
+        if *method == Method::HEAD {
+            self.problems.add(
+                "/async",
+                "a `HEAD` request begins no work: it has no answer to read",
+            );
+        }
+        if settings.stream.is_some() {
+            self.problems
+                .add("/stream", "cannot be given together with `async`");
+        }
+        if operation.result.is_some() && (settings.response_path.is_some() || settings.response.is_some()) {
+            let message = "cannot be given together with `response_path` or `response`";
+            self.problems.add("/async/result", message);
+        }
+        if !operation.takes_callback {
+            return;
+        }
+        if !named.contains(&CALLBACK_URL) {
+            let message =
+                format!("the request does not contain `{{{CALLBACK_URL}}}`, so the API cannot call back");
+            let hint = format!("such as `body: {{notify: \"{{{CALLBACK_URL}}}\"}}`");
+            self.problems.hint("/async/callback", message, hint);
+        }
+        let properties = descriptor.input_schema.get("properties");
+        if properties.is_some_and(|properties| properties.get(CALLBACK_URL).is_some()) {
+            let message =
+                format!("the tool has an argument `{CALLBACK_URL}`, which the callback URL would replace");
+            self.problems
+                .hint("/async/callback", message, "give the argument another name");
+        }
+    }
+
     fn expected(&mut self) -> ExpectedStatus {
         if self.settings.expected_status.is_empty() {
             return ExpectedStatus::success();
@@ -363,4 +425,20 @@ impl Compiler<'_> {
         }
         expected
     }
+}
+
+/// Returns the texts of all parts of a request.
+fn texts_of<'a>(
+    address: &'a UrlTemplate,
+    query: &'a [QueryParam],
+    headers: &'a [HeaderTemplate],
+    content: &'a RequestContent,
+) -> Vec<&'a TextTemplate> {
+    let mut texts: Vec<&TextTemplate> = address.texts().collect();
+    texts.extend(query.iter().flat_map(QueryParam::texts));
+    texts.extend(headers.iter().map(|header| &header.value));
+    if let RequestContent::Template(body) = content {
+        body.texts(&mut texts);
+    }
+    texts
 }

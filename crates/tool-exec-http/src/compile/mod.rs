@@ -7,6 +7,6 @@ mod settings;
 
 pub(crate) use self::{
     plan::{Plan, RequestContent, ResultSelection, is_allowed_url},
-    problems::settings_schema,
+    problems::{Problems, settings_schema},
     settings::Redirects,
 };

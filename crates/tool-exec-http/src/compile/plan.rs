@@ -18,6 +18,7 @@ use crate::{
     HttpExecutorOptions,
     client::{AddressPolicy, ClientKey},
     mapping::Mapping,
+    operation::{CALLBACK_URL, OperationPlan},
     response::{ExpectedStatus, ResponsePath, StreamFormat},
     template::{BodyTemplate, HeaderTemplate, QueryParam, TextTemplate, UrlTemplate},
 };
@@ -40,6 +41,8 @@ pub(crate) struct Plan {
     /// Format in which the response is reported while it arrives.
     pub stream: Option<StreamFormat>,
     pub selection: Option<ResultSelection>,
+    /// Work that goes on after the answer, if the API may do so.
+    pub operation: Option<OperationPlan>,
     pub redact: Vec<String>,
     pub timeout: Duration,
     pub read_timeout: Option<Duration>,
@@ -74,6 +77,15 @@ pub(crate) enum ResultSelection {
 }
 
 impl Plan {
+    /// Returns what selects the result from the last answer.
+    pub(crate) fn selection(&self) -> Option<&ResultSelection> {
+        let of_operation = self
+            .operation
+            .as_ref()
+            .and_then(|operation| operation.result.as_ref());
+        of_operation.or(self.selection.as_ref())
+    }
+
     /// Returns the names of the fields to hide, from the executor's settings and the tool's.
     pub(crate) fn hidden_fields<'a>(&'a self, of_tool: &'a [String]) -> Cow<'a, [String]> {
         match (&*self.redact, of_tool) {
@@ -193,13 +205,15 @@ impl Plan {
         };
         let declared: Vec<String> = properties.members().map(|(key, _)| key.into_owned()).collect();
         let declared: Vec<&str> = declared.iter().map(String::as_str).collect();
+        let takes_callback = self.operation.as_ref().is_some_and(|plan| plan.takes_callback);
         let named: BTreeSet<&str> = self
             .texts()
             .into_iter()
             .flat_map(TextTemplate::arguments)
             .collect();
         for name in named {
-            if !declared.contains(&name) {
+            let is_declared = declared.contains(&name) || takes_callback && name == CALLBACK_URL;
+            if !is_declared {
                 let hint = nearest(name, &declared).map_or_else(
                     || format!("for plain braces write `{{{{{name}}}}}`"),
                     |meant| format!("did you mean `{{{meant}}}`?"),

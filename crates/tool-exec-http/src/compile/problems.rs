@@ -5,6 +5,7 @@ use tool_core::PrepareError;
 use tool_settings::{NearestName, keep_readable, pointer};
 
 use super::settings::{KeySettings, RequestMapping, ResponseMapping, Settings};
+use crate::operation::OperationSettings;
 
 /// Problems in one tool's settings, collected so that an operator sees all of them at once.
 #[derive(Debug, Default)]
@@ -60,6 +61,7 @@ pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings
         ("request", keep_readable::<RequestMapping> as Check),
         ("response", keep_readable::<ResponseMapping> as Check),
         ("idempotency", keep_readable::<KeySettings> as Check),
+        ("async", keep_readable::<OperationSettings> as Check),
     ] {
         if let Some(Value::Object(inner)) = members.get_mut(key) {
             nested(inner, &format!("/{key}"), nearest, &mut problems.0);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::response::StreamFormat;
+use crate::{operation::OperationSettings, response::StreamFormat};
 
 /// Settings of a tool that is an HTTP API.
 ///
@@ -62,6 +62,9 @@ pub(crate) struct Settings {
     /// the whole response; `response_path: "$[-1]"` selects the last event or value.
     #[serde(default)]
     pub stream: Option<StreamFormat>,
+    /// Work that goes on after the API answered: how its status is read, and when it is done.
+    #[serde(default, rename = "async")]
+    pub operation: Option<OperationSettings>,
     /// Statuses that are a success, such as `200` or `"2xx"`. Any 2xx if absent.
     #[serde(default)]
     #[schemars(with = "Vec<StatusSchema>")]

@@ -95,12 +95,7 @@ impl Plan {
             };
             url.set_query(Some(&query));
         }
-        let mut headers = HeaderMap::new();
-        for header in &self.headers {
-            if let Some(value) = header.render(scope).map_err(header_refused)? {
-                headers.insert(header.name.clone(), value);
-            }
-        }
+        let mut headers = self.headers(scope)?;
         let body = self.body(scope)?;
         if body.is_some() && !self.has_header(&CONTENT_TYPE) {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -109,16 +104,27 @@ impl Plan {
             // Some servers require the header if there is no body.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let accept = self
-            .stream
-            .map_or("application/json, */*;q=0.8", StreamFormat::accept);
-        headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
         Ok(Request {
             method: self.method.clone(),
             url,
             headers,
             body,
         })
+    }
+
+    /// Renders the headers of one call that do not depend on its body.
+    pub(crate) fn headers(&self, scope: &Scope<'_>) -> Result<HeaderMap, ToolError> {
+        let mut headers = HeaderMap::new();
+        for header in &self.headers {
+            if let Some(value) = header.render(scope).map_err(header_refused)? {
+                headers.insert(header.name.clone(), value);
+            }
+        }
+        let accept = self
+            .stream
+            .map_or("application/json, */*;q=0.8", StreamFormat::accept);
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
+        Ok(headers)
     }
 
     fn body(&self, scope: &Scope<'_>) -> Result<Option<Bytes>, ToolError> {

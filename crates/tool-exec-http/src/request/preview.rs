@@ -9,6 +9,7 @@ use tool_core::{
     CallContext, Preview, Reference, Secret, SecretSearch, ToolError, hide_credentials, hide_fields,
     names_secret,
 };
+use url::Url;
 
 use super::Request;
 use crate::{
@@ -30,7 +31,12 @@ impl HttpBackend {
     pub(crate) async fn build_preview(&self, cx: &CallContext) -> Result<Preview, ToolError> {
         let plan = &*self.plan;
         let values = self.values().await?;
-        let request = self.request(cx, &values)?;
+        // A preview issues no callback URL.
+        let takes_callback = plan.operation.as_ref().is_some_and(|plan| plan.takes_callback);
+        let shown_url =
+            takes_callback.then(|| Url::parse("https://callback.invalid/").expect("a constant URL"));
+        let callback_url = shown_url.as_ref();
+        let request = self.request(cx, &values, callback_url)?;
         if !is_allowed_url(&request.url, self.clients.address_policy(plan.client)) {
             return Err(not_allowed());
         }
@@ -42,7 +48,7 @@ impl HttpBackend {
                 false => (reference.clone(), value.clone()),
             })
             .collect();
-        let (request, min_length) = match self.request(cx, &marked) {
+        let (request, min_length) = match self.request(cx, &marked, callback_url) {
             Ok(marked) => (marked, MIN_LENGTH),
             Err(_) => (request, 1),
         };

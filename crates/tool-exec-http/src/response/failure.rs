@@ -158,6 +158,14 @@ pub(crate) async fn error_response(
     }
 }
 
+/// Error for work that an answer says has failed, with an excerpt of the answer.
+pub(crate) fn failed_work(answer: &RawJson, hidden: &[String], masks: &SecretMasks) -> ToolError {
+    let masked = masks.detail(answer);
+    let detail = hide_fields(masked.as_ref().unwrap_or(answer), hidden);
+    let message = format!("the upstream's work failed: {}", excerpt(detail.as_str()));
+    ToolError::new(ErrorKind::UpstreamError, message).with_detail(detail)
+}
+
 /// Turns an error into `outcome_unknown` if the tool may have run, as after a gateway's response, and must not run twice.
 pub(crate) fn with_unknown_outcome(error: ToolError, cx: &CallContext) -> ToolError {
     let unanswered = cx.unanswered(error.kind(), error.message());

@@ -15,5 +15,5 @@ pub(crate) use self::{
     query_param::QueryParam,
     reserved_names::ReservedNames,
     text::{Scope, TemplateError, TextTemplate},
-    url_template::{UrlError, UrlTemplate, check_parsed},
+    url_template::{UrlError, UrlTemplate, check_parsed, check_url},
 };

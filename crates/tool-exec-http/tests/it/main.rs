@@ -6,6 +6,7 @@ mod dispatch;
 mod idempotency;
 mod limits;
 mod network;
+mod operations;
 mod preview;
 mod promptkit;
 mod request;

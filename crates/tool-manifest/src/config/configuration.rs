@@ -233,6 +233,8 @@ pub struct GatewaySpec {
     pub allowed_origins: Vec<String>,
     /// Instructions for models, before those of the servers.
     pub instructions: Option<String>,
+    /// URL at which others reach the gateway, without which APIs cannot call back.
+    pub public_url: Option<String>,
     /// Path for clients of HTTP+SSE, the transport of 2024-11-05; they are not served if absent.
     pub sse_path: Option<String>,
     /// `true` if metrics are served at `/metrics` of the same address.
@@ -298,6 +300,7 @@ impl Default for GatewaySpec {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             instructions: None,
+            public_url: None,
             sse_path: None,
             metrics: false,
             metrics_listen: None,

@@ -5,7 +5,7 @@ use tool_settings::{Field, NodeId, Period};
 use crate::{
     AuthenticationSpec, GatewayMode, GatewaySpec,
     config::{listen::Listen, origins},
-    document::{lists::patterns, place::Cx},
+    document::{lists::patterns, place::Cx, suggest},
     tools::metadata::texts,
 };
 
@@ -25,6 +25,9 @@ pub(crate) struct GatewayBody {
     allowed_origins: Field<Vec<Field<String>>>,
     /// Instructions for models on how to use the tools: clients get them before those of the servers.
     instructions: Field<String>,
+    /// URL at which others reach this gateway, such as `https://tools.example.com`. APIs call back below it: see
+    /// `async.callback` of HTTP tools.
+    public_url: Field<String>,
     /// Path for old clients that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they are not served by
     /// default.
     sse_path: Field<String>,
@@ -73,6 +76,16 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     gateway.instructions = body.instructions.get();
     gateway.metrics = body.metrics.get().unwrap_or_default();
     gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);
+    if let Some((at, url)) = body.public_url.located() {
+        if !is_base_url(&url) {
+            cx.error(
+                at,
+                format!("`{}` is no URL that others can be told", suggest::shown(&url)),
+                "write scheme, host and perhaps a port and a path, such as `https://tools.example.com`",
+            );
+        }
+        gateway.public_url = Some(url);
+    }
     if let Some((at, path)) = body.sse_path.located() {
         if !path.starts_with('/') || path.contains(['?', '#']) {
             cx.error(at, format!("`{path}` is no path"), "write one such as `/sse`");
@@ -88,5 +101,19 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     gateway
 }
 
+/// Returns `true` if paths can be appended to a URL.
+fn is_base_url(url: &str) -> bool {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| {
+        let is_host = rest.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[');
+        is_host
+            && rest
+                .chars()
+                .all(|letter| letter.is_ascii_graphic() && !"?#@\\".contains(letter))
+    })
+}
+
 /// Paths at which the gateway serves other things.
-const TAKEN: [&str; 5] = ["/mcp", "/health", "/healthz", "/readyz", "/metrics"];
+const TAKEN: [&str; 6] = ["/mcp", "/health", "/healthz", "/readyz", "/metrics", "/callbacks"];

@@ -243,6 +243,7 @@ impl ApprovalLayer {
         let is_unsent = cx.max_dispatch_state() == DispatchState::NotSent;
         let event = match result {
             Ok(Outcome::NeedsInput(_)) => ApprovalEvent::InputNeeded,
+            Ok(Outcome::Pending(pending)) if pending.is_at_work() => ApprovalEvent::Unfinished,
             Err(_) if is_unsent => ApprovalEvent::NotSent,
             _ => ApprovalEvent::Finished,
         };

@@ -22,6 +22,7 @@ mod lists;
 mod lock;
 mod memory;
 mod mock_server;
+mod operations;
 mod operator;
 mod reload;
 mod replicas;

@@ -22,7 +22,7 @@ pub(crate) use self::state::GatewayState;
 pub use self::{embedded::EmbeddedGateway, options::GatewayOptions};
 use crate::{
     client::PlaneAuthentication,
-    pages::{MetricsPage, Routes},
+    pages::{CALLBACKS_PATH, MetricsPage, Routes},
 };
 
 /// An MCP server that offers the tools, prompts and resources of a [`Toolplane`]. Clones share one gateway.
@@ -105,7 +105,7 @@ impl Gateway {
     /// `shutdown` lets them finish.
     ///
     /// # Errors
-    /// As [`serve_http`].
+    /// As [`serve_http`], and if the public URL is none.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -120,6 +120,7 @@ impl Gateway {
         let service = Arc::new(self.http_service(options));
         self.add_session_gauge(&service);
         let routes = Routes::new(HttpService::clone(&service), page);
+        let _callbacks = self.receive_callbacks()?;
         let stop = async {
             shutdown.await;
             routes.drain();
@@ -128,6 +129,19 @@ impl Gateway {
             served = serve_http(listener, serve, |_| routes.clone(), stop) => served,
             () = self.announce(&notices) => Ok(()),
         }
+    }
+
+    /// Receives callbacks below the public URL for as long as the guard exists.
+    fn receive_callbacks(&self) -> io::Result<Option<ReceivingCallbacks>> {
+        let Some(url) = &self.0.options.public_url else {
+            return Ok(None);
+        };
+        let base = format!("{}{CALLBACKS_PATH}", url.trim_end_matches('/'));
+        let plane = self.plane().clone();
+        plane
+            .receive_callbacks(Some(&base))
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        Ok(Some(ReceivingCallbacks(plane)))
     }
 
     fn metrics_page(&self, allowed: &SharedAllowList) -> Option<MetricsPage> {
@@ -235,5 +249,15 @@ impl fmt::Debug for Gateway {
         f.debug_struct("Gateway")
             .field("plane", &self.0.plane)
             .finish_non_exhaustive()
+    }
+}
+
+/// Callbacks are received while this exists.
+struct ReceivingCallbacks(Toolplane);
+
+impl Drop for ReceivingCallbacks {
+    fn drop(&mut self) {
+        // Fails only for a URL.
+        let _ = self.0.receive_callbacks(None);
     }
 }

@@ -46,6 +46,9 @@ pub struct GatewayOptions {
     /// Key that seals the states which clients give back. Gateways with one key continue the calls of each other, also after
     /// a restart. By default each gateway makes a key of its own.
     pub state_key: Option<StateKey>,
+    /// URL at which others reach [`Gateway::serve_http`](crate::Gateway::serve_http), such as `https://tools.example.com`.
+    /// Callbacks of HTTP tools are received below it: by default none are.
+    pub public_url: Option<String>,
 }
 
 impl GatewayOptions {
@@ -117,6 +120,13 @@ impl GatewayOptions {
         self.state_key = Some(key);
         self
     }
+
+    /// Sets [`public_url`](Self#structfield.public_url).
+    #[must_use]
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
 }
 
 impl Default for GatewayOptions {
@@ -131,6 +141,7 @@ impl Default for GatewayOptions {
             pinned: Vec::new(),
             serves_metrics: false,
             state_key: None,
+            public_url: None,
         }
     }
 }
@@ -147,6 +158,7 @@ impl fmt::Debug for GatewayOptions {
             .field("pinned", &self.pinned)
             .field("serves_metrics", &self.serves_metrics)
             .field("state_key", &self.state_key)
+            .field("public_url", &self.public_url)
             .finish()
     }
 }

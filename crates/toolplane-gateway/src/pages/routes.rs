@@ -16,7 +16,7 @@ use hyper::service::Service;
 use mcp_server::{HttpService, RequestBody, ResponseBody};
 
 use super::{
-    health,
+    callbacks, health,
     metrics::{self, MetricsPage},
 };
 use crate::Gateway;
@@ -53,8 +53,9 @@ impl Service<Request<RequestBody>> for Routes {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<RequestBody>) -> Self::Future {
-        // Fast path: calls are POST requests, and no page besides the metrics answers POST.
-        if request.method() == Method::POST && !self.is_for_metrics(&request) {
+        // Fast path: calls are POST requests, and only metrics and callbacks answer POST as well.
+        let is_page = self.is_for_metrics(&request) || request.uri().path().starts_with(callbacks::PATH);
+        if request.method() == Method::POST && !is_page {
             let answer = self.mcp.respond(request);
             return Box::pin(answer.map(|answer| Ok(answer.map(Either::Left))));
         }
@@ -80,6 +81,10 @@ impl Routes {
                 }
             }
             return page.map(Either::Right);
+        }
+        if request.uri().path().starts_with(callbacks::PATH) {
+            let plane = self.mcp.service().plane();
+            return callbacks::answer(plane, request).await.map(Either::Right);
         }
         let (head, body) = request.into_parts();
         let is_draining = self.is_draining.load(Ordering::Relaxed);

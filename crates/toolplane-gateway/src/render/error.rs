@@ -68,10 +68,15 @@ pub(super) fn error_details(error: &ToolError) -> RawJson {
 /// Returns the details of a pending call, for programs.
 pub(super) fn pending_details(pending: &PendingCall) -> RawJson {
     pending.detail.clone().unwrap_or_else(|| {
-        RawJson::from_members(&[
+        let mut members = vec![
             ("handle", RawJson::from(&*pending.handle)),
             ("reason", RawJson::from(pending.reason.as_str())),
-        ])
+        ];
+        if let Some(pause) = pending.retry_after {
+            let pause = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            members.push(("retryAfterMs", RawJson::from(pause)));
+        }
+        RawJson::from_members(&members)
     })
 }
 

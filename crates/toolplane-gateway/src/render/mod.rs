@@ -10,6 +10,6 @@ pub(crate) use self::{
     },
     result::{
         failed_tool_result, failure_reply, into_reply, pending_tool_result, relay_result, resource_result,
-        tool_result,
+        task_result, tool_result,
     },
 };

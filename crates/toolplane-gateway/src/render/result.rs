@@ -25,6 +25,9 @@ pub(crate) fn into_reply(outcome: Outcome) -> Result<Reply, ToolError> {
             missing,
             "the tool asks for input, which this request cannot provide",
         ),
+        Outcome::Pending(pending) if pending.is_at_work() => {
+            unfinished(ErrorKind::Unavailable, &pending.advice())
+        }
         Outcome::Pending(pending) => {
             let message = format!("the call waits for a decision: {}", pending.reason);
             unfinished(ErrorKind::Unavailable, &message)
@@ -103,8 +106,21 @@ pub(crate) fn resource_result(
     }
 }
 
+/// Renders the reply of a tool as the result in the state of a task.
+pub(crate) fn task_result(reply: &Reply, era: Era) -> RawJson {
+    match &reply.body {
+        Body::Result(result) if reply.meta().is_empty() => result.clone(),
+        Body::Result(result) => mcp_wire::with_meta(Some(result), reply.meta()),
+        Body::Value(value) => value_members(value, reply, era),
+    }
+}
+
 /// Renders a plain value: as text for the model, and as structured content for programs.
 fn value_result(value: &RawJson, reply: &Reply, era: Era) -> Answer {
+    Answer::untyped(value_members(value, reply, era))
+}
+
+fn value_members(value: &RawJson, reply: &Reply, era: Era) -> RawJson {
     let string = value.string();
     let mut members = vec![("content", content(string.as_deref().unwrap_or(value.as_str())))];
     // Up to 2025-11-25 structured content must be an object. A string is already complete as text.
@@ -117,7 +133,7 @@ fn value_result(value: &RawJson, reply: &Reply, era: Era) -> Answer {
     if !reply.meta().is_empty() {
         members.push(("_meta", RawJson::from_members(reply.meta())));
     }
-    Answer::untyped(RawJson::from_members(&members))
+    RawJson::from_members(&members)
 }
 
 /// Renders a failed call of a tool: as text for the model, and in `_meta` for programs.
@@ -125,15 +141,12 @@ pub(crate) fn failed_tool_result(error: &ToolError) -> Answer {
     Answer::untyped(failure_reply(error).raw().clone())
 }
 
-/// Renders a call of a tool that waits for a decision: as text for the model, and in `_meta` for programs.
+/// Renders a call of a tool that waits for a decision, or for the tool's work: as text for the model, and in `_meta` for programs.
 pub(crate) fn pending_tool_result(pending: &PendingCall) -> Answer {
-    let text = format!(
-        "pending: nothing was done yet; the call waits for {}, requested as `{}`. Tell the user; once it is given, repeat the same call unchanged",
-        pending.reason, pending.handle
-    );
+    let text = format!("pending: {}", pending.advice());
     Answer::untyped(RawJson::from_members(&[
         ("content", content(&text)),
-        // The tool did not run: a client must not check the result against the output schema.
+        // There is no result yet: a client must not check this against the output schema.
         ("isError", RawJson::from(true)),
         (
             "_meta",

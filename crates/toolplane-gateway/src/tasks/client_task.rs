@@ -7,19 +7,19 @@ use tokio::time::sleep;
 use toolplane::{
     CallRequest,
     core::{
-        Ask, AskError, Body, BoxFuture, ClientKey, ErrorKind, Outcome, Question, Reply, TaskHandle,
-        TaskRequest, ToolError,
+        Ask, AskError, BoxFuture, ClientKey, ErrorKind, Outcome, Question, Reply, TaskHandle, TaskRequest,
+        ToolError,
     },
 };
 
 use super::{
-    state::{missing_state, poll_interval, record_state, status, unknown_task},
+    state::{missing_state, poll_interval, record_state, status, unknown_task, with_result},
     store::{Owner, TaskRecord},
 };
 use crate::{
     client::{ClientChannel, parse_question},
     gateway::GatewayState,
-    render::{failure_reply, rpc_error},
+    render::{failure_reply, rpc_error, task_result},
 };
 
 /// A task that a request of its client is about.
@@ -77,7 +77,7 @@ impl<'a> ClientTask<'a> {
             let (method, params) = question.map_err(|error| rpc_error(&error, era, None))?;
             self.cx.check_askable(&method, params.as_ref())?;
         }
-        let outward = self.record_state(&handle.state);
+        let outward = self.record_state(&with_result(&handle, era));
         Ok(match era {
             Era::Legacy => Answer::untyped(outward),
             Era::Modern => Answer::from(outward),
@@ -127,10 +127,9 @@ impl<'a> ClientTask<'a> {
 
     /// Returns a result with the id of its task in `_meta`.
     fn related_result(&self, reply: &Reply) -> Answer {
-        let (Body::Result(result) | Body::Value(result)) = &reply.body;
-        let mut notes = vec![(meta_key::RELATED_TASK, related_task(&self.id))];
-        notes.extend(reply.meta().iter().cloned());
-        Answer::untyped(with_meta(Some(result), &notes))
+        let result = task_result(reply, self.cx.era());
+        let related = [(meta_key::RELATED_TASK, related_task(&self.id))];
+        Answer::untyped(with_meta(Some(&result), &related))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use mcp_wire::{RpcError, code};
+use mcp_wire::{Era, RpcError, code};
 use raw_json::RawJson;
-use toolplane::core::{ErrorKind, ToolError};
+use toolplane::core::{ErrorKind, TaskHandle, ToolError};
 
 use super::store::{MAX_LIFETIME, TaskStore};
+use crate::render::task_result;
 
 /// Time until a task is polled again if its server suggests none.
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -22,6 +23,17 @@ pub(super) fn record_state(tasks: &TaskStore, id: &str, state: &RawJson) -> RawJ
     let outward = outward_task(state, id);
     tasks.record(id, &outward, lifetime(state));
     outward
+}
+
+/// Returns the state of a task with its result, if it has one. The result in the state that its server sent has passed no
+/// layer, so the reply that has replaces it.
+pub(super) fn with_result(handle: &TaskHandle, era: Era) -> RawJson {
+    let Some(reply) = &handle.result else {
+        return handle.state.clone();
+    };
+    let result = [("result", task_result(reply, era))];
+    let state = handle.state.with_members(&result);
+    state.unwrap_or_else(|_| handle.state.clone())
 }
 
 /// Returns a task as its client sees it: under the id of the gateway, and with the lifetime that the gateway gives it.

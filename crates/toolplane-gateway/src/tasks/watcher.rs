@@ -6,6 +6,7 @@ use std::{
 };
 
 use mcp_server::{ClientHandle, RequestContext};
+use mcp_wire::Era;
 use raw_json::RawJson;
 use tokio::time::{sleep, timeout};
 use toolplane::{
@@ -14,7 +15,7 @@ use toolplane::{
 };
 
 use super::{
-    state::{poll_interval, record_state, status},
+    state::{poll_interval, record_state, status, with_result},
     store::{Owner, TaskRecord, TaskStore},
 };
 use crate::{
@@ -110,7 +111,9 @@ impl TaskWatcher {
             .client(self.client.clone())
             .client_capabilities(self.capabilities);
         match self.plane.call(call).await {
-            Ok(Outcome::Task(handle)) => Some(handle.state).filter(|state| state.get("taskId").is_some()),
+            Ok(Outcome::Task(handle)) => {
+                Some(with_result(&handle, Era::Modern)).filter(|state| state.get("taskId").is_some())
+            }
             Ok(_) => None,
             Err(error) => {
                 tracing::debug!(%error, "failed to poll a watched task");

@@ -151,11 +151,11 @@ fn structured(result: &RawJson) -> RawJson {
 fn finished(outcome: Outcome) -> Result<Reply, ToolError> {
     match outcome {
         Outcome::Pending(pending) => {
-            let message = format!(
-                "pending: nothing was done yet; the call waits for {}, requested as `{}`; once it is given, repeat the same call",
-                pending.reason, pending.handle
-            );
-            Err(ToolError::new(ErrorKind::Denied, message))
+            let kind = match pending.is_at_work() {
+                true => ErrorKind::Unavailable,
+                false => ErrorKind::Denied,
+            };
+            Err(ToolError::new(kind, format!("pending: {}", pending.advice())))
         }
         Outcome::NeedsInput(_) => Err(ToolError::new(
             ErrorKind::MissingCapability,

@@ -1,5 +1,6 @@
 //! Operation: health, readiness, switches and records for operators.
 
+pub(crate) mod callbacks;
 pub(crate) mod checks;
 pub(crate) mod health;
 pub(crate) mod health_page;

@@ -4,10 +4,12 @@ mod read;
 mod reply;
 mod task;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::Value;
+
+use crate::format_duration;
 
 pub use self::{
     reply::{Body, Reply},
@@ -85,7 +87,7 @@ impl Resume {
     }
 }
 
-/// Call that waits for a decision.
+/// Call that waits for a decision, or for the end of work that the tool has begun.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PendingCall {
@@ -95,6 +97,9 @@ pub struct PendingCall {
     pub reason: String,
     /// Details for programs, as one object.
     pub detail: Option<RawJson>,
+    /// Time after which the same call may be made again for its result, if the tool has begun its work. `None` if nothing
+    /// was done yet.
+    pub retry_after: Option<Duration>,
 }
 
 impl PendingCall {
@@ -105,7 +110,37 @@ impl PendingCall {
             handle: handle.into(),
             reason: reason.into(),
             detail: None,
+            retry_after: None,
         }
+    }
+
+    /// Says that the tool has begun its work: the same call, made again after this time, waits for the same work.
+    #[must_use]
+    pub fn with_retry_after(mut self, retry_after: Duration) -> Self {
+        self.retry_after = Some(retry_after);
+        self
+    }
+
+    /// Says for a model what the call waits for, and what to do.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        let (handle, reason) = (&self.handle, &self.reason);
+        match self.retry_after {
+            Some(pause) => format!(
+                "the tool is still at work, as `{handle}`; make the same call again, unchanged, in about {} to get its result",
+                format_duration(pause)
+            ),
+            None => format!(
+                "nothing was done yet; the call waits for {reason}, requested as `{handle}`. Tell the user; once it is given, \
+                 repeat the same call unchanged"
+            ),
+        }
+    }
+
+    /// Returns `true` if the tool has begun its work. Otherwise nothing was done yet.
+    #[must_use]
+    pub fn is_at_work(&self) -> bool {
+        self.retry_after.is_some()
     }
 
     /// Sets the details for programs: one object.

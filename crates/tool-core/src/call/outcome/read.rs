@@ -12,7 +12,8 @@ impl Outcome {
     ///
     /// # Errors
     /// If there is none yet. [`ErrorKind::MissingCapability`] if the tool needs input or has become a task, which a
-    /// caller must declare to support; [`ErrorKind::Denied`] if the call waits for a decision.
+    /// caller must declare to support; [`ErrorKind::Denied`] if the call waits for a decision; [`ErrorKind::Unavailable`] if the
+    /// tool is still at work.
     /// [`ToolError::detail`] has the requests for input, or the details of the decision.
     ///
     /// # Examples
@@ -32,6 +33,9 @@ impl Outcome {
                 "the tool asks for input before it can answer; repeat the call with the answers".to_owned(),
                 Some(input.requests),
             ),
+            Self::Pending(pending) if pending.is_at_work() => {
+                (ErrorKind::Unavailable, pending.advice(), pending.detail)
+            }
             Self::Pending(pending) => (
                 ErrorKind::Denied,
                 format!(

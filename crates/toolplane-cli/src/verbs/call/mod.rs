@@ -108,14 +108,21 @@ async fn make(
         let explained = plane.dry_run(request).await;
         (explained.result, Some(explained.decisions))
     } else {
-        let made = once(plane, call, request.clone()).await;
-        match &made.0 {
-            Ok(Outcome::Pending(pending)) if call.approve => {
-                approve(plane, &pending.handle).await?;
-                once(plane, call, request.approval(&pending.handle)).await
-            }
-            _ => made,
+        let mut made = once(plane, call, request.clone()).await;
+        let mut request = request;
+        if call.approve
+            && let Ok(Outcome::Pending(pending)) = &made.0
+            && !pending.is_at_work()
+        {
+            approve(plane, &pending.handle).await?;
+            request = request.approval(&pending.handle);
+            made = once(plane, call, request.clone()).await;
         }
+        // Nobody else can get the result of work that this process has begun.
+        while call.timeout.is_none() && is_at_work(&made.0) {
+            made = once(plane, call, request.clone()).await;
+        }
+        made
     };
     match (result, notes) {
         (Ok(outcome), Some(notes)) if call.dry_run => {
@@ -143,6 +150,11 @@ async fn once(plane: &Toolplane, call: &Call, request: CallRequest) -> Explained
     }
 }
 
+/// Returns `true` if the tool goes on to work after the call.
+fn is_at_work(result: &Result<Outcome, ToolError>) -> bool {
+    matches!(result, Ok(Outcome::Pending(pending)) if pending.is_at_work())
+}
+
 /// Approves the user's own call. A rule may require another person.
 async fn approve(plane: &Toolplane, handle: &str) -> Result<(), CliError> {
     let by = &plane.local_caller().principal;
@@ -158,6 +170,10 @@ async fn approve(plane: &Toolplane, handle: &str) -> Result<(), CliError> {
 fn finished(outcome: &Outcome, notes: Option<&[LayerDecision]>, console: Console) -> Result<Exit, CliError> {
     let reply = match outcome {
         Outcome::Reply(reply) => reply,
+        Outcome::Pending(pending) if pending.is_at_work() => {
+            let failure = unfinished("the tool is still at work, and its result will be lost");
+            return Err(failure.with_hint("without `--timeout`, the call waits for it"));
+        }
         Outcome::Pending(pending) => {
             let failure = unfinished(&format!(
                 "it waits for {}, as `{}`",

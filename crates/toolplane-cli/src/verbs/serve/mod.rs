@@ -184,6 +184,9 @@ async fn serve_until(
     gateway_options
         .pinned
         .clone_from(&loaded.configuration.gateway.pinned);
+    gateway_options
+        .public_url
+        .clone_from(&loaded.configuration.gateway.public_url);
     gateway_options.list_wait = loaded.configuration.gateway.list_wait;
     let gateway = Gateway::new(plane.clone(), gateway_options);
     let _operator = serve_operator(loaded, &gateway, console);

@@ -10,7 +10,7 @@ use tool_core::{Executor, Secrets, Source};
 use tool_manifest::Configuration;
 
 pub(crate) use self::servers::{ListCache, RetiredServers, Servers};
-use crate::HttpUse;
+use crate::{CallbackDelivery, HttpUse};
 
 /// Executors and sources of a configuration.
 #[derive(Default)]
@@ -25,13 +25,21 @@ pub(crate) struct Primitives {
 pub(crate) struct LiveParts {
     pub(crate) servers: Servers,
     #[cfg(feature = "exec-http")]
-    http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
+    http: Option<LiveHttp>,
     #[cfg(feature = "exec-script")]
     scripts: Option<(tool_manifest::Defaults, tool_exec_script::ScriptRuntime)>,
     #[cfg(feature = "exec-container")]
     containers: Option<(tool_manifest::Defaults, tool_exec_container::ContainerRuntime)>,
     #[cfg(feature = "exec-endpoint")]
     endpoints: Vec<crate::host::endpoints::LiveEndpoint>,
+}
+
+/// Executor of HTTP tools, and the settings that it was made with.
+#[cfg(feature = "exec-http")]
+struct LiveHttp {
+    defaults: tool_manifest::Defaults,
+    has_callbacks: bool,
+    executor: Arc<tool_exec_http::HttpExecutor>,
 }
 
 /// Kinds of executors whose tools have files.
@@ -65,8 +73,8 @@ impl LiveParts {
     pub(crate) fn http_use(&self) -> HttpUse {
         let _ = self;
         #[cfg(feature = "exec-http")]
-        if let Some((_, executor)) = &self.http {
-            let traffic = executor.traffic();
+        if let Some(http) = &self.http {
+            let traffic = http.executor.traffic();
             let n_running = traffic.n_running().into_iter();
             return HttpUse {
                 n_opened: traffic.n_opened(),
@@ -76,6 +84,31 @@ impl LiveParts {
             };
         }
         HttpUse::default()
+    }
+
+    /// Sets the URL below which callbacks are received.
+    pub(crate) fn receive_callbacks(&self, base: Option<&str>) -> Result<(), String> {
+        #[cfg(feature = "exec-http")]
+        if let Some(http) = &self.http {
+            let received = http.executor.operations().receive_callbacks(base);
+            return received.map_err(|error| error.to_string());
+        }
+        let _ = base;
+        Ok(())
+    }
+
+    /// Delivers what an API sent to a callback URL.
+    pub(crate) fn deliver_callback(&self, token: &str, body: Vec<u8>) -> CallbackDelivery {
+        #[cfg(feature = "exec-http")]
+        if let Some(http) = &self.http {
+            return match http.executor.operations().deliver(token, body) {
+                Ok(()) => CallbackDelivery::Delivered,
+                Err(tool_exec_http::CallbackError::NotJson) => CallbackDelivery::NotJson,
+                Err(_) => CallbackDelivery::Unknown,
+            };
+        }
+        let _ = (token, body);
+        CallbackDelivery::Unknown
     }
 }
 
@@ -112,24 +145,33 @@ fn add_http(
     before: &LiveParts,
 ) {
     let defaults = &configuration.defaults;
+    let has_callbacks = configuration.gateway.public_url.is_some();
     // With its connections.
-    let known = before.http.as_ref().filter(|(known, _)| known == defaults);
+    let known = before.http.as_ref();
+    let known = known.filter(|known| known.defaults == *defaults && known.has_callbacks == has_callbacks);
     let executor = known.map_or_else(
         || {
             let options = tool_exec_http::HttpExecutorOptions::default()
                 .with_timeout(defaults.attempt_timeout)
                 .with_connect_timeout(defaults.connect_timeout)
-                .with_max_response_bytes(defaults.max_result_bytes);
+                .with_max_response_bytes(defaults.max_result_bytes)
+                .with_callbacks(has_callbacks);
             let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
-            // Counters continue.
+            // Counters and operations continue.
             Arc::new(match &before.http {
-                Some((_, before)) => executor.with_traffic(before.traffic().clone()),
+                Some(before) => executor
+                    .with_traffic(before.executor.traffic().clone())
+                    .with_operations(before.executor.operations().clone()),
                 None => executor,
             })
         },
-        |(_, executor)| executor.clone(),
+        |known| known.executor.clone(),
     );
-    primitives.live.http = Some((defaults.clone(), executor.clone()));
+    primitives.live.http = Some(LiveHttp {
+        defaults: defaults.clone(),
+        has_callbacks,
+        executor: executor.clone(),
+    });
     primitives.executors.push(executor);
 }
 

@@ -1,0 +1,698 @@
+//! Work that goes on after the first answer: waiting, parked work, tasks, callbacks.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use tool_core::{
+    CallContext, Caller, DispatchState, ErrorKind, Outcome, Progress, Target, Task, TaskHandle, TaskMode,
+    TaskRequest, ToolError,
+};
+use tool_exec_http::{CallbackError, HttpExecutor, HttpExecutorOptions, Operations};
+
+use crate::{
+    server::{Answer, Received, Server, answer},
+    support::{LONG, Prepared, Values, descriptor, executor, prepare_by, prepare_with, problems},
+};
+
+/// Time that a call has which is to end before its operation does.
+const SHORT: Duration = Duration::from_millis(150);
+
+/// API that works on one request: answers it with 202 and `begin`, and requests for the status with `statuses`, the last of
+/// them again and again.
+struct Api {
+    server: Server,
+}
+
+type Scripted = (u16, &'static str, &'static str);
+
+impl Api {
+    async fn start(begin: Scripted, statuses: Vec<Scripted>) -> Self {
+        let n_asked = AtomicUsize::new(0);
+        let server = Server::start(move |request: &Received| {
+            if !request.line().starts_with("GET ") {
+                return scripted(begin);
+            }
+            let n = n_asked.fetch_add(1, Ordering::SeqCst);
+            scripted(statuses[n.min(statuses.len() - 1)])
+        });
+        Self { server: server.await }
+    }
+
+    fn settings(&self, operation: &Value) -> Value {
+        json!({"url": self.server.url("/jobs"), "method": "POST", "async": operation})
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.server
+            .requests()
+            .iter()
+            .map(|request| request.line().to_owned())
+            .collect()
+    }
+
+    fn n_begun(&self) -> usize {
+        self.lines()
+            .iter()
+            .filter(|line| line.starts_with("POST "))
+            .count()
+    }
+}
+
+/// Answer with a status, headers and a JSON body.
+fn scripted((status, headers, body): Scripted) -> Answer {
+    let headers = headers.lines().filter_map(|line| line.split_once(": "));
+    let headers: Vec<_> = [("content-type", "application/json")]
+        .into_iter()
+        .chain(headers)
+        .collect();
+    Answer::Keep(answer(&format!("{status} Status"), &headers, body))
+}
+
+fn fast(mut operation: Value) -> Value {
+    operation["interval"] = "100ms".into();
+    operation
+}
+
+async fn invoke(tool: &Prepared, mut cx: CallContext) -> (Result<Outcome, ToolError>, CallContext) {
+    let outcome = timeout(LONG, tool.invoke().invoke_boxed(&mut cx)).await;
+    (outcome.expect("the call hangs"), cx)
+}
+
+fn context_within(tool: &Prepared, arguments: &str, limit: Duration) -> CallContext {
+    let mut cx = tool.context(arguments);
+    cx.tighten_deadline(limit);
+    cx
+}
+
+#[tokio::test]
+async fn a_call_waits_until_the_work_is_done() {
+    let begin = (202, "Location: /jobs/7\r\n", "");
+    let statuses = vec![
+        (202, "", r#"{"state":"queued"}"#),
+        (200, "", r#"{"rows":[1,2.50]}"#),
+    ];
+    let api = Api::start(begin, statuses).await;
+    let mut settings = api.settings(&fast(json!({})));
+    settings["headers"] = json!({"Authorization": "Bearer ${secret:KEY}"});
+    let tool = prepare_with(settings, &[("${secret:KEY}", "hunter2-hunter2")]);
+    let done = tool.call(json!({"table": "orders"})).await;
+    assert_eq!(done.text(), r#"{"rows":[1,2.50]}"#);
+    assert_eq!(done.dispatch, DispatchState::Answered);
+    assert_eq!(api.lines(), ["POST /jobs", "GET /jobs/7", "GET /jobs/7"]);
+    for request in api.server.requests() {
+        let authorization = request.header("authorization");
+        assert_eq!(
+            authorization.as_deref(),
+            Some("Bearer hunter2-hunter2"),
+            "{}",
+            request.head
+        );
+    }
+    let status = api.server.last();
+    assert!(
+        status.body.is_empty() && status.header("content-type").is_none(),
+        "{}",
+        status.head
+    );
+}
+
+#[tokio::test]
+async fn the_url_of_the_status_comes_from_a_header_a_value_or_a_template() {
+    for (operation, headers, body, expected) in [
+        (json!({}), "Location: status/1\r\n", "", "GET /status/1"),
+        (
+            json!({}),
+            "Location: /result\r\nOperation-Location: /operations/1?v=2\r\n",
+            "",
+            "GET /operations/1?v=2",
+        ),
+        (
+            json!({"status_url": "$.links.self"}),
+            "",
+            r#"{"links":{"self":"/by/path"}}"#,
+            "GET /by/path",
+        ),
+        (
+            json!({"status_url": "${BASE}/tables/{table}/jobs/{id}?part={part}"}),
+            "",
+            r#"{"id":"a/b c"}"#,
+            "GET /tables/orders/jobs/a%2Fb%20c",
+        ),
+    ] {
+        let api = Api::start((202, headers, body), vec![(200, "", "true")]).await;
+        let base = api.server.url("");
+        let tool = prepare_with(api.settings(&fast(operation.clone())), &[("${BASE}", &base)]);
+        let done = tool.call(json!({"table": "orders"})).await;
+        assert_eq!(done.text(), "true", "{operation}");
+        assert_eq!(api.lines(), ["POST /jobs", expected], "{operation}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_say_when_work_is_done_and_the_result_is_a_part_of_the_answer() {
+    let operation = json!({
+        "status_url": "$.self", "done": "state == 'done' || state == 'failed'", "failed": "state == 'failed'",
+        "result": "$.output.url"
+    });
+    // Without 202: the first answer is judged as well.
+    let begin = (201, "", r#"{"self":"/jobs/7","state":"new"}"#);
+    let statuses = vec![
+        (200, "", r#"{"state":"running"}"#),
+        (
+            200,
+            "",
+            r#"{"state":"done","output":{"url":"https://files.example/1"}}"#,
+        ),
+    ];
+    let api = Api::start(begin, statuses).await;
+    let tool = prepare_with(api.settings(&fast(operation.clone())), &[]);
+    assert_eq!(tool.call(json!({})).await.text(), r#""https://files.example/1""#);
+    assert_eq!(api.lines().len(), 3);
+
+    let failed = (
+        200,
+        "",
+        r#"{"state":"failed","reason":"no such table","pin":"1234"}"#,
+    );
+    let at_once = Api::start(failed, vec![failed]).await;
+    let later = Api::start(begin, vec![failed]).await;
+    for (api, n_requests) in [(at_once, 1), (later, 2)] {
+        let mut settings = api.settings(&fast(operation.clone()));
+        settings["redact"] = json!(["pin"]);
+        let done = prepare_with(settings, &[]).call(json!({})).await;
+        assert_eq!(done.kind(), ErrorKind::UpstreamError);
+        assert_eq!(done.dispatch, DispatchState::Answered);
+        let shown = format!("{} {:?}", done.error(), done.error().detail());
+        assert!(
+            shown.contains("no such table") && !shown.contains("1234"),
+            "{shown}"
+        );
+        assert_eq!(api.lines().len(), n_requests);
+    }
+
+    // Done at once: no operation.
+    let done = (200, "", r#"{"state":"done","output":{"url":1}}"#);
+    let api = Api::start(done, vec![done]).await;
+    let tool = prepare_with(api.settings(&fast(operation)), &[]);
+    assert_eq!(tool.call(json!({})).await.text(), "1");
+    assert_eq!(api.lines(), ["POST /jobs"]);
+}
+
+#[tokio::test]
+async fn work_whose_status_cannot_be_found_has_an_unknown_outcome() {
+    for (operation, headers, body, expected) in [
+        (json!({}), "", "", "async.status_url"),
+        (
+            json!({}),
+            "Location: https://elsewhere.example/1\r\n",
+            "",
+            "another origin",
+        ),
+        (json!({"status_url": "$.self"}), "", r#"{"self":7}"#, "no text"),
+        (
+            json!({"status_url": "$.self"}),
+            "",
+            r#"{"self":"http://[::"}"#,
+            "no valid URL",
+        ),
+        (json!({"done": "length(@) > `1`"}), "Location: /1\r\n", "{}", "/1"),
+    ] {
+        let api = Api::start((202, headers, body), vec![(200, "", "7")]).await;
+        let done = prepare_with(api.settings(&fast(operation.clone())), &[])
+            .call(json!({}))
+            .await;
+        if expected == "/1" {
+            // `length(7)`: the condition does not fit the last answer, which did arrive.
+            assert_eq!(done.kind(), ErrorKind::ResultInvalid);
+            assert!(done.error().message().contains("`async`"), "{}", done.error());
+            continue;
+        }
+        assert_eq!(
+            done.kind(),
+            ErrorKind::OutcomeUnknown,
+            "{operation}: {}",
+            done.error()
+        );
+        assert!(
+            done.error().message().contains(expected),
+            "{operation}: {}",
+            done.error()
+        );
+        assert_eq!(done.dispatch, DispatchState::Sent);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_request_for_the_status_is_made_again_if_it_may_succeed() {
+    let begin = (202, "Location: /jobs/7\r\n", "");
+    let statuses = vec![
+        (503, "Retry-After: 0\r\n", "{}"),
+        (429, "", "{}"),
+        (500, "", "{}"),
+        (200, "", "1"),
+    ];
+    let api = Api::start(begin, statuses).await;
+    let tool = prepare_with(api.settings(&fast(json!({}))), &[]);
+    assert_eq!(tool.call(json!({})).await.text(), "1");
+    assert_eq!(api.lines().len(), 5);
+
+    let api = Api::start(begin, vec![(404, "", r#"{"error":"gone"}"#)]).await;
+    let done = prepare_with(api.settings(&fast(json!({}))), &[])
+        .call(json!({}))
+        .await;
+    assert_eq!(done.kind(), ErrorKind::OutcomeUnknown);
+    assert!(done.error().message().contains("404"), "{}", done.error());
+    assert_eq!(api.lines().len(), 2);
+}
+
+/// A status is asked for with the credentials of that time.
+#[tokio::test]
+async fn refused_credentials_are_renewed_for_the_status() {
+    let values = Values::new(&[("${secret:KEY}", "before-before")]);
+    let renewed = Arc::clone(&values);
+    let server = Server::start(move |request: &Received| {
+        if request.line().starts_with("POST ") {
+            renewed.set("${secret:KEY}", "after-after");
+            return scripted((202, "Location: /jobs/7\r\n", ""));
+        }
+        match request.header("authorization").as_deref() {
+            Some("after-after") => scripted((200, "", "1")),
+            _ => scripted((401, "", "{}")),
+        }
+    })
+    .await;
+    let settings = json!({
+        "url": server.url("/"), "method": "POST", "headers": {"Authorization": "${secret:KEY}"},
+        "async": {"interval": "100ms"}
+    });
+    let tool = prepare_by(&executor(values), descriptor(settings)).expect("a tool");
+    assert_eq!(tool.call(json!({})).await.text(), "1");
+}
+
+#[tokio::test]
+async fn the_same_call_goes_on_with_work_that_it_began() {
+    let begin = (202, "Location: /jobs/7\r\n", "");
+    let statuses = vec![
+        (202, "", ""),
+        (202, "", ""),
+        (202, "", ""),
+        (202, "", ""),
+        (200, "", r#"{"n":1}"#),
+    ];
+    let api = Api::start(begin, statuses).await;
+    let tool = prepare_with(api.settings(&fast(json!({}))), &[]);
+
+    let (outcome, cx) = invoke(&tool, context_within(&tool, r#"{"a":1}"#, SHORT)).await;
+    let Ok(Outcome::Pending(pending)) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(
+        pending.is_at_work() && pending.advice().contains("make the same call again"),
+        "{pending:?}"
+    );
+    assert_eq!(cx.dispatch().state(), DispatchState::Sent);
+
+    // Other arguments and another principal begin work of their own.
+    let (_, _) = invoke(&tool, context_within(&tool, r#"{"a":2}"#, SHORT)).await;
+    assert_eq!(api.n_begun(), 2);
+    let mut cx = context_within(&tool, r#"{"a":1}"#, SHORT);
+    cx.origin.caller = Arc::new(Caller::new("somebody-else"));
+    let (_, _) = invoke(&tool, cx).await;
+    assert_eq!(api.n_begun(), 3);
+
+    // The order of members and spaces do not matter.
+    let done = tool.call_text(r#"{ "a": 1 }"#).await;
+    assert_eq!(done.text(), r#"{"n":1}"#);
+    assert_eq!(api.n_begun(), 3);
+    // What is done is not parked.
+    let done = tool.call_text(r#"{"a":1}"#).await;
+    assert_eq!(done.text(), r#"{"n":1}"#);
+    assert_eq!(api.n_begun(), 4);
+}
+
+#[tokio::test]
+async fn work_of_a_dropped_call_is_parked() {
+    let api = Api::start((202, "Location: /jobs/7\r\n", ""), vec![(202, "", "")]).await;
+    let executor = executor(Values::new(&[]));
+    let tool = prepare_by(&executor, descriptor(api.settings(&fast(json!({}))))).expect("a tool");
+    let mut cx = tool.context("{}");
+    let dropped = timeout(SHORT, tool.invoke().invoke_boxed(&mut cx)).await;
+    assert!(dropped.is_err(), "{dropped:?}");
+    drop(dropped);
+    assert_eq!(api.n_begun(), 1);
+    // Another executor, as after a reload, with the operations of the first one.
+    let options = HttpExecutorOptions::default().with_allow_private_networks(["127.0.0.1".parse().unwrap()]);
+    let next = HttpExecutor::new(options, Values::new(&[])).with_operations(executor.operations().clone());
+    let tool = prepare_by(&next, descriptor(api.settings(&fast(json!({}))))).expect("a tool");
+    let (outcome, _) = invoke(&tool, context_within(&tool, "{}", SHORT)).await;
+    assert!(matches!(outcome, Ok(Outcome::Pending(_))), "{outcome:?}");
+    assert_eq!(api.n_begun(), 1);
+}
+
+#[tokio::test]
+async fn work_that_takes_too_long_is_given_up() {
+    let api = Api::start((202, "Location: /jobs/7\r\n", ""), vec![(202, "", "")]).await;
+    let operation = json!({"interval": "100ms", "expires": "250ms"});
+    let done = prepare_with(api.settings(&operation), &[]).call(json!({})).await;
+    assert_eq!(done.kind(), ErrorKind::OutcomeUnknown);
+    assert!(
+        done.error().message().contains("did not finish its work"),
+        "{}",
+        done.error()
+    );
+}
+
+/// Collects reports.
+#[derive(Default)]
+struct Reports(Mutex<Vec<RawJson>>);
+
+impl Progress for Reports {
+    fn report(&self, report: RawJson) {
+        self.0.lock().unwrap().push(report);
+    }
+}
+
+#[tokio::test]
+async fn each_look_at_the_status_is_reported() {
+    let begin = (202, "Location: /jobs/7\r\n", "");
+    let statuses = vec![(202, "", ""), (503, "", "{}"), (202, "", ""), (200, "", "1")];
+    let api = Api::start(begin, statuses).await;
+    let tool = prepare_with(api.settings(&fast(json!({}))), &[]);
+    let reports = Arc::new(Reports::default());
+    let mut cx = tool.context("{}");
+    cx.origin.progress = Some(Arc::clone(&reports) as Arc<dyn Progress>);
+    let (outcome, _) = invoke(&tool, cx).await;
+    assert!(matches!(outcome, Ok(Outcome::Reply(_))), "{outcome:?}");
+    let reports = reports.0.lock().unwrap();
+    let n: Vec<u64> = reports
+        .iter()
+        .map(|report| report.get("progress").unwrap().to().unwrap())
+        .collect();
+    assert_eq!(n, [1, 2, 3]);
+    let second = reports[1].to_string();
+    assert!(second.contains("503"), "{second}");
+}
+
+async fn begin_task(tool: &Prepared, mode: TaskMode) -> TaskHandle {
+    let mut cx = tool.context("{}");
+    cx.extras.task = Some(mode);
+    let (outcome, _) = invoke(tool, cx).await;
+    match outcome {
+        Ok(Outcome::Task(handle)) => *handle,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn ask(tool: &Prepared, task: &Task, request: TaskRequest) -> Result<Outcome, ToolError> {
+    let mut cx = tool.context("{}");
+    let Target::Tool(of_task) = cx.target.clone() else {
+        unreachable!("it is a call of a tool")
+    };
+    cx.target = Target::Task {
+        tool: of_task,
+        task: task.clone(),
+        request,
+    };
+    timeout(LONG, task.runner.invoke_boxed(&mut cx))
+        .await
+        .expect("it hangs")
+}
+
+async fn state(tool: &Prepared, task: &Task) -> TaskHandle {
+    match ask(tool, task, TaskRequest::Get).await {
+        Ok(Outcome::Task(handle)) => *handle,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn status(state: &RawJson) -> String {
+    state
+        .get("status")
+        .and_then(|status| status.string())
+        .unwrap_or_default()
+}
+
+/// Asks for the state until the task has ended.
+async fn ended(tool: &Prepared, task: &Task) -> TaskHandle {
+    loop {
+        let handle = state(tool, task).await;
+        if status(&handle.state) != "working" {
+            return handle;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_supports_tasks_gets_one() {
+    let begin = (202, "Location: /jobs/7\r\n", "");
+    let api = Api::start(begin, vec![(202, "", ""), (200, "", r#"{"n":1}"#)]).await;
+    let tool = prepare_with(api.settings(&fast(json!({}))), &[]);
+
+    // Of the modern era: the state has the result.
+    let made = begin_task(&tool, TaskMode::Allowed).await;
+    let described: Value = made.state.to().unwrap();
+    assert_eq!(described["resultType"], "task");
+    assert_eq!(described["status"], "working");
+    assert_eq!(described["ttlMs"], 3_600_000);
+    assert_eq!(described["pollIntervalMs"], 100);
+    assert_eq!(described["createdAt"], "1994-11-06T08:49:37Z");
+    // A state that is asked for too early costs the API nothing.
+    assert_eq!(status(&state(&tool, &made.task).await.state), "working");
+    assert_eq!(api.lines(), ["POST /jobs"]);
+    let done = ended(&tool, &made.task).await;
+    assert_eq!(status(&done.state), "completed");
+    assert_eq!(done.result.expect("the result").text(), r#"{"n":1}"#);
+
+    // Of 2025-11-25: the result is asked for.
+    let api = Api::start(begin, vec![(202, "", ""), (200, "", r#"{"n":2}"#)]).await;
+    let tool = prepare_with(api.settings(&fast(json!({}))), &[]);
+    let made = begin_task(&tool, TaskMode::Requested(RawJson::object())).await;
+    let described: Value = made.state.to().unwrap();
+    assert_eq!(described["task"]["status"], "working");
+    assert_eq!(described["task"]["pollInterval"], 100);
+    match ask(&tool, &made.task, TaskRequest::Result).await {
+        Ok(Outcome::Reply(reply)) => assert_eq!(reply.text(), r#"{"n":2}"#),
+        other => panic!("{other:?}"),
+    }
+    let done = state(&tool, &made.task).await;
+    assert_eq!(status(&done.state), "completed");
+    assert!(done.result.is_none());
+}
+
+#[tokio::test]
+async fn a_task_fails_and_is_cancelled() {
+    let operation = fast(json!({"failed": "state == 'failed'"}));
+    let statuses = vec![(200, "", r#"{"state":"failed"}"#)];
+    let api = Api::start((202, "Location: /jobs/7\r\n", ""), statuses).await;
+    let tool = prepare_with(api.settings(&operation), &[]);
+    let made = begin_task(&tool, TaskMode::Allowed).await;
+    let done = ended(&tool, &made.task).await;
+    let described: Value = done.state.to().unwrap();
+    assert_eq!(described["status"], "failed");
+    assert!(
+        described["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("upstream_error"),
+        "{described}"
+    );
+    let result = ask(&tool, &made.task, TaskRequest::Result).await;
+    assert_eq!(result.expect_err("it failed").kind(), ErrorKind::UpstreamError);
+
+    let made = begin_task(&tool, TaskMode::Allowed).await;
+    let n_requests = api.lines().len();
+    assert!(ask(&tool, &made.task, TaskRequest::Cancel).await.is_ok());
+    sleep(SHORT).await;
+    assert_eq!(status(&state(&tool, &made.task).await.state), "cancelled");
+    let result = ask(&tool, &made.task, TaskRequest::Result).await;
+    assert_eq!(result.expect_err("it was cancelled").kind(), ErrorKind::Cancelled);
+    assert_eq!(api.lines().len(), n_requests, "nobody follows it any more");
+    let update = ask(&tool, &made.task, TaskRequest::Update(RawJson::object())).await;
+    assert_eq!(
+        update.expect_err("it asks nothing").kind(),
+        ErrorKind::InvalidArguments
+    );
+}
+
+/// Returns a tool whose API calls back, and where its callbacks arrive.
+fn calling_back(api: &Api, operation: &Value) -> (Prepared, Operations) {
+    let executor = executor(Values::new(&[("${secret:KEY}", "hunter2-hunter2")]));
+    executor
+        .operations()
+        .receive_callbacks(Some("https://tools.example/callbacks/"))
+        .expect("a URL");
+    let mut settings = api.settings(operation);
+    settings["body"] = json!({"notify": "{callback_url}", "table": "{table}", "key": "${secret:KEY}"});
+    let tool = prepare_by(&executor, descriptor(settings)).expect("a tool");
+    (tool, executor.operations().clone())
+}
+
+/// Waits for the first request, and returns the token that it was told.
+async fn token(api: &Api) -> String {
+    loop {
+        if let Some(request) = api.server.requests().first() {
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            let url = body["notify"].as_str().expect("a URL").to_owned();
+            return url
+                .strip_prefix("https://tools.example/callbacks/")
+                .expect("below it")
+                .to_owned();
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_api_calls_back_once() {
+    let api = Api::start((200, "", r#"{"id":7}"#), vec![(404, "", "")]).await;
+    let (tool, operations) = calling_back(&api, &json!({"callback": true, "result": "$.rows"}));
+    // The URL replaces an argument of its name.
+    let mut cx = tool.context(r#"{"table":"orders","callback_url":"https://evil.example/"}"#);
+    let call = tokio::spawn(async move { tool.invoke().invoke_boxed(&mut cx).await });
+    let token = token(&api).await;
+    assert_eq!(token.len(), 32, "128 bits: {token}");
+    assert_eq!(
+        operations.deliver("0123", b"{}".to_vec()),
+        Err(CallbackError::Unknown)
+    );
+    assert_eq!(
+        operations.deliver(&token, b"{".to_vec()),
+        Err(CallbackError::NotJson)
+    );
+    let body = br#"{"rows":[1],"echo":"hunter2-hunter2"}"#.to_vec();
+    assert_eq!(operations.deliver(&token, body.clone()), Ok(()));
+    assert_eq!(operations.deliver(&token, body), Err(CallbackError::Unknown));
+    match timeout(LONG, call).await.expect("it ends").unwrap() {
+        Ok(Outcome::Reply(reply)) => assert_eq!(reply.text(), "[1]"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(api.lines(), ["POST /jobs"]);
+}
+
+#[tokio::test]
+async fn secrets_in_a_callback_are_hidden() {
+    let api = Api::start((200, "", ""), vec![(404, "", "")]).await;
+    let (tool, operations) = calling_back(&api, &json!({"callback": true}));
+    let mut cx = tool.context("{}");
+    let call = tokio::spawn(async move { tool.invoke().invoke_boxed(&mut cx).await });
+    let token = token(&api).await;
+    operations
+        .deliver(&token, br#"{"echo":"hunter2-hunter2"}"#.to_vec())
+        .expect("it is awaited");
+    let outcome = timeout(LONG, call)
+        .await
+        .expect("it ends")
+        .unwrap()
+        .expect("a result");
+    let text = outcome.into_reply().expect("a reply").raw().to_string();
+    assert!(text.contains("echo") && !text.contains("hunter2"), "{text}");
+}
+
+/// A callback that arrives while no call waits is not lost.
+#[tokio::test]
+async fn a_callback_reaches_parked_work() {
+    let api = Api::start((202, "", ""), vec![(404, "", "")]).await;
+    let (tool, operations) = calling_back(&api, &json!({"callback": true}));
+    let (outcome, _) = invoke(&tool, context_within(&tool, "{}", SHORT)).await;
+    assert!(matches!(outcome, Ok(Outcome::Pending(_))), "{outcome:?}");
+    let token = token(&api).await;
+    assert_eq!(operations.deliver(&token, b"7".to_vec()), Ok(()));
+    assert_eq!(tool.call(json!({})).await.text(), "7");
+    assert_eq!(api.n_begun(), 1);
+}
+
+#[tokio::test]
+async fn without_a_receiver_a_tool_that_needs_callbacks_says_so() {
+    let api = Api::start((202, "", ""), vec![(404, "", "")]).await;
+    let (tool, operations) = calling_back(&api, &json!({"callback": true}));
+    operations
+        .receive_callbacks(None)
+        .expect("no URL is no invalid one");
+    let done = tool.call(json!({})).await;
+    assert_eq!(done.kind(), ErrorKind::Unavailable);
+    assert!(
+        done.error().message().contains("gateway.public_url"),
+        "{}",
+        done.error()
+    );
+    assert_eq!(done.dispatch, DispatchState::NotSent);
+    assert!(api.lines().is_empty());
+    assert_eq!(
+        operations.receive_callbacks(Some("tools.example")),
+        Err(CallbackError::InvalidUrl)
+    );
+    // A preview issues nothing.
+    let shown = tool
+        .invoke()
+        .preview_boxed(&tool.context("{}"))
+        .await
+        .unwrap()
+        .expect("a preview");
+    let shown = shown.to_json().to_string();
+    assert!(
+        shown.contains("https://callback.invalid/") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn wrong_settings_are_refused_with_their_place() {
+    let url = "http://127.0.0.1:1/jobs";
+    let found = |operation: Value| problems(json!({"url": url, "method": "POST", "async": operation}));
+    for (operation, place, part) in [
+        (json!({"interval": "1ms"}), "/async/interval", "100ms"),
+        (json!({"interval": "soon"}), "/async/interval", "30s"),
+        (json!({"expires": "2d"}), "/async/expires", "1d"),
+        (json!({"done": "a =="}), "/async/done", "JMESPath"),
+        (json!({"failed": "("}), "/async/failed", "JMESPath"),
+        (json!({"result": "rows"}), "/async/result", "JSONPath"),
+        (json!({"status_url": "jobs/{id}"}), "/async/status_url", "http://"),
+        (
+            json!({"status_url": "http://127.0.0.1:2/jobs/{id}"}),
+            "/async/status_url",
+            "the scheme, host and port",
+        ),
+        (
+            json!({"status_url": "${UNSET}/{id}"}),
+            "/async/status_url",
+            "UNSET",
+        ),
+        (json!({"intervall": "1s"}), "/async/intervall", "interval"),
+        (json!({"callback": true}), "/async/callback", "{callback_url}"),
+    ] {
+        let found = found(operation.clone());
+        let expected = found
+            .iter()
+            .any(|problem| problem.starts_with(&format!("{place}: ")) && problem.contains(part));
+        assert!(expected && found.len() == 1, "{operation}: {found:#?}");
+    }
+    assert!(found(json!({"status_url": "http://127.0.0.1:1/jobs/{id}"})).is_empty());
+    let with = |extra: Value| {
+        let mut settings = json!({"url": url, "method": "POST", "async": {"result": "$"}});
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        problems(settings)
+    };
+    for (extra, place) in [
+        (json!({"stream": "sse"}), "/stream"),
+        (json!({"response_path": "$.a"}), "/async/result"),
+        (json!({"method": "HEAD"}), "/async"),
+    ] {
+        let found = with(extra.clone());
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("{place}: ")),
+            "{extra}: {found:#?}"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! Callbacks of APIs whose work goes on after their answer.
+
+use crate::Toolplane;
+
+/// Fate of a body that an API sent to a callback URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallbackDelivery {
+    /// The operation that waits for it has it.
+    Delivered,
+    /// No operation waits for it: the URL was never issued, was used, or has expired.
+    Unknown,
+    /// The body is not JSON. The URL is still valid.
+    NotJson,
+}
+
+impl Toolplane {
+    /// Sets the URL below which callbacks are received from now on, such as `https://tools.example.com/callbacks/`; `None` if
+    /// none are received. HTTP tools with `async.callback` send URLs below it to their APIs, and whoever serves it passes on
+    /// what arrives: see [`Toolplane::deliver_callback`].
+    ///
+    /// # Errors
+    /// If this is no `http` or `https` URL.
+    pub fn receive_callbacks(&self, base: Option<&str>) -> Result<(), String> {
+        self.0.live.load().receive_callbacks(base)
+    }
+
+    /// Delivers a body that an API sent to a callback URL with this token, which the URL ends in. Whoever knows the token may
+    /// deliver, once.
+    #[must_use]
+    pub fn deliver_callback(&self, token: &str, body: Vec<u8>) -> CallbackDelivery {
+        self.0.live.load().deliver_callback(token, body)
+    }
+}
