@@ -41,7 +41,7 @@ pub use self::{
         ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend, DynInvoke,
         InProcess, InputRequest, Invoke, InvokeFn, Layer, LayerDecision, Layers, Mode, NamedLayer, Nested,
         Outcome, PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume,
-        Target, TargetBackend, Task, TaskHandle, TaskMode, TaskRequest, invoke_fn,
+        Target, TargetBackend, Task, TaskForm, TaskHandle, TaskMode, TaskRequest, invoke_fn,
     },
     failure::{
         Category, Dispatch, DispatchHistory, DispatchState, ErrorKind, HealthSignal, HealthSignals,
@@ -66,7 +66,7 @@ pub use self::{
     },
     settings::{
         CacheOutcome, ConcurrencySettings, Degraded, DegradedStep, FailedStep, FallbackOf, Overrides,
-        RedactedFields, Scopes, Setting, SettingLevel, Settings,
+        RedactedFields, Scopes, Setting, SettingLevel, Settings, TaskSupport,
     },
     sources::{
         Catalogue, DefinitionChange, DefinitionPolicy, DefinitionState, FieldChange, Lifecycle, ListLimits,

@@ -5,8 +5,8 @@ use raw_json::RawJson;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{
-    Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets, Settings, Trust, UpstreamState,
-    format_duration,
+    Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets, Settings, TaskSupport, Trust,
+    UpstreamState, format_duration,
 };
 
 use crate::{
@@ -179,9 +179,17 @@ impl Executor for HttpExecutor {
         has_header && descriptor.origin.trust == Trust::Operator
     }
 
-    /// Returns `true` for a tool whose API may go on to work after its answer.
-    fn supports_tasks(&self, descriptor: &Descriptor) -> bool {
-        descriptor.executor.config.get("async").is_some()
+    /// A tool whose API may go on to work after its answer makes a task of that work. A call that reports its answer while it
+    /// arrives may run in the background.
+    fn task_support(&self, descriptor: &Descriptor) -> TaskSupport {
+        let config = &descriptor.executor.config;
+        if config.get("async").is_some() {
+            TaskSupport::Own
+        } else if config.get("stream").is_some() {
+            TaskSupport::Background
+        } else {
+            TaskSupport::None
+        }
     }
 
     /// Warns about timeouts that exceed the timeout of an attempt or a call, which always ends first.

@@ -59,7 +59,7 @@ impl HttpExecutor {
         let backend = backend.map_err(|problems| InvalidHttpTool { problems })?;
         let mut settings = Settings::default();
         settings.passes_key = self.passes_key(&descriptor);
-        settings.supports_tasks = self.supports_tasks(&descriptor);
+        settings.task_support = self.task_support(&descriptor);
         let upstream = self.upstream(&descriptor).map(|name| self.upstream_state(name));
         let mut builder = ToolBuilder::from_descriptor(descriptor).settings(settings);
         if let Some(upstream) = &upstream {

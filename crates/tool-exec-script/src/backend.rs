@@ -16,7 +16,7 @@ use crate::{
     executor::RuntimeParts,
     interpreter::FoundInterpreter,
     plan::Plan,
-    run::{AccessReporter, Failed, Job, WarmWorkers, command, refused, reply},
+    run::{AccessReporter, Failed, Job, LineReporter, WarmWorkers, command, refused, reply},
 };
 
 /// A tool with code, ready to be called.
@@ -48,11 +48,15 @@ impl Invoke for ScriptBackend {
             }
             limits.wall_time = limits.wall_time.min(remaining);
         }
+        let lines = LineReporter::for_call(self.plan.stream, cx, &self.runtime.secrets);
         dispatch.sent();
         let finished = match self.take_warm(cx, &variables).await {
             Some(child) => {
                 let arguments = cx.arguments.raw().as_str().as_bytes().to_vec();
-                child.finish(arguments, &limits).await
+                match &lines {
+                    Some(lines) => child.finish_observed(arguments, &limits, lines.observer()).await,
+                    None => child.finish(arguments, &limits).await,
+                }
             }
             None => {
                 let accesses = AccessReporter::for_call(cx, &self.runtime.secrets);
@@ -62,9 +66,12 @@ impl Invoke for ScriptBackend {
                     variables: variables.clone(),
                     arguments: Some(cx.arguments.raw()),
                 };
-                let command = command(&self.plan, job)
+                let mut command = command(&self.plan, job)
                     .limits(limits)
                     .on_event(accesses.observer());
+                if let Some(lines) = &lines {
+                    command = command.on_stdout(lines.observer());
+                }
                 place.sandbox.run(command).await
             }
         };
@@ -72,6 +79,9 @@ impl Invoke for ScriptBackend {
             dispatch.not_taken();
             refused(error)
         })?;
+        if let Some(lines) = lines {
+            lines.end();
+        }
         if finished.exit != SandboxExit::TimedOut {
             dispatch.answered();
         }

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
-use tool_core::{Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets};
+use tool_core::{Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets, TaskSupport};
 use tool_sandbox::Sandboxes;
 
 use crate::{
@@ -204,6 +204,14 @@ impl Executor for ScriptExecutor {
     /// Returns `true`: output is limited while it is read.
     fn bounds_results(&self) -> bool {
         true
+    }
+
+    /// A call that reports what the code writes may run in the background.
+    fn task_support(&self, descriptor: &Descriptor) -> TaskSupport {
+        match descriptor.executor.config.get("stream") {
+            Some(_) => TaskSupport::Background,
+            None => TaskSupport::None,
+        }
     }
 
     fn config_schema(&self) -> RawJson {

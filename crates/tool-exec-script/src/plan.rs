@@ -15,7 +15,7 @@ use crate::{
     ScriptLanguage, ScriptOptions, authority,
     interpreter::Interpreter,
     requirements::LockedRequirements,
-    settings::{Body, Files, Problems, ScriptOutput, read},
+    settings::{Body, Files, Problems, ScriptOutput, ScriptStream, read},
 };
 
 /// File in which a version keeps its locked requirements.
@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) files: BTreeMap<String, Bytes>,
     pub(crate) interpreter: Interpreter,
     pub(crate) output: ScriptOutput,
+    /// Form in which lines of standard output are reported while the code runs.
+    pub(crate) stream: Option<ScriptStream>,
     /// Names of the variables of arguments that do not follow from their parameters.
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) exit_codes: ExitCodes,
@@ -77,6 +79,10 @@ impl Plan {
                 "remove `stateless`, or `sandbox: none`",
             );
         }
+        if body.stream == Some(ScriptStream::Ndjson) && body.output.is_some() {
+            let message = "with `stream: ndjson`, the result is the list of the lines";
+            problems.add("/output", message, "remove `output`, or write `stream: text`");
+        }
         if !problems.0.is_empty() {
             return Err(problems);
         }
@@ -86,7 +92,8 @@ impl Plan {
             entry,
             files,
             interpreter,
-            output: body.output,
+            output: body.output.unwrap_or_default(),
+            stream: body.stream,
             variables: body.variables,
             exit_codes,
             limits,

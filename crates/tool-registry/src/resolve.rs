@@ -310,7 +310,7 @@ impl Resolver<'_> {
         parts.settings = {
             let mut settings = self.settings(descriptor, upstream.as_deref());
             settings.passes_key = executor.passes_key(descriptor);
-            settings.supports_tasks = executor.supports_tasks(descriptor);
+            settings.task_support = executor.task_support(descriptor);
             if executor.bounds_results() {
                 settings.max_result_bytes = None;
             }

@@ -9,6 +9,7 @@
 //! - [`ConcurrencyLimitLayer`] limits the attempts that run at once, with a fair semaphore.
 //! - [`IntentLayer`] records a call durably before it is sent.
 //! - [`TimeoutLayer`] ends one attempt.
+//! - [`TaskLayer`] runs a tool that reports in the background, for clients that support tasks.
 //!
 //! Each layer works alone around anything that implements [`tool_core::Invoke`].
 //!
@@ -65,6 +66,7 @@ mod idempotency;
 mod intent;
 mod retry;
 mod sync;
+mod task;
 mod timeout;
 
 pub use self::{
@@ -80,6 +82,7 @@ pub use self::{
     },
     intent::{Intent, IntentLayer, IntentSettings},
     retry::{Backoff, Retry, RetryBudget, RetryLayer, RetrySettings},
+    task::{RunAsTask, TaskLayer},
     timeout::{Timeout, TimeoutLayer},
 };
 

@@ -3,6 +3,7 @@
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 
+use crate::event::{OutputObserver, StdoutObserver};
 use crate::run::run;
 use crate::{
     CollectedFile, SandboxError, SandboxExit, SandboxLevel, SandboxLimits, SandboxOutput, SkippedFile,
@@ -97,7 +98,24 @@ impl SandboxChild {
     /// # Cancellation
     /// Dropping the future kills the process tree.
     pub async fn finish(self, input: Vec<u8>, limits: &SandboxLimits) -> Result<SandboxOutput, SandboxError> {
-        run(self, input, limits).await
+        run(self, input, limits, None).await
+    }
+
+    /// Does what [`finish`](Self::finish) does, and passes the standard output to an observer while it is read, as far as it is
+    /// kept. The observer must not block.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    ///
+    /// # Cancellation
+    /// Dropping the future kills the process tree.
+    pub async fn finish_observed(
+        self,
+        input: Vec<u8>,
+        limits: &SandboxLimits,
+        on_stdout: OutputObserver,
+    ) -> Result<SandboxOutput, SandboxError> {
+        run(self, input, limits, Some(StdoutObserver(on_stdout))).await
     }
 
     /// Waits like [`wait`](Self::wait) and returns the collected files.

@@ -63,3 +63,16 @@ impl fmt::Debug for EventObserver {
         formatter.write_str("EventObserver")
     }
 }
+
+/// Observer of an output stream, which receives it while it is read, as far as it is kept. It must not block.
+pub type OutputObserver = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Observer of the standard output of a run.
+#[derive(Clone)]
+pub(crate) struct StdoutObserver(pub(crate) OutputObserver);
+
+impl fmt::Debug for StdoutObserver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("StdoutObserver")
+    }
+}

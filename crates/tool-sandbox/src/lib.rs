@@ -43,7 +43,7 @@ pub use self::command::{
     NetworkAccess, SandboxCollect, SandboxCommand, WORK_DIRECTORY, check_grant, ordered_grants,
 };
 pub use self::error::SandboxError;
-pub use self::event::SandboxEvent;
+pub use self::event::{OutputObserver, SandboxEvent};
 pub use self::level::{EnforcementScope, SandboxEnforcement, SandboxLevel};
 pub use self::limits::SandboxLimits;
 pub use self::output::{CollectedFile, SandboxExit, SandboxOutput, SkippedFile};

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::child::{SandboxChild, TreeEnd};
+use crate::event::StdoutObserver;
 use crate::{SandboxError, SandboxExit, SandboxLimits, SandboxOutput};
 
 /// Time that is granted to read what is left in a pipe after the tree is gone.
@@ -26,12 +27,13 @@ pub(crate) async fn run(
     mut child: SandboxChild,
     input: Vec<u8>,
     limits: &SandboxLimits,
+    on_stdout: Option<StdoutObserver>,
 ) -> Result<SandboxOutput, SandboxError> {
     let started = Instant::now();
     let (exceeded, mut exceeds) = mpsc::channel(2);
     let writer = tokio::spawn(write_input(child.stdin.take(), input));
-    let stdout = Reader::start(child.stdout.take(), limits.output, exceeded.clone());
-    let stderr = Reader::start(child.stderr.take(), limits.output, exceeded);
+    let stdout = Reader::start(child.stdout.take(), limits.output, exceeded.clone(), on_stdout);
+    let stderr = Reader::start(child.stderr.take(), limits.output, exceeded, None);
     let (end, forced) = follow(&mut child, limits.wall_time, &mut exceeds).await;
     writer.abort();
     let stdout = stdout.finish().await;
@@ -95,9 +97,10 @@ impl Reader {
         stream: Option<impl AsyncRead + Send + Unpin + 'static>,
         limit: u64,
         exceeded: mpsc::Sender<()>,
+        observer: Option<StdoutObserver>,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(capture(stream, limit, exceeded, stopped));
+        let task = tokio::spawn(capture(stream, limit, exceeded, stopped, observer));
         Self { task, stop }
     }
 
@@ -122,6 +125,7 @@ async fn capture(
     limit: u64,
     exceeded: mpsc::Sender<()>,
     mut stop: oneshot::Receiver<()>,
+    observer: Option<StdoutObserver>,
 ) -> Captured {
     let mut captured = Captured::default();
     let Some(mut stream) = stream else {
@@ -138,7 +142,11 @@ async fn capture(
             return captured;
         }
         let space = limit.saturating_sub(captured.bytes.len());
-        captured.bytes.extend_from_slice(&buffer[..length.min(space)]);
+        let kept = &buffer[..length.min(space)];
+        captured.bytes.extend_from_slice(kept);
+        if let Some(observer) = &observer {
+            (observer.0)(kept);
+        }
         if length > space {
             captured.is_truncated = true;
             // The receiver is gone if the tree is.

@@ -1,9 +1,9 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use tool_core::{
     Arguments, BoxFuture, CallContext, DispatchState, Invoke, Outcome, Reference, Reply, Secret, SecretError,
-    Secrets, TargetBackend, Tool, ToolError,
+    SecretSearch, Secrets, TargetBackend, Tool, ToolError, hide_credentials,
 };
 
 /// Secrets with these values, by the names of references.
@@ -21,6 +21,11 @@ impl Secrets for FixedSecrets {
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
         Ok(self.0.contains_key(reference.name.as_str()))
+    }
+
+    fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let hidden = SecretSearch::new(self.0.values().copied()).hide_in_text(text);
+        Cow::Owned(hide_credentials(&hidden).into_owned())
     }
 }
 

@@ -15,7 +15,7 @@ use tool_policy::{
 };
 use tool_runtime::{
     CacheLayer, ConcurrencyLimitLayer, DeadlineLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
-    IntentLayer, RetryLayer, TimeoutLayer,
+    IntentLayer, RetryLayer, TaskLayer, TimeoutLayer,
 };
 
 use crate::host::layers::{AttemptLayers, CallLayers};
@@ -143,8 +143,10 @@ fn layers(
         // check results, so that whatever they add is limited, hidden and checked as well; outside of chaos, so that they meet
         // its faults.
         .then(layers.attempt_layers)
-        // Chaos: injects faults. Innermost, so that every layer meets them like real ones.
+        // Chaos: injects faults. Inside of all layers that act on results, so that they meet faults like real ones.
         .then(layers.chaos)
+        // Task: runs a tool in the background. Innermost, so that looks at the task pass redaction and result checks.
+        .then(TaskLayer)
 }
 
 /// Innermost service: runs the target of the call.

@@ -21,7 +21,8 @@ pub use self::{
         Nested, Preview, Refresh, TargetBackend, invoke_fn,
     },
     outcome::{
-        Body, InputRequest, Outcome, PendingCall, Reply, Resume, Task, TaskHandle, TaskMode, TaskRequest,
+        Body, InputRequest, Outcome, PendingCall, Reply, Resume, Task, TaskForm, TaskHandle, TaskMode,
+        TaskRequest,
     },
     progress::Progress,
     reentry::Reentry,

@@ -15,6 +15,6 @@ pub use self::{
     degraded::{Degraded, DegradedStep, FailedStep, FallbackOf},
     limits::{ConcurrencySettings, Scopes},
     redacted_fields::RedactedFields,
-    resolved::Settings,
+    resolved::{Settings, TaskSupport},
     setting::{Overrides, Setting, SettingLevel},
 };

@@ -17,10 +17,22 @@ pub struct Settings {
     /// `true` if the operator configures how the idempotency key of a call is passed to the backend, which makes
     /// repeated calls safe.
     pub passes_key: bool,
-    /// `true` if a call may become a task although no MCP server runs the tool: see
-    /// [`Executor::supports_tasks`](crate::Executor::supports_tasks).
-    pub supports_tasks: bool,
+    /// Way in which a call of the tool becomes a task, if no MCP server runs it.
+    pub task_support: TaskSupport,
     slots: SettingSlots,
+}
+
+/// Way in which a call becomes a [`Task`](crate::Task): see [`Executor::task_support`](crate::Executor::task_support).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum TaskSupport {
+    /// The call becomes no task, or a server says itself whether it does.
+    #[default]
+    None,
+    /// The backend makes the task.
+    Own,
+    /// The backend knows no tasks: a layer runs it in the background.
+    Background,
 }
 
 impl Default for Settings {
@@ -30,7 +42,7 @@ impl Default for Settings {
             attempt_timeout: Duration::from_secs(30),
             max_result_bytes: None,
             passes_key: false,
-            supports_tasks: false,
+            task_support: TaskSupport::None,
             slots: SettingSlots::default(),
         }
     }

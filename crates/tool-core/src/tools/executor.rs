@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 
-use crate::{Descriptor, DynBackend, Settings, StaticDefault};
+use crate::{Descriptor, DynBackend, Settings, StaticDefault, TaskSupport};
 
 /// Executor of tools of one kind: prepares a backend from a descriptor's settings.
 pub trait Executor: Send + Sync {
@@ -36,11 +36,11 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Returns `true` if a call of the tool may become a [`Task`](crate::Task). Its definition then says so, unless it comes
-    /// from a server, which says it itself.
-    fn supports_tasks(&self, descriptor: &Descriptor) -> bool {
+    /// Returns the way in which a call of the tool becomes a [`Task`](crate::Task). Its definition says that it may, unless it
+    /// comes from a server, which says it itself.
+    fn task_support(&self, descriptor: &Descriptor) -> TaskSupport {
         let _ = descriptor;
-        false
+        TaskSupport::None
     }
 
     /// Returns `true` if the executor limits the size of results while it reads them. Otherwise the size is checked

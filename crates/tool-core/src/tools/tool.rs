@@ -6,7 +6,9 @@ use std::{
 use raw_json::RawJson;
 use sha2::{Digest as _, Sha256};
 
-use crate::{CheckJson, Descriptor, DynBackend, Feature, OrDefault, Provenance, Settings, ToolState};
+use crate::{
+    CheckJson, Descriptor, DynBackend, Feature, OrDefault, Provenance, Settings, TaskSupport, ToolState,
+};
 
 /// A resolved tool: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call needs no
 /// further lookups. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
@@ -103,9 +105,9 @@ impl Tool {
         self.definition.get_or_init(|| {
             let descriptor = &self.parts.descriptor;
             let definition = annotated(definition(descriptor), descriptor);
-            match self.parts.settings.supports_tasks {
-                true => with_task_support(definition),
-                false => definition,
+            match self.parts.settings.task_support {
+                TaskSupport::None => definition,
+                _ => with_task_support(definition),
             }
         })
     }

@@ -1,16 +1,11 @@
 //! Operations as tasks, which clients poll.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
-use raw_json::RawJson;
-use serde_json::json;
 use tokio::sync::Mutex;
 use tool_core::{
-    Backend, CallContext, DynBackend, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle, TaskMode,
-    TaskRequest, ToolError, rfc3339,
+    Backend, CallContext, DynBackend, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskForm, TaskHandle,
+    TaskMode, TaskRequest, ToolError,
 };
 
 use super::Operation;
@@ -19,20 +14,8 @@ use crate::call::HttpBackend;
 /// Backend of one operation that became a task.
 struct OperationTask {
     backend: Arc<HttpBackend>,
-    form: Form,
-    created: SystemTime,
-    lifetime: u64,
-    interval: u64,
+    form: TaskForm,
     state: Mutex<State>,
-}
-
-/// Form of a task's state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Form of revision 2025-11-25.
-    Requested,
-    /// Form of the extension of the modern era.
-    Extension,
 }
 
 enum State {
@@ -41,9 +24,6 @@ enum State {
     Cancelled,
 }
 
-/// JSON-RPC code of a failed task (JSON-RPC 2.0, section 5.1).
-const INTERNAL_ERROR: i32 = -32603;
-
 /// Returns the handle of the task that an operation becomes.
 pub(crate) fn task_handle(
     backend: Arc<HttpBackend>,
@@ -51,75 +31,14 @@ pub(crate) fn task_handle(
     operation: Operation,
     created: SystemTime,
 ) -> TaskHandle {
-    let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let id = Arc::clone(&operation.handle);
-    let form = match mode {
-        TaskMode::Requested(_) => Form::Requested,
-        _ => Form::Extension,
-    };
+    let form = TaskForm::new(mode, created, operation.lifetime(), operation.interval());
     let runner = OperationTask {
         backend,
-        form,
-        created,
-        lifetime: milliseconds(operation.lifetime()),
-        interval: milliseconds(operation.interval()),
+        form: form.clone(),
         state: Mutex::new(State::Working(Box::new(operation))),
     };
-    let state = runner.describe(&id, "working", None, created);
-    let state = match form {
-        Form::Requested => RawJson::from_members(&[("task", state)]),
-        Form::Extension => state
-            .with_members(&[("resultType", RawJson::from("task"))])
-            .expect("a task is an object"),
-    };
-    TaskHandle::new(Task::new(id, Arc::new(runner) as Arc<dyn DynBackend>), state)
-}
-
-impl OperationTask {
-    /// Describes the task in the form that its client knows.
-    fn describe(&self, id: &str, status: &str, message: Option<&str>, now: SystemTime) -> RawJson {
-        let (ttl, interval) = match self.form {
-            Form::Requested => ("ttl", "pollInterval"),
-            Form::Extension => ("ttlMs", "pollIntervalMs"),
-        };
-        let mut members = vec![
-            ("taskId", RawJson::from(id)),
-            ("status", RawJson::from(status)),
-            ("createdAt", RawJson::from(rfc3339(self.created).as_str())),
-            ("lastUpdatedAt", RawJson::from(rfc3339(now).as_str())),
-            (ttl, RawJson::from(self.lifetime)),
-            (interval, RawJson::from(self.interval)),
-        ];
-        members.extend(message.map(|message| ("statusMessage", RawJson::from(message))));
-        RawJson::from_members(&members)
-    }
-
-    /// Returns the task in this state. For a client of the extension, it includes the result.
-    fn handle(&self, task: &Task, state: &State, now: SystemTime) -> TaskHandle {
-        let describe = |status, message: Option<&str>| self.describe(&task.id, status, message, now);
-        match state {
-            State::Working(operation) => {
-                TaskHandle::new(task.clone(), describe("working", operation.last_failure()))
-            }
-            State::Cancelled => TaskHandle::new(task.clone(), describe("cancelled", None)),
-            State::Ended(Ok(reply)) => {
-                let result = (self.form == Form::Extension).then(|| reply.clone());
-                TaskHandle::new(task.clone(), describe("completed", None)).with_result(result)
-            }
-            State::Ended(Err(error)) => {
-                let text = format!("{}: {}", error.kind(), error.message());
-                let failed = describe("failed", Some(&text));
-                let details = RawJson::from(json!({"code": INTERNAL_ERROR, "message": text}));
-                let state = match self.form {
-                    Form::Requested => failed,
-                    Form::Extension => failed
-                        .with_members(&[("error", details)])
-                        .expect("a task is an object"),
-                };
-                TaskHandle::new(task.clone(), state)
-            }
-        }
-    }
+    form.created(Task::new(id, Arc::new(runner) as Arc<dyn DynBackend>))
 }
 
 impl Invoke for OperationTask {
@@ -159,7 +78,12 @@ impl Invoke for OperationTask {
                 return Err(ToolError::new(ErrorKind::InvalidArguments, message));
             }
         }
-        let handle = self.handle(task, &state, cx.clock.wall());
+        let (task, now) = (task.clone(), cx.clock.wall());
+        let handle = match &*state {
+            State::Working(operation) => self.form.working(task, now, operation.last_failure(), (0, &[])),
+            State::Cancelled => self.form.cancelled(task, now),
+            State::Ended(ended) => self.form.ended(task, now, ended),
+        };
         Ok(Outcome::Task(Box::new(handle)))
     }
 }

@@ -2,7 +2,8 @@
 
 Started as `run.py MODE ENTRY [PACKAGES]` in the working directory of the tool. Arguments come as one JSON object on
 standard input. The outcome of a function goes to standard output as one line of JSON after a record separator; so does
-an exception, in either mode. What the code of a function prints goes to standard error.
+an exception, in either mode. What the code of a function prints goes to standard error, and in front of the outcome if
+it is streamed: then MODE ends in `+stream`.
 """
 
 import json
@@ -116,6 +117,8 @@ def call(run, channel):
 
 def main():
     mode, entry = sys.argv[1], sys.argv[2]
+    is_streamed = mode.endswith("+stream")
+    mode = mode.removesuffix("+stream")
     root = os.getcwd() + "/"
     path = root + entry
     sys.path.insert(0, os.path.dirname(path))
@@ -146,7 +149,7 @@ def main():
         module = types.ModuleType("tool" if is_function else "__main__")
         module.__file__ = path
         sys.modules[module.__name__] = module
-        if is_function:
+        if is_function and not is_streamed:
             os.dup2(2, 1)
         exec(code, module.__dict__)
         if is_function:

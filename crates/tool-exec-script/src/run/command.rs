@@ -37,13 +37,18 @@ pub(crate) fn command(plan: &Plan, job: Job<'_>) -> SandboxCommand {
         ScriptLanguage::Bash => command.arg(format!("./{}", plan.entry)),
         ScriptLanguage::Python => {
             let run = format!("{OWN_DIRECTORY}/run.py");
-            let mode = match plan.is_stateless {
-                true => "function",
-                false => "auto",
+            let mode = match (plan.is_stateless, plan.stream.is_some()) {
+                (true, true) => "function+stream",
+                (true, false) => "function",
+                (false, true) => "auto+stream",
+                (false, false) => "auto",
             };
-            command = command
-                .file(&run, RUN_PY)
-                .args(["-I", "-B", run.as_str(), mode, plan.entry.as_str()]);
+            command = command.file(&run, RUN_PY).args(["-I", "-B"]);
+            if plan.stream.is_some() {
+                // Lines arrive when they are written, not when a buffer is full.
+                command = command.arg("-u");
+            }
+            command = command.args([run.as_str(), mode, plan.entry.as_str()]);
             match job.packages {
                 Some(_) => command.arg(PACKAGES),
                 None => command,

@@ -3,6 +3,7 @@
 mod accesses;
 mod command;
 mod failure;
+mod lines;
 mod reply;
 mod warm;
 
@@ -10,6 +11,7 @@ pub(crate) use self::{
     accesses::AccessReporter,
     command::{Job, command},
     failure::{Failed, refused},
+    lines::LineReporter,
     reply::reply,
     warm::WarmWorkers,
 };

@@ -5,10 +5,13 @@ use tool_core::{ErrorKind, ToolError};
 use tool_sandbox::SandboxExit;
 
 use super::Failed;
-use crate::{ScriptLanguage, settings::ScriptOutput};
+use crate::{
+    ScriptLanguage,
+    settings::{ScriptOutput, ScriptStream},
+};
 
 /// Mark of the outcome of a Python function in standard output.
-const MARK: u8 = 0x1e;
+pub(super) const MARK: u8 = 0x1e;
 
 /// An exception of Python.
 #[derive(Debug, Deserialize)]
@@ -50,6 +53,9 @@ pub(crate) fn reply(failed: &Failed<'_>, exit: SandboxExit, stdout: &[u8]) -> Re
         let message = "the function `run` wrote its result in a form that is not known".to_owned();
         return Err(failed.error(ErrorKind::Protocol, message, []));
     }
+    if failed.plan.stream == Some(ScriptStream::Ndjson) {
+        return values(failed, stdout);
+    }
     let result = failed.plan.output.format().read(stdout);
     result.map_err(|reason| failed.error(ErrorKind::Protocol, format!("what the code {reason}"), []))
 }
@@ -59,6 +65,22 @@ fn text<'a>(failed: &Failed<'_>, stdout: &'a [u8]) -> Result<&'a str, ToolError>
         let message = "what the code wrote to standard output is no UTF-8 text".to_owned();
         failed.error(ErrorKind::Protocol, message, [])
     })
+}
+
+/// Returns the values of lines of JSON, as a list.
+fn values(failed: &Failed<'_>, stdout: &[u8]) -> Result<RawJson, ToolError> {
+    let mut values = Vec::new();
+    for (index, line) in stdout.split(|byte| *byte == b'\n').enumerate() {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let value = RawJson::parse(line.to_vec()).map_err(|error| {
+            let message = format!("line {} of what the code wrote is no JSON: {error}", index + 1);
+            failed.error(ErrorKind::Protocol, message, [])
+        })?;
+        values.push(value);
+    }
+    Ok(RawJson::from_items(&values))
 }
 
 /// Returns the outcome that stands at the end of standard output.

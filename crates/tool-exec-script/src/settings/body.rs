@@ -29,6 +29,9 @@ pub(crate) struct BashBody {
     /// Form of the result: `text` by default, which is standard output without line breaks at its end; `json`; or `process`, an
     /// object with standard output as `stdout` and the exit code as `exit_code`, which then is no failure.
     output: Option<ScriptOutput>,
+    /// Form in which lines of standard output are reported as progress while the script runs: `text` for plain lines, or
+    /// `ndjson` for lines of JSON, whose list is then the result.
+    stream: Option<ScriptStream>,
     /// Names of the variables of arguments, by parameter, such as `{query: TOOL_QUERY}`. Without an entry, a variable has the
     /// name of its parameter.
     variables: BTreeMap<String, String>,
@@ -75,6 +78,10 @@ pub(crate) struct PythonBody {
     interpreter: Option<String>,
     /// Form of what a program without a function `run` writes: `text` by default, or `json`.
     output: Option<OutputFormat>,
+    /// Form in which lines of standard output are reported as progress while the code runs: `text` for plain lines, or
+    /// `ndjson` for lines of JSON, whose list is then the result. The result of a function
+    /// `run` is what it returns, and the lines are those that it prints.
+    stream: Option<ScriptStream>,
     /// Declares that loading the code has no effect, so that an interpreter can load it before a call comes. Each
     /// interpreter answers one call.
     stateless: bool,
@@ -104,7 +111,8 @@ pub(crate) struct Body {
     pub(crate) files: Option<Files>,
     pub(crate) requires: Vec<String>,
     pub(crate) interpreter: Option<String>,
-    pub(crate) output: ScriptOutput,
+    pub(crate) output: Option<ScriptOutput>,
+    pub(crate) stream: Option<ScriptStream>,
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) exit_codes: BTreeMap<String, String>,
     pub(crate) stateless: bool,
@@ -136,6 +144,16 @@ pub(crate) enum ScriptOutput {
     Json,
     /// Standard output and exit code.
     Process,
+}
+
+/// Form of lines that are reported while code runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ScriptStream {
+    /// Plain lines.
+    Text,
+    /// Lines of JSON.
+    Ndjson,
 }
 
 impl ScriptOutput {
@@ -202,7 +220,8 @@ impl From<BashBody> for Body {
             entrypoint: body.entrypoint,
             files: body.files,
             interpreter: body.interpreter,
-            output: body.output.unwrap_or_default(),
+            output: body.output,
+            stream: body.stream,
             variables: body.variables,
             exit_codes: body.exit_codes,
             limits: body.limits,
@@ -226,7 +245,8 @@ impl From<PythonBody> for Body {
             files: body.files,
             requires: body.requires,
             interpreter: body.interpreter,
-            output: body.output.map(ScriptOutput::from).unwrap_or_default(),
+            output: body.output.map(ScriptOutput::from),
+            stream: body.stream,
             stateless: body.stateless,
             limits: body.limits,
             network: body.network,

@@ -4,6 +4,6 @@ mod body;
 mod problems;
 
 pub(crate) use self::{
-    body::{BashBody, Body, Files, PythonBody, ScriptOutput},
+    body::{BashBody, Body, Files, PythonBody, ScriptOutput, ScriptStream},
     problems::{Problems, read, schema},
 };

@@ -6,3 +6,4 @@ mod harness;
 mod python;
 mod requirements;
 mod settings;
+mod stream;

@@ -15,6 +15,7 @@
 //! | cache | replies of one closure are not those of another | [`tools_with_equal_descriptors_share_no_replies`] |
 //! | cache | a disabled cache is none | [`a_cache_that_is_disabled_keeps_nothing`] |
 //! | hedge | hedges are a tenth of the calls | [`hedges_earn_their_budget_without_the_retry_layer`] |
+//! | task | a tool that reports runs in the background | `task.rs` |
 //! | concurrency limit | attempts that run at once are limited | `concurrency_limit.rs` |
 //! | concurrency limit | no attempt waits forever | [`an_attempt_without_a_deadline_waits_for_a_quarter_of_the_calls_time`] |
 

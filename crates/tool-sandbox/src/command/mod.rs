@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 pub use self::grants::{check_grant, ordered_grants};
-use crate::event::EventObserver;
+use crate::event::{EventObserver, OutputObserver, StdoutObserver};
 #[cfg(target_os = "linux")]
 use crate::network::HostRules;
 use crate::{SandboxError, SandboxEvent, SandboxLimits};
@@ -139,6 +139,8 @@ pub struct SandboxCommand {
     pub(crate) network: NetworkAccess,
     pub(crate) collect: Option<SandboxCollect>,
     pub(crate) observer: Option<EventObserver>,
+    /// Receives the standard output of a run.
+    pub(crate) on_stdout: Option<StdoutObserver>,
 }
 
 impl SandboxCommand {
@@ -157,6 +159,7 @@ impl SandboxCommand {
             network: NetworkAccess::Off,
             collect: None,
             observer: None,
+            on_stdout: None,
         }
     }
 
@@ -244,6 +247,14 @@ impl SandboxCommand {
     #[must_use]
     pub fn on_event(mut self, observer: Arc<dyn Fn(SandboxEvent) + Send + Sync>) -> Self {
         self.observer = Some(EventObserver(observer));
+        self
+    }
+
+    /// Sets the observer of the standard output, which receives it while it is read, as far as it is kept. It must not block.
+    /// [`Sandbox::spawn`](crate::Sandbox::spawn) does not use it.
+    #[must_use]
+    pub fn on_stdout(mut self, observer: OutputObserver) -> Self {
+        self.on_stdout = Some(StdoutObserver(observer));
         self
     }
 

@@ -90,6 +90,7 @@ impl Sandbox {
     pub async fn run(&self, mut command: SandboxCommand) -> Result<SandboxOutput, SandboxError> {
         let input = std::mem::take(&mut command.stdin);
         let limits = command.limits.clone();
+        let on_stdout = command.on_stdout.take();
         let sandbox = self.clone();
         // The start of a process takes some milliseconds, in which other tasks of this thread go on.
         let child = spawn_blocking(move || sandbox.spawn(command))
@@ -97,7 +98,7 @@ impl Sandbox {
             .map_err(|error| {
                 SandboxError::spawn("its start was cancelled", std::io::Error::other(error))
             })??;
-        run::run(child, input, &limits).await
+        run::run(child, input, &limits, on_stdout).await
     }
 
     /// Starts a command whose streams the caller reads and writes. The limits of wall time and of output are the caller's

@@ -136,7 +136,7 @@ fn send(address: &str, method: &str, path: &str, headers: &str, body: &str) -> (
 }
 
 /// Makes a request of a modern client that supports tasks.
-fn modern(served: &Served, method: &str, mut params: Value) -> Value {
+pub(crate) fn modern(served: &Served, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -151,7 +151,7 @@ fn modern(served: &Served, method: &str, mut params: Value) -> Value {
 }
 
 /// Makes a request of a client of 2025-11-25.
-fn legacy(served: &Served, method: &str, params: &Value) -> Value {
+pub(crate) fn legacy(served: &Served, method: &str, params: &Value) -> Value {
     result_of(served, "MCP-Protocol-Version: 2025-11-25\r\n", method, params)
 }
 
@@ -165,7 +165,7 @@ fn result_of(served: &Served, headers: &str, method: &str, params: &Value) -> Va
 }
 
 /// Returns the task once it has ended.
-fn ended(look: impl Fn() -> Value) -> Value {
+pub(crate) fn ended(look: impl Fn() -> Value) -> Value {
     for _ in 0..200 {
         let task = look();
         if task["status"] != "working" {

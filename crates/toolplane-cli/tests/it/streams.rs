@@ -8,7 +8,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::binary::Place;
+use crate::{
+    binary::Place,
+    operations::{ended, legacy, modern},
+    serve::Served,
+};
 
 /// Answers each request on a new connection with two events.
 fn events() -> String {
@@ -83,4 +87,101 @@ fn events_of_an_api_are_progress_and_then_the_result() {
         let result: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {result}"));
         assert_eq!(result, json!([{"step": 1}, "done"]), "{era}");
     }
+}
+
+#[test]
+fn lines_of_a_script_are_progress_and_then_the_result() {
+    let place = Place::with(
+        "tools:
+  watch:
+    description: Watches.
+    output_schema: {type: array}
+    executor: {kind: bash, stream: ndjson, code: 'echo \"{\\\"step\\\":1}\"; echo 2'}
+",
+    );
+    for era in ["legacy", "modern"] {
+        let (messages, result) = called(&place, era, "watch");
+        assert_eq!(messages, ["{\"step\":1}", "2"], "{era}: {result}");
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let result: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {result}"));
+        assert_eq!(result, json!([{"step": 1}, 2]), "{era}");
+    }
+}
+
+/// Returns the state of a task that has reported something.
+fn reported(look: impl Fn() -> Value) -> Value {
+    for _ in 0..400 {
+        let state = look();
+        assert_eq!(state["status"], "working", "{state}");
+        if state.get("_meta").is_some_and(|meta| meta.get(PARTIAL).is_some()) {
+            return state;
+        }
+        thread::sleep(std::time::Duration::from_millis(25));
+    }
+    panic!("nothing is reported");
+}
+
+const PARTIAL: &str = "dev.toolplane/partial";
+
+/// The state of a task has what the tool has reported until then; its end has the result, which passed the layers of a call.
+#[test]
+fn a_task_has_partial_results_in_both_eras() {
+    let place = Place::with("");
+    place.write(
+        "toolplane.yaml",
+        format!(
+            "tools:
+  count:
+    description: Counts.
+    output_schema: {{type: object, required: [n]}}
+    parameters: [{{name: until, type: string, required: true}}]
+    executor:
+      kind: bash
+      stream: text
+      output: json
+      reads: ['{}']
+      code: |
+        echo '{{\"n\":'
+        until [ -e \"$until\" ]; do sleep 0.05; done
+        echo '2}}'
+",
+            place.path().display()
+        ),
+    );
+    let served = Served::start(&place);
+    let marks = ["modern-may-end", "legacy-may-end"];
+    let arguments = |mark: &str| json!({"until": place.path().join(mark)});
+
+    let made = modern(
+        &served,
+        "tools/call",
+        json!({"name": "count", "arguments": arguments(marks[0])}),
+    );
+    assert_eq!(made["resultType"], "task", "{made}");
+    let look = || modern(&served, "tasks/get", json!({"taskId": made["taskId"]}));
+    let state = reported(look);
+    assert_eq!(
+        state["_meta"][PARTIAL],
+        json!({"n": 1, "pieces": ["{\"n\":"]}),
+        "{state}"
+    );
+    place.write(marks[0], "");
+    let done = ended(look);
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!(done["result"]["structuredContent"], json!({"n": 2}), "{done}");
+    assert_eq!(
+        done["result"]["_meta"]["dev.toolplane/sandbox"]["network"], "off",
+        "{done}"
+    );
+
+    let params = json!({"name": "count", "arguments": arguments(marks[1]), "task": {}});
+    let made = legacy(&served, "tools/call", &params);
+    let id = json!({"taskId": made["task"]["taskId"]});
+    let look = || legacy(&served, "tasks/get", &id);
+    let state = reported(look);
+    assert_eq!(state["statusMessage"], "{\"n\":", "{state}");
+    place.write(marks[1], "");
+    assert_eq!(ended(look)["status"], "completed");
+    let done = legacy(&served, "tasks/result", &id);
+    assert_eq!(done["structuredContent"], json!({"n": 2}), "{done}");
 }

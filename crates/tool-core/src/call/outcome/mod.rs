@@ -3,6 +3,7 @@
 mod read;
 mod reply;
 mod task;
+mod task_form;
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,6 +15,7 @@ use crate::format_duration;
 pub use self::{
     reply::{Body, Reply},
     task::{Task, TaskHandle, TaskMode, TaskRequest},
+    task_form::TaskForm,
 };
 
 /// Outcome of a call without an error. Only a [`Reply`] is final: nothing else is cached, shared, stored or
