@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::{OnceCell, watch};
 use tool_core::BoxFuture;
-use tool_store_sql::{ChangeWatch, Database, SqlError, SqlTransaction};
+use tool_store_sql::{ChangeWatch, Database, SqlDialect, SqlError, SqlTransaction};
 
 use crate::{
     PostgresOptions,
@@ -97,6 +97,10 @@ impl PostgresDatabase {
 impl Database for PostgresDatabase {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Postgres
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Option<Box<dyn SqlTransaction>>, SqlError>> {

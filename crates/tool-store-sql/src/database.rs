@@ -8,6 +8,9 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     /// Returns the name for messages: the kind of the database, and its file or host without credentials.
     fn name(&self) -> &str;
 
+    /// Returns the dialect of its SQL, for the few statements that differ.
+    fn dialect(&self) -> SqlDialect;
+
     /// Begins a transaction that only reads. `None` if the database does not exist yet.
     ///
     /// # Errors
@@ -29,6 +32,16 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     /// Tells the waiters of this process about a committed change of the registry. See [`SqlTransaction::announce`] for
     /// those of others.
     fn notify(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Dialect of SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SqlDialect {
+    /// That of SQLite.
+    Sqlite,
+    /// That of PostgreSQL.
+    Postgres,
 }
 
 /// Watch for commits: see [`Database::watch`].

@@ -16,7 +16,7 @@ mod store;
 mod tokens;
 
 pub use self::{
-    database::{ChangeWatch, Database, SqlError, SqlRow, SqlTransaction, SqlValue},
+    database::{ChangeWatch, Database, SqlDialect, SqlError, SqlRow, SqlTransaction, SqlValue},
     kept::{SqlPins, SqlUsage},
     ledger::SqlLedger,
     migrations::{SCHEMA_VERSION, migrate, migrate_to},

@@ -2,7 +2,7 @@ use std::{fmt, future::ready, os::unix::fs::PermissionsExt, sync::Arc};
 
 use tokio::sync::{OnceCell, watch};
 use tool_core::BoxFuture;
-use tool_store_sql::{ChangeWatch, Database, SqlError, SqlTransaction};
+use tool_store_sql::{ChangeWatch, Database, SqlDialect, SqlError, SqlTransaction};
 
 use crate::{
     SqliteOptions,
@@ -84,6 +84,10 @@ impl SqliteDatabase {
 impl Database for SqliteDatabase {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Sqlite
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Option<Box<dyn SqlTransaction>>, SqlError>> {

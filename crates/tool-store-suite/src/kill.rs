@@ -142,6 +142,10 @@ impl<D: Database> Database for KillingDatabase<D> {
         self.inner.name()
     }
 
+    fn dialect(&self) -> tool_store_sql::SqlDialect {
+        self.inner.dialect()
+    }
+
     fn read(&self) -> BoxFuture<'_, Result<Option<Box<dyn SqlTransaction>>, SqlError>> {
         self.inner.read()
     }

@@ -1,13 +1,14 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, thread::available_parallelism};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use raw_json::{JsonLimits, RawJson};
-use tokio::{runtime::Handle, sync::Mutex as AsyncMutex};
+use serde::Deserialize;
+use tokio::{runtime::Handle, sync::Mutex as AsyncMutex, task::spawn_blocking};
 use tool_core::{BoxFuture, Feature};
 use tool_registry::{Pin, PinKey, PinSet, Pins, PinsError};
 
-use crate::{Database, SqlError, SqlRow, SqlStore, SqlTransaction, codec};
+use crate::{Database, SqlDialect, SqlError, SqlStore, SqlTransaction, codec};
 
 /// Pins of definitions in an SQL database. Clones share them.
 ///
@@ -190,35 +191,87 @@ async fn insert(
     Ok(())
 }
 
+/// Queries for all pins, one row for each kind of entry of a source: a row of the result costs more than a row of the table.
+const PINS_OF_SQLITE: &str = "SELECT source, feature, json_group_array(json_array(name, digest, definition, is_exact, version, \
+                              accepted_at, accepted_by)) FROM pins GROUP BY source, feature";
+const PINS_OF_POSTGRES: &str = "SELECT source, feature, CAST(json_agg(json_build_array(name, digest, definition, is_exact, \
+                                version, accepted_at, accepted_by)) AS TEXT) FROM pins GROUP BY source, feature";
+
+/// Minimum number of groups for each thread.
+const MIN_GROUPS: usize = 32;
+
 async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> {
     let Some(mut transaction) = store.database().read().await? else {
         return Ok(PinSet::default());
     };
-    let query = "SELECT source, feature, name, digest, definition, is_exact, version, accepted_at, accepted_by FROM pins";
+    let query = match store.database().dialect() {
+        SqlDialect::Sqlite => PINS_OF_SQLITE,
+        SqlDialect::Postgres => PINS_OF_POSTGRES,
+    };
     let mut rows = transaction.fetch(query, Vec::new()).await?;
-    rows.iter_mut().map(pin).collect()
+    let mut groups = Vec::with_capacity(rows.len());
+    for row in &mut rows {
+        groups.push((row.text(0)?, row.text(1)?, row.text(2)?));
+    }
+    // Definitions are parsed, so many of them take all cores.
+    let n_threads = available_parallelism().map_or(1, usize::from);
+    let n_groups = groups.len().div_ceil(n_threads).max(MIN_GROUPS);
+    let mut parts = Vec::new();
+    while !groups.is_empty() {
+        let part = groups.split_off(groups.len().saturating_sub(n_groups));
+        parts.push(spawn_blocking(move || {
+            part.into_iter().map(pins).collect::<Result<Vec<_>, _>>()
+        }));
+    }
+    let mut set = PinSet::default();
+    for part in parts {
+        let part = part.await;
+        let part = part.map_err(|error| SqlError::failed("the pins cannot be read").with_source(error))?;
+        for pin in part?.into_iter().flatten() {
+            set.insert(pin);
+        }
+    }
+    Ok(set)
 }
 
-fn pin(row: &mut SqlRow) -> Result<Pin, SqlError> {
-    let (source, word) = (row.text(0)?, row.text(1)?);
-    let feature = Feature::ALL
-        .iter()
-        .copied()
-        .find(|feature| feature.as_str() == word);
+/// A row of the table of pins, without its source and feature.
+#[derive(Deserialize)]
+struct PinRow(
+    String,
+    String,
+    Option<String>,
+    i64,
+    Option<String>,
+    Option<i64>,
+    Option<String>,
+);
+
+/// Returns the pins of one kind of entry of a source, from a list of rows in JSON.
+fn pins((source, word, rows): (String, String, String)) -> Result<Vec<Arc<Pin>>, SqlError> {
+    let features = Feature::ALL.iter().copied();
+    let feature = features.into_iter().find(|feature| feature.as_str() == word);
     let feature =
         feature.ok_or_else(|| SqlError::Corrupt(format!("unknown kind `{}`", word.escape_debug())))?;
-    let key = PinKey::new(source, feature, row.text(2)?);
-    let digest = codec::digest(&row.text(3)?)?;
-    let definition = row.optional_text(4)?.map(definition).transpose()?;
-    let is_exact = row.int(5)? != 0;
-    let pin = match definition {
-        Some(definition) if is_exact => Pin::new(key, definition),
+    let rows: Vec<PinRow> = serde_json::from_str(&rows)
+        .map_err(|error| SqlError::Corrupt(format!("a pin has columns of other types: {error}")))?;
+    let source: Arc<str> = source.into();
+    let pins = rows
+        .into_iter()
+        .map(|row| pin(&source, feature, row).map(Arc::new));
+    pins.collect()
+}
+
+fn pin(source: &Arc<str>, feature: Feature, row: PinRow) -> Result<Pin, SqlError> {
+    let PinRow(name, digest, shown, is_exact, version, accepted_at, accepted_by) = row;
+    let key = PinKey::new(Arc::clone(source), feature, name);
+    let digest = codec::digest(&digest)?;
+    let pin = match shown.map(definition).transpose()? {
+        Some(definition) if is_exact != 0 => Pin::new(key, definition),
         Some(definition) => Pin::from_digest(key, digest).with_shown_definition(definition),
         None => Pin::from_digest(key, digest),
     };
-    let pin = pin.with_version(row.optional_text(6)?);
-    let (at, by) = (row.optional_int(7)?, row.optional_text(8)?);
-    Ok(match (at, by) {
+    let pin = pin.with_version(version);
+    Ok(match (accepted_at, accepted_by) {
         (Some(at), Some(by)) => pin.accepted(codec::time(at), by),
         _ => pin,
     })

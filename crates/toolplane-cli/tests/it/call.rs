@@ -138,7 +138,7 @@ fn explain_tells_what_each_layer_decided() {
         last,
         Some(
             "no decision from: error policy, argument size, idempotency, quota, approval, fallback, cache, retry, credential refresh, hedge, \
-             breaker peek, rate limit, concurrency limit, breaker, intent, redaction, partial results, chaos"
+             breaker peek, rate limit, concurrency limit, breaker, intent, redaction, partial results, chaos, task"
         )
     );
 
