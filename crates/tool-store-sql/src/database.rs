@@ -38,9 +38,9 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SqlDialect {
-    /// That of SQLite.
+    /// SQL of SQLite.
     Sqlite,
-    /// That of PostgreSQL.
+    /// SQL of PostgreSQL.
     Postgres,
 }
 
