@@ -143,7 +143,7 @@ impl HttpBackend {
         let takes_callback = plan.operation.as_ref().is_some_and(|plan| plan.takes_callback);
         let callback = takes_callback.then(|| self.operations.issue()).transpose()?;
         let request = self.request(cx, &values, callback.as_ref().map(|callback| &callback.url))?;
-        let (method, url) = (request.method.clone(), request.url.clone());
+        let method = request.method.clone();
         let running = self.traffic.begin();
         let (response, was_taken) = self.follow(request, cx, cx.dispatch()).await?;
         let status = response.status();
@@ -172,7 +172,8 @@ impl HttpBackend {
             };
             return Err(error.into());
         }
-        let headers = plan.operation.is_some().then(|| response.headers().clone());
+        let first = plan.operation.as_ref();
+        let first = first.map(|plan| (plan, response.url().clone(), response.headers().clone()));
         let whole = self
             .whole(
                 response,
@@ -182,7 +183,7 @@ impl HttpBackend {
             )
             .await?;
         drop(running);
-        if let (Some(operation), Some(headers), Ok(whole)) = (&plan.operation, headers, &whole) {
+        if let (Some((operation, url, headers)), Ok(whole)) = (first, &whole) {
             let first = FirstAnswer {
                 status,
                 url,

@@ -1,6 +1,6 @@
 //! Steps of a call of a tool whose API may go on to work: it begins an operation, asks for its status, reads its end.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use http::{
     HeaderMap, StatusCode,
@@ -28,7 +28,7 @@ use crate::{
 /// Answer to a tool's own request.
 pub(crate) struct FirstAnswer<'a> {
     pub status: StatusCode,
-    /// URL of the request.
+    /// URL that gave it, after redirects.
     pub url: Url,
     pub headers: HeaderMap,
     /// Body, before anything in it is hidden.
@@ -98,13 +98,14 @@ impl HttpBackend {
         &self,
         cx: &CallContext,
         url: Url,
-        arguments: &Arguments,
+        (arguments, callback_url): (&Arguments, Option<&Url>),
     ) -> Result<Answer, Failure> {
-        match self.ask_status_once(cx, url.clone(), arguments).await {
+        let arguments = with_callback_url(arguments, callback_url);
+        match self.ask_status_once(cx, url.clone(), &arguments).await {
             Err(Failure::Known(error))
                 if error.kind() == ErrorKind::Auth && self.refresh_credentials(Refresh::Force).await =>
             {
-                self.ask_status_once(cx, url, arguments).await
+                self.ask_status_once(cx, url, &arguments).await
             }
             answered => answered,
         }
@@ -114,15 +115,14 @@ impl HttpBackend {
         &self,
         cx: &CallContext,
         url: Url,
-        arguments: &Arguments,
+        arguments: &[(Cow<'_, str>, RawJson)],
     ) -> Result<Answer, Failure> {
         let plan = &*self.plan;
         let values = self.values().await?;
         let masks = self.masks.for_values(&values, &plan.secrets);
         let hidden = plan.hidden_fields(cx.tool().settings().redacted_fields());
-        let arguments = with_callback_url(arguments, None);
         let scope = Scope {
-            arguments: &arguments,
+            arguments,
             values: &values,
         };
         let mut headers = plan.headers(&scope)?;
@@ -211,7 +211,7 @@ impl HttpBackend {
 }
 
 /// Returns the time that an answer wants to pass before the next request.
-fn pause(headers: &HeaderMap, cx: &CallContext) -> Option<std::time::Duration> {
+fn pause(headers: &HeaderMap, cx: &CallContext) -> Option<Duration> {
     let header = headers.get(RETRY_AFTER)?.to_str().ok()?;
     match retry_after(header, cx.clock.wall())? {
         RetryAfter::In(pause) => Some(pause),

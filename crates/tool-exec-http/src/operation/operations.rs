@@ -104,21 +104,25 @@ impl Operations {
         Ok(())
     }
 
+    /// Returns `true` if a callback with this token is awaited, so that its body is worth reading.
+    #[must_use]
+    pub fn awaits(&self, token: &str) -> bool {
+        self.0.lock().callbacks.contains_key(&digest(token))
+    }
+
     /// Delivers what an API sent to a callback URL, and ends the URL.
     ///
     /// # Errors
     /// If no callback with this token is awaited, or the body is not JSON. A body that is not JSON does not end the URL.
     pub fn deliver(&self, token: &str, body: Vec<u8>) -> Result<(), CallbackError> {
-        let digest = digest(token);
-        let is_known = self.0.lock().callbacks.contains_key(&digest);
-        if !is_known {
+        if !self.awaits(token) {
             return Err(CallbackError::Unknown);
         }
         let answer = match body.is_empty() {
             true => RawJson::null(),
             false => RawJson::parse(body).map_err(|_| CallbackError::NotJson)?,
         };
-        let sender = self.0.lock().callbacks.remove(&digest);
+        let sender = self.0.lock().callbacks.remove(&digest(token));
         let delivered = sender.map(|sender| sender.send(answer));
         match delivered {
             Some(Ok(())) => Ok(()),

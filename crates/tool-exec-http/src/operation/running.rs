@@ -150,7 +150,7 @@ impl Operation {
                 whole,
                 retry_after: None,
             };
-            return self.judge(backend, cx, answer).await;
+            return self.judge(backend, cx, answer, true).await;
         }
         let now = Instant::now();
         if now >= self.expires {
@@ -161,10 +161,11 @@ impl Operation {
             return Some(Err(cx.unanswered(ErrorKind::Timeout, message)));
         }
         let url = self.status_url.clone().filter(|_| now >= self.next_request)?;
-        let failure = match backend.ask_status(cx, url, &self.arguments).await {
+        let callback_url = self.callback.as_ref().map(|callback| &callback.url);
+        let failure = match backend.ask_status(cx, url, (&self.arguments, callback_url)).await {
             Ok(answer) => {
                 self.last_failure = None;
-                return self.judge(backend, cx, answer).await;
+                return self.judge(backend, cx, answer, false).await;
             }
             Err(failure) => failure,
         };
@@ -184,13 +185,17 @@ impl Operation {
         backend: &HttpBackend,
         cx: &CallContext,
         answer: Answer,
+        is_last: bool,
     ) -> Option<Result<Reply, ToolError>> {
         let ended = match backend.progress(answer.status, &answer.whole, false).await {
-            Ok(Progress::Working) => {
+            // A callback is the last answer, whatever it says: there is no other one.
+            Ok(Progress::Working) if !is_last => {
                 self.schedule(answer.retry_after);
                 return None;
             }
-            Ok(Progress::Done) => backend.result_of(cx, answer.whole).await.map(Reply::value),
+            Ok(Progress::Working | Progress::Done) => {
+                backend.result_of(cx, answer.whole).await.map(Reply::value)
+            }
             Ok(Progress::Failed) => Err(backend.failed_work(cx, &answer.whole).await),
             Err(error) => Err(error),
         };

@@ -156,6 +156,20 @@ async fn the_url_of_the_status_comes_from_a_header_a_value_or_a_template() {
     }
 }
 
+/// A relative URL is relative to the request that was answered, after redirects (RFC 9110, section 10.2.2).
+#[tokio::test]
+async fn a_relative_location_begins_at_the_target_of_a_redirect() {
+    let server = Server::start(|request: &Received| match request.line() {
+        "POST /jobs" => scripted((307, "Location: /v2/jobs\r\n", "")),
+        "POST /v2/jobs" => scripted((202, "Location: 7\r\n", "")),
+        "GET /v2/7" => scripted((200, "", "true")),
+        line => panic!("{line}"),
+    })
+    .await;
+    let settings = json!({"url": server.url("/jobs"), "method": "POST", "async": {"interval": "100ms"}});
+    assert_eq!(prepare_with(settings, &[]).call(json!({})).await.text(), "true");
+}
+
 #[tokio::test]
 async fn conditions_say_when_work_is_done_and_the_result_is_a_part_of_the_answer() {
     let operation = json!({
@@ -554,7 +568,10 @@ async fn token(api: &Api) -> String {
 #[tokio::test]
 async fn an_api_calls_back_once() {
     let api = Api::start((200, "", r#"{"id":7}"#), vec![(404, "", "")]).await;
-    let (tool, operations) = calling_back(&api, &json!({"callback": true, "result": "$.rows"}));
+    let (tool, operations) = calling_back(
+        &api,
+        &json!({"callback": true, "result": "$.rows", "done": "rows"}),
+    );
     // The URL replaces an argument of its name.
     let mut cx = tool.context(r#"{"table":"orders","callback_url":"https://evil.example/"}"#);
     let call = tokio::spawn(async move { tool.invoke().invoke_boxed(&mut cx).await });
@@ -568,11 +585,12 @@ async fn an_api_calls_back_once() {
         operations.deliver(&token, b"{".to_vec()),
         Err(CallbackError::NotJson)
     );
-    let body = br#"{"rows":[1],"echo":"hunter2-hunter2"}"#.to_vec();
+    // A callback is the last answer, also one that `done` is false for.
+    let body = br#"{"rows":[],"echo":"hunter2-hunter2"}"#.to_vec();
     assert_eq!(operations.deliver(&token, body.clone()), Ok(()));
     assert_eq!(operations.deliver(&token, body), Err(CallbackError::Unknown));
     match timeout(LONG, call).await.expect("it ends").unwrap() {
-        Ok(Outcome::Reply(reply)) => assert_eq!(reply.text(), "[1]"),
+        Ok(Outcome::Reply(reply)) => assert_eq!(reply.text(), "[]"),
         other => panic!("{other:?}"),
     }
     assert_eq!(api.lines(), ["POST /jobs"]);

@@ -25,6 +25,12 @@ impl Toolplane {
         self.0.live.load().receive_callbacks(base)
     }
 
+    /// Returns `true` if a callback with this token is awaited, so that its body is worth reading.
+    #[must_use]
+    pub fn awaits_callback(&self, token: &str) -> bool {
+        self.0.live.load().awaits_callback(token)
+    }
+
     /// Delivers a body that an API sent to a callback URL with this token, which the URL ends in. Whoever knows the token may
     /// deliver, once.
     #[must_use]

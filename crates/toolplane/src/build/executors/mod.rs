@@ -97,6 +97,16 @@ impl LiveParts {
         Ok(())
     }
 
+    /// Returns `true` if a callback with this token is awaited.
+    pub(crate) fn awaits_callback(&self, token: &str) -> bool {
+        #[cfg(feature = "exec-http")]
+        if let Some(http) = &self.http {
+            return http.executor.operations().awaits(token);
+        }
+        let _ = token;
+        false
+    }
+
     /// Delivers what an API sent to a callback URL.
     pub(crate) fn deliver_callback(&self, token: &str, body: Vec<u8>) -> CallbackDelivery {
         #[cfg(feature = "exec-http")]
