@@ -69,8 +69,11 @@ impl TaskExecutor {
     }
 }
 
+/// Returns the handle of a task in this state. Its result has no `pin`, as if a layer had hidden it.
 fn handle(task: Task, state: RawJson) -> Outcome {
-    let result = None;
+    let result = state.get("result");
+    let result =
+        result.map(|result| Reply::result(result.without_members(&["pin"]).expect("an object"), false));
     Outcome::Task(Box::new(TaskHandle::new(task, state).with_result(result)))
 }
 
@@ -314,6 +317,26 @@ async fn a_modern_task_over_http_belongs_to_its_principal() {
     );
     let own = about("alice", "tasks/get", id).await;
     assert_eq!(own["result"]["status"], "working", "{own}");
+}
+
+/// The result in the state that a server sends has passed no layer.
+#[tokio::test]
+async fn the_state_of_a_modern_task_has_the_result_that_passed_the_layers() {
+    let working = r#"{"resultType":"task","taskId":"ID","status":"working"}"#.replace("ID", ID);
+    let done = r#"{"taskId":"ID","status":"completed","result":{"content":[],"n":1e2,"pin":1234}}"#
+        .replace("ID", ID);
+    let executor = TaskExecutor::with(&[&working, &done]);
+    let http = Http::on(&gateway(&executor));
+    let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
+    let made = http.ask(&[], "tools/call", "work", &call).await;
+    let id = made["result"]["taskId"].as_str().expect("a task");
+    let params = format!("{},{}", of(id), modern(FOLLOWS));
+    let done = http.ask(&[], "tasks/get", id, &params).await;
+    assert_eq!(
+        done["result"]["result"],
+        json!({"content": [], "n": 1e2}),
+        "{done}"
+    );
 }
 
 #[tokio::test]
