@@ -93,7 +93,7 @@ impl LiveParts {
             let received = http.executor.operations().receive_callbacks(base);
             return received.map_err(|error| error.to_string());
         }
-        let _ = base;
+        let _ = (self, base);
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl LiveParts {
         if let Some(http) = &self.http {
             return http.executor.operations().awaits(token);
         }
-        let _ = token;
+        let _ = (self, token);
         false
     }
 
@@ -117,7 +117,7 @@ impl LiveParts {
                 Err(_) => CallbackDelivery::Unknown,
             };
         }
-        let _ = (token, body);
+        let _ = (self, token, body);
         CallbackDelivery::Unknown
     }
 }
