@@ -79,11 +79,12 @@ impl OperationPlan {
         let result = settings.result.as_deref();
         let result = result.and_then(|text| problems.keep("/async/result", ResponsePath::parse(text)));
         let interval = period("interval", settings.interval.as_deref(), problems).unwrap_or(DEFAULT_INTERVAL);
-        if !(MIN_INTERVAL..=MAX_INTERVAL).contains(&interval) {
+        let is_usable = (MIN_INTERVAL..=MAX_INTERVAL).contains(&interval);
+        if !is_usable {
             problems.add("/async/interval", "must be at least `100ms` and at most `1h`");
         }
         let lifetime = period("expires", settings.expires.as_deref(), problems).unwrap_or(DEFAULT_LIFETIME);
-        if lifetime <= interval || lifetime > MAX_LIFETIME {
+        if is_usable && (lifetime <= interval || lifetime > MAX_LIFETIME) {
             let shown = format_duration(interval);
             problems.add(
                 "/async/expires",

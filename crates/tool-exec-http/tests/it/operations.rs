@@ -668,6 +668,7 @@ fn wrong_settings_are_refused_with_their_place() {
     let found = |operation: Value| problems(json!({"url": url, "method": "POST", "async": operation}));
     for (operation, place, part) in [
         (json!({"interval": "1ms"}), "/async/interval", "100ms"),
+        (json!({"interval": "2h"}), "/async/interval", "1h"),
         (json!({"interval": "soon"}), "/async/interval", "30s"),
         (json!({"expires": "2d"}), "/async/expires", "1d"),
         (json!({"done": "a =="}), "/async/done", "JMESPath"),
