@@ -140,8 +140,10 @@ impl HttpBackend {
         let values = self.values().await?;
         let masks = self.masks.for_values(&values, &plan.secrets);
         let hidden = plan.hidden_fields(cx.tool().settings().redacted_fields());
-        let takes_callback = plan.operation.as_ref().is_some_and(|plan| plan.takes_callback);
-        let callback = takes_callback.then(|| self.operations.issue()).transpose()?;
+        let calls_back = plan.operation.as_ref().filter(|plan| plan.takes_callback);
+        let callback = calls_back
+            .map(|plan| self.operations.issue(plan.lifetime))
+            .transpose()?;
         let request = self.request(cx, &values, callback.as_ref().map(|callback| &callback.url))?;
         let method = request.method.clone();
         let running = self.traffic.begin();

@@ -26,7 +26,8 @@ use crate::{
 /// A call is [`Sent`](tool_core::DispatchState::Sent) right before its first byte is written. It stays
 /// [`NotSent`](tool_core::DispatchState::NotSent) if no connection could be made: connection refused, unknown host, address
 /// not allowed, failed TLS handshake, connect timeout. It is [`Answered`](tool_core::DispatchState::Answered) when the
-/// response is complete, or when its head has an unexpected status. A truncated response is not an answer.
+/// response is complete, or when its head has an unexpected status. A truncated response is not an answer,
+/// and neither is one after which the API goes on to work (`async`): the call is answered when the work has ended.
 ///
 /// # Results
 /// JSON is relayed with its original bytes, unless `response_path` or `response.body_mapping` selects from it. A path (RFC

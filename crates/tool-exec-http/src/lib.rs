@@ -58,6 +58,7 @@
 //! - Parameters of `query` are sent in their order if `serde_json` has its feature `preserve_order` in the program, and otherwise
 //!   in the order of their names.
 //! - `response_path` is a JSONPath (RFC 9535) to the part of the response that is the result.
+//! - `stream` reports the answer while it arrives, and `async` follows work that goes on after it: see [`Operations`].
 //! - `${NAME}` and `${secret:name}` are values that [`Secrets`](tool_core::Secrets) supplies.
 //! - `allow_private: true` permits loopback and private networks for this tool, and
 //!   [`HttpExecutorOptions::allow_private_networks`] single networks and hosts for all tools.

@@ -92,7 +92,7 @@ pub use self::{
     discovery::{FoundTool, FoundTools},
     host::{layers::Place, stored_manifests::StoredManifests},
     operate::{
-        callbacks::CallbackDelivery,
+        callbacks::{CallbackDelivery, InvalidCallbackUrl},
         checks::CheckOutcome,
         health::Readiness,
         idle_rules::IdleRule,

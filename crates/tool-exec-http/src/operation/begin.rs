@@ -159,7 +159,8 @@ impl HttpBackend {
                 retry_after,
             })
         };
-        let limit = plan.timeout;
+        // Shorter than an attempt, which reports between two requests keep alive.
+        let limit = plan.timeout.min(cx.tool().settings().attempt_timeout / 2);
         tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| {
             let message = "the upstream did not say the status in time".to_owned();
             Err(Failure::Unanswered(ErrorKind::Timeout, message, None))

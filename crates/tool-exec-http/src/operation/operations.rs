@@ -2,6 +2,7 @@ use std::{
     collections::{HashMap, VecDeque},
     fmt,
     sync::Arc,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -40,9 +41,15 @@ struct Table {
     parked: HashMap<OperationKey, VecDeque<Operation>>,
     n_parked: usize,
     /// Callbacks that are awaited, by the digest of their token.
-    callbacks: HashMap<[u8; 32], oneshot::Sender<RawJson>>,
+    callbacks: HashMap<[u8; 32], AwaitedCallback>,
     /// URL in front of the tokens; `None` if nobody receives callbacks.
     callback_base: Option<Url>,
+}
+
+/// Callback that an operation waits for.
+struct AwaitedCallback {
+    sender: oneshot::Sender<RawJson>,
+    expires: Instant,
 }
 
 /// Call that an operation was begun by. The same call of the same principal goes on with it.
@@ -107,7 +114,9 @@ impl Operations {
     /// Returns `true` if a callback with this token is awaited, so that its body is worth reading.
     #[must_use]
     pub fn awaits(&self, token: &str) -> bool {
-        self.0.lock().callbacks.contains_key(&digest(token))
+        let table = self.0.lock();
+        let awaited = table.callbacks.get(&digest(token));
+        awaited.is_some_and(AwaitedCallback::is_awaited)
     }
 
     /// Delivers what an API sent to a callback URL, and ends the URL.
@@ -122,19 +131,17 @@ impl Operations {
             true => RawJson::null(),
             false => RawJson::parse(body).map_err(|_| CallbackError::NotJson)?,
         };
-        let sender = self.0.lock().callbacks.remove(&digest(token));
-        let delivered = sender.map(|sender| sender.send(answer));
-        match delivered {
-            Some(Ok(())) => Ok(()),
-            _ => Err(CallbackError::Unknown),
-        }
+        let awaited = self.0.lock().callbacks.remove(&digest(token));
+        let awaited = awaited.filter(AwaitedCallback::is_awaited);
+        let sender = awaited.ok_or(CallbackError::Unknown)?.sender;
+        sender.send(answer).map_err(|_| CallbackError::Unknown)
     }
 
-    /// Issues a callback URL.
+    /// Issues a callback URL that can be used for this time.
     ///
     /// # Errors
     /// If nobody receives callbacks here, or too many are awaited.
-    pub(crate) fn issue(&self) -> Result<Callback, ToolError> {
+    pub(crate) fn issue(&self, lifetime: Duration) -> Result<Callback, ToolError> {
         let failed = |kind, message: &str| ToolError::new(kind, message);
         let mut table = self.0.lock();
         let base = table.callback_base.clone().ok_or_else(|| {
@@ -142,7 +149,7 @@ impl Operations {
                            `toolplane serve --http`";
             failed(ErrorKind::Unavailable, message).with_no_retry()
         })?;
-        table.callbacks.retain(|_, sender| !sender.is_closed());
+        table.callbacks.retain(|_, awaited| awaited.is_awaited());
         if table.callbacks.len() >= MAX_CALLBACKS {
             return Err(failed(ErrorKind::Unavailable, "too many callbacks are awaited"));
         }
@@ -154,7 +161,10 @@ impl Operations {
             .join(&token)
             .map_err(|_| failed(ErrorKind::Internal, "the callback URL is not valid"))?;
         let (sender, answer) = oneshot::channel();
-        table.callbacks.insert(digest(&token), sender);
+        let expires = Instant::now() + lifetime;
+        table
+            .callbacks
+            .insert(digest(&token), AwaitedCallback { sender, expires });
         Ok(Callback::new(url, answer))
     }
 
@@ -186,6 +196,13 @@ impl Operations {
         }
         table.n_parked -= usize::from(operation.is_some());
         operation
+    }
+}
+
+impl AwaitedCallback {
+    /// Returns `true` if its operation still waits for it.
+    fn is_awaited(&self) -> bool {
+        !self.sender.is_closed() && Instant::now() < self.expires
     }
 }
 

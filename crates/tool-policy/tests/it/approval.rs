@@ -14,7 +14,7 @@ use tokio::time::advance;
 use tool_core::{
     ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Ask, AskError, Asker,
     BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer, Mode,
-    Outcome, Pattern, Question, Resume, Tool, ToolError,
+    Outcome, Pattern, PendingCall, Question, Resume, Tool, ToolError,
 };
 use tool_policy::ApprovalRule;
 use tool_policy::{
@@ -146,6 +146,24 @@ async fn only_what_the_rules_or_settings_name_needs_approval() {
         assert_eq!(matches!(result, Ok(Outcome::Pending(_))), needs, "{name}");
         assert_eq!(bench.script.n_calls(), usize::from(!needs), "{name}");
     }
+}
+
+/// A tool that goes on to work has not used up its approval: the same call waits for the same work.
+#[tokio::test]
+async fn an_approval_lasts_until_the_work_has_ended() {
+    let at_work = PendingCall::new("operation-1", "the result").with_retry_after(MINUTE);
+    let steps = [
+        ScriptStep::Outcome(Outcome::Pending(Box::new(at_work))),
+        ScriptStep::Echo,
+    ];
+    let bench = Bench::with(rules(|_| {}), Arc::new(MemoryApprovals::default()), steps);
+    let asked = bench.pending(5).await;
+    bench.decide(&asked, ApprovalVerdict::Approve).await;
+    assert_eq!(&*bench.pending(5).await, "operation-1");
+    let mut again = bench.context(&bench.tool(), json!({"amount": 5}));
+    assert_eq!(kind(bench.call(&mut again).await), None);
+    assert_ne!(bench.pending(5).await, asked, "now it is used up");
+    assert_eq!(bench.script.n_calls(), 2);
 }
 
 #[tokio::test]

@@ -14,6 +14,12 @@ pub enum CallbackDelivery {
     NotJson,
 }
 
+/// Error of a URL below which no callbacks can be received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("callbacks can only be received below an `http` or `https` URL")]
+#[non_exhaustive]
+pub struct InvalidCallbackUrl;
+
 impl Toolplane {
     /// Sets the URL below which callbacks are received from now on, such as `https://tools.example.com/callbacks/`; `None` if
     /// none are received. HTTP tools with `async.callback` send URLs below it to their APIs, and whoever serves it passes on
@@ -21,7 +27,7 @@ impl Toolplane {
     ///
     /// # Errors
     /// If this is no `http` or `https` URL.
-    pub fn receive_callbacks(&self, base: Option<&str>) -> Result<(), String> {
+    pub fn receive_callbacks(&self, base: Option<&str>) -> Result<(), InvalidCallbackUrl> {
         self.0.live.load().receive_callbacks(base)
     }
 

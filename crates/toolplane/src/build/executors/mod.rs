@@ -10,7 +10,7 @@ use tool_core::{Executor, Secrets, Source};
 use tool_manifest::Configuration;
 
 pub(crate) use self::servers::{ListCache, RetiredServers, Servers};
-use crate::{CallbackDelivery, HttpUse};
+use crate::{CallbackDelivery, HttpUse, InvalidCallbackUrl};
 
 /// Executors and sources of a configuration.
 #[derive(Default)]
@@ -87,11 +87,11 @@ impl LiveParts {
     }
 
     /// Sets the URL below which callbacks are received.
-    pub(crate) fn receive_callbacks(&self, base: Option<&str>) -> Result<(), String> {
+    pub(crate) fn receive_callbacks(&self, base: Option<&str>) -> Result<(), InvalidCallbackUrl> {
         #[cfg(feature = "exec-http")]
         if let Some(http) = &self.http {
             let received = http.executor.operations().receive_callbacks(base);
-            return received.map_err(|error| error.to_string());
+            return received.map_err(|_| InvalidCallbackUrl);
         }
         let _ = (self, base);
         Ok(())
