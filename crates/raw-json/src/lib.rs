@@ -39,7 +39,7 @@ pub use self::{
     error::{JsonError, JsonErrorKind},
     indexed::IndexedJson,
     limits::{DuplicateKeys, JsonLimits},
-    members::{Items, Members, Parts, TextPart},
+    members::{Items, Members, PartItems, Parts, TextPart},
     raw_json::{JsonKind, RawJson},
     scan::validate,
 };

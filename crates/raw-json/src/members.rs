@@ -58,10 +58,42 @@ impl<'a> TextPart<'a> {
         }
     }
 
+    /// Items of an array. Empty for other values.
+    #[must_use]
+    pub fn items(&self) -> PartItems<'a> {
+        PartItems {
+            whole: self.whole,
+            text: self.text,
+            at: start_of_items(self.text),
+        }
+    }
+
     /// Converts the value into a [`RawJson`] that shares the bytes of the whole.
     #[must_use]
     pub fn to_raw(&self) -> RawJson {
         self.whole.part(self.text)
+    }
+}
+
+impl RawJson {
+    /// The whole value as a borrowed one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use raw_json::RawJson;
+    ///
+    /// let list = RawJson::parse(r#"["a", ["b"]]"#)?;
+    /// let texts: Vec<_> = list.as_part().items().filter_map(|item| item.text()).collect();
+    /// assert_eq!(texts, ["a"]);
+    /// # Ok::<(), raw_json::JsonError>(())
+    /// ```
+    #[must_use]
+    pub fn as_part(&self) -> TextPart<'_> {
+        TextPart {
+            whole: self,
+            text: self.as_str(),
+        }
     }
 }
 
@@ -163,6 +195,21 @@ fn next_in(bytes: &[u8], at: usize) -> usize {
     }
 }
 
+/// Returns the offset of the first item of an array; the end of any other value.
+fn start_of_items(text: &str) -> usize {
+    if text.starts_with('[') { 1 } else { text.len() }
+}
+
+/// Returns the item of an array at or after `at`, and moves `at` behind it.
+fn next_item<'a>(text: &'a str, at: &mut usize, value_index: Option<&ValueIndex>) -> Option<&'a str> {
+    let start = next_in(text.as_bytes(), *at);
+    if matches!(text.as_bytes().get(start), None | Some(b']')) {
+        return None;
+    }
+    *at = scan::skip::value_end(text, start, value_index);
+    Some(&text[start..*at])
+}
+
 /// Iterator over the items of an array in their order, as raw JSON.
 ///
 /// Empty for a value that is not an array. Created by [`RawJson::items`].
@@ -174,11 +221,7 @@ pub struct Items<'a> {
 
 impl<'a> Items<'a> {
     pub(crate) fn new(array: &'a RawJson) -> Self {
-        let at = if array.as_str().starts_with('[') {
-            1
-        } else {
-            array.len()
-        };
+        let at = start_of_items(array.as_str());
         Self { array, at }
     }
 }
@@ -187,12 +230,30 @@ impl Iterator for Items<'_> {
     type Item = RawJson;
 
     fn next(&mut self) -> Option<RawJson> {
-        let text = self.array.as_str();
-        let start = next_in(text.as_bytes(), self.at);
-        if matches!(text.as_bytes().get(start), None | Some(b']')) {
-            return None;
-        }
-        self.at = scan::skip::value_end(text, start, self.array.value_index.as_deref());
-        Some(self.array.part(&text[start..self.at]))
+        let index = self.array.value_index.as_deref();
+        let item = next_item(self.array.as_str(), &mut self.at, index)?;
+        Some(self.array.part(item))
+    }
+}
+
+/// Iterator over the items of an array in their order, borrowed.
+///
+/// Empty for a value that is not an array. Created by [`TextPart::items`].
+#[derive(Debug)]
+pub struct PartItems<'a> {
+    whole: &'a RawJson,
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for PartItems<'a> {
+    type Item = TextPart<'a>;
+
+    fn next(&mut self) -> Option<TextPart<'a>> {
+        let text = next_item(self.text, &mut self.at, self.whole.value_index.as_deref())?;
+        Some(TextPart {
+            whole: self.whole,
+            text,
+        })
     }
 }

@@ -1,4 +1,4 @@
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 
 use raw_json::RawJson;
 use schemars::JsonSchema;
@@ -24,18 +24,18 @@ use crate::{KeyPlace, McpServer, calls::McpCall, settings::EXECUTOR_KIND};
 /// ```
 pub struct McpExecutor {
     servers: HashMap<String, Arc<McpServer>>,
-    /// Digests of the servers' targets, for the provenance of tools.
-    target_digests: HashMap<String, [u8; 32]>,
 }
 
 /// The server and the tool to call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct McpSettings {
+struct McpSettings<'a> {
     /// Name of a server in `servers`.
-    server: String,
+    #[serde(borrow)]
+    server: Cow<'a, str>,
     /// The tool's name at the server.
-    tool: String,
+    #[serde(borrow)]
+    tool: Cow<'a, str>,
     /// `true` if the server requires calls of the tool as a task, as it does when the tool's `taskSupport` is
     /// `required`. The call waits for the task's result.
     #[serde(default)]
@@ -60,32 +60,36 @@ struct KeySettings {
 
 /// The server and the prompt to render. Only the server's own list makes these settings.
 #[derive(Deserialize)]
-struct PromptSettings {
-    server: String,
-    prompt: String,
+struct PromptSettings<'a> {
+    #[serde(borrow)]
+    server: Cow<'a, str>,
+    #[serde(borrow)]
+    prompt: Cow<'a, str>,
 }
 
 /// The server and the resource or template to read. Only the server's own list makes these settings.
 #[derive(Deserialize)]
-struct ResourceSettings {
-    server: String,
-    uri: String,
+struct ResourceSettings<'a> {
+    #[serde(borrow)]
+    server: Cow<'a, str>,
+    #[serde(borrow)]
+    uri: Cow<'a, str>,
 }
 
 /// The server and the entry that a descriptor's settings name.
-struct ExecutorTarget {
-    server: String,
-    upstream_name: String,
+struct ExecutorTarget<'a> {
+    server: Cow<'a, str>,
+    upstream_name: Cow<'a, str>,
     is_task: bool,
     key: Option<KeySettings>,
 }
 
-impl ExecutorTarget {
-    fn read(descriptor: &Descriptor) -> Result<Self, serde_json::Error> {
+impl<'a> ExecutorTarget<'a> {
+    fn read(descriptor: &'a Descriptor) -> Result<Self, serde_json::Error> {
         let config = &descriptor.executor.config;
         let (server, upstream_name, is_task, key) = match descriptor.feature {
             Feature::Tool => {
-                let settings: McpSettings = Deserialize::deserialize(config)?;
+                let settings: McpSettings<'_> = Deserialize::deserialize(config)?;
                 (
                     settings.server,
                     settings.tool,
@@ -119,10 +123,13 @@ fn key_place(
 ) -> Result<Option<KeyPlace>, PrepareError> {
     let Some(settings) = settings else {
         let of_server = server.settings().key_place.clone();
-        let properties = descriptor.input_schema.get("properties");
+        let has_argument = |name: &str| {
+            let properties = descriptor.input_schema.get("properties");
+            properties.is_some_and(|properties| properties.get(name).is_some())
+        };
         return Ok(of_server.filter(|place| match place {
             KeyPlace::Meta(_) => true,
-            KeyPlace::Argument(name) => properties.is_some_and(|properties| properties.get(name).is_some()),
+            KeyPlace::Argument(name) => has_argument(name),
         }));
     };
     match (settings.meta, settings.argument) {
@@ -142,16 +149,11 @@ impl McpExecutor {
     /// An executor for the tools of these servers.
     #[must_use]
     pub fn new(servers: impl IntoIterator<Item = Arc<McpServer>>) -> Self {
-        let servers: HashMap<_, _> = servers
-            .into_iter()
-            .map(|server| (server.settings().name.clone(), server))
-            .collect();
-        let target_digests = servers.iter();
+        let servers = servers.into_iter();
         Self {
-            target_digests: target_digests
-                .map(|(name, server)| (name.clone(), server.target_digest()))
+            servers: servers
+                .map(|server| (server.settings().name.clone(), server))
                 .collect(),
-            servers,
         }
     }
 }
@@ -164,7 +166,7 @@ impl Executor for McpExecutor {
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         let address = ExecutorTarget::read(descriptor)
             .map_err(|error| vec![PrepareError::at("", error.to_string())])?;
-        let Some(server) = self.servers.get(&address.server) else {
+        let Some(server) = self.servers.get(&*address.server) else {
             let mut known: Vec<_> = self.servers.keys().map(|name| format!("`{name}`")).collect();
             known.sort();
             let hint = match known.as_slice() {
@@ -178,7 +180,7 @@ impl Executor for McpExecutor {
         Ok(Arc::new(McpCall {
             key_place,
             server: server.clone(),
-            upstream_name: RawJson::from(address.upstream_name.as_str()),
+            upstream_name: RawJson::from(&*address.upstream_name),
             is_task: address.is_task,
         }))
     }
@@ -191,7 +193,7 @@ impl Executor for McpExecutor {
     fn provenance(&self, descriptor: &Descriptor) -> Provenance {
         let address = ExecutorTarget::read(descriptor).ok();
         let Some((address, server)) = address.and_then(|address| {
-            let server = self.servers.get(&address.server)?;
+            let server = self.servers.get(&*address.server)?;
             Some((address, server))
         }) else {
             return Provenance::default();
@@ -204,7 +206,7 @@ impl Executor for McpExecutor {
         };
         let mut provenance = Provenance::default();
         provenance.names = names;
-        provenance.place = self.target_digests.get(&address.server).copied();
+        provenance.place = Some(server.target_digest());
         provenance
     }
 
@@ -217,14 +219,14 @@ impl Executor for McpExecutor {
         let Ok(address) = ExecutorTarget::read(descriptor) else {
             return false;
         };
-        let server = self.servers.get(&address.server);
+        let server = self.servers.get(&*address.server);
         // A server's list cannot set the place of the key, so the operator has set it.
         let place = server.map(|server| key_place(server, address.key, descriptor));
         descriptor.feature == Feature::Tool && matches!(place, Some(Ok(Some(_))))
     }
 
     fn config_schema(&self) -> RawJson {
-        RawJson::from_serialize(&schemars::schema_for!(McpSettings)).expect("a schema is JSON")
+        RawJson::from_serialize(&schemars::schema_for!(McpSettings<'_>)).expect("a schema is JSON")
     }
 }
 

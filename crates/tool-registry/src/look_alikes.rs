@@ -18,7 +18,7 @@ pub(crate) fn look_alikes<'a>(
     offered: impl Iterator<Item = (&'a str, &'a Descriptor)>,
 ) -> Vec<(String, ListWarning)> {
     let hasher = RandomState::default();
-    let mut known: HashMap<(Feature, u64), (&str, &Descriptor)> = HashMap::new();
+    let mut known: HashMap<(Feature, u64), (&str, &Descriptor), RandomState> = HashMap::default();
     let mut warnings = Vec::new();
     for (source, descriptor) in offered {
         let outward = name_skeleton(&descriptor.name);

@@ -2,15 +2,16 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use foldhash::fast::RandomState;
 use tool_core::{Source, outward_name};
 
 /// Namespaces of all sources.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     /// Source that owns each prefix: the first one, if several have it.
-    owners: HashMap<String, String>,
+    owners: HashMap<String, String, RandomState>,
     /// Prefix of each source.
-    prefixes: HashMap<String, String>,
+    prefixes: HashMap<String, String, RandomState>,
     /// Lengths of prefixes, longest first.
     lengths: Vec<usize>,
 }

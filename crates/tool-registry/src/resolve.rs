@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use tool_core::{
     Catalogue, Descriptor, Executor, Feature, SettingLevel, Settings, Tool, ToolParts, ToolState, Trust,
@@ -83,7 +84,8 @@ impl Resolver<'_> {
         let tools = snapshot.feature_list_mut(Feature::Tool);
         tools.items.reserve(n_tools);
         tools.by_key.reserve(n_tools);
-        let mut owners: HashMap<_, &str> = HashMap::with_capacity(n_tools + n_others);
+        let mut owners: HashMap<_, &str, RandomState> =
+            HashMap::with_capacity_and_hasher(n_tools + n_others, RandomState::default());
         let mut named: Vec<(&str, &Descriptor)> = Vec::with_capacity(n_tools);
         let mut candidates = Vec::with_capacity(n_tools + n_others);
         snapshot.pins = self.pins.store().snapshot();

@@ -30,7 +30,7 @@ pub struct Snapshot {
     /// Revision of each source that was resolved, in the order of the sources.
     pub(crate) source_revisions: Vec<u64>,
     /// Sources whose lists were kept from an earlier run and are not confirmed yet.
-    pub(crate) unconfirmed: HashSet<String>,
+    pub(crate) unconfirmed: HashSet<String, RandomState>,
 }
 
 /// Items of one feature.

@@ -1,11 +1,14 @@
-//! Check that a schema is usable, without compiling it where its keywords are simple.
+//! Check that a schema is usable, without compiling it or making a tree of it where its keywords are simple.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
-use raw_json::RawJson;
-use serde_json::{Map, Value};
+use raw_json::{JsonKind, JsonLimits, RawJson, TextPart};
+use serde_json::Value;
 
-use crate::{Schema, SchemaError, compile::read};
+use crate::{
+    Schema, SchemaError,
+    budget::{MAX_DEPTH, MAX_TEXT},
+};
 
 /// Maximum number of subschemas that are checked without compiling.
 const MAX_PLAIN: usize = 500;
@@ -29,75 +32,101 @@ const TYPES: [&str; 7] = [
 /// assert!(verify(&schema(r#"{"properties": {"n": {"minimum": "1"}}}"#)).is_err());
 /// ```
 pub fn verify(schema: &RawJson) -> Result<(), SchemaError> {
-    let value = read(schema, &mut Vec::new())?;
+    let limits = JsonLimits::STRICT.with_depth(MAX_DEPTH);
     let mut n_left = MAX_PLAIN;
-    if names_known_draft(&value) && is_plain(&value, &mut n_left) {
+    if schema.len() <= MAX_TEXT
+        && raw_json::validate(schema.as_str(), limits).is_ok()
+        && names_known_draft(schema)
+        && is_plain(schema.as_part(), &mut n_left)
+    {
         return Ok(());
     }
     Schema::compile_strictly(schema).map(drop)
 }
 
 /// Returns `true` if the draft has the rules of [`is_plain`]: draft 4 has others.
-fn names_known_draft(schema: &Value) -> bool {
-    let Some(uri) = schema.get("$schema") else {
+fn names_known_draft(schema: &RawJson) -> bool {
+    let Some((_, uri)) = schema.parts().find(|(keyword, _)| keyword == "$schema") else {
         return true;
     };
-    let uri = uri.as_str().unwrap_or_default().trim_end_matches('#');
+    let uri = uri.text().unwrap_or_default();
+    let uri = uri.trim_end_matches('#');
     ["draft-07/schema", "draft/2020-12/schema"]
         .iter()
         .any(|draft| uri.ends_with(&format!("//json-schema.org/{draft}")))
 }
 
-/// Returns `true` if a schema has only common keywords, each with a value that its draft allows.
-fn is_plain(schema: &Value, n_left: &mut usize) -> bool {
-    let Value::Object(keywords) = schema else {
-        return schema.is_boolean();
-    };
+/// Returns `true` if a schema has only common keywords, each with a value that its draft allows. Text that no tree can hold, such
+/// as half a surrogate pair or a number beyond a double, is not plain.
+fn is_plain(schema: TextPart<'_>, n_left: &mut usize) -> bool {
+    match schema.kind() {
+        JsonKind::Object => {}
+        kind => return kind == JsonKind::Bool,
+    }
     if *n_left == 0 {
         return false;
     }
     *n_left -= 1;
-    keywords.iter().all(|(keyword, value)| match keyword.as_str() {
-        "$schema" | "title" | "description" | "$comment" | "format" => value.is_string(),
-        "default" | "const" => true,
-        "examples" | "enum" => value.is_array(),
-        "deprecated" | "readOnly" | "writeOnly" | "uniqueItems" => value.is_boolean(),
+    schema.parts().all(|(keyword, value)| match &*keyword {
+        "$schema" | "title" | "description" | "$comment" | "format" => value.text().is_some(),
+        "default" | "const" => is_readable(value),
+        "examples" | "enum" => value.kind() == JsonKind::Array && value.items().all(is_readable),
+        "deprecated" | "readOnly" | "writeOnly" | "uniqueItems" => value.kind() == JsonKind::Bool,
         "type" => is_type(value),
         "required" => is_name_list(value),
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
-        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
-            value.is_u64()
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+            value.kind() == JsonKind::Number && is_readable(value)
         }
-        "properties" => value
-            .as_object()
-            .is_some_and(|members| are_plain(members, n_left)),
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
+            value.as_str().parse::<u64>().is_ok()
+        }
+        "properties" => value.kind() == JsonKind::Object && are_plain(value, n_left),
         "additionalProperties" | "items" | "not" => is_plain(value, n_left),
-        "anyOf" | "oneOf" | "allOf" => value
-            .as_array()
-            .is_some_and(|list| !list.is_empty() && list.iter().all(|schema| is_plain(schema, n_left))),
+        "anyOf" | "oneOf" | "allOf" => {
+            let mut schemas = value.items().peekable();
+            schemas.peek().is_some() && schemas.all(|schema| is_plain(schema, n_left))
+        }
         // Extensions have no meaning for validation.
-        _ => keyword.starts_with("x-"),
+        _ => keyword.starts_with("x-") && is_readable_key(&keyword) && is_readable(value),
     })
 }
 
-fn are_plain(members: &Map<String, Value>, n_left: &mut usize) -> bool {
-    members.values().all(|schema| is_plain(schema, n_left))
+fn are_plain(members: TextPart<'_>, n_left: &mut usize) -> bool {
+    let mut members = members.parts();
+    members.all(|(name, schema)| is_readable_key(&name) && is_plain(schema, n_left))
 }
 
-fn is_type(value: &Value) -> bool {
-    let is_known = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
-    match value {
-        Value::Array(names) => is_name_list(value) && !names.is_empty() && names.iter().all(is_known),
-        name => is_known(name),
+/// Returns `true` if a tree can hold a value.
+fn is_readable(value: TextPart<'_>) -> bool {
+    match value.kind() {
+        JsonKind::String => value.text().is_some(),
+        JsonKind::Null | JsonKind::Bool => true,
+        _ => serde_json::from_str::<Value>(value.as_str()).is_ok(),
+    }
+}
+
+/// Returns `false` for a key that may have no decoded form, which keeps its escapes.
+fn is_readable_key(key: &str) -> bool {
+    !key.contains('\\')
+}
+
+fn is_type(value: TextPart<'_>) -> bool {
+    let is_known = |name: TextPart<'_>| name.text().is_some_and(|name| TYPES.contains(&&*name));
+    match value.kind() {
+        JsonKind::Array => {
+            let mut names = value.items().peekable();
+            is_name_list(value) && names.peek().is_some() && names.all(is_known)
+        }
+        _ => is_known(value),
     }
 }
 
 /// Returns `true` for a list of different texts.
-fn is_name_list(value: &Value) -> bool {
-    let mut seen = HashSet::new();
-    value.as_array().is_some_and(|names| {
-        names
-            .iter()
-            .all(|name| name.as_str().is_some_and(|name| seen.insert(name)))
-    })
+fn is_name_list(value: TextPart<'_>) -> bool {
+    let names: Option<Vec<Cow<'_, str>>> = value.items().map(|name| name.text()).collect();
+    value.kind() == JsonKind::Array
+        && names.is_some_and(|mut names| {
+            names.sort_unstable();
+            names.is_sorted_by(|a, b| a < b)
+        })
 }

@@ -230,6 +230,14 @@ impl Peers {
         }
     }
 
+    /// Returns the path of uv, which installs the packages of Python tools.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn uv(&self) -> Result<PathBuf, Skip> {
+        Ok(self.python_program(PYTHON, "uv")?.program)
+    }
+
     fn python_program(&self, folder: &str, name: &str) -> Result<PeerCommand, Skip> {
         let folder = self.folder.join(folder);
         let program = folder.join("bin").join(name);

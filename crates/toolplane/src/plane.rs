@@ -8,13 +8,14 @@ use arc_swap::ArcSwap;
 use tool_chaos::ChaosLayer;
 use tool_core::{Caller, ClientIdentity, Clock, DynInvoke, Feature, Ledger, Observers, Tool, ToolError};
 use tool_policy::{ApprovalDesk, Denial, ErrorPolicyLayer, Redactor, SharedPrincipals, SharedRules};
-use tool_registry::{Publisher, Registry, Snapshot};
+use tool_registry::{Publisher, ReadManifest, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
     BuildError, Builder, View, build::background::Background, build::executors::LiveParts,
     build::reload::ReloadState, callers::authentication::Authentication, calls::views::Views,
-    discovery::Discovery, operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
+    discovery::Discovery, host::stored_manifests::CheckedManifests, operate::health::HealthMonitor,
+    outgoing::webhooks::Webhooks,
 };
 
 /// Governed set of tools. Clones share it; [`Toolplane::shutdown`] ends it.
@@ -192,6 +193,12 @@ impl Toolplane {
     #[must_use]
     pub fn publisher(&self) -> Option<&Publisher> {
         self.0.publisher.as_ref()
+    }
+
+    /// Returns the reader of manifests by which a publisher of another store accepts only tools that can run here.
+    #[must_use]
+    pub fn manifests(&self) -> Arc<dyn ReadManifest> {
+        Arc::new(CheckedManifests(self.0.registry.clone()))
     }
 
     /// Returns the desk of pending approvals, for people who decide.

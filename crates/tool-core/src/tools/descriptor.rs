@@ -1,4 +1,8 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use raw_json::RawJson;
@@ -69,7 +73,7 @@ impl Descriptor {
             title: None,
             description: String::new(),
             version: None,
-            input_schema: RawJson::from_members(&[("type", RawJson::from("object"))]),
+            input_schema: ANY_OBJECT.clone(),
             output_schema: None,
             executor,
             files: BTreeMap::new(),
@@ -81,6 +85,12 @@ impl Descriptor {
         }
     }
 }
+
+/// Schema of any arguments.
+static ANY_OBJECT: LazyLock<RawJson> = LazyLock::new(|| {
+    let text = Bytes::from_static(br#"{"type":"object"}"#);
+    RawJson::parse(text).expect("it is JSON")
+});
 
 impl ExecutorSpec {
     /// Names an executor without settings.

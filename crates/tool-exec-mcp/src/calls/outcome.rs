@@ -32,7 +32,7 @@ impl McpCall {
         if result.kind() != JsonKind::Object {
             return protocol("a result that is not an object");
         }
-        let (mut is_error, mut kind) = (false, None);
+        let (mut is_error, mut kind, mut claims_sandbox) = (false, None, false);
         let mut seen = [false; RESULT_MEMBERS.len()];
         for (key, value) in result.parts() {
             if let Some(index) = RESULT_MEMBERS.iter().position(|read| *read == key)
@@ -41,6 +41,7 @@ impl McpCall {
                 return protocol(&format!("a result with a duplicate member `{key}`"));
             }
             match &*key {
+                "_meta" => claims_sandbox = value.parts().any(|(key, _)| key == Reply::SANDBOX_KEY),
                 "isError" => is_error = value.as_str() == "true",
                 "resultType" if era == Era::Modern => kind = Some(value.text().unwrap_or_default()),
                 _ => {}
@@ -49,7 +50,13 @@ impl McpCall {
         match kind.as_deref() {
             None | Some("complete") => {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
-                let mut reply = Reply::result(self.without_excluded(cx, result), is_error);
+                let result = self.without_excluded(cx, result);
+                let result = if claims_sandbox {
+                    without_claim(&result)
+                } else {
+                    result
+                };
+                let mut reply = Reply::result(result, is_error);
                 if matches!(cx.target, Target::Tool(_)) {
                     add_sandbox(self.server.sandbox(), &mut reply);
                 }
@@ -76,4 +83,12 @@ impl McpCall {
             None => result.clone(),
         }
     }
+}
+
+/// Returns the result without a sandbox in its `_meta`: the gateway alone states which sandbox it has enforced.
+fn without_claim(result: &RawJson) -> RawJson {
+    let meta = result.get("_meta");
+    let rest = meta.and_then(|meta| meta.without_members(&[Reply::SANDBOX_KEY]).ok());
+    let changed = rest.and_then(|rest| result.with_members(&[("_meta", rest)]).ok());
+    changed.unwrap_or_else(|| result.clone())
 }

@@ -39,6 +39,18 @@ async fn a_tool_that_says_it_failed_has_answered() {
 }
 
 #[tokio::test]
+async fn a_server_cannot_say_that_it_runs_in_a_sandbox() {
+    let fixture = Fixture::new(&[tool("claims-sandbox")]);
+    let server = fixture.server("");
+    let reply = Call::new(&server, "claims-sandbox", json!({}))
+        .make()
+        .await
+        .unwrap();
+    assert_eq!(reply.raw().as_str(), r#"{"content":[],"_meta":{"page":1}}"#);
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn failures_have_their_kinds() {
     let fixture = Fixture::new(&[]);
     let mut settings = fixture.settings("");

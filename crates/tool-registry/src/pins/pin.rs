@@ -5,6 +5,7 @@ use std::{
     time::SystemTime,
 };
 
+use foldhash::fast::RandomState;
 use raw_json::RawJson;
 use tool_core::Feature;
 
@@ -176,12 +177,12 @@ impl fmt::Debug for Pin {
 }
 
 /// Pins of one kind of entry of a source, by name or URI.
-type PinsByName = HashMap<Arc<str>, Arc<Pin>>;
+type PinsByName = HashMap<Arc<str>, Arc<Pin>, RandomState>;
 
 /// All pins at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PinSet {
-    sources: HashMap<Arc<str>, HashMap<Feature, PinsByName>>,
+    sources: HashMap<Arc<str>, HashMap<Feature, PinsByName, RandomState>, RandomState>,
 }
 
 impl PinSet {

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tool_core::{Descriptor, ErrorKind, Feature, Source, Tool, ToolError, Trust};
 
 use super::{Registry, ResolveReason};
-use crate::VersionRequest;
+use crate::{RefusedFeature, VersionRequest};
 
 /// Maximum number of tools that are kept.
 const MAX_KEPT: usize = 4096;
@@ -98,6 +98,19 @@ impl Registry {
             Some(listed) => Ok(listed.clone()),
             None => Err(missing(name, version, listed.as_deref())),
         }
+    }
+
+    /// Checks that a tool which no source offers yet could be offered: its name, its schemas, and the settings that its
+    /// executor reads. Changes nothing.
+    ///
+    /// # Errors
+    /// If it could not, with the reason.
+    pub fn check(&self, tool: &Arc<Descriptor>) -> Result<(), RefusedFeature> {
+        let parts = self.0.parts.load_full();
+        let snapshot = self.snapshot();
+        let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
+        let resolver = Self::resolver(&self.0, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
+        resolver.new_tool(&tool.origin.place, tool, None).map(drop)
     }
 
     fn versioned(

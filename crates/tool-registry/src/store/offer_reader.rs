@@ -1,13 +1,14 @@
 //! Descriptors of stored versions.
 
-use std::{panic::resume_unwind, sync::Arc, thread::available_parallelism};
+use std::{collections::BTreeMap, panic::resume_unwind, sync::Arc, thread::available_parallelism};
 
 use raw_json::RawJson;
+use semver::Version;
 use serde_json::json;
 use tokio::{runtime::Handle, task::JoinHandle};
 use tool_core::{Descriptor, Origin};
 
-use super::{OfferedTool, ReadManifest, StoredVersion, VersionState};
+use super::{OfferedTool, ReadManifest, StoredVersion, ToolFile, VersionState};
 
 /// Minimum number of tools that are read in a task of their own.
 const MIN_PER_TASK: usize = 500;
@@ -69,13 +70,12 @@ impl OfferReader {
     /// Reads a version as what agents see.
     pub(super) fn descriptor(&self, tool: &str, stored: &StoredVersion) -> Result<Descriptor, String> {
         let mut descriptor = self.manifests.read(tool, &stored.manifest)?;
-        let version = stored.head.version.to_string();
-        descriptor.origin = Origin::stored(format!("{}: {tool}@{version}", self.store));
-        let files = stored.files.iter();
-        descriptor.files = files
-            .map(|(path, file)| (path.clone(), file.content.clone()))
-            .collect();
-        descriptor.version = Some(version);
+        complete(
+            &mut descriptor,
+            (&self.store, tool),
+            &stored.head.version,
+            &stored.files,
+        );
         let notice = match &stored.head.state {
             VersionState::Deprecated(deprecation) => Some(deprecation.sentence()),
             VersionState::Yanked { reason } => Some(format!("Withdrawn: {reason}.")),
@@ -92,6 +92,22 @@ impl OfferReader {
         }
         Ok(descriptor)
     }
+}
+
+/// Completes the descriptor of a manifest with what its version adds.
+pub(super) fn complete(
+    descriptor: &mut Descriptor,
+    (store, tool): (&str, &str),
+    version: &Version,
+    files: &BTreeMap<String, ToolFile>,
+) {
+    let version = version.to_string();
+    descriptor.origin = Origin::stored(format!("{store}: {tool}@{version}"));
+    let files = files.iter();
+    descriptor.files = files
+        .map(|(path, file)| (path.clone(), file.content.clone()))
+        .collect();
+    descriptor.version = Some(version);
 }
 
 impl PendingOffers {

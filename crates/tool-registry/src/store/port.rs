@@ -251,4 +251,13 @@ pub trait ReadManifest: Send + Sync {
     /// # Errors
     /// If the manifest is not usable: every problem, as a fragment.
     fn read(&self, tool: &str, manifest: &RawJson) -> Result<Descriptor, String>;
+
+    /// Checks that a tool can run here, before its version is published. Accepts every tool unless it is implemented.
+    ///
+    /// # Errors
+    /// If it cannot run here: every reason, as a fragment.
+    fn check(&self, tool: &Descriptor) -> Result<(), String> {
+        let _ = tool;
+        Ok(())
+    }
 }

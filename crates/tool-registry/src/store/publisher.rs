@@ -6,13 +6,14 @@ use tool_core::{Clock, Descriptor};
 use super::{
     Deprecation, InterfaceChange, LatestChange, NewVersion, PublishError, ReadManifest, Store,
     StoreOperation, StoredVersion, ToolAlias, ToolChange, ToolRecord, VersionHead, VersionRequest,
-    VersionState, rules,
+    VersionState, offer_reader::complete, rules,
 };
 
 /// Publishes, deprecates, yanks and rolls back versions of the tools in a [`Store`]. Clones share the store.
 ///
 /// # Rules
 /// - A published version never changes. Publishing the same content again succeeds and changes nothing.
+/// - A published version can run here: [`ReadManifest::check`] accepts it. A draft need not.
 /// - A version is greater than every published version of its major line.
 /// - A version that does not accept all that the one before it did needs the next major number (below 1.0.0: the next
 ///   minor number). If neither is proven, the number is needed too, unless the publisher declares it compatible.
@@ -187,7 +188,7 @@ impl Publisher {
         options: PublishOptions,
     ) -> Result<(Published, Option<ToolChange>), PublishError> {
         rules::check_content(&new)?;
-        let descriptor = self.read(&new)?;
+        let descriptor = self.read(&new, options)?;
         let digest = new.digest();
         let now = self.clock.wall();
         let (record, expected) = match self.store.tool(&new.tool).await? {
@@ -483,8 +484,8 @@ impl Publisher {
         })
     }
 
-    /// Reads the manifest and checks that it describes this version of this tool.
-    fn read(&self, new: &NewVersion) -> Result<Descriptor, PublishError> {
+    /// Reads the manifest and checks that it describes this version of this tool, and that it can run here unless it is a draft.
+    fn read(&self, new: &NewVersion, options: PublishOptions) -> Result<Descriptor, PublishError> {
         let descriptor = self.manifests.read(&new.tool, &new.manifest);
         let descriptor = descriptor.map_err(PublishError::Invalid)?;
         if descriptor.name != new.tool {
@@ -495,6 +496,11 @@ impl Publisher {
         if let Some(written) = written.filter(|written| **written != new.version.to_string()) {
             let message = format!("the manifest has the version `{written}`, not `{}`", new.version);
             return Err(PublishError::Invalid(message));
+        }
+        if !options.is_draft {
+            let (mut tool, place) = (descriptor.clone(), (self.store.name(), &*new.tool));
+            complete(&mut tool, place, &new.version, &new.files);
+            self.manifests.check(&tool).map_err(PublishError::Invalid)?;
         }
         Ok(descriptor)
     }

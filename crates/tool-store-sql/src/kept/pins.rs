@@ -2,8 +2,7 @@ use std::{fmt, sync::Arc, thread::available_parallelism};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use raw_json::{JsonLimits, RawJson};
-use serde::Deserialize;
+use raw_json::{JsonKind, JsonLimits, RawJson};
 use tokio::{runtime::Handle, sync::Mutex as AsyncMutex, task::spawn_blocking};
 use tool_core::{BoxFuture, Feature};
 use tool_registry::{Pin, PinKey, PinSet, Pins, PinsError};
@@ -191,11 +190,18 @@ async fn insert(
     Ok(())
 }
 
-/// Queries for all pins, one row for each kind of entry of a source: a row of the result costs more than a row of the table.
-const PINS_OF_SQLITE: &str = "SELECT source, feature, json_group_array(json_array(name, digest, definition, is_exact, version, \
-                              accepted_at, accepted_by)) FROM pins GROUP BY source, feature";
-const PINS_OF_POSTGRES: &str = "SELECT source, feature, CAST(json_agg(json_build_array(name, digest, definition, is_exact, \
-                                version, accepted_at, accepted_by)) AS TEXT) FROM pins GROUP BY source, feature";
+/// Queries for all pins, one row for each kind of entry of a source: a row of the result costs more than a row of the table. The
+/// text of a definition is a part of the row's JSON as it is, so that it is neither escaped nor copied.
+const PINS_OF_SQLITE: &str = "SELECT source, feature, '[' || group_concat('[' || json_quote(name) || ',' || json_quote(digest) \
+                              || ',' || coalesce(definition, 'null') || ',' || is_exact || ',' || json_quote(version) || ',' \
+                              || coalesce(accepted_at, 'null') || ',' || json_quote(accepted_by) || ']') || ']' \
+                              FROM pins GROUP BY source, feature";
+const PINS_OF_POSTGRES: &str = "SELECT source, feature, '[' || string_agg('[' || CAST(to_json(name) AS TEXT) || ',' \
+                                || CAST(to_json(digest) AS TEXT) || ',' || coalesce(definition, 'null') || ',' || is_exact \
+                                || ',' || coalesce(CAST(to_json(version) AS TEXT), 'null') || ',' \
+                                || coalesce(CAST(accepted_at AS TEXT), 'null') || ',' \
+                                || coalesce(CAST(to_json(accepted_by) AS TEXT), 'null') || ']', ',') || ']' \
+                                FROM pins GROUP BY source, feature";
 
 /// Minimum number of groups for each thread.
 const MIN_GROUPS: usize = 32;
@@ -234,17 +240,8 @@ async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> 
     Ok(set)
 }
 
-/// A row of the table of pins, without its source and feature.
-#[derive(Deserialize)]
-struct PinRow(
-    String,
-    String,
-    Option<String>,
-    i64,
-    Option<String>,
-    Option<i64>,
-    Option<String>,
-);
+/// Depth of a group of pins: that of a definition, in a row of a list.
+const DEPTH: usize = JsonLimits::RELAY.depth + 2;
 
 /// Returns the pins of one kind of entry of a source, from a list of rows in JSON.
 fn pins((source, word, rows): (String, String, String)) -> Result<Vec<Arc<Pin>>, SqlError> {
@@ -252,34 +249,43 @@ fn pins((source, word, rows): (String, String, String)) -> Result<Vec<Arc<Pin>>,
     let feature = features.into_iter().find(|feature| feature.as_str() == word);
     let feature =
         feature.ok_or_else(|| SqlError::Corrupt(format!("unknown kind `{}`", word.escape_debug())))?;
-    let rows: Vec<PinRow> = serde_json::from_str(&rows)
-        .map_err(|error| SqlError::Corrupt(format!("a pin has columns of other types: {error}")))?;
+    let rows = RawJson::parse_within(rows, JsonLimits::RELAY.with_depth(DEPTH))
+        .map_err(|error| SqlError::Corrupt(format!("a pinned definition is no JSON: {error}")))?;
     let source: Arc<str> = source.into();
-    let pins = rows
-        .into_iter()
-        .map(|row| pin(&source, feature, row).map(Arc::new));
+    let pins = rows.items().map(|row| pin(&source, feature, &row).map(Arc::new));
     pins.collect()
 }
 
-fn pin(source: &Arc<str>, feature: Feature, row: PinRow) -> Result<Pin, SqlError> {
-    let PinRow(name, digest, shown, is_exact, version, accepted_at, accepted_by) = row;
-    let key = PinKey::new(Arc::clone(source), feature, name);
-    let digest = codec::digest(&digest)?;
-    let pin = match shown.map(definition).transpose()? {
-        Some(definition) if is_exact != 0 => Pin::new(key, definition),
+/// Reads a row of the table of pins, without its source and feature.
+fn pin(source: &Arc<str>, feature: Feature, row: &RawJson) -> Result<Pin, SqlError> {
+    let invalid = || SqlError::Corrupt("a pin has columns of other types".to_owned());
+    let columns: [RawJson; 7] = row
+        .items()
+        .collect::<Vec<_>>()
+        .try_into()
+        .map_err(|_| invalid())?;
+    let [name, digest, shown, is_exact, version, accepted_at, accepted_by] = columns;
+    let text = |column: &RawJson| column.string().ok_or_else(invalid);
+    let key = PinKey::new(Arc::clone(source), feature, text(&name)?);
+    let digest = codec::digest(&text(&digest)?)?;
+    let pin = match given(shown) {
+        Some(definition) if is_exact.as_str() != "0" => Pin::new(key, definition),
         Some(definition) => Pin::from_digest(key, digest).with_shown_definition(definition),
         None => Pin::from_digest(key, digest),
     };
-    let pin = pin.with_version(version);
-    Ok(match (accepted_at, accepted_by) {
-        (Some(at), Some(by)) => pin.accepted(codec::time(at), by),
+    let pin = pin.with_version(given(version).as_ref().map(text).transpose()?);
+    Ok(match (given(accepted_at), given(accepted_by)) {
+        (Some(at), Some(by)) => {
+            let at = at.to().map_err(|_| invalid())?;
+            pin.accepted(codec::time(at), text(&by)?)
+        }
         _ => pin,
     })
 }
 
-fn definition(text: String) -> Result<RawJson, SqlError> {
-    RawJson::parse_within(text, JsonLimits::RELAY)
-        .map_err(|error| SqlError::Corrupt(format!("a pinned definition is no JSON: {error}")))
+/// Returns a column that is not empty.
+fn given(column: RawJson) -> Option<RawJson> {
+    (column.kind() != JsonKind::Null).then_some(column)
 }
 
 fn not_read<D: Database>(store: &SqlStore<D>, error: &SqlError) -> PinsError {

@@ -1,8 +1,8 @@
-use std::{collections::HashMap, sync::LazyLock, time::SystemTime};
+use std::{sync::LazyLock, time::SystemTime};
 
 use tool_core::{BoxFuture, KeptTexts, KeptTextsError};
 
-use crate::{Database, SqlError, SqlStore, SqlValue, codec};
+use crate::{Database, SqlDialect, SqlError, SqlStore, SqlValue, codec};
 
 /// Age at which a text is removed when another one of its name is saved: that of settings which nobody uses any more.
 const MAX_AGE: i64 = 30 * 24 * 60 * 60 * 1000;
@@ -13,25 +13,56 @@ const CLEAR_CACHE: &str =
     "UPDATE mcp_servers SET schema_cache = NULL, schema_cached_at = NULL WHERE name = $1";
 const CLEAR_CACHES: &str = "UPDATE mcp_servers SET schema_cache = NULL, schema_cached_at = NULL";
 
-/// Number of texts that one query finds.
-const N_WANTED: usize = 64;
+/// Number of texts that one query finds. All of them are one value of a result, which no database makes longer than 1 GB.
+const N_WANTED: usize = 32;
 
-/// Query for the texts of [`N_WANTED`] keys.
-static WANTED: LazyLock<String> = LazyLock::new(|| {
-    let pairs = (0..N_WANTED).map(|at| format!("(${}, ${})", 2 * at + 1, 2 * at + 2));
-    let pairs: Vec<_> = pairs.collect();
-    format!(
-        "WITH wanted (name, digest) AS (VALUES {}) SELECT kept.name, kept.digest, kept.content FROM wanted \
-         JOIN kept_lists kept ON kept.name = wanted.name AND kept.digest = wanted.digest",
-        pairs.join(", ")
-    )
+/// Queries for the texts of [`N_WANTED`] keys, as one value: for each text its number, its length in bytes, and the text itself. A
+/// row of the result costs more than a row of the table.
+static WANTED_OF_SQLITE: LazyLock<String> = LazyLock::new(|| {
+    let length = "length(CAST(kept.content AS BLOB))";
+    query(&format!(
+        "group_concat(wanted.at || ' ' || {length} || ' ' || kept.content, '')"
+    ))
+});
+static WANTED_OF_POSTGRES: LazyLock<String> = LazyLock::new(|| {
+    let length = "octet_length(kept.content)";
+    query(&format!(
+        "string_agg(wanted.at || ' ' || {length} || ' ' || kept.content, '')"
+    ))
 });
 
-/// Returns the parameters of [`WANTED`]. No text has the key that fills the rest.
-fn wanted(keys: &[(String, String)]) -> Vec<SqlValue> {
+fn query(texts: &str) -> String {
+    let wanted = (0..N_WANTED).map(|at| format!("({at}, ${}, ${})", 2 * at + 1, 2 * at + 2));
+    let wanted: Vec<_> = wanted.collect();
+    format!(
+        "WITH wanted (at, name, digest) AS (VALUES {}) SELECT {texts} FROM wanted \
+         JOIN kept_lists kept ON kept.name = wanted.name AND kept.digest = wanted.digest",
+        wanted.join(", ")
+    )
+}
+
+/// Returns the parameters of the query. No text has the key that fills the rest.
+fn parameters(keys: &[(String, String)]) -> Vec<SqlValue> {
     let known = keys.iter().flat_map(|(name, digest)| [&**name, &**digest]);
     let all = known.chain(std::iter::repeat(""));
     all.take(2 * N_WANTED).map(SqlValue::from).collect()
+}
+
+/// Splits the value of the query into the texts with their numbers.
+fn split(mut found: &str) -> Result<Vec<(usize, &str)>, SqlError> {
+    let mut texts = Vec::new();
+    while !found.is_empty() {
+        let mut parts = found.splitn(3, ' ');
+        let mut number = || parts.next()?.parse::<usize>().ok();
+        let text = number().zip(number()).and_then(|(at, length)| {
+            let (text, rest) = parts.next()?.split_at_checked(length)?;
+            Some((at, text, rest))
+        });
+        let (at, text, rest) = text.ok_or_else(|| SqlError::Corrupt("a kept text is cut".to_owned()))?;
+        texts.push((at, text));
+        found = rest;
+    }
+    Ok(texts)
 }
 
 impl<D: Database> KeptTexts for SqlStore<D> {
@@ -44,15 +75,23 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                 let Some(mut transaction) = self.database().read().await? else {
                     return Ok(vec![None; keys.len()]);
                 };
-                let mut found = HashMap::with_capacity(keys.len());
-                for keys in keys.chunks(N_WANTED) {
-                    for mut row in transaction.fetch(&WANTED, wanted(keys)).await? {
-                        found.insert((row.text(0)?, row.text(1)?), row.text(2)?);
+                let query = match self.database().dialect() {
+                    SqlDialect::Sqlite => &WANTED_OF_SQLITE,
+                    SqlDialect::Postgres => &WANTED_OF_POSTGRES,
+                };
+                let mut texts = vec![None; keys.len()];
+                for (group, keys) in keys.chunks(N_WANTED).enumerate() {
+                    let mut rows = transaction.fetch(query, parameters(keys)).await?;
+                    let Some(found) = rows.first_mut().map(|row| row.optional_text(0)).transpose()? else {
+                        continue;
+                    };
+                    for (at, text) in split(&found.unwrap_or_default())? {
+                        if let Some(place) = texts.get_mut(group * N_WANTED + at) {
+                            *place = Some(text.to_owned());
+                        }
                     }
                 }
-                // A key may be wanted twice.
-                let texts = keys.iter().map(|key| found.get(key).cloned());
-                Ok(texts.collect())
+                Ok(texts)
             };
             loaded.await.map_err(|error| self.not_kept(error))
         })

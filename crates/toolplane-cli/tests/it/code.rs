@@ -1,6 +1,7 @@
 //! Code as tools, called over MCP in both eras.
 
 use serde_json::{Value, json};
+use tool_testkit::Peers;
 
 use crate::{
     binary::{Place, eventually},
@@ -124,7 +125,17 @@ fn a_tool_of_a_store_never_runs_without_a_sandbox() {
     // The operator's own file may say so.
     let own = place.run(&["--config", "unsafe.yaml", "call", "escape", "-o", "json"]);
     assert_eq!(own.code, 0, "{own:?}");
-    place.run(&["tools", "publish", "unsafe.yaml"]);
+    let published = place.run(&["tools", "publish", "unsafe.yaml"]);
+    assert_eq!(published.code, 2, "{published:?}");
+    assert!(
+        published.stderr.contains("`escape` cannot run here"),
+        "{published:?}"
+    );
+    // A draft may wait for another gateway, where it does not run either.
+    let draft = place.run(&["tools", "publish", "unsafe.yaml", "--draft"]);
+    assert_eq!(draft.code, 0, "{draft:?}");
+    let published = place.run(&["tools", "publish", "escape@1.0.0"]);
+    assert_eq!(published.code, 2, "{published:?}");
     let stored = place.run(&["call", "escape"]);
     assert_ne!(stored.code, 0, "{stored:?}");
     assert!(!stored.stdout.contains('0'), "{stored:?}");
@@ -172,9 +183,8 @@ with zipfile.ZipFile("wheels/tiny-1.0-py3-none-any.whl", "w") as wheel:
     assert!(made.unwrap().success());
 }
 
-#[test]
-fn packages_are_locked_once_and_only_those_are_installed() {
-    let configuration = "
+/// Configuration with a tool that requires the package of [`write_wheel`].
+const REQUIRING: &str = "
 store: {sqlite: data/tools.db}
 tools:
   twice:
@@ -189,12 +199,42 @@ tools:
         def run(n):
             return {'twice': tiny.double(n)}
 ";
-    let place = Place::with(configuration).variable("PIP_NO_INDEX", "1");
+
+#[test]
+fn packages_are_locked_once_and_only_those_are_installed() {
+    let place = Place::with(REQUIRING);
     let wheels = place.path().join("wheels").display().to_string();
     let place = place
+        .variable("PIP_NO_INDEX", "1")
         .variable("PIP_FIND_LINKS", &wheels)
         .variable("PIP_CONFIG_FILE", "/dev/null");
-    write_wheel(&place);
+    only_locked_packages_are_installed(&place);
+}
+
+#[test]
+fn uv_locks_and_installs_the_same() {
+    let uv = match Peers::from_env().and_then(|peers| peers.uv()) {
+        Ok(uv) => uv,
+        Err(skip) => return skip.report(),
+    };
+    let place = Place::with(REQUIRING);
+    let [wheels, programs] = ["wheels", "programs"].map(|name| place.path().join(name));
+    place.write("programs/.keep", "");
+    std::os::unix::fs::symlink(uv, programs.join("uv")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    let place = place
+        .variable("PATH", &path)
+        .variable("UV_OFFLINE", "1")
+        .variable("UV_FIND_LINKS", &wheels.display().to_string())
+        .variable("UV_NO_CONFIG", "1")
+        // With pip, nothing is found.
+        .variable("PIP_NO_INDEX", "1")
+        .variable("PIP_CONFIG_FILE", "/dev/null");
+    only_locked_packages_are_installed(&place);
+}
+
+fn only_locked_packages_are_installed(place: &Place) {
+    write_wheel(place);
     let unlocked = place.run(&["call", "twice", "n=21"]);
     assert_eq!(unlocked.code, 6, "{unlocked:?}");
     assert!(unlocked.stderr.contains("run `toolplane lock`"), "{unlocked:?}");
@@ -207,7 +247,7 @@ tools:
         lock.contains("tiny==1.0") && lock.contains("--hash=sha256:"),
         "{lock}"
     );
-    let served = Served::start(&place);
+    let served = Served::start(place);
     for era in ERAS {
         let result = call(&served, era, "twice", json!({"n": 21}));
         assert_eq!(

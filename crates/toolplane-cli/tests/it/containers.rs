@@ -1,5 +1,7 @@
 //! Tools in containers, called over MCP in both eras, with podman.
 
+use std::{fs, path::Path};
+
 use serde_json::{Value, json};
 use tool_testkit::skip;
 use tp_containers::{EngineKind, TestEngine};
@@ -60,6 +62,39 @@ tools:
         socket = engine.socket().display(),
         image = engine.image(),
     )
+}
+
+/// The example has a public image. Here it is called with the image of the tests, which has the same programs.
+#[test]
+fn the_tools_of_the_example_are_called_in_both_eras() {
+    let Some(engine) = start(EngineKind::Podman) else {
+        return;
+    };
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/code");
+    let text_of = |file: &str| fs::read_to_string(example.join(file)).unwrap();
+    let written = text_of("toolplane.yaml");
+    let public = "image: busybox@sha256:73aaf090f3d85aa34ee199857f03fa3a95c8ede2ffd4cc2cdb5b94e566b11662";
+    assert_eq!(written.matches(public).count(), 1, "{written}");
+    let place = Place::with(&format!(
+        "defaults: {{container: {{socket: {}}}}}\n{}",
+        engine.socket().display(),
+        written.replace(public, &format!("image: {}", engine.image()))
+    ));
+    for file in ["word_count.py", "lib/words.py", "ago.requirements.lock"] {
+        place.write(file, text_of(file));
+    }
+    let served = Served::start(&place);
+    for era in ERAS {
+        let shouted = call(&served, era, "shout", json!({"text": "hello"}));
+        assert_eq!(text(&shouted), "HELLO!", "{era:?}: {shouted}");
+        let counted = call(&served, era, "word_count", json!({"text": "one two Two"}));
+        let counts = json!({"one": 1, "two": 2});
+        assert_eq!(counted["structuredContent"], counts, "{era:?}: {counted}");
+        let told = call(&served, era, "ago", json!({"seconds": 3600}));
+        assert_eq!(text(&told), "an hour ago", "{era:?}: {told}");
+        let sorted = call(&served, era, "sort_lines", json!({"text": "b\nc\na"}));
+        assert_eq!(text(&sorted), "a\nb\nc", "{era:?}: {sorted}");
+    }
 }
 
 #[test]
@@ -127,11 +162,10 @@ fn a_container_tool_is_published_and_called_while_the_gateway_runs() {
             engine.image()
         )
     };
-    // A version that asks for the host is kept, as every version is, and never runs.
+    // One that asks for the host is refused.
     place.write("unsafe.yaml", manifest("unsafe", ", privileged: true"));
-    assert_eq!(place.run(&["tools", "publish", "unsafe.yaml"]).code, 0);
-    let refused = place.run(&["call", "unsafe", "text=x"]);
-    assert_ne!(refused.code, 0, "{refused:?}");
+    let refused = place.run(&["tools", "publish", "unsafe.yaml"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
     assert!(
         refused.stderr.contains("all capabilities are dropped"),
         "{refused:?}"

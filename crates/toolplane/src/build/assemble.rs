@@ -65,7 +65,7 @@ impl Builder {
         let principals = SharedPrincipals::new(policies::principals(&configuration));
         let own = (self.authenticator, self.tokens);
         let authentication = Authentication::new(&configuration, own, &principals, &clock);
-        let publisher = reload.publisher(&clock);
+        let publisher = reload.publisher(&registry, &clock);
         let reentry = Arc::new(LateToolplane::default());
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
         let cache = cache(&configuration);

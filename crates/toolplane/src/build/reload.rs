@@ -8,14 +8,14 @@ use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{BoxFuture, Clock, Reference, Secret, SecretError, Secrets};
 use tool_manifest::{Configuration, Loaded};
 use tool_policy::{CredentialRefreshLayer, Redactor};
-use tool_registry::{Pins, Publisher, RegistryParts};
+use tool_registry::{Pins, Publisher, Registry, RegistryParts};
 
 use crate::{
-    BuildError, StoredManifests, Toolplane,
+    BuildError, Toolplane,
     build::executors::{ListCache, LiveParts, RetiredServers},
     build::features,
     build::policies::{self, callers, rules},
-    host::extensions::HostExtensions,
+    host::{extensions::HostExtensions, stored_manifests::CheckedManifests},
 };
 
 /// State that outlives a configuration and that a reload needs.
@@ -71,9 +71,10 @@ impl ReloadState {
     }
 
     /// Returns the publisher of the store, if there is one.
-    pub(crate) fn publisher(&self, clock: &Arc<dyn Clock>) -> Option<Publisher> {
+    pub(crate) fn publisher(&self, registry: &Registry, clock: &Arc<dyn Clock>) -> Option<Publisher> {
         let store = self.own.store.as_ref().map(|parts| parts.store.clone());
-        store.map(|store| Publisher::new(store, Arc::new(StoredManifests), clock.clone()))
+        let manifests = || Arc::new(CheckedManifests(registry.clone()));
+        store.map(|store| Publisher::new(store, manifests(), clock.clone()))
     }
 
     /// Creates the parts of a configuration, reusing those that run and stay.

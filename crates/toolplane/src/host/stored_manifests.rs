@@ -1,9 +1,11 @@
 //! Manifests of a store.
 
+use std::sync::Arc;
+
 use raw_json::RawJson;
 use tool_core::Descriptor;
 use tool_manifest::{LoadOptions, Severity, Syntax};
-use tool_registry::ReadManifest;
+use tool_registry::{ReadManifest, Registry};
 
 /// Reader of the manifests in a store: the documents that files hold, in every dialect.
 ///
@@ -42,5 +44,19 @@ impl ReadManifest for StoredManifests {
             Ok([only]) => Ok(std::sync::Arc::unwrap_or_clone(only)),
             Err(tools) => Err(format!("the manifest describes {} tools, not one", tools.len())),
         }
+    }
+}
+
+/// [`StoredManifests`] that accept a tool for publication if the executors of a toolplane do.
+pub(crate) struct CheckedManifests(pub(crate) Registry);
+
+impl ReadManifest for CheckedManifests {
+    fn read(&self, tool: &str, manifest: &RawJson) -> Result<Descriptor, String> {
+        StoredManifests.read(tool, manifest)
+    }
+
+    fn check(&self, tool: &Descriptor) -> Result<(), String> {
+        let checked = self.0.check(&Arc::new(tool.clone()));
+        checked.map_err(|refused| format!("`{}` cannot run here: {}", refused.name, refused.reason))
     }
 }

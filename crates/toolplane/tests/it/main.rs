@@ -49,6 +49,7 @@ mod partial;
 #[cfg(feature = "exec-mcp")]
 mod pins;
 mod ports;
+mod publish;
 #[cfg(feature = "exec-mcp")]
 mod refusals;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]

@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
-    thread::available_parallelism,
     time::Duration,
 };
 
@@ -48,6 +47,8 @@ struct CacheLoad {
     done: OnceCell<()>,
 }
 
+/// Maximum number of servers whose lists are loaded by one request to the cache.
+const MAX_PART: usize = 64;
 /// Maximum time that the shutdown of a server waits for its lists to be stored.
 const MAX_FINAL_SAVE: Duration = Duration::from_secs(5);
 /// Pause before a running server is asked again whose lists could not be read.
@@ -171,26 +172,20 @@ impl CacheLoad {
             let (servers, keys): (Vec<_>, Vec<_>) = servers
                 .filter_map(|server| server.list_cache_key().map(|key| (server, key)))
                 .unzip();
-            let cached = self.store.load(&keys).await;
-            let mut found: Vec<_> = servers
-                .into_iter()
-                .zip(cached)
-                .filter_map(|(server, cached)| Some((server, cached?)))
+            // In parts, which are read, parsed and described at the same time.
+            let mut servers = servers.into_iter();
+            let tasks: Vec<_> = keys
+                .chunks(MAX_PART)
+                .map(|keys| {
+                    let (store, keys) = (self.store.clone(), keys.to_vec());
+                    let servers: Vec<_> = servers.by_ref().take(keys.len()).collect();
+                    tokio::spawn(async move {
+                        let cached = store.load(&keys).await;
+                        let describe = || describe_cached(servers, cached);
+                        spawn_blocking(describe).await.unwrap_or_default()
+                    })
+                })
                 .collect();
-            // Describing walks the schemas of many tools, so it runs on all cores.
-            let n_threads = available_parallelism().map_or(1, usize::from);
-            let n_servers = found.len().div_ceil(n_threads).max(1);
-            let mut tasks = Vec::new();
-            while !found.is_empty() {
-                let part = found.split_off(found.len().saturating_sub(n_servers));
-                tasks.push(spawn_blocking(|| {
-                    let described = part.into_iter().map(|(server, cached)| {
-                        let described = server.describe_cached(&cached);
-                        (server, cached, described)
-                    });
-                    described.collect::<Vec<_>>()
-                }));
-            }
             for task in tasks {
                 for (server, cached, described) in task.await.unwrap_or_default() {
                     server.adopt_cached(cached, described);
@@ -199,6 +194,21 @@ impl CacheLoad {
         };
         self.done.get_or_init(recall).await;
     }
+}
+
+/// Returns the servers that have cached lists, with these and their descriptions.
+fn describe_cached(
+    servers: Vec<Arc<McpServer>>,
+    cached: Vec<Option<CachedLists>>,
+) -> Vec<(Arc<McpServer>, CachedLists, Catalogue)> {
+    let found = servers.into_iter().zip(cached);
+    found
+        .filter_map(|(server, cached)| {
+            let cached = cached?;
+            let described = server.describe_cached(&cached);
+            Some((server, cached, described))
+        })
+        .collect()
 }
 
 impl ServerListCache {

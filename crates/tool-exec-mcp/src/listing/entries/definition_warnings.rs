@@ -52,12 +52,7 @@ pub(super) fn definition_warnings(entry: &ListEntry<'_>, descriptor: &Descriptor
         );
         warn("qualified_name_over_64", message);
     }
-    let is_given = |key: &str, kind: JsonKind| {
-        entry
-            .definition
-            .get(key)
-            .is_some_and(|value| value.kind() == kind)
-    };
+    let is_given = |key: &str, kind: JsonKind| entry.member(key).is_some_and(|value| value.kind() == kind);
     if !is_given("inputSchema", JsonKind::Object) {
         if is_given("arguments", JsonKind::Array) {
             let message = "it describes its arguments by a list `arguments` instead of an `inputSchema`";

@@ -36,12 +36,7 @@ pub(crate) fn describe(
     let mut described = DescribedList::default();
     let (descriptors, rejected) = (&mut described.descriptors, &mut described.rejected);
     for definition in list {
-        let entry = ListEntry {
-            settings,
-            server,
-            feature,
-            definition,
-        };
+        let entry = ListEntry::new(settings, server, feature, definition);
         let verdict = match apply_policy(&entry, settings) {
             Ok(verdict) => verdict,
             Err(reject) => {
@@ -49,9 +44,9 @@ pub(crate) fn describe(
                 continue;
             }
         };
-        let entry = ListEntry {
-            definition: verdict.definition.as_ref().unwrap_or(definition),
-            ..entry
+        let entry = match &verdict.definition {
+            Some(cleaned) => ListEntry::new(settings, server, feature, cleaned),
+            None => entry,
         };
         described.warnings.extend(verdict.warning);
         let descriptor = match entry.descriptor() {

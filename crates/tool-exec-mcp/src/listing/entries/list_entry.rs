@@ -1,10 +1,10 @@
 //! Entries of a server's list, and their conversion into descriptors.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use mcp_client::ServerInfo;
 use mcp_wire::Era;
-use raw_json::{JsonKind, RawJson};
+use raw_json::{JsonKind, RawJson, TextPart};
 use serde_json::{Value, json};
 use tool_core::{
     Catalogue, Descriptor, ExecutorSpec, Feature, MAX_NAME, Origin, RejectedEntry, outward_name,
@@ -13,16 +13,57 @@ use tool_core::{
 use super::argument_list::argument_list_schema;
 use crate::{ServerSettings, settings::EXECUTOR_KIND, tasks};
 
+/// Members of definitions that descriptors are made from.
+const MEMBERS: [&str; 9] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "execution",
+    "arguments",
+    "uri",
+    "uriTemplate",
+];
+
 /// One entry of a list.
-#[derive(Clone, Copy)]
 pub(crate) struct ListEntry<'a> {
-    pub(super) settings: &'a ServerSettings,
-    pub(super) server: &'a ServerInfo,
+    settings: &'a ServerSettings,
+    server: &'a ServerInfo,
     pub(crate) feature: Feature,
     pub(crate) definition: &'a RawJson,
+    /// Values of [`MEMBERS`]: a definition may be long, so its members are searched once.
+    members: [Option<TextPart<'a>>; MEMBERS.len()],
 }
 
-impl ListEntry<'_> {
+impl<'a> ListEntry<'a> {
+    pub(super) fn new(
+        settings: &'a ServerSettings,
+        server: &'a ServerInfo,
+        feature: Feature,
+        definition: &'a RawJson,
+    ) -> Self {
+        let mut members = [None; MEMBERS.len()];
+        for (key, value) in definition.parts() {
+            if let Some(index) = MEMBERS.iter().position(|member| *member == key) {
+                members[index].get_or_insert(value);
+            }
+        }
+        Self {
+            settings,
+            server,
+            feature,
+            definition,
+            members,
+        }
+    }
+
+    /// Returns the member of the definition with this key, which is one of [`MEMBERS`].
+    pub(super) fn member(&self, key: &str) -> Option<TextPart<'a>> {
+        let index = MEMBERS.iter().position(|member| *member == key);
+        self.members[index.expect("it is one of `MEMBERS`")]
+    }
+
     /// Returns the descriptor, or `None` if the configuration excludes the entry.
     pub(super) fn descriptor(&self) -> Result<Option<Descriptor>, RejectedEntry> {
         match self.feature {
@@ -70,7 +111,7 @@ impl ListEntry<'_> {
     /// Returns the schema of the arguments, and the definition with it. A definition without a schema gets the one that its
     /// list of arguments describes, or one that accepts any object.
     fn input_schema(&self, name: &str) -> Result<(RawJson, RawJson), RejectedEntry> {
-        let given = self.definition.get("inputSchema");
+        let given = self.member("inputSchema");
         let Some(given) = given.filter(|schema| schema.kind() != JsonKind::Null) else {
             let schema = argument_list_schema(self.definition);
             let schema = schema.unwrap_or_else(|| RawJson::from(json!({"type": "object"})));
@@ -81,12 +122,12 @@ impl ListEntry<'_> {
         if given.kind() != JsonKind::Object {
             return Err(self.reject(name.to_owned(), "its `inputSchema` is not an object"));
         }
-        let stated = given.get("type");
-        if stated.is_some_and(|stated| stated.string().as_deref() != Some("object")) {
+        let stated = given.parts().find(|(keyword, _)| keyword == "type");
+        if stated.is_some_and(|(_, stated)| stated.text().as_deref() != Some("object")) {
             let reason = "its `inputSchema` does not describe an object, and arguments always are one";
             return Err(self.reject(name.to_owned(), reason));
         }
-        Ok((given, self.definition.clone()))
+        Ok((given.to_raw(), self.definition.clone()))
     }
 
     fn prompt(&self) -> Result<Option<Descriptor>, RejectedEntry> {
@@ -117,7 +158,6 @@ impl ListEntry<'_> {
         descriptor.feature = self.feature;
         descriptor.title = self.text("title");
         descriptor.description = self.text("description").unwrap_or_default();
-        descriptor.input_schema = RawJson::from(json!({"type": "object"}));
         descriptor.timeout = self.settings.timeout;
         descriptor.definition = Some(self.definition.clone());
         descriptor.origin = Origin::upstream(format!("the server `{}`", self.settings.name));
@@ -168,18 +208,19 @@ impl ListEntry<'_> {
     }
 
     fn text(&self, key: &str) -> Option<String> {
-        self.definition.get(key)?.string()
+        self.member(key)?.text().map(Cow::into_owned)
     }
 
     fn schema(&self, key: &str) -> Option<RawJson> {
-        self.definition
-            .get(key)
-            .filter(|schema| schema.kind() == JsonKind::Object)
+        let schema = self.member(key)?;
+        (schema.kind() == JsonKind::Object).then(|| schema.to_raw())
     }
 
     /// Returns the tool's `taskSupport` (revision 2025-11-25).
     fn task_support(&self) -> Option<String> {
-        self.definition.get("execution")?.get("taskSupport")?.string()
+        let mut execution = self.member("execution")?.parts();
+        let (_, support) = execution.find(|(key, _)| key == "taskSupport")?;
+        support.text().map(Cow::into_owned)
     }
 
     /// Returns `true` if the server runs calls as tasks when clients ask for it. Later revisions leave that decision to

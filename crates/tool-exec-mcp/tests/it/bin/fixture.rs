@@ -266,6 +266,10 @@ fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
             ))?;
             result(id, r#"{"content":[]}"#)
         }
+        "claims-sandbox" => result(
+            id,
+            r#"{"content":[],"_meta":{"dev.toolplane/sandbox":{"level":"bwrap"},"page":1}}"#,
+        ),
         "is-error" => result(
             id,
             r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#,

@@ -15,13 +15,13 @@ use crate::{
     exit::Exit,
     output::{Console, text},
     process::runtime::block_on,
-    verbs::registry::{author, publish_tools, published_line, published_value, publisher},
+    verbs::registry::{author, checking_publisher, publish_tools, published_line, published_value},
 };
 
 pub(super) fn run(options: &Options, import: &Import, console: Console) -> Result<Exit, CliError> {
     block_on(async {
-        let publisher = publisher(options, console).await?;
         let loaded = config::read(import.files.clone(), console)?;
+        let publisher = checking_publisher(options, &loaded.configuration.servers, console).await?;
         for endpoint in &loaded.configuration.endpoints {
             let name = text::line(&endpoint.name).into_owned();
             console.warn(&format!(

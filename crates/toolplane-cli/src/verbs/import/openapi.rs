@@ -20,7 +20,7 @@ use crate::{
     exit::Exit,
     output::{Console, yaml::yaml},
     process::runtime::block_on,
-    verbs::registry::{author, publish_tools, published_line, published_value, publisher},
+    verbs::registry::{author, checking_publisher, publish_tools, published_line, published_value},
 };
 
 /// Maximum size of the file that is read, in bytes.
@@ -79,7 +79,7 @@ async fn publish(
     configuration: &Value,
     console: Console,
 ) -> Result<Exit, CliError> {
-    let publisher = publisher(command_line, console).await?;
+    let publisher = checking_publisher(command_line, &[], console).await?;
     let text = configuration.to_string();
     let loaded = load(&LoadOptions::new().text("imported", Syntax::Json, text))?;
     let (version, by) = (arguments.version.as_deref(), author(None));

@@ -5,12 +5,14 @@ mod files;
 mod publish;
 mod versions;
 
+use std::sync::Arc;
+
 use semver::Version;
 use toolplane::{
     StoredManifests,
     core::SystemClock,
-    manifest::{LoadOptions, load},
-    registry::{PublishError, Publisher, StoreError, VersionRequest, split_version},
+    manifest::{LoadOptions, Loaded, ServerSpec, load},
+    registry::{PublishError, Publisher, ReadManifest, StoreError, VersionRequest, split_version},
 };
 
 pub(super) use self::publish::{publish_tools, published_line, published_value};
@@ -21,7 +23,7 @@ use crate::{
     exit::Exit,
     output::Console,
     process::runtime::block_on,
-    store::required_store,
+    store::{OpenStore, add_servers, required_store},
 };
 
 pub(crate) fn run(options: &Options, verb: VersionVerb, console: Console) -> Result<Exit, CliError> {
@@ -59,18 +61,39 @@ pub(super) fn diff(
 
 /// Returns the publisher of the configuration's store. The configuration is optional: without one, the store is in the
 /// user's data directory.
-pub(super) async fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
-    let loaded = match config::files(options) {
-        Ok(files) => config::read(files, console)?,
-        Err(error) if !options.config.is_empty() => return Err(error),
-        Err(_) => load(&LoadOptions::new())?,
-    };
+async fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
+    let store = required_store(&configuration(options, console)?).await?;
+    Ok(publisher_of(store, Arc::new(StoredManifests)))
+}
+
+/// Returns the publisher of the configuration's store, as [`publisher`] does. It accepts only tools that can run with this
+/// configuration, its store, and these servers.
+pub(super) async fn checking_publisher(
+    options: &Options,
+    servers: &[ServerSpec],
+    console: Console,
+) -> Result<Publisher, CliError> {
+    let mut loaded = configuration(options, console)?;
     let store = required_store(&loaded).await?;
-    Ok(Publisher::new(
-        store.tools,
-        std::sync::Arc::new(StoredManifests),
-        std::sync::Arc::new(SystemClock::new()),
-    ))
+    add_servers(&mut loaded, Some(&store), console).await;
+    let known = &mut loaded.configuration.servers;
+    let is_new = |server: &&ServerSpec| known.iter().all(|known| known.name != server.name);
+    let added: Vec<_> = servers.iter().filter(is_new).cloned().collect();
+    known.extend(added);
+    let plane = config::local_builder(&loaded).build()?;
+    Ok(publisher_of(store, plane.manifests()))
+}
+
+fn configuration(options: &Options, console: Console) -> Result<Loaded, CliError> {
+    match config::files(options) {
+        Ok(files) => config::read(files, console),
+        Err(error) if !options.config.is_empty() => Err(error),
+        Err(_) => Ok(load(&LoadOptions::new())?),
+    }
+}
+
+fn publisher_of(store: OpenStore, manifests: Arc<dyn ReadManifest>) -> Publisher {
+    Publisher::new(store.tools, manifests, Arc::new(SystemClock::new()))
 }
 
 /// Splits `tool@version`, where the version is required.

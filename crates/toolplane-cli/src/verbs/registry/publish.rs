@@ -10,7 +10,7 @@ use toolplane::{
     registry::{NewVersion, PublishError, PublishOptions, Published, Publisher},
 };
 
-use super::{author, files, publisher, tool_and_number};
+use super::{author, checking_publisher, files, tool_and_number};
 use crate::{
     command::{Options, Publish},
     config,
@@ -24,7 +24,6 @@ use crate::{
 const RESULT_FILE: &str = "result_file";
 
 pub(super) async fn run(options: &Options, publish: &Publish, console: Console) -> Result<Exit, CliError> {
-    let publisher = publisher(options, console).await?;
     let by = author(publish.by.as_deref());
     let chosen = PublishOptions::default()
         .draft(publish.draft)
@@ -33,12 +32,14 @@ pub(super) async fn run(options: &Options, publish: &Publish, console: Console) 
     let path = Path::new(&publish.source);
     let published = if publish.source.contains('@') && !path.exists() {
         let (tool, version) = tool_and_number(&publish.source)?;
+        let publisher = checking_publisher(options, &[], console).await?;
         vec![publisher.publish_draft(tool, &version, &by, chosen).await?]
     } else {
         let loaded = match &publish.files {
             None => config::read(vec![path.to_owned()], console)?,
             Some(_) => config::read_without_files(path.to_owned(), console)?,
         };
+        let publisher = checking_publisher(options, &loaded.configuration.servers, console).await?;
         from_file(&publisher, &loaded, publish, &by, chosen).await?
     };
     show(&published, publish.dry_run, console)
