@@ -5,33 +5,44 @@ use tool_core::Source;
 
 use crate::{Registry, registry::Shared};
 
-/// Makes a new snapshot whenever a source has changed, as long as the registry exists and has the source. `revisions` closes
-/// with the registry.
+/// Reports each change of a source to [`refresh`], as long as the registry exists and has the source. `replacements` closes with
+/// the registry.
 pub(crate) async fn follow(
     registry: Weak<Shared>,
     source: Arc<dyn Source>,
-    mut revisions: watch::Receiver<u64>,
+    mut replacements: watch::Receiver<u64>,
 ) {
     while has(&registry, &source) {
         let seen = source.snapshot().revision;
         match registry.upgrade() {
-            Some(shared) => Registry(shared).refresh_source(&source),
+            Some(shared) => shared.report_change(&source),
             None => return,
         }
         tokio::select! {
             () = source.changed(seen) => {}
-            () = wait_until_removed(&registry, &source, &mut revisions) => return,
+            () = wait_until_removed(&registry, &source, &mut replacements) => return,
         }
     }
 }
 
-/// Waits until the registry is dropped, or no longer has the source. Either one wakes the receiver of revisions.
+/// Makes a new snapshot whenever sources have changed, as long as the registry exists. Changes that arrive while a snapshot is made
+/// are in one next snapshot: with many servers that start at the same time, one for each would take longer than the starts.
+pub(crate) async fn refresh(registry: Weak<Shared>, mut changes: watch::Receiver<()>) {
+    while changes.changed().await.is_ok() {
+        match registry.upgrade() {
+            Some(shared) => Registry(shared).refresh(),
+            None => return,
+        }
+    }
+}
+
+/// Waits until the registry is dropped, or no longer has the source. Either one wakes the receiver of replacements.
 async fn wait_until_removed(
     registry: &Weak<Shared>,
     source: &Arc<dyn Source>,
-    revisions: &mut watch::Receiver<u64>,
+    replacements: &mut watch::Receiver<u64>,
 ) {
-    while revisions.changed().await.is_ok() && has(registry, source) {}
+    while replacements.changed().await.is_ok() && has(registry, source) {}
 }
 
 fn has(registry: &Weak<Shared>, source: &Arc<dyn Source>) -> bool {

@@ -45,7 +45,11 @@ impl InitialLoads {
         tokio::spawn(async move {
             loaded.load_in_background().await;
             if let Some(shared) = registry.upgrade() {
-                Registry(shared).refresh();
+                // Whoever waits makes a snapshot of all loads that have ended.
+                match shared.source_changes.receiver_count() {
+                    0 => Registry(shared).refresh(),
+                    _ => shared.report_change(&loaded),
+                }
             }
             over.send_replace(true);
         });

@@ -51,6 +51,10 @@ pub(crate) struct Shared {
     n_replaced: AtomicU64,
     /// `true` once changes of the sources are followed.
     follows: AtomicBool,
+    /// Reports that sources have changed, to the task that makes snapshots.
+    pub(crate) source_changes: watch::Sender<()>,
+    /// Generation of the parts.
+    replacements: watch::Sender<u64>,
     /// Receivers of updates of the sources, including sources that are added later.
     listeners: Mutex<Vec<OnUpdate>>,
     /// Receivers of definitions that are withheld or accepted.
@@ -133,6 +137,8 @@ impl Registry {
             parts: ArcSwap::from_pointee(parts.into()),
             n_replaced: AtomicU64::new(0),
             follows: AtomicBool::new(false),
+            source_changes: watch::Sender::default(),
+            replacements: watch::Sender::default(),
             listeners: Mutex::default(),
             definition_listeners: Mutex::default(),
             upstreams: Mutex::default(),
@@ -173,6 +179,7 @@ impl Registry {
             ..Parts::from(parts)
         });
         let before = self.0.parts.swap(parts.clone());
+        self.0.replacements.send_replace(generation);
         let is_new = |source: &&Arc<dyn Source>| !before.has(source);
         for source in parts.sources.iter().filter(is_new) {
             for listener in &*self.0.listeners.lock() {
@@ -276,7 +283,10 @@ impl Registry {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn follow(&self) {
-        self.0.follows.store(true, Ordering::Relaxed);
+        if !self.0.follows.swap(true, Ordering::Relaxed) {
+            let changes = self.0.source_changes.subscribe();
+            tokio::spawn(follow::refresh(Arc::downgrade(&self.0), changes));
+        }
         for source in &self.0.parts.load().sources {
             self.follow_one(source);
         }
@@ -284,28 +294,13 @@ impl Registry {
 
     fn follow_one(&self, source: &Arc<dyn Source>) {
         let registry = Arc::downgrade(&self.0);
-        tokio::spawn(follow::follow(registry, source.clone(), self.changes()));
+        let replacements = self.0.replacements.subscribe();
+        tokio::spawn(follow::follow(registry, source.clone(), replacements));
     }
 
     /// Makes a new snapshot if a source has changed.
     pub(crate) fn refresh(&self) {
         self.resolve(ResolveReason::Sources);
-    }
-
-    /// Makes a new snapshot if this source has changed. Cheaper than checking all sources.
-    pub(crate) fn refresh_source(&self, source: &Arc<dyn Source>) {
-        let parts = self.0.parts.load();
-        let index = parts.sources.iter().position(|known| Arc::ptr_eq(known, source));
-        let seen = index.and_then(|index| self.0.snapshot.load().source_revisions.get(index).copied());
-        let catalogue = source.snapshot();
-        // The end of the recall makes a snapshot of all kept lists.
-        if catalogue.is_kept && self.0.n_recalling.load(Ordering::SeqCst) > 0 {
-            return;
-        }
-        // If the parts were replaced in the meantime, the replacement makes a new snapshot as well.
-        if seen != Some(catalogue.revision) {
-            self.refresh();
-        }
     }
 
     pub(crate) fn resolve(&self, reason: ResolveReason) {
@@ -353,6 +348,22 @@ impl Shared {
     /// Returns `true` if this is one of the present sources.
     pub(crate) fn has(&self, source: &Arc<dyn Source>) -> bool {
         self.parts.load().has(source)
+    }
+
+    /// Reports a source to the task that makes snapshots, if the present snapshot does not have its lists.
+    pub(crate) fn report_change(&self, source: &Arc<dyn Source>) {
+        let parts = self.parts.load();
+        let index = parts.sources.iter().position(|known| Arc::ptr_eq(known, source));
+        let seen = index.and_then(|index| self.snapshot.load().source_revisions.get(index).copied());
+        let catalogue = source.snapshot();
+        // The end of the recall makes a snapshot of all kept lists.
+        if catalogue.is_kept && self.n_recalling.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        // If the parts were replaced in the meantime, the replacement makes a new snapshot as well.
+        if seen != Some(catalogue.revision) {
+            self.source_changes.send_replace(());
+        }
     }
 
     /// Removes the state of servers and hosts that are no longer in the configuration.

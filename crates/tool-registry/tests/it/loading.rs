@@ -350,16 +350,44 @@ async fn a_registry_without_sources_lists_nothing_at_once() {
     assert!(registry(Vec::new()).load_within(WAIT).await.tools().is_empty());
 }
 
+/// Names of many servers.
+const MANY: [&str; 20] = [
+    "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "t0", "t1", "t2", "t3", "t4", "t5", "t6",
+    "t7", "t8", "t9",
+];
+
+/// Many servers that offer their lists at about the same time do not cost one snapshot each.
+#[tokio::test]
+async fn changes_that_come_together_make_one_snapshot() {
+    let servers = MANY.map(|name| Server::new(name, None, &[name]));
+    let registry = registry_of(&servers.iter().collect::<Vec<_>>());
+    registry.follow();
+    // Lets the tasks that follow the sources wait for changes.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    let before = registry.snapshot().revision();
+    servers
+        .iter()
+        .for_each(|server| server.offer(&[server.name], false));
+    let mut changes = registry.changes();
+    let all_are_listed = async {
+        while names(&registry).len() < MANY.len() {
+            changes.changed().await.expect("the registry exists");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), all_are_listed)
+        .await
+        .expect("they are listed");
+    assert_eq!(registry.snapshot().revision(), before + 1);
+}
+
 /// A recall of many sources makes one snapshot, although each source offers its lists on its own. So does a cancelled
 /// recall.
 #[tokio::test]
 async fn a_recall_of_many_sources_makes_one_snapshot() {
-    const NAMES: [&str; 20] = [
-        "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "t0", "t1", "t2", "t3", "t4", "t5", "t6",
-        "t7", "t8", "t9",
-    ];
     for is_given_up in [false, true] {
-        let servers = NAMES.map(|name| Server::new(name, Some(&[name]), &[]));
+        let servers = MANY.map(|name| Server::new(name, Some(&[name]), &[]));
         let servers: Vec<_> = servers.iter().collect();
         let registry = registry_of(&servers);
         // Lets the tasks that follow the sources wait for changes.
@@ -377,6 +405,6 @@ async fn a_recall_of_many_sources_makes_one_snapshot() {
         }
         let after = registry.snapshot().revision();
         assert_eq!(after, before + 1, "given up: {is_given_up}");
-        assert_eq!(names(&registry).len(), NAMES.len());
+        assert_eq!(names(&registry).len(), MANY.len());
     }
 }

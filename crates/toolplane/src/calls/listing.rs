@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use futures_util::future::{join_all, join3};
+use futures_util::{StreamExt as _, future::join3, stream};
 use tool_core::{Caller, ClientIdentity, SourceState};
 
 use crate::{Toolplane, View};
@@ -27,6 +27,9 @@ pub struct MissingServer {
     /// State of the server. The reason of a failure contains no secrets.
     pub state: SourceState,
 }
+
+/// Maximum number of servers with kept lists that read them anew at the same time.
+const MAX_CONFIRMED: usize = 8;
 
 impl Toolplane {
     /// Returns the view of this caller (see [`Toolplane::view`]), and waits for each server no longer than `wait`,
@@ -119,7 +122,9 @@ impl Toolplane {
         let kept = sources
             .iter()
             .filter(|source| source.snapshot().is_kept && !source.is_lazy());
-        let kept = join_all(kept.map(|source| source.load_in_background()));
+        let kept: Vec<_> = kept.map(|source| source.load_in_background()).collect();
+        // Nobody waits for these, so they leave the cores to those who ask for lists.
+        let kept = stream::iter(kept).buffer_unordered(MAX_CONFIRMED).collect::<()>();
         // Started like servers that a list waits for, so that the wait counts from here.
         let live = self.0.live.load_full();
         join3(registry.load_within(Duration::MAX), kept, live.remove_leftovers()).await;

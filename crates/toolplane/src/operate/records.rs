@@ -70,11 +70,9 @@ impl Toolplane {
     #[must_use]
     pub fn server_record_of(&self, tool: &Tool) -> Option<Value> {
         let upstream = tool.state().upstream()?;
-        let sources = self.server_sources().into_iter();
-        let (name, status) = sources
-            .into_iter()
-            .find(|(name, _)| **name == **upstream.name())?;
-        let mut record = public_record(&name, &status, self.0.clock.wall());
+        let name = upstream.name();
+        let status = self.server_source(name)?;
+        let mut record = public_record(name, &status, self.0.clock.wall());
         if let SourceState::Failed(reason) = &status.state {
             record.insert("reason".to_owned(), reason.as_str().into());
         }

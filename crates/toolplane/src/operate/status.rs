@@ -12,20 +12,34 @@ impl Toolplane {
     #[must_use]
     pub fn sources(&self) -> Vec<(String, SourceStatus)> {
         let mut sources = self.0.registry.status();
-        // The error output of a program may contain its secrets.
+        for (_, status) in &mut sources {
+            self.hide_secrets_in(status);
+        }
+        sources
+    }
+
+    /// Hides the secrets in a status: the error output of a program may contain its own.
+    fn hide_secrets_in(&self, status: &mut SourceStatus) {
         let hide = |text: &mut String| {
             if let Cow::Owned(hidden) = self.0.redactor.hide_in_text(text) {
                 *text = hidden;
             }
         };
-        for (_, status) in &mut sources {
-            status.detail.as_mut().map(hide);
-            status.last_error.as_mut().map(hide);
-            if let SourceState::Failed(reason) = &mut status.state {
-                hide(reason);
-            }
+        status.detail.as_mut().map(hide);
+        status.last_error.as_mut().map(hide);
+        if let SourceState::Failed(reason) = &mut status.state {
+            hide(reason);
         }
-        sources
+    }
+
+    /// Returns the status of one of [`Toolplane::server_sources`].
+    pub(crate) fn server_source(&self, name: &str) -> Option<SourceStatus> {
+        let sources = self.0.registry.sources();
+        let mut servers = sources.iter().skip(1);
+        let server = servers.find(|source| source.name() == name && name != StoreSource::NAME)?;
+        let mut status = server.status();
+        self.hide_secrets_in(&mut status);
+        Some(status)
     }
 
     /// Returns the status of each server, and of each source of the host program: neither that of the configuration's own tools

@@ -1,13 +1,19 @@
 //! Servers as the facade sees them: states and observers.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
 use mcp_mock::{MockPrompt, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 use tool_testkit::ScriptedExecutor;
 use toolplane::{
     CallRequest, Toolplane,
@@ -380,4 +386,66 @@ async fn a_missing_server_is_named_to_those_who_may_use_it() {
     }
     assert_eq!(plane.missing().len(), 5, "operators see all of them");
     plane.shutdown().await;
+}
+
+/// Server that is ready to be loaded anew, which waits for a permit.
+struct KeptServer {
+    name: String,
+    catalogue: Arc<Catalogue>,
+    n_loads: Arc<AtomicUsize>,
+    gate: Arc<Semaphore>,
+}
+
+impl Source for KeptServer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn snapshot(&self) -> Arc<Catalogue> {
+        self.catalogue.clone()
+    }
+
+    fn changed(&self, _: u64) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn may_hold(&self, _: Feature, _: &str) -> bool {
+        true
+    }
+
+    fn status(&self) -> SourceStatus {
+        SourceStatus::new(SourceState::Ready)
+    }
+
+    fn load(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.n_loads.fetch_add(1, Ordering::SeqCst);
+            let _permit = self.gate.acquire().await;
+        })
+    }
+}
+
+/// Clients that ask for lists do not compete with the starts of all servers.
+#[tokio::test]
+async fn servers_with_kept_lists_start_a_few_at_a_time() {
+    const SERVERS: usize = 20;
+    let (n_loads, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let builder = (0..SERVERS).fold(Toolplane::builder(), |builder, number| {
+        let mut catalogue = Catalogue::default();
+        (catalogue.revision, catalogue.is_kept) = (1, true);
+        builder.source(Arc::new(KeptServer {
+            name: format!("s{number}"),
+            catalogue: Arc::new(catalogue),
+            n_loads: n_loads.clone(),
+            gate: gate.clone(),
+        }))
+    });
+    let plane = builder.build().expect("usable");
+    let mut starts = std::pin::pin!(plane.start_servers());
+    let waiting = timeout(Duration::from_millis(20), starts.as_mut()).await;
+    assert!(waiting.is_err(), "they wait for permits");
+    assert_eq!(n_loads.load(Ordering::SeqCst), 8);
+    gate.add_permits(SERVERS);
+    timeout(LONG, starts).await.expect("all are started");
+    assert_eq!(n_loads.load(Ordering::SeqCst), SERVERS);
 }
