@@ -35,7 +35,7 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
             npm(&pins, &folder.join("node")),
         ),
         part(
-            "MCP servers from PyPI",
+            "MCP servers and uv from PyPI",
             python(&pins, "requirements.txt", &folder.join("python")),
         ),
         part(

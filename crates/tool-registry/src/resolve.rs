@@ -8,8 +8,8 @@ use std::{
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use tool_core::{
-    Catalogue, Descriptor, Executor, Feature, SettingLevel, Settings, Tool, ToolParts, ToolState, Trust,
-    UpstreamState, UriTemplate, check_name,
+    Catalogue, Descriptor, DynBackend, Executor, Feature, SettingLevel, Settings, Tool, ToolParts, ToolState,
+    Trust, UpstreamState, UriTemplate, check_name,
 };
 use tool_schema::{LazySchema, verify};
 
@@ -257,13 +257,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// Makes a tool. The state of the tool before it is kept.
-    pub(crate) fn new_tool(
+    /// Checks that a tool can be offered, and prepares its backend. Changes nothing.
+    pub(crate) fn prepare(
         &self,
         source: &str,
-        descriptor: &Arc<Descriptor>,
-        before: Option<&Arc<Tool>>,
-    ) -> Result<Arc<Tool>, RefusedFeature> {
+        descriptor: &Descriptor,
+    ) -> Result<(&dyn Executor, Arc<dyn DynBackend>), RefusedFeature> {
         let refused = |reason: String, problems| RefusedFeature {
             problems,
             ..refused_feature(source, descriptor.feature, &descriptor.name, reason)
@@ -297,6 +296,17 @@ impl Resolver<'_> {
             let reasons: Vec<_> = problems.iter().map(ToString::to_string).collect();
             refused(reasons.join("; "), problems)
         })?;
+        Ok((&**executor, prepared))
+    }
+
+    /// Makes a tool. The state of the tool before it is kept.
+    pub(crate) fn new_tool(
+        &self,
+        source: &str,
+        descriptor: &Arc<Descriptor>,
+        before: Option<&Arc<Tool>>,
+    ) -> Result<Arc<Tool>, RefusedFeature> {
+        let (executor, prepared) = self.prepare(source, descriptor)?;
         let upstream = executor
             .upstream(descriptor)
             .map(|name| self.shared.upstream(name));

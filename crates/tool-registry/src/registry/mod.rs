@@ -213,6 +213,13 @@ impl Registry {
         self.0.parts.load().sources.clone()
     }
 
+    /// Returns the source of this name.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Option<Arc<dyn Source>> {
+        let parts = self.0.parts.load();
+        parts.sources.iter().find(|source| source.name() == name).cloned()
+    }
+
     /// Returns the state that all tools of the server or host of this name share.
     #[must_use]
     pub fn upstream(&self, name: impl Into<Arc<str>>) -> Arc<UpstreamState> {

@@ -105,12 +105,12 @@ impl Registry {
     ///
     /// # Errors
     /// If it could not, with the reason.
-    pub fn check(&self, tool: &Arc<Descriptor>) -> Result<(), RefusedFeature> {
+    pub fn check(&self, tool: &Descriptor) -> Result<(), RefusedFeature> {
         let parts = self.0.parts.load_full();
         let snapshot = self.snapshot();
         let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
         let resolver = Self::resolver(&self.0, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
-        resolver.new_tool(&tool.origin.place, tool, None).map(drop)
+        resolver.prepare(&tool.origin.place, tool).map(drop)
     }
 
     fn versioned(

@@ -104,6 +104,14 @@ impl PublishOptions {
         self
     }
 
+    /// Returns the state of a version that is stored with these options.
+    fn state(self) -> VersionState {
+        match self.is_draft {
+            true => VersionState::Draft,
+            false => VersionState::Published,
+        }
+    }
+
     /// Makes no change.
     #[must_use]
     pub fn dry_run(mut self, is_dry_run: bool) -> Self {
@@ -188,7 +196,7 @@ impl Publisher {
         options: PublishOptions,
     ) -> Result<(Published, Option<ToolChange>), PublishError> {
         rules::check_content(&new)?;
-        let descriptor = self.read(&new, options)?;
+        let descriptor = self.read(&new)?;
         let digest = new.digest();
         let now = self.clock.wall();
         let (record, expected) = match self.store.tool(&new.tool).await? {
@@ -220,16 +228,14 @@ impl Publisher {
         }
         let (before, change) = self.compare(&record, &new.version, &descriptor).await?;
         if !options.is_draft {
+            self.check(&new, descriptor)?;
             rules::check_newer(&record, &new.version)?;
             if let Some(before) = &before {
                 let declared = options.is_declared_compatible;
                 rules::check_change(&new.tool, before, &new.version, &change, declared)?;
             }
         }
-        let state = match options.is_draft {
-            true => VersionState::Draft,
-            false => VersionState::Published,
-        };
+        let state = options.state();
         let head = VersionHead::new(new.version.clone(), digest, state.clone(), now, by.into())
             .with_change(change.phrase());
         let stored = StoredVersion::new(head, new.manifest, new.files);
@@ -484,8 +490,8 @@ impl Publisher {
         })
     }
 
-    /// Reads the manifest and checks that it describes this version of this tool, and that it can run here unless it is a draft.
-    fn read(&self, new: &NewVersion, options: PublishOptions) -> Result<Descriptor, PublishError> {
+    /// Reads the manifest and checks that it describes this version of this tool.
+    fn read(&self, new: &NewVersion) -> Result<Descriptor, PublishError> {
         let descriptor = self.manifests.read(&new.tool, &new.manifest);
         let descriptor = descriptor.map_err(PublishError::Invalid)?;
         if descriptor.name != new.tool {
@@ -497,12 +503,14 @@ impl Publisher {
             let message = format!("the manifest has the version `{written}`, not `{}`", new.version);
             return Err(PublishError::Invalid(message));
         }
-        if !options.is_draft {
-            let (mut tool, place) = (descriptor.clone(), (self.store.name(), &*new.tool));
-            complete(&mut tool, place, &new.version, &new.files);
-            self.manifests.check(&tool).map_err(PublishError::Invalid)?;
-        }
         Ok(descriptor)
+    }
+
+    /// Checks that a version can run here.
+    fn check(&self, new: &NewVersion, mut descriptor: Descriptor) -> Result<(), PublishError> {
+        let place = (self.store.name(), &*new.tool);
+        complete(&mut descriptor, place, &new.version, &new.files);
+        self.manifests.check(&descriptor).map_err(PublishError::Invalid)
     }
 
     /// Compares a version with the one before it.

@@ -25,7 +25,7 @@ pub(crate) struct HostExtensions {
 }
 
 /// Name of the source of all tools of the configuration and of the host program.
-const OWN_SOURCE: &str = "configuration";
+pub(crate) const OWN_SOURCE: &str = "configuration";
 
 /// Storage of pins, and the mode that the host program sets.
 pub(crate) struct PinSetup {

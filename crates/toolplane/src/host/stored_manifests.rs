@@ -1,7 +1,5 @@
 //! Manifests of a store.
 
-use std::sync::Arc;
-
 use raw_json::RawJson;
 use tool_core::Descriptor;
 use tool_manifest::{LoadOptions, Severity, Syntax};
@@ -56,7 +54,7 @@ impl ReadManifest for CheckedManifests {
     }
 
     fn check(&self, tool: &Descriptor) -> Result<(), String> {
-        let checked = self.0.check(&Arc::new(tool.clone()));
+        let checked = self.0.check(tool);
         checked.map_err(|refused| format!("`{}` cannot run here: {}", refused.name, refused.reason))
     }
 }

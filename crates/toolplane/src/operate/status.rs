@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use tool_core::{CorrelationId, LedgerEntry, ListWarning, PrepareError, SourceState, SourceStatus};
 use tool_registry::{RefusedFeature, StoreSource};
 
-use crate::Toolplane;
+use crate::{Toolplane, host::extensions::OWN_SOURCE};
 
 impl Toolplane {
     /// Returns the status of each source: the configuration's own tools first, then each server.
@@ -34,10 +34,8 @@ impl Toolplane {
 
     /// Returns the status of one of [`Toolplane::server_sources`].
     pub(crate) fn server_source(&self, name: &str) -> Option<SourceStatus> {
-        let sources = self.0.registry.sources();
-        let mut servers = sources.iter().skip(1);
-        let server = servers.find(|source| source.name() == name && name != StoreSource::NAME)?;
-        let mut status = server.status();
+        let is_server = name != OWN_SOURCE && name != StoreSource::NAME;
+        let mut status = self.0.registry.source(name).filter(|_| is_server)?.status();
         self.hide_secrets_in(&mut status);
         Some(status)
     }

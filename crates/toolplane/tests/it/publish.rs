@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use toolplane::{
-    RawJson, Toolplane,
-    registry::{MemoryStore, NewVersion, PublishError, PublishOptions},
+    RawJson, StoredManifests, Toolplane,
+    core::SystemClock,
+    registry::{MemoryStore, NewVersion, PublishError, PublishOptions, Publisher},
 };
 
 fn version(executor: &str) -> NewVersion {
@@ -55,4 +56,20 @@ async fn a_tool_that_cannot_run_here_stays_a_draft() {
     let mock = version(r#"{"kind": "mock", "result": "hello"}"#);
     let published = publisher.publish(mock, "ada", usual).await.unwrap();
     assert_eq!(published.latest, Some(number));
+}
+
+/// Another gateway, which has the executor, may have published it.
+#[tokio::test]
+async fn what_is_published_already_may_be_published_again() {
+    let store = Arc::new(MemoryStore::new());
+    let other = Publisher::new(
+        store.clone(),
+        Arc::new(StoredManifests),
+        Arc::new(SystemClock::new()),
+    );
+    let plane = Toolplane::builder().store(store).build().unwrap();
+    let (tool, usual) = (version(r#"{"kind": "smoke-signal"}"#), PublishOptions::default());
+    other.publish(tool.clone(), "ada", usual).await.unwrap();
+    let again = plane.publisher().unwrap().publish(tool, "ada", usual).await;
+    assert!(!again.unwrap().is_new);
 }

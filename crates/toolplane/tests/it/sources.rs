@@ -426,7 +426,7 @@ impl Source for KeptServer {
 }
 
 /// Clients that ask for lists do not compete with the starts of all servers.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn servers_with_kept_lists_start_a_few_at_a_time() {
     const SERVERS: usize = 20;
     let (n_loads, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
+    thread::available_parallelism,
     time::Duration,
 };
 
@@ -47,8 +48,8 @@ struct CacheLoad {
     done: OnceCell<()>,
 }
 
-/// Maximum number of servers whose lists are loaded by one request to the cache.
-const MAX_PART: usize = 64;
+/// Number of servers from which on their lists are loaded in several parts.
+const MIN_PART: usize = 64;
 /// Maximum time that the shutdown of a server waits for its lists to be stored.
 const MAX_FINAL_SAVE: Duration = Duration::from_secs(5);
 /// Pause before a running server is asked again whose lists could not be read.
@@ -172,10 +173,12 @@ impl CacheLoad {
             let (servers, keys): (Vec<_>, Vec<_>) = servers
                 .filter_map(|server| server.list_cache_key().map(|key| (server, key)))
                 .unzip();
-            // In parts, which are read, parsed and described at the same time.
+            // In one part for each core: more of them would open more connections to a database than they save.
+            let n_cores = available_parallelism().map_or(1, usize::from);
+            let n_servers = keys.len().div_ceil(n_cores).max(MIN_PART);
             let mut servers = servers.into_iter();
             let tasks: Vec<_> = keys
-                .chunks(MAX_PART)
+                .chunks(n_servers)
                 .map(|keys| {
                     let (store, keys) = (self.store.clone(), keys.to_vec());
                     let servers: Vec<_> = servers.by_ref().take(keys.len()).collect();
