@@ -58,6 +58,12 @@ impl<'a> TextPart<'a> {
         }
     }
 
+    /// Value of the first member with this key, like [`RawJson::get`].
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Self> {
+        self.parts().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
     /// Items of an array. Empty for other values.
     #[must_use]
     pub fn items(&self) -> PartItems<'a> {

@@ -286,9 +286,7 @@ impl RawJson {
     /// Returns the value of the first member with this key, or `None` if there is none or this is not an object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Self> {
-        self.parts()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value.to_raw())
+        self.as_part().get(key).map(|value| value.to_raw())
     }
 
     /// Decoded text of a string, or `None` for other values.

@@ -34,10 +34,11 @@ const TYPES: [&str; 7] = [
 pub fn verify(schema: &RawJson) -> Result<(), SchemaError> {
     let limits = JsonLimits::STRICT.with_depth(MAX_DEPTH);
     let mut n_left = MAX_PLAIN;
+    let part = schema.as_part();
     if schema.len() <= MAX_TEXT
         && raw_json::validate(schema.as_str(), limits).is_ok()
-        && names_known_draft(schema)
-        && is_plain(schema.as_part(), &mut n_left)
+        && names_known_draft(part)
+        && is_plain(part, &mut n_left)
     {
         return Ok(());
     }
@@ -45,8 +46,8 @@ pub fn verify(schema: &RawJson) -> Result<(), SchemaError> {
 }
 
 /// Returns `true` if the draft has the rules of [`is_plain`]: draft 4 has others.
-fn names_known_draft(schema: &RawJson) -> bool {
-    let Some((_, uri)) = schema.parts().find(|(keyword, _)| keyword == "$schema") else {
+fn names_known_draft(schema: TextPart<'_>) -> bool {
+    let Some(uri) = schema.get("$schema") else {
         return true;
     };
     let uri = uri.text().unwrap_or_default();

@@ -122,8 +122,8 @@ impl<'a> ListEntry<'a> {
         if given.kind() != JsonKind::Object {
             return Err(self.reject(name.to_owned(), "its `inputSchema` is not an object"));
         }
-        let stated = given.parts().find(|(keyword, _)| keyword == "type");
-        if stated.is_some_and(|(_, stated)| stated.text().as_deref() != Some("object")) {
+        let stated = given.get("type");
+        if stated.is_some_and(|stated| stated.text().as_deref() != Some("object")) {
             let reason = "its `inputSchema` does not describe an object, and arguments always are one";
             return Err(self.reject(name.to_owned(), reason));
         }
@@ -218,8 +218,7 @@ impl<'a> ListEntry<'a> {
 
     /// Returns the tool's `taskSupport` (revision 2025-11-25).
     fn task_support(&self) -> Option<String> {
-        let mut execution = self.member("execution")?.parts();
-        let (_, support) = execution.find(|(key, _)| key == "taskSupport")?;
+        let support = self.member("execution")?.get("taskSupport")?;
         support.text().map(Cow::into_owned)
     }
 
