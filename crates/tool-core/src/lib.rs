@@ -37,11 +37,11 @@ pub use tool_check::{
 
 pub use self::{
     call::{
-        Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallContext, CallOrigin, Caller,
-        ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend, DynInvoke,
-        InProcess, InputRequest, Invoke, InvokeFn, Layer, LayerDecision, Layers, Mode, NamedLayer, Nested,
-        Outcome, PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume,
-        Target, TargetBackend, Task, TaskForm, TaskHandle, TaskMode, TaskRequest, invoke_fn,
+        ApprovalSubject, Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallContext, CallOrigin,
+        Caller, ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend,
+        DynInvoke, InProcess, InputRequest, Invoke, InvokeFn, Layer, LayerDecision, Layers, Mode, NamedLayer,
+        Nested, Outcome, PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras,
+        Resume, Target, TargetBackend, Task, TaskForm, TaskHandle, TaskMode, TaskRequest, invoke_fn,
     },
     failure::{
         Category, Dispatch, DispatchHistory, DispatchState, ErrorKind, HealthSignal, HealthSignals,
@@ -77,8 +77,8 @@ pub use self::{
     tools::{
         DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec, Feature, InvalidName,
         LatencyClass, MAX_NAME, Metadata, OrDefault, Origin, Pattern, PiiHandling, PrepareError, Provenance,
-        RateLimitSettings, StaticDefault, Tool, ToolBuilder, ToolParts, ToolState, Trust, UpstreamState,
-        check_name, is_relative_path, outward_name,
+        RateLimitSettings, Reach, SecretUse, StaticDefault, Tool, ToolBuilder, ToolParts, ToolState, Trust,
+        UpstreamState, check_name, is_relative_path, outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

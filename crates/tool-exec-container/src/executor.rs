@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
-use tool_core::{Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets};
+use tool_core::{Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Reach, SecretUse, Secrets};
 
 use crate::{
     ContainerEngine, ContainerOptions, EngineError,
@@ -160,6 +160,20 @@ impl Executor for ContainerExecutor {
         let parts = self.runtime.parts.clone();
         let plan = Plan::compile(descriptor, &parts.options)?;
         Ok(Arc::new(ContainerBackend::new(plan, parts)))
+    }
+
+    /// Returns the secrets of the environment, which go to the program in the container, and its image. A container has no network.
+    fn reach(&self, descriptor: &Descriptor) -> Reach {
+        let config = &descriptor.executor.config;
+        let reach = Reach::new(SecretUse::find(
+            &config["env"],
+            "/env",
+            "the program in the container",
+        ));
+        match config["image"].as_str() {
+            Some(image) => reach.with_other(format!("the image `{image}`")),
+            None => reach,
+        }
     }
 
     /// Returns `true`: output is limited while it is read.

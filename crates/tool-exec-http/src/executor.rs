@@ -5,8 +5,8 @@ use raw_json::RawJson;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{
-    Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets, Settings, TaskSupport, Trust,
-    UpstreamState, format_duration,
+    Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Reach, SecretUse, Secrets, Settings,
+    TaskSupport, UpstreamState, format_duration,
 };
 
 use crate::{
@@ -164,6 +164,28 @@ impl Executor for HttpExecutor {
         }))
     }
 
+    fn reach(&self, descriptor: &Descriptor) -> Reach {
+        let config = &descriptor.executor.config;
+        let upstream = self.upstream(descriptor);
+        let destination = upstream.as_deref().unwrap_or("any host");
+        let mut secrets = SecretUse::find(config, "", destination);
+        // `Header=NAME`, `Header: NAME` or a bare name of a variable.
+        let bare = config["headers_from_env"].as_array().into_iter().flatten();
+        for (index, entry) in bare.enumerate() {
+            let name = entry
+                .as_str()
+                .and_then(|entry| entry.rsplit(['=', ':', ' ']).next());
+            let at = format!("/headers_from_env/{index}");
+            secrets.extend(name.map(|name| SecretUse::new(format!("${{{name}}}"), at, destination)));
+        }
+        let host = upstream.as_deref().and_then(|origin| origin.split_once("://"));
+        let method = config["method"].as_str().unwrap_or("GET, or POST with a body");
+        Reach::new(secrets)
+            .with_hosts(host.map(|(_, host)| host.to_owned()))
+            .with_any_host(host.is_none())
+            .with_other(format!("the method {method}"))
+    }
+
     fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
         let config = &descriptor.executor.config;
         let url = config.get("url").or_else(|| config.get("url_template"))?;
@@ -177,7 +199,7 @@ impl Executor for HttpExecutor {
 
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
         let has_header = descriptor.executor.config.get("idempotency").is_some();
-        has_header && descriptor.origin.trust == Trust::Operator
+        has_header && descriptor.origin.declarations_count()
     }
 
     /// A tool whose API may go on to work after its answer makes a task of that work. A call that reports its answer while it

@@ -3,7 +3,7 @@ use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 use raw_json::RawJson;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Descriptor, DynBackend, Executor, Feature, PrepareError, Provenance};
+use tool_core::{Descriptor, DynBackend, Executor, Feature, PrepareError, Provenance, Reach};
 
 use crate::{KeyPlace, McpServer, calls::McpCall, settings::EXECUTOR_KIND};
 
@@ -161,6 +161,18 @@ impl McpExecutor {
 impl Executor for McpExecutor {
     fn kind(&self) -> &str {
         Self::KIND
+    }
+
+    /// Returns the tool of the server that is called. A call sends no secret of its own.
+    fn reach(&self, descriptor: &Descriptor) -> Reach {
+        let config = &descriptor.executor.config;
+        let of_server = config["tool"].as_str().zip(config["server"].as_str());
+        match of_server {
+            Some((tool, server)) => {
+                Reach::default().with_other(format!("the tool `{tool}` of the server `{server}`"))
+            }
+            None => Reach::default(),
+        }
     }
 
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {

@@ -1,7 +1,10 @@
 use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
-use tool_core::{Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Secrets, TaskSupport};
+use serde_json::Value;
+use tool_core::{
+    Descriptor, DynBackend, Executor, NoSecrets, PrepareError, Reach, SecretUse, Secrets, TaskSupport,
+};
 use tool_sandbox::Sandboxes;
 
 use crate::{
@@ -212,6 +215,21 @@ impl Executor for ScriptExecutor {
             Some(_) => TaskSupport::Background,
             None => TaskSupport::None,
         }
+    }
+
+    /// Returns the secrets of the environment, which go to the code, and the hosts that the code may connect to.
+    fn reach(&self, descriptor: &Descriptor) -> Reach {
+        let config = &descriptor.executor.config;
+        let hosts: Vec<String> = config["network"].as_array().map_or_else(Vec::new, |hosts| {
+            let hosts = hosts.iter().filter_map(Value::as_str);
+            hosts.map(str::to_owned).collect()
+        });
+        let destination = format!("the code of a `{}` tool", self.kind());
+        let reach = Reach::new(SecretUse::find(&config["env"], "/env", &destination)).with_hosts(hosts);
+        let packages = config["requires"].as_array().into_iter().flatten();
+        packages.filter_map(Value::as_str).fold(reach, |reach, package| {
+            reach.with_other(format!("the package `{package}`"))
+        })
     }
 
     fn config_schema(&self) -> RawJson {

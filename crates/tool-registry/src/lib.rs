@@ -80,10 +80,11 @@ pub use self::{
     registry::{OnDefinitionChange, Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},
     store::{
-        Deprecation, IncompatibleVersion, InterfaceChange, InvalidVersionRequest, LatestChange, MemoryStore,
-        NewVersion, OfferedTool, PublishError, PublishOptions, Published, Publisher, ReadManifest,
-        ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias,
-        ToolChange, ToolFile, ToolRecord, VersionHead, VersionRequest, VersionState, split_version,
+        Acceptance, AgentVersion, AuthoredVersion, Deprecation, IncompatibleVersion, InterfaceChange,
+        InvalidVersionRequest, LatestChange, MemoryStore, NewVersion, OfferedTool, PublishError,
+        PublishOptions, Published, Publisher, ReadManifest, SecretGrant, ServerRecord, Store, StoreChanges,
+        StoreError, StoreOperation, StoreSource, StoredVersion, ToolAlias, ToolChange, ToolFile, ToolRecord,
+        VersionHead, VersionRequest, VersionState, split_version,
     },
 };
 

@@ -8,8 +8,8 @@ use std::{
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use tool_core::{
-    Catalogue, Descriptor, DynBackend, Executor, Feature, SettingLevel, Settings, Tool, ToolParts, ToolState,
-    Trust, UpstreamState, UriTemplate, check_name,
+    Catalogue, Descriptor, DynBackend, Executor, Feature, PrepareError, SecretUse, SettingLevel, Settings,
+    TaskSupport, Tool, ToolParts, ToolState, Trust, UpstreamState, UriTemplate, check_name,
 };
 use tool_schema::{LazySchema, verify};
 
@@ -292,10 +292,13 @@ impl Resolver<'_> {
                 )
             }
         })?;
-        let prepared = executor.prepare(descriptor).map_err(|problems| {
-            let reasons: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            refused(reasons.join("; "), problems)
-        })?;
+        let ungranted = ungranted(&**executor, descriptor);
+        if !ungranted.is_empty() {
+            return Err(refused(join(&ungranted), ungranted));
+        }
+        let prepared = executor
+            .prepare(descriptor)
+            .map_err(|problems| refused(join(&problems), problems))?;
         Ok((&**executor, prepared))
     }
 
@@ -322,7 +325,10 @@ impl Resolver<'_> {
         parts.settings = {
             let mut settings = self.settings(descriptor, upstream.as_deref());
             settings.passes_key = executor.passes_key(descriptor);
-            settings.task_support = executor.task_support(descriptor);
+            settings.task_support = match executor.task_support(descriptor) {
+                TaskSupport::Background if descriptor.origin.awaits_acceptance() => TaskSupport::None,
+                support => support,
+            };
             if executor.bounds_results() {
                 settings.max_result_bytes = None;
             }
@@ -342,19 +348,53 @@ impl Resolver<'_> {
     }
 
     /// Returns the settings of a tool. Its own settings override those of its upstream, which override the defaults. Its timeout
-    /// also extends the timeout of the call. Metadata that a server sends sets nothing.
+    /// also extends the timeout of the call, unless an agent set it: that one only shortens an attempt. Metadata that a server
+    /// sends sets nothing.
     fn settings(&self, descriptor: &Descriptor, upstream: Option<&UpstreamState>) -> Settings {
         let upstream = upstream.and_then(|upstream| self.upstream_settings.get(&**upstream.name()));
         let mut settings = upstream.unwrap_or(&self.defaults).clone();
-        if let Some(timeout) = descriptor.timeout {
-            settings.attempt_timeout = timeout;
-            settings.call_timeout = settings.call_timeout.max(timeout);
+        match descriptor.timeout {
+            Some(timeout) if descriptor.origin.awaits_acceptance() => {
+                settings.attempt_timeout = settings.attempt_timeout.min(timeout);
+            }
+            Some(timeout) => {
+                settings.attempt_timeout = timeout;
+                settings.call_timeout = settings.call_timeout.max(timeout);
+            }
+            None => {}
         }
-        if descriptor.origin.trust == Trust::Operator {
+        if descriptor.origin.declarations_count() {
             settings = settings.overridden(&descriptor.overrides, SettingLevel::Tool);
         }
         settings.settled(descriptor)
     }
+}
+
+fn join(problems: &[PrepareError]) -> String {
+    let reasons: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    reasons.join("; ")
+}
+
+/// Returns the uses of secrets by a tool that an agent made, for which it has no grant.
+fn ungranted(executor: &dyn Executor, descriptor: &Descriptor) -> Vec<PrepareError> {
+    if descriptor.origin.trust != Trust::Agent {
+        return Vec::new();
+    }
+    let uses = executor.reach(descriptor).secrets.into_iter();
+    let ungranted = uses.filter(|needed| !descriptor.origin.granted.contains(needed));
+    ungranted
+        .map(|needed| {
+            let SecretUse {
+                secret,
+                field,
+                destination,
+                ..
+            } = &needed;
+            let message = format!("`{secret}` in `{field}` is not granted to the tool, for {destination}");
+            PrepareError::at(&**field, message)
+                .with_hint("an operator grants it by `toolplane secrets grant`")
+        })
+        .collect()
 }
 
 /// Returns the previous state of a tool if its upstream is still the same, otherwise a new state.

@@ -156,10 +156,10 @@ impl Snapshot {
         self.unconfirmed_source(tool).is_some()
     }
 
-    /// Returns the source of a tool that is known only from a kept list. The upstream has the name of its source. A tool that
-    /// the operator wrote is on no list.
+    /// Returns the source of a tool that is known only from a kept list. The upstream has the name of its source. A tool of
+    /// the configuration or a store is on no list.
     pub(crate) fn unconfirmed_source(&self, tool: &Tool) -> Option<&str> {
-        if self.unconfirmed.is_empty() || tool.descriptor().origin.trust == Trust::Operator {
+        if self.unconfirmed.is_empty() || tool.descriptor().origin.trust != Trust::Upstream {
             return None;
         }
         let upstream = tool.state().upstream()?;

@@ -10,9 +10,10 @@ use raw_json::{RawJson, hex};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tool_core::rfc3339;
+use tool_core::{SecretUse, rfc3339};
 use tool_registry::{
-    Deprecation, LatestChange, ServerRecord, ToolAlias, ToolRecord, VersionHead, VersionState,
+    Acceptance, AgentVersion, Deprecation, LatestChange, SecretGrant, ServerRecord, ToolAlias, ToolRecord,
+    VersionHead, VersionState,
 };
 
 use crate::indent::{compact, indent};
@@ -72,6 +73,38 @@ struct VersionDocument {
     change: Option<String>,
     created_at: String,
     created_by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentDocument>,
+}
+
+/// Record of a version that an agent made.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct AgentDocument {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accepted: Option<AcceptanceDocument>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tested_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    grants: Vec<GrantDocument>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AcceptanceDocument {
+    by: String,
+    at: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GrantDocument {
+    secret: String,
+    field: String,
+    destination: String,
+    digest: String,
+    by: String,
+    at: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,6 +129,8 @@ struct ServerDocument {
     is_official: bool,
     created_at: String,
     updated_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proposed_by: Option<String>,
     settings: Box<RawValue>,
 }
 
@@ -176,6 +211,7 @@ impl VersionDocument {
             change: head.change.clone(),
             created_at: time_text(head.created_at),
             created_by: head.created_by.to_string(),
+            agent: head.agent.as_ref().map(AgentDocument::new),
             ..Self::default()
         };
         match &head.state {
@@ -218,7 +254,9 @@ impl VersionDocument {
             }
         };
         let (digest, at) = (digest(&self.digest)?, time(&self.created_at)?);
+        let agent = self.agent.map(AgentDocument::read).transpose()?;
         let head = VersionHead::new(number.clone(), digest, state, at, self.created_by.into());
+        let head = head.with_agent(agent);
         let mut content = Content {
             is_as_written: self.as_written,
             ..Content::default()
@@ -229,6 +267,42 @@ impl VersionDocument {
             content.files.insert(path, sum);
         }
         Ok((head.with_change(self.change), content))
+    }
+}
+
+impl AgentDocument {
+    fn new(agent: &AgentVersion) -> Self {
+        let accepted = agent.accepted.as_ref();
+        let grants = agent.grants.iter().map(|grant| GrantDocument {
+            secret: grant.secret.clone(),
+            field: grant.field.clone(),
+            destination: grant.destination.clone(),
+            digest: digest_text(&grant.digest),
+            by: grant.by.to_string(),
+            at: time_text(grant.at),
+        });
+        Self {
+            accepted: accepted.map(|accepted| AcceptanceDocument {
+                by: accepted.by.to_string(),
+                at: time_text(accepted.at),
+            }),
+            tested_at: agent.tested_at.map(time_text),
+            grants: grants.collect(),
+        }
+    }
+
+    fn read(self) -> Result<AgentVersion, String> {
+        let mut agent = AgentVersion::default();
+        if let Some(accepted) = self.accepted {
+            agent.accepted = Some(Acceptance::new(accepted.by, time(&accepted.at)?));
+        }
+        agent.tested_at = self.tested_at.as_deref().map(time).transpose()?;
+        for grant in self.grants {
+            let needed = SecretUse::new(grant.secret, grant.field, grant.destination);
+            let (digest, at) = (digest(&grant.digest)?, time(&grant.at)?);
+            agent.grants.push(SecretGrant::new(needed, digest, grant.by, at));
+        }
+        Ok(agent)
     }
 }
 
@@ -265,7 +339,7 @@ impl Document for ServerRecord {
         let mut server =
             Self::new(name, settings, time(&document.created_at)?).with_official(document.is_official);
         server.updated_at = time(&document.updated_at)?;
-        Ok(server)
+        Ok(server.with_proposed_by(document.proposed_by.map(Into::into)))
     }
 
     fn to_text(&self) -> Result<String, serde_json::Error> {
@@ -274,6 +348,7 @@ impl Document for ServerRecord {
             is_official: self.is_official,
             created_at: time_text(self.created_at),
             updated_at: time_text(self.updated_at),
+            proposed_by: self.proposed_by.as_deref().map(str::to_owned),
             settings: RawValue::from_string(compact(self.settings.as_str()))?,
         })
     }

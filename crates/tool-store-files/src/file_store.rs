@@ -5,7 +5,8 @@ use semver::Version;
 use tokio::{sync::watch, task::spawn_blocking};
 use tool_core::BoxFuture;
 use tool_registry::{
-    ServerRecord, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, ToolChange, ToolRecord,
+    AuthoredVersion, ServerRecord, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, ToolChange,
+    ToolRecord,
 };
 
 use crate::{FileStoreOptions, disk::Disk, state::State};
@@ -109,6 +110,25 @@ impl Store for FileStore {
     ) -> BoxFuture<'a, Result<Option<StoredVersion>, StoreError>> {
         let (tool, version) = (tool.to_owned(), version.clone());
         Box::pin(self.with(move |state, disk| state.version(disk, &tool, &version)))
+    }
+
+    fn versions_by<'a>(&'a self, author: &'a str) -> BoxFuture<'a, Result<Vec<AuthoredVersion>, StoreError>> {
+        let author = author.to_owned();
+        Box::pin(self.with(move |state, disk| {
+            let mut versions = Vec::new();
+            for record in state.tools(disk)? {
+                let own = record
+                    .versions
+                    .iter()
+                    .filter(|head| head.agent.is_some() && *head.created_by == *author);
+                for head in own {
+                    let stored = state.version(disk, &record.name, &head.version)?;
+                    let n_bytes = stored.map_or(0, |stored| stored.n_bytes());
+                    versions.push(AuthoredVersion::new(record.name.clone(), head.clone(), n_bytes));
+                }
+            }
+            Ok(versions)
+        }))
     }
 
     fn apply_all(&self, changes: Vec<ToolChange>) -> BoxFuture<'_, Result<u64, StoreError>> {

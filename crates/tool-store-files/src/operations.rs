@@ -96,6 +96,10 @@ fn apply(
             let head = record.versions.iter_mut().find(|head| head.version == version);
             head.ok_or_else(|| invalid("there is no such version"))?.state = state;
         }
+        StoreOperation::SetAgent { version, agent } => {
+            let head = record.versions.iter_mut().find(|head| head.version == version);
+            head.ok_or_else(|| invalid("there is no such version"))?.agent = Some(agent);
+        }
         StoreOperation::SetLatest(change) => {
             record.latest.clone_from(&change.version);
             record.history.push(change);

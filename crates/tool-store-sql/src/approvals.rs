@@ -145,11 +145,12 @@ impl<D: Database> SqlStore<D> {
             detail.into(),
             self.expiry(approval).into(),
             changed_at.into(),
+            Value::from(call.details.as_str()).to_string().into(),
         ];
         let statement = "INSERT INTO approvals (handle, position, tenant, principal, tool, version, arguments, risks, \
                          reason, by_another, asked_at, shown_expiry, tool_digest, arguments_digest, policy_digest, \
-                         state, state_detail, expires_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
-                         $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+                         state, state_detail, expires_at, changed_at, details) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, \
+                         $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
         transaction.execute(statement, parameters).await?;
         Ok(())
     }
@@ -209,6 +210,10 @@ impl<D: Database> SqlStore<D> {
         call.version = row.optional_text(4)?;
         call.risks = codec::json(&row.text(6)?, "the risks of an approval")?;
         call.reason = codec::json(&row.text(7)?, "the reason of an approval")?;
+        let details = row.text(17)?;
+        if !details.is_empty() {
+            call.details = codec::json(&details, "the details of an approval")?;
+        }
         call.by_another = row.int(8)? != 0;
         call.tool_digest = codec::digest(&row.text(11)?)?;
         call.arguments_digest = codec::digest(&row.text(12)?)?;
@@ -224,10 +229,10 @@ impl<D: Database> SqlStore<D> {
 
 const BY_HANDLE: &str = "SELECT handle, tenant, principal, tool, version, arguments, risks, reason, by_another, \
                          asked_at, shown_expiry, tool_digest, arguments_digest, policy_digest, state, state_detail, \
-                         expires_at FROM approvals WHERE handle = $1";
+                         expires_at, details FROM approvals WHERE handle = $1";
 const ALL: &str = "SELECT handle, tenant, principal, tool, version, arguments, risks, reason, by_another, asked_at, \
-                   shown_expiry, tool_digest, arguments_digest, policy_digest, state, state_detail, expires_at \
-                   FROM approvals ORDER BY position";
+                   shown_expiry, tool_digest, arguments_digest, policy_digest, state, state_detail, expires_at, \
+                   details FROM approvals ORDER BY position";
 
 /// Finds the open approval of the same call: see [`ApprovalCall::is_same`] and [`ApprovalState::is_open`].
 async fn find_same(
@@ -235,8 +240,8 @@ async fn find_same(
     call: &ApprovalCall,
 ) -> Result<Option<SqlRow>, SqlError> {
     let query = "SELECT handle, tenant, principal, tool, version, arguments, risks, reason, by_another, asked_at, \
-                 shown_expiry, tool_digest, arguments_digest, policy_digest, state, state_detail, expires_at \
-                 FROM approvals WHERE tenant = $1 AND principal = $2 AND tool = $3 AND tool_digest = $4 \
+                 shown_expiry, tool_digest, arguments_digest, policy_digest, state, state_detail, expires_at, \
+                 details FROM approvals WHERE tenant = $1 AND principal = $2 AND tool = $3 AND tool_digest = $4 \
                  AND arguments_digest = $5 AND policy_digest = $6 AND by_another = $7 \
                  AND state IN ('pending', 'approved', 'denied') ORDER BY position LIMIT 1";
     let parameters = vec![

@@ -153,6 +153,28 @@ const STEPS: &[&[&str]] = &[
         )",
         "CREATE INDEX search_usage_by_time ON search_usage (tenant, used_at)",
     ],
+    // 3: versions that agents made, the secrets that they may use, servers that agents propose, details of approvals.
+    &[
+        "ALTER TABLE tool_versions ADD COLUMN is_by_agent BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE tool_versions ADD COLUMN accepted_at BIGINT",
+        "ALTER TABLE tool_versions ADD COLUMN accepted_by TEXT",
+        "ALTER TABLE tool_versions ADD COLUMN tested_at BIGINT",
+        "CREATE INDEX tool_versions_of_agents ON tool_versions (created_by) WHERE is_by_agent = 1",
+        "CREATE TABLE grants (
+            tool TEXT NOT NULL,
+            version TEXT NOT NULL,
+            secret TEXT NOT NULL,
+            field TEXT NOT NULL,
+            destination TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            granted_by TEXT NOT NULL,
+            granted_at BIGINT NOT NULL,
+            PRIMARY KEY (tool, version, secret, field, destination),
+            FOREIGN KEY (tool, version) REFERENCES tool_versions (tool, version)
+        )",
+        "ALTER TABLE mcp_servers ADD COLUMN proposed_by TEXT",
+        "ALTER TABLE approvals ADD COLUMN details TEXT NOT NULL DEFAULT ''",
+    ],
 ];
 
 /// Version of the tables that this program makes and needs.

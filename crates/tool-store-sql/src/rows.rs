@@ -1,17 +1,29 @@
 //! Records from rows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use raw_json::{JsonLimits, RawJson};
 use semver::Version;
-use tool_registry::{LatestChange, ServerRecord, StoredVersion, VersionHead};
+use tool_core::SecretUse;
+use tool_registry::{
+    Acceptance, AgentVersion, LatestChange, SecretGrant, ServerRecord, StoredVersion, VersionHead,
+};
 
 use crate::{SqlError, SqlRow, codec};
 
 /// Columns of [`version_head`], for a query whose table of versions is `v`.
-pub(crate) const HEAD_COLUMNS: usize = 7;
+pub(crate) const HEAD_COLUMNS: usize = 11;
 
-/// Reads `version, digest, state, state_detail, created_at, created_by, change_note`, beginning at a column.
+/// Columns of [`version_head`], in its order.
+macro_rules! head_columns {
+    () => {
+        "v.version, v.digest, v.state, v.state_detail, v.created_at, v.created_by, v.change_note, v.is_by_agent, \
+         v.accepted_at, v.accepted_by, v.tested_at"
+    };
+}
+pub(crate) use head_columns;
+
+/// Reads the columns of [`head_columns`], beginning at a column. Grants are not part of the row.
 pub(crate) fn version_head(row: &mut SqlRow, at: usize) -> Result<VersionHead, SqlError> {
     let version = version(&row.text(at)?)?;
     let digest = codec::digest(&row.text(at + 1)?)?;
@@ -20,7 +32,37 @@ pub(crate) fn version_head(row: &mut SqlRow, at: usize) -> Result<VersionHead, S
     let created_at = codec::time(row.int(at + 4)?);
     let created_by = row.text(at + 5)?;
     let change = row.optional_text(at + 6)?;
-    Ok(VersionHead::new(version, digest, state, created_at, created_by.into()).with_change(change))
+    let agent = agent_version(row, at + 7)?;
+    let head = VersionHead::new(version, digest, state, created_at, created_by.into());
+    Ok(head.with_change(change).with_agent(agent))
+}
+
+/// Reads `is_by_agent, accepted_at, accepted_by, tested_at`.
+fn agent_version(row: &mut SqlRow, at: usize) -> Result<Option<AgentVersion>, SqlError> {
+    if row.int(at)? == 0 {
+        return Ok(None);
+    }
+    let mut agent = AgentVersion::default();
+    if let Some(by) = row.optional_text(at + 2)? {
+        agent.accepted = Some(Acceptance::new(by, codec::time(row.int(at + 1)?)));
+    }
+    if !row.is_null(at + 3) {
+        agent.tested_at = Some(codec::time(row.int(at + 3)?));
+    }
+    Ok(Some(agent))
+}
+
+/// Reads `secret, field, destination, digest, granted_by, granted_at`, beginning at a column.
+pub(crate) fn grant(row: &mut SqlRow, at: usize) -> Result<SecretGrant, SqlError> {
+    let needed = SecretUse::new(row.text(at)?, row.text(at + 1)?, row.text(at + 2)?);
+    let digest = codec::digest(&row.text(at + 3)?)?;
+    let by: Arc<str> = row.text(at + 4)?.into();
+    Ok(SecretGrant::new(
+        needed,
+        digest,
+        by,
+        codec::time(row.int(at + 5)?),
+    ))
 }
 
 /// Reads the columns of [`version_head`] and the manifest after them. Files are not part of the row.
@@ -37,13 +79,13 @@ pub(crate) fn latest_change(row: &mut SqlRow, at: usize) -> Result<LatestChange,
     Ok(LatestChange::new(number, time, row.text(at + 2)?.into()))
 }
 
-/// Reads `name, settings, is_official, created_at, updated_at`.
+/// Reads `name, settings, is_official, created_at, updated_at, proposed_by`.
 pub(crate) fn server(row: &mut SqlRow) -> Result<ServerRecord, SqlError> {
     let (name, settings) = (row.text(0)?, json(row.text(1)?)?);
     let is_official = row.int(2)? != 0;
     let mut server = ServerRecord::new(name, settings, codec::time(row.int(3)?)).with_official(is_official);
     server.updated_at = codec::time(row.int(4)?);
-    Ok(server)
+    Ok(server.with_proposed_by(row.optional_text(5)?.map(Into::into)))
 }
 
 pub(crate) fn version(text: &str) -> Result<Version, SqlError> {

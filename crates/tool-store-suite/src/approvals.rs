@@ -34,6 +34,7 @@ fn call(principal: &str, arguments: &str) -> ApprovalCall {
     );
     call.version = Some("1.2.0".to_owned());
     call.risks = vec!["it \"pays\"".to_owned(), "é".to_owned()];
+    call.details = "publishes `greet`\nwith code".to_owned();
     call.reason = "the policy\nsays so".to_owned();
     call.tool_digest = [1; 32];
     call.arguments_digest = raw_json::digest(&raw);

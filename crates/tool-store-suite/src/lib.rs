@@ -45,6 +45,8 @@ macro_rules! store_tests {
             changes_of_several_tools_are_made_together,
             a_published_version_is_not_replaced,
             a_draft_is_replaced_and_removed,
+            what_operators_allow_an_agents_version_comes_back,
+            versions_of_an_agent_are_found_by_their_author,
             every_state_comes_back_with_its_details,
             the_latest_version_goes_back_through_its_history,
             changes_hold_only_what_changed,

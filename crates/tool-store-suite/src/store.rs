@@ -9,9 +9,10 @@ use std::{
 use raw_json::RawJson;
 use semver::Version;
 use serde_json::json;
+use tool_core::SecretUse;
 use tool_registry::{
-    Deprecation, LatestChange, NewVersion, ServerRecord, Store, StoreError, StoreOperation, StoredVersion,
-    ToolAlias, ToolChange, ToolFile, VersionHead, VersionState,
+    Acceptance, AgentVersion, Deprecation, LatestChange, NewVersion, SecretGrant, ServerRecord, Store,
+    StoreError, StoreOperation, StoredVersion, ToolAlias, ToolChange, ToolFile, VersionHead, VersionState,
 };
 
 fn at(seconds: u64) -> SystemTime {
@@ -253,6 +254,103 @@ pub async fn a_draft_is_replaced_and_removed(one: Arc<dyn Store>, other: Arc<dyn
     assert!(record.versions.is_empty());
 }
 
+/// Acceptance, test and grants belong to the content of a version: a draft with other content has none of them.
+pub async fn what_operators_allow_an_agents_version_comes_back(one: Arc<dyn Store>, other: Arc<dyn Store>) {
+    let mut draft = stored("1.0.0", VersionState::Draft);
+    draft.head.agent = Some(AgentVersion::default());
+    let operations = vec![create(), StoreOperation::Put(Box::new(draft.clone()))];
+    let revision = one.apply("greet", 0, operations).await.expect("applied");
+    let number = version("1.0.0");
+    let mut agent = AgentVersion::default();
+    agent.accepted = Some(Acceptance::new("grace", at(5)));
+    agent.tested_at = Some(at(6));
+    for (secret, field) in [("${A}", "/url"), ("${A}", "/headers/X"), ("${secret:b}", "/url")] {
+        let needed = SecretUse::new(secret, field, "https://api.example.com");
+        agent
+            .grants
+            .push(SecretGrant::new(needed, draft.head.digest, "grace", at(7)));
+    }
+    agent
+        .grants
+        .sort_by(|a, b| (&a.secret, &a.field).cmp(&(&b.secret, &b.field)));
+    let set = |agent: &AgentVersion| StoreOperation::SetAgent {
+        version: version("1.0.0"),
+        agent: agent.clone(),
+    };
+    let revision = one
+        .apply("greet", revision, vec![set(&agent)])
+        .await
+        .expect("applied");
+    let expected = Some(agent.clone());
+    let found = other
+        .version("greet", &number)
+        .await
+        .expect("readable")
+        .expect("known");
+    assert_eq!(found.head.agent, expected);
+    let record = other.tool("greet").await.expect("readable").expect("known");
+    assert_eq!(record.version(&number).expect("known").agent, expected);
+
+    let publish = vec![
+        StoreOperation::SetState {
+            version: number.clone(),
+            state: VersionState::Published,
+        },
+        latest("1.0.0", 60),
+    ];
+    let published = one.apply("greet", revision, publish).await.expect("applied");
+    for since in [0, revision] {
+        let changes = other.changes(since).await.expect("readable");
+        let offered = changes.tools[0].latest.as_ref().expect("published");
+        assert_eq!(offered.head.agent, expected, "since {since}");
+    }
+    agent.grants.remove(0);
+    one.apply("greet", published, vec![set(&agent)])
+        .await
+        .expect("applied");
+    let changes = other.changes(published).await.expect("readable");
+    let offered = changes.tools[0].latest.as_ref().expect("published");
+    assert_eq!(
+        offered.head.agent,
+        Some(agent),
+        "a revocation is a change of the tool"
+    );
+
+    let mut second = stored("2.0.0", VersionState::Draft);
+    second.head.agent = Some(AgentVersion::default());
+    let record = one.tool("greet").await.expect("readable").expect("known");
+    let put = StoreOperation::Put(Box::new(second));
+    let revision = one
+        .apply("greet", record.revision, vec![put])
+        .await
+        .expect("applied");
+    let remove = StoreOperation::RemoveDraft {
+        version: version("2.0.0"),
+    };
+    one.apply("greet", revision, vec![remove]).await.expect("applied");
+}
+
+/// An author sees its own versions with their sizes, and nobody else's.
+pub async fn versions_of_an_agent_are_found_by_their_author(one: Arc<dyn Store>, other: Arc<dyn Store>) {
+    first(&one, "1.0.0").await;
+    let mut draft = stored("1.0.0", VersionState::Draft);
+    draft.head.agent = Some(AgentVersion::default());
+    draft.manifest = RawJson::parse(r#"{"description": "Grüße"}"#).expect("JSON");
+    draft.files = BTreeMap::from([("main.py".to_owned(), ToolFile::new("12345"))]);
+    let new = NewVersion::new("hello", version("1.0.0"), draft.manifest.clone());
+    draft.head.digest = new.with_files(draft.files.clone()).digest();
+    let author = draft.head.created_by.clone();
+    let operations = vec![create(), StoreOperation::Put(Box::new(draft.clone()))];
+    one.apply("hello", 0, operations).await.expect("applied");
+    let found = other.versions_by(&author).await.expect("readable");
+    assert_eq!(found.len(), 1, "versions of operators are nobody's");
+    assert_eq!(&*found[0].tool, "hello");
+    assert_eq!(found[0].head, draft.head);
+    assert_eq!(found[0].n_bytes, draft.n_bytes());
+    let none = other.versions_by("nobody").await.expect("readable");
+    assert!(none.is_empty());
+}
+
 /// States keep their reasons, replacements and days.
 pub async fn every_state_comes_back_with_its_details(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let mut revision = first(&one, "1.0.0").await;
@@ -391,6 +489,7 @@ pub async fn aliases_and_servers_are_set_and_removed(one: Arc<dyn Store>, other:
         RawJson::from(json!({"url": "http://127.0.0.1:9/mcp"})),
         at(61),
     );
+    let moved = moved.with_proposed_by(Some("ada".into()));
     assert!(one.set_server("github", Some(moved)).await.expect("applied"));
     let listed = other.servers().await.expect("readable");
     assert_eq!(
@@ -398,6 +497,7 @@ pub async fn aliases_and_servers_are_set_and_removed(one: Arc<dyn Store>, other:
         (1, at(60)),
         "the time of creation stays"
     );
+    assert_eq!(listed[0].proposed_by.as_deref(), Some("ada"));
     assert!(one.set_server("github", None).await.expect("applied"));
     assert!(!one.set_server("github", None).await.expect("applied"));
 }

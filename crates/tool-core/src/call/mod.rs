@@ -17,8 +17,8 @@ pub use self::{
     client::{ClientCapabilities, ClientGroup, ClientIdentity},
     context::{CallContext, CallOrigin, CorrelationId, LayerDecision, Mode, RequestExtras, Target},
     invoke::{
-        Backend, BoxFuture, DynBackend, DynInvoke, InProcess, Invoke, InvokeFn, Layer, Layers, NamedLayer,
-        Nested, Preview, Refresh, TargetBackend, invoke_fn,
+        ApprovalSubject, Backend, BoxFuture, DynBackend, DynInvoke, InProcess, Invoke, InvokeFn, Layer,
+        Layers, NamedLayer, Nested, Preview, Refresh, TargetBackend, invoke_fn,
     },
     outcome::{
         Body, InputRequest, Outcome, PendingCall, Reply, Resume, Task, TaskForm, TaskHandle, TaskMode,

@@ -56,6 +56,9 @@ pub struct ApprovalCall {
     pub risks: Vec<String>,
     /// Reason why the call needs approval.
     pub reason: String,
+    /// Text of what is to be approved beside the arguments, such as code: see [`ApprovalSubject`](crate::ApprovalSubject). Empty
+    /// for most tools.
+    pub details: String,
     /// `true` if the decision must be made by a person other than the caller.
     pub by_another: bool,
     /// Time of the request for approval, for people.
@@ -88,6 +91,7 @@ impl ApprovalCall {
             tenant: caller.tenant.clone(),
             risks: Vec::new(),
             reason: String::new(),
+            details: String::new(),
             by_another: false,
             asked_at,
             expires_at,

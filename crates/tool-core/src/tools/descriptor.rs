@@ -8,7 +8,7 @@ use bytes::Bytes;
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::{Metadata, OrDefault, Overrides};
+use crate::{Metadata, OrDefault, Overrides, SecretUse};
 
 /// Tool as data, as a manifest, a registry row or a server's list describes it. Prompts and resources of servers have
 /// descriptors as well: see [`Feature`].
@@ -118,6 +118,8 @@ impl Origin {
             place: place.into(),
             trust: Trust::Operator,
             is_stored: false,
+            is_accepted: false,
+            granted: Vec::new(),
         }
     }
 
@@ -130,6 +132,41 @@ impl Origin {
         }
     }
 
+    /// Returns the origin of a descriptor that an agent made, in a store. `is_accepted` tells if an operator accepted what it
+    /// declares.
+    #[must_use]
+    pub fn agent(place: impl Into<String>, is_accepted: bool) -> Self {
+        Self {
+            trust: Trust::Agent,
+            is_accepted,
+            ..Self::stored(place)
+        }
+    }
+
+    /// Sets the secrets that an operator granted.
+    #[must_use]
+    pub fn with_granted(mut self, granted: Vec<SecretUse>) -> Self {
+        self.granted = granted;
+        self
+    }
+
+    /// Returns `true` if what the descriptor declares counts: its guarantees, such as `idempotent` and `read_only`, and its own
+    /// settings of layers, such as `cache` and `retry`.
+    #[must_use]
+    pub fn declarations_count(&self) -> bool {
+        match self.trust {
+            Trust::Operator => true,
+            Trust::Agent => self.is_accepted,
+            Trust::Upstream => false,
+        }
+    }
+
+    /// Returns `true` if an agent made the descriptor, and no operator has accepted what it declares.
+    #[must_use]
+    pub fn awaits_acceptance(&self) -> bool {
+        self.trust == Trust::Agent && !self.is_accepted
+    }
+
     /// Returns the origin of a descriptor that a server sent.
     #[must_use]
     pub fn upstream(place: impl Into<String>) -> Self {
@@ -137,6 +174,8 @@ impl Origin {
             place: place.into(),
             trust: Trust::Upstream,
             is_stored: false,
+            is_accepted: false,
+            granted: Vec::new(),
         }
     }
 }
@@ -193,6 +232,10 @@ pub struct Origin {
     /// `true` if it comes from a store of versions instead of a file of the operator. Such a tool cannot run without a
     /// sandbox.
     pub is_stored: bool,
+    /// `true` if an operator accepted what an agent declared: see [`Origin::declarations_count`].
+    pub is_accepted: bool,
+    /// Secrets that an operator granted to what an agent made.
+    pub granted: Vec<SecretUse>,
 }
 
 /// Trust in the origin of a descriptor.
@@ -201,6 +244,10 @@ pub struct Origin {
 pub enum Trust {
     /// The operator wrote it: it may name environment variables and declare guarantees.
     Operator,
+    /// An agent made it: it may use the secrets that an operator granted it, and reaches neither private networks nor paths of
+    /// the machine. Whoever offers it has checked the grants: executors do not. Its declarations count once an operator
+    /// accepted them.
+    Agent,
     /// A server sent it: its hints never enable retries, caching or automatic approval.
     Upstream,
 }
@@ -211,6 +258,7 @@ impl Trust {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Operator => "operator",
+            Self::Agent => "agent",
             Self::Upstream => "upstream",
         }
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 
-use crate::{Descriptor, DynBackend, Settings, StaticDefault, TaskSupport};
+use crate::{Descriptor, DynBackend, Reach, SecretUse, Settings, StaticDefault, TaskSupport};
 
 /// Executor of tools of one kind: prepares a backend from a descriptor's settings.
 pub trait Executor: Send + Sync {
@@ -41,6 +41,15 @@ pub trait Executor: Send + Sync {
     fn task_support(&self, descriptor: &Descriptor) -> TaskSupport {
         let _ = descriptor;
         TaskSupport::None
+    }
+
+    /// Returns the reach of the tool as its settings tell it. By default, every text of the settings may refer to secrets, which
+    /// go to the [upstream](Self::upstream) or to this executor. A tool that an agent made is only prepared if each of its secrets
+    /// is granted.
+    fn reach(&self, descriptor: &Descriptor) -> Reach {
+        let upstream = self.upstream(descriptor);
+        let destination = upstream.as_deref().unwrap_or_else(|| self.kind());
+        Reach::new(SecretUse::find(&descriptor.executor.config, "", destination))
     }
 
     /// Returns `true` if the executor limits the size of results while it reads them. Otherwise the size is checked

@@ -9,6 +9,7 @@ mod metadata;
 mod name;
 mod or_default;
 mod pattern;
+mod reach;
 mod state;
 mod tool;
 
@@ -21,6 +22,7 @@ pub use self::{
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     or_default::{OrDefault, StaticDefault},
     pattern::Pattern,
+    reach::{Reach, SecretUse},
     state::{DisabledTool, ToolState, UpstreamState},
     tool::{Tool, ToolParts},
 };

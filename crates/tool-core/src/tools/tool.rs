@@ -186,7 +186,8 @@ impl Tool {
 }
 
 /// Adds the operator's declarations to a definition, as MCP annotations. A tool that changes nothing is also marked
-/// as not destructive. Other annotations stay as the server wrote them; no declaration covers the open-world hint.
+/// as not destructive. Other annotations stay as the server wrote them; no declaration covers the open-world hint. What an
+/// agent declared is added once an operator accepted it.
 fn annotated(definition: RawJson, descriptor: &Descriptor) -> RawJson {
     let metadata = &descriptor.metadata;
     let is_read_only = metadata.read_only == Some(true);
@@ -199,7 +200,7 @@ fn annotated(definition: RawJson, descriptor: &Descriptor) -> RawJson {
         .into_iter()
         .filter_map(|(key, value)| Some((key, RawJson::from(value?))))
         .collect();
-    if descriptor.feature != Feature::Tool || declared.is_empty() {
+    if descriptor.feature != Feature::Tool || declared.is_empty() || descriptor.origin.awaits_acceptance() {
         return definition;
     }
     let before = definition.get("annotations");

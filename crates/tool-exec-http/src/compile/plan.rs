@@ -144,7 +144,9 @@ impl Plan {
         };
         let trusted = descriptor.origin.trust == Trust::Operator;
         for reference in &self.references {
-            if !trusted && reference.provider != Provider::Secret {
+            // What an agent made has each of its references by a grant.
+            let is_granted = descriptor.origin.trust == Trust::Agent;
+            if !trusted && !is_granted && reference.provider != Provider::Secret {
                 let message = format!("`{reference}` may only be named in an operator's own files");
                 problems.add(pointer_of_reference(config, reference), message);
             } else if let Err(error) = reference.check(secrets) {
@@ -158,6 +160,13 @@ impl Plan {
         }
         if !trusted && self.client.allow_private {
             problems.add("/allow_private", "may only be set in an operator's own files");
+        }
+        if descriptor.origin.trust == Trust::Agent && self.address.constant().is_none() {
+            problems.hint(
+                url,
+                "must name its host: an agent's tool has one host, whatever it is called with",
+                "write the scheme and the host out, such as `https://api.example.com/{path}`",
+            );
         }
         if let Some(argument) = self.address.host_argument()
             && !self.references.is_empty()

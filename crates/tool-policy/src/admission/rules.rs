@@ -254,16 +254,20 @@ impl Rules {
     /// Returns the reason for which a call of this target needs approval, in words that follow "because", or `None` if it needs
     /// none. Completions, and requests about a task that was approved, need no approval.
     #[must_use]
-    pub fn approval_reason(&self, target: &Target) -> Option<Cow<'static, str>> {
+    pub fn approval_reason(&self, target: &Target, caller: &Caller) -> Option<Cow<'static, str>> {
         let tool = target.tool();
         if matches!(target, Target::Completion(_) | Target::Task { .. }) {
             return None;
         }
         // Before any name is built: most tools need no approval.
         let rule = tool.settings().get::<ApprovalRule>();
-        let is_set = rule == Some(&ApprovalRule::Required) && tool.feature() == Feature::Tool;
-        if is_set {
-            return Some("the tool's settings require it".into());
+        match rule.filter(|_| tool.feature() == Feature::Tool) {
+            Some(ApprovalRule::Required) => return Some("the tool's settings require it".into()),
+            Some(ApprovalRule::UnlessPermitted(permission)) if !caller.permissions.contains(*permission) => {
+                let reason = format!("`{}` lacks the permission `{permission}`", caller.principal);
+                return Some(reason.into());
+            }
+            _ => {}
         }
         if self.approval.required.is_empty() {
             return None;

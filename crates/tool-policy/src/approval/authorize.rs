@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raw_json::RawJson;
 use tool_core::{
     ApprovalCall, ApprovalRecord, ApprovalState, CallContext, DispatchState, NamedLayer, Outcome,
-    PendingCall, ToolError,
+    PendingCall, TargetBackend, ToolError,
 };
 use uuid::Uuid;
 
@@ -47,7 +47,13 @@ impl ApprovalLayer {
         let rules = Arc::clone(&self.rules.load());
         let (by_another, lifetime) = (rules.approval.separate_approver, rules.approval.expires_after);
         let policy_digest = raw_json::digest(&RawJson::from(format!("{rules:?}").as_str()));
-        let call = bind(cx, reason, policy_digest, by_another, lifetime)?;
+        let backend = TargetBackend::for_call(cx).clone();
+        let subject = backend.approval_subject_boxed(cx).await;
+        let subject = subject.map_err(|error| Unapproved {
+            error,
+            reason: "no_subject",
+        })?;
+        let call = bind(cx, reason, policy_digest, by_another, (subject, lifetime))?;
         let token = ResumeToken::from_call(cx);
         let handle = take_handle(cx);
         if let Some(handle) = token.as_ref().map(|token| token.handle.clone()).or(handle) {

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tool_core::{
-    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, CallContext, ErrorKind, Metadata,
-    PiiHandling, Tool, ToolError, Trust,
+    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalSubject, ApprovalsError, CallContext, ErrorKind,
+    Metadata, PiiHandling, Tool, ToolError, Trust,
 };
 
 /// Maximum size of the arguments of a call that needs approval, in bytes.
@@ -77,7 +78,7 @@ pub(crate) fn bind(
     reason: String,
     policy_digest: [u8; 32],
     by_another: bool,
-    lifetime: Duration,
+    (subject, lifetime): (Option<ApprovalSubject>, Duration),
 ) -> Result<ApprovalCall, Unapproved> {
     let arguments = cx.arguments.raw();
     if arguments.len() > MAX_ARGUMENTS {
@@ -100,6 +101,13 @@ pub(crate) fn bind(
     call.reason = reason;
     call.by_another = by_another;
     call.tool_digest = tool_digest(tool);
+    if let Some(subject) = subject {
+        call.tool_digest = Sha256::new_with_prefix(call.tool_digest)
+            .chain_update(subject.digest)
+            .finalize()
+            .into();
+        call.details = subject.text;
+    }
     call.arguments_digest = *cx.arguments.digest();
     call.policy_digest = policy_digest;
     Ok(call)
@@ -153,19 +161,32 @@ fn tool_digest(tool: &Arc<Tool>) -> [u8; 32] {
         descriptor.executor.kind,
         descriptor.executor.config,
         tool.provenance().place,
-        descriptor.origin.trust == Trust::Operator,
+        match descriptor.origin.trust {
+            Trust::Operator => json!(true),
+            Trust::Agent => json!(["agent", descriptor.origin.is_accepted]),
+            _ => json!(false),
+        },
     ]);
     raw_json::digest(&RawJson::from(identity))
 }
 
-/// Returns the risks that the operator declares for the tool. A server's statements about its own tools are not trusted.
+/// Returns the risks that the operator declares for the tool, or has accepted. A server's statements about its own tools are
+/// not trusted.
 fn risks(tool: &Tool) -> Vec<String> {
     let descriptor = tool.descriptor();
-    if descriptor.origin.trust != Trust::Operator {
-        let kind = &descriptor.executor.kind;
-        return vec![format!(
-            "a tool of a server (`{kind}`): what it does is known from that server alone"
-        )];
+    let kind = &descriptor.executor.kind;
+    match descriptor.origin.trust {
+        Trust::Upstream => {
+            return vec![format!(
+                "a tool of a server (`{kind}`): what it does is known from that server alone"
+            )];
+        }
+        Trust::Agent if !descriptor.origin.is_accepted => {
+            return vec![format!(
+                "a tool that an agent made (`{kind}`): no operator accepted what it declares"
+            )];
+        }
+        _ => {}
     }
     let Metadata {
         read_only,

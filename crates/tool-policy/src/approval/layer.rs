@@ -92,7 +92,8 @@ impl<S> Layer<S> for ApprovalLayer {
 
 impl<S: Invoke> Invoke for Approval<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Some(reason) = self.settings.rules.load().approval_reason(&cx.target) else {
+        let rules = self.settings.rules.load();
+        let Some(reason) = rules.approval_reason(&cx.target, &cx.origin.caller) else {
             if cx.extras.resume.is_some() {
                 continue_without_approval(cx).map_err(|unapproved| refuse(cx, unapproved))?;
             }

@@ -11,13 +11,15 @@ use crate::ApprovalLayer;
 pub enum ApprovalRule {
     /// Each call requires an approval.
     Required,
+    /// Each call requires an approval, unless its caller has this permission.
+    UnlessPermitted(&'static str),
     /// No approval is required, even if the server or the defaults require one.
     Never,
 }
 
 impl Setting for ApprovalRule {
     fn settled(&self, _: &Descriptor) -> Option<Self> {
-        Some(*self).filter(|rule| *rule == Self::Required)
+        Some(*self).filter(|rule| *rule != Self::Never)
     }
 }
 

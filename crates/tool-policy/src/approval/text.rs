@@ -6,14 +6,14 @@ use std::{fmt::Write, time::Duration};
 use raw_json::{RawJson, hex};
 use tool_core::{ApprovalRecord, ApprovalState, format_duration, rfc3339};
 
-/// Maximum size of the arguments in a question, in bytes. Larger ones are reviewed at the desk, never approved unseen.
+/// Maximum size of the arguments and details in a question, in bytes. Larger ones are reviewed at the desk, never approved unseen.
 const MAX_SHOWN: usize = 4 * 1024;
 
 /// Returns the text of the question about a call, or `None` if its arguments are too large for it.
 pub(crate) fn question_text(approval: &ApprovalRecord, left: Duration) -> Option<String> {
     let call = &approval.call;
     let arguments = readable_json(&call.arguments);
-    if arguments.len() > MAX_SHOWN {
+    if arguments.len() + call.details.len() > MAX_SHOWN {
         return None;
     }
     let mut text = format!(
@@ -32,6 +32,12 @@ pub(crate) fn question_text(approval: &ApprovalRecord, left: Duration) -> Option
     for line in arguments.lines() {
         // Indented text is code in Markdown, and readable everywhere else.
         let _ = writeln!(text, "    {line}");
+    }
+    if !call.details.is_empty() {
+        text.push_str("\nDetails:\n\n");
+        for line in call.details.lines() {
+            let _ = writeln!(text, "    {}", harmless_text(line));
+        }
     }
     let left = Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0));
     let _ = write!(text, "\nIt can be approved for {}.", format_duration(left));
@@ -55,6 +61,7 @@ pub fn approval_json(approval: &ApprovalRecord) -> RawJson {
         ("tenant", text(&call.tenant)),
         ("reason", text(&call.reason)),
         ("risks", RawJson::from(serde_json::json!(call.risks))),
+        ("details", text(&call.details)),
         ("by_another", RawJson::from(call.by_another)),
         ("asked_at", text(&rfc3339(call.asked_at))),
         ("expires_at", text(&rfc3339(call.expires_at))),

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
     CallContext, ClientKey, Degraded, DegradedStep, DispatchState, ErrorKind, Invoke, Layer, NamedLayer,
-    Outcome, Reply, Target, ToolError, Trust,
+    Outcome, Reply, Target, ToolError,
 };
 
 use super::usage_counters::{CountedCall, UsageCounters, UsageKey};
@@ -268,7 +268,7 @@ fn counted_call(cx: &CallContext) -> CountedCall {
     let cost = descriptor
         .metadata
         .cost_per_call
-        .filter(|_| descriptor.origin.trust == Trust::Operator);
+        .filter(|_| descriptor.origin.declarations_count());
     CountedCall {
         now: cx.clock.now(),
         cost: MicroDollars::from_dollars(cost.unwrap_or_default()),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Descriptor, Overrides, RateLimitSettings, Scopes, Setting, SettingLevel, Trust};
+use tool_core::{Descriptor, Overrides, RateLimitSettings, Scopes, Setting, SettingLevel};
 use tool_settings::{Field, NodeId, Period, Section, SectionContext, SectionKeys, ToolSettings};
 
 use crate::RateLimitLayer;
@@ -39,7 +39,7 @@ impl Setting for RateLimits {
 
     fn settled(&self, tool: &Descriptor) -> Option<Self> {
         let declared = tool.metadata.rate_limit;
-        let declared = declared.filter(|_| tool.origin.trust == Trust::Operator);
+        let declared = declared.filter(|_| tool.origin.declarations_count());
         let limits = Scopes {
             tool: declared.or(self.0.tool),
             ..self.0

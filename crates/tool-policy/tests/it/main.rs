@@ -149,7 +149,10 @@ fn a_rule_is_about_the_tool_by_each_of_its_names() {
             .with_approval(ApprovalRules::default().with_required(patterns(&[name])));
         let lacks = rules.admit(&tool, &Caller::local()).unwrap_err();
         assert_eq!(lacks.code(), "permission", "{name}: {lacks}");
-        assert!(rules.approval_reason(&target).is_some(), "{name}");
+        assert!(
+            rules.approval_reason(&target, &Caller::new("ada")).is_some(),
+            "{name}"
+        );
     }
     // An allow-list that names another name may mean another tool.
     for (name, is_allowed) in [("wipe", true), ("files__cleanup", false), ("files__*", false)] {

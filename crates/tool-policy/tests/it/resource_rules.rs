@@ -54,7 +54,9 @@ fn assert_refused(pattern: &str, uri: &str) {
     let approval = ApprovalRules::default().with_required(rule(pattern));
     let asking = Rules::default().with_approval(approval);
     assert!(
-        asking.approval_reason(&of_template(uri)).is_some(),
+        asking
+            .approval_reason(&of_template(uri), &Caller::new("ada"))
+            .is_some(),
         "approval: {uri:?}"
     );
 }

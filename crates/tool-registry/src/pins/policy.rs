@@ -43,13 +43,13 @@ impl PinPolicy {
         &self.store
     }
 
-    /// Returns the mode of definitions with this trust from this source. Without a mode of their source, tools that an operator
-    /// wrote are not pinned.
+    /// Returns the mode of definitions with this trust from this source. Without a mode of their source, tools of the
+    /// configuration and of a store are not pinned.
     #[must_use]
     pub fn mode_of(&self, source: &str, trust: Trust) -> PinMode {
         match (self.modes.get(source), trust) {
             (Some(mode), _) => *mode,
-            (None, Trust::Operator) => PinMode::Off,
+            (None, Trust::Operator | Trust::Agent) => PinMode::Off,
             (None, _) => self.mode,
         }
     }

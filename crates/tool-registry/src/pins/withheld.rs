@@ -159,11 +159,11 @@ fn pinned_definition(tool: &Tool) -> &RawJson {
     tool.descriptor().definition.as_ref().unwrap_or(tool.definition())
 }
 
-/// Returns the version of a tool that an operator wrote.
+/// Returns the version of a tool that no server lists.
 fn pinned_version(tool: &Tool) -> Option<&str> {
     let descriptor = tool.descriptor();
     match descriptor.origin.trust {
-        Trust::Operator => descriptor.version.as_deref(),
-        _ => None,
+        Trust::Upstream => None,
+        _ => descriptor.version.as_deref(),
     }
 }

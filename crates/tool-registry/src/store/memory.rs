@@ -6,8 +6,8 @@ use tokio::sync::watch;
 use tool_core::BoxFuture;
 
 use super::{
-    OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation, StoredVersion, ToolAlias,
-    ToolChange, ToolRecord, VersionState,
+    AuthoredVersion, OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoreOperation,
+    StoredVersion, ToolAlias, ToolChange, ToolRecord, VersionState,
 };
 
 /// A [`Store`] in memory. It ends with the process.
@@ -144,6 +144,15 @@ impl State {
                     content.head.state = state;
                 }
             }
+            StoreOperation::SetAgent { version, agent } => {
+                let head = record.versions.iter_mut().find(|head| head.version == version);
+                let head = head.ok_or_else(|| corrupt("there is no such version"))?;
+                head.agent = Some(agent);
+                let contents = self.contents.get_mut(tool);
+                if let Some(content) = contents.and_then(|contents| contents.get_mut(&version)) {
+                    content.head.agent.clone_from(&head.agent);
+                }
+            }
             StoreOperation::SetLatest(change) => {
                 record.latest.clone_from(&change.version);
                 record.history.push(change);
@@ -213,6 +222,17 @@ impl Store for MemoryStore {
             .get(tool)
             .and_then(|contents| contents.get(version));
         Box::pin(ready(Ok(found.cloned())))
+    }
+
+    fn versions_by<'a>(&'a self, author: &'a str) -> BoxFuture<'a, Result<Vec<AuthoredVersion>, StoreError>> {
+        let state = self.state.lock();
+        let versions = state.contents.iter().flat_map(|(tool, versions)| {
+            let own = versions
+                .values()
+                .filter(|stored| stored.head.agent.is_some() && *stored.head.created_by == *author);
+            own.map(|stored| AuthoredVersion::new(tool.as_str(), stored.head.clone(), stored.n_bytes()))
+        });
+        Box::pin(ready(Ok(versions.collect())))
     }
 
     fn apply_all(&self, changes: Vec<ToolChange>) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -20,8 +20,8 @@ pub use self::{
     port::{OfferedTool, ReadManifest, Store, StoreChanges, StoreOperation, ToolChange},
     publisher::{PublishOptions, Published, Publisher},
     record::{
-        Deprecation, LatestChange, NewVersion, ServerRecord, StoredVersion, ToolAlias, ToolFile, ToolRecord,
-        VersionHead, VersionState,
+        Acceptance, AgentVersion, AuthoredVersion, Deprecation, LatestChange, NewVersion, SecretGrant,
+        ServerRecord, StoredVersion, ToolAlias, ToolFile, ToolRecord, VersionHead, VersionState,
     },
     rules::InterfaceChange,
     source::StoreSource,

@@ -6,9 +6,9 @@ use raw_json::RawJson;
 use semver::Version;
 use serde_json::json;
 use tokio::{runtime::Handle, task::JoinHandle};
-use tool_core::{Descriptor, Origin};
+use tool_core::{Descriptor, Origin, SecretUse};
 
-use super::{OfferedTool, ReadManifest, StoredVersion, ToolFile, VersionState};
+use super::{AgentVersion, OfferedTool, ReadManifest, StoredVersion, ToolFile, VersionState};
 
 /// Minimum number of tools that are read in a task of their own.
 const MIN_PER_TASK: usize = 500;
@@ -76,6 +76,9 @@ impl OfferReader {
             &stored.head.version,
             &stored.files,
         );
+        if let Some(agent) = &stored.head.agent {
+            descriptor.origin = agent_origin(&descriptor, agent, &stored.head.digest);
+        }
         let notice = match &stored.head.state {
             VersionState::Deprecated(deprecation) => Some(deprecation.sentence()),
             VersionState::Yanked { reason } => Some(format!("Withdrawn: {reason}.")),
@@ -108,6 +111,14 @@ pub(super) fn complete(
         .map(|(path, file)| (path.clone(), file.content.clone()))
         .collect();
     descriptor.version = Some(version);
+}
+
+/// Returns the origin of a version that an agent made. Grants for another digest do not count.
+pub(super) fn agent_origin(descriptor: &Descriptor, agent: &AgentVersion, digest: &[u8; 32]) -> Origin {
+    let grants = agent.grants.iter().filter(|grant| grant.digest == *digest);
+    let granted = grants.map(|grant| SecretUse::new(&*grant.secret, &*grant.field, &*grant.destination));
+    let origin = Origin::agent(&*descriptor.origin.place, agent.accepted.is_some());
+    origin.with_granted(granted.collect())
 }
 
 impl PendingOffers {

@@ -4,7 +4,10 @@ use raw_json::RawJson;
 use semver::Version;
 use tool_core::{BoxFuture, Descriptor};
 
-use super::{LatestChange, ServerRecord, StoreError, StoredVersion, ToolAlias, ToolRecord, VersionState};
+use super::{
+    AgentVersion, AuthoredVersion, LatestChange, ServerRecord, StoreError, StoredVersion, ToolAlias,
+    ToolRecord, VersionState,
+};
 
 /// Port to a store of tools and servers: the repository behind the registry.
 ///
@@ -41,6 +44,12 @@ pub trait Store: fmt::Debug + Send + Sync {
         tool: &'a str,
         version: &'a Version,
     ) -> BoxFuture<'a, Result<Option<StoredVersion>, StoreError>>;
+
+    /// Returns the versions that this agent made, in the order of their tools' names.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    fn versions_by<'a>(&'a self, author: &'a str) -> BoxFuture<'a, Result<Vec<AuthoredVersion>, StoreError>>;
 
     /// Applies changes of several tools, all or none, and returns the new revision.
     ///
@@ -182,6 +191,13 @@ pub enum StoreOperation {
     RemoveDraft {
         /// The version.
         version: Version,
+    },
+    /// Replaces the record of a version that an agent made.
+    SetAgent {
+        /// The version.
+        version: Version,
+        /// Its new record.
+        agent: AgentVersion,
     },
 }
 

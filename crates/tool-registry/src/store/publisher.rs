@@ -4,9 +4,11 @@ use semver::Version;
 use tool_core::{Clock, Descriptor};
 
 use super::{
-    Deprecation, InterfaceChange, LatestChange, NewVersion, PublishError, ReadManifest, Store,
+    AgentVersion, Deprecation, InterfaceChange, LatestChange, NewVersion, PublishError, ReadManifest, Store,
     StoreOperation, StoredVersion, ToolAlias, ToolChange, ToolRecord, VersionHead, VersionRequest,
-    VersionState, offer_reader::complete, rules,
+    VersionState,
+    offer_reader::{agent_origin, complete},
+    rules,
 };
 
 /// Publishes, deprecates, yanks and rolls back versions of the tools in a [`Store`]. Clones share the store.
@@ -65,6 +67,8 @@ pub struct PublishOptions {
     pub is_declared_compatible: bool,
     /// Makes no change, and returns what would be published.
     pub is_dry_run: bool,
+    /// Stores a version that an agent made. A draft of an agent stays one in any case, when it is published as it is.
+    pub is_by_agent: bool,
 }
 
 /// Result of a publication.
@@ -110,6 +114,13 @@ impl PublishOptions {
             true => VersionState::Draft,
             false => VersionState::Published,
         }
+    }
+
+    /// Stores a version that an agent made.
+    #[must_use]
+    pub fn by_agent(mut self, is_by_agent: bool) -> Self {
+        self.is_by_agent = is_by_agent;
+        self
     }
 
     /// Makes no change.
@@ -196,7 +207,7 @@ impl Publisher {
         options: PublishOptions,
     ) -> Result<(Published, Option<ToolChange>), PublishError> {
         rules::check_content(&new)?;
-        let descriptor = self.read(&new)?;
+        let mut descriptor = self.read(&new)?;
         let digest = new.digest();
         let now = self.clock.wall();
         let (record, expected) = match self.store.tool(&new.tool).await? {
@@ -226,6 +237,16 @@ impl Publisher {
             };
             return Ok((published, None));
         }
+        // The same draft stays with its author and what operators allowed it.
+        let same = known.filter(|draft| draft.agent.is_some() && draft.digest == digest);
+        let agent = match same {
+            Some(draft) => draft.agent.clone(),
+            None => options.is_by_agent.then(AgentVersion::default),
+        };
+        let author = same.map_or_else(|| by.into(), |draft| draft.created_by.clone());
+        if let Some(agent) = &agent {
+            descriptor.origin = agent_origin(&descriptor, agent, &digest);
+        }
         let (before, change) = self.compare(&record, &new.version, &descriptor).await?;
         if !options.is_draft {
             self.check(&new, descriptor)?;
@@ -236,8 +257,9 @@ impl Publisher {
             }
         }
         let state = options.state();
-        let head = VersionHead::new(new.version.clone(), digest, state.clone(), now, by.into())
-            .with_change(change.phrase());
+        let head = VersionHead::new(new.version.clone(), digest, state.clone(), now, author)
+            .with_change(change.phrase())
+            .with_agent(agent);
         let stored = StoredVersion::new(head, new.manifest, new.files);
         let mut operations = Vec::new();
         if expected == 0 {

@@ -3,6 +3,7 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 use raw_json::RawJson;
 use semver::Version;
 use sha2::{Digest as _, Sha256};
+use tool_core::SecretUse;
 
 /// Record of a tool in a [`Store`](crate::Store): all its versions, without their content.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,61 @@ pub struct VersionHead {
     pub created_by: Arc<str>,
     /// Change of the interface against the version before it, as published.
     pub change: Option<String>,
+    /// Record of a version that an agent made. `None` if an operator made it.
+    pub agent: Option<AgentVersion>,
+}
+
+/// Record of a version that an agent made: what operators allow it, and whether it was tested.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct AgentVersion {
+    /// Operator who accepted what the version declares, and the time.
+    pub accepted: Option<Acceptance>,
+    /// Time at which all its examples last succeeded.
+    pub tested_at: Option<SystemTime>,
+    /// Secrets that it may use.
+    pub grants: Vec<SecretGrant>,
+}
+
+/// A version that an agent made, as [`Store::versions_by`](crate::Store::versions_by) returns it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AuthoredVersion {
+    /// Name of the tool.
+    pub tool: Arc<str>,
+    /// The version.
+    pub head: VersionHead,
+    /// Size of its manifest and its files, in bytes.
+    pub n_bytes: u64,
+}
+
+/// Acceptance by an operator of what a version declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Acceptance {
+    /// Operator.
+    pub by: Arc<str>,
+    /// Time.
+    pub at: SystemTime,
+}
+
+/// Permission of a version to use a secret in one field, for one destination. Another version has another digest, so that no
+/// grant applies to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SecretGrant {
+    /// Reference to the secret as the manifest has it, such as `${API_KEY}`.
+    pub secret: String,
+    /// Field of the manifest's executor settings, as a JSON pointer (RFC 6901).
+    pub field: String,
+    /// Place that receives the secret: an origin such as `https://api.example.com`, or the kind of the executor for code.
+    pub destination: String,
+    /// Digest of the version that it is for.
+    pub digest: [u8; 32],
+    /// Operator who granted it.
+    pub by: Arc<str>,
+    /// Time.
+    pub at: SystemTime,
 }
 
 /// State of a version.
@@ -141,6 +197,8 @@ pub struct ServerRecord {
     pub created_at: SystemTime,
     /// Time of the last change.
     pub updated_at: SystemTime,
+    /// Agent that proposed it. A proposed server is not started. `None` once an operator approved it, or if an operator added it.
+    pub proposed_by: Option<Arc<str>>,
 }
 
 impl ToolRecord {
@@ -181,7 +239,15 @@ impl VersionHead {
             created_at,
             created_by,
             change: None,
+            agent: None,
         }
+    }
+
+    /// Sets the record of a version that an agent made.
+    #[must_use]
+    pub fn with_agent(mut self, agent: Option<AgentVersion>) -> Self {
+        self.agent = agent;
+        self
     }
 
     /// Sets the change of the interface against the version before it.
@@ -189,6 +255,50 @@ impl VersionHead {
     pub fn with_change(mut self, change: Option<String>) -> Self {
         self.change = change;
         self
+    }
+}
+
+impl AuthoredVersion {
+    /// Creates the entry of a version.
+    #[must_use]
+    pub fn new(tool: impl Into<Arc<str>>, head: VersionHead, n_bytes: u64) -> Self {
+        Self {
+            tool: tool.into(),
+            head,
+            n_bytes,
+        }
+    }
+}
+
+impl Acceptance {
+    /// Creates the acceptance by an operator at this time.
+    #[must_use]
+    pub fn new(by: impl Into<Arc<str>>, at: SystemTime) -> Self {
+        Self { by: by.into(), at }
+    }
+}
+
+impl SecretGrant {
+    /// Creates the permission of the version with this digest to use a secret.
+    #[must_use]
+    pub fn new(needed: SecretUse, digest: [u8; 32], by: impl Into<Arc<str>>, at: SystemTime) -> Self {
+        Self {
+            secret: needed.secret,
+            field: needed.field,
+            destination: needed.destination,
+            digest,
+            by: by.into(),
+            at,
+        }
+    }
+
+    /// Returns `true` if it is for this use of a secret by the version with this digest.
+    #[must_use]
+    pub fn covers(&self, needed: &SecretUse, digest: &[u8; 32]) -> bool {
+        self.digest == *digest
+            && self.secret == needed.secret
+            && self.field == needed.field
+            && self.destination == needed.destination
     }
 }
 
@@ -281,6 +391,15 @@ impl StoredVersion {
     }
 }
 
+impl StoredVersion {
+    /// Returns the size of the manifest and of all files, in bytes.
+    #[must_use]
+    pub fn n_bytes(&self) -> u64 {
+        let files = self.files.values().map(|file| file.content.len());
+        (self.manifest.as_str().len() + files.sum::<usize>()) as u64
+    }
+}
+
 impl NewVersion {
     /// Creates a version without files.
     #[must_use]
@@ -346,7 +465,15 @@ impl ServerRecord {
             is_official: false,
             created_at: at,
             updated_at: at,
+            proposed_by: None,
         }
+    }
+
+    /// Sets the agent that proposes the server.
+    #[must_use]
+    pub fn with_proposed_by(mut self, proposed_by: Option<Arc<str>>) -> Self {
+        self.proposed_by = proposed_by;
+        self
     }
 
     /// Sets whether the operator vouches for the server.

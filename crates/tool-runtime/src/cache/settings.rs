@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Descriptor, Feature, LatencyClass, Metadata, Overrides, Setting, Trust};
+use tool_core::{Descriptor, Feature, LatencyClass, Metadata, Overrides, Setting};
 use tool_settings::{ByteSize, Field, NodeId, Period, Section, SectionContext, SectionKeys, ToolSettings};
 
 use crate::CacheLayer;
@@ -143,7 +143,7 @@ pub(crate) fn may_be_shared(tool: &Descriptor) -> bool {
     let metadata = &tool.metadata;
     let is_declared = metadata.read_only == Some(true) && metadata.idempotent == Some(true);
     tool.feature == Feature::Tool
-        && tool.origin.trust == Trust::Operator
+        && tool.origin.declarations_count()
         && (is_declared || tool.overrides.get::<CacheSettings>().is_some())
 }
 

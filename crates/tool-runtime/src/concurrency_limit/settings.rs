@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ConcurrencySettings, Descriptor, Overrides, Scopes, Setting, Trust};
+use tool_core::{ConcurrencySettings, Descriptor, Overrides, Scopes, Setting};
 use tool_settings::{Field, Period, Section, SectionContext, SectionKeys, ToolSettings};
 
 use crate::ConcurrencyLimitLayer;
@@ -31,7 +31,7 @@ impl Setting for ConcurrencyLimits {
 
     fn settled(&self, tool: &Descriptor) -> Option<Self> {
         let declared = tool.metadata.concurrency;
-        let declared = declared.filter(|_| tool.origin.trust == Trust::Operator);
+        let declared = declared.filter(|_| tool.origin.declarations_count());
         let limits = Scopes {
             tool: declared.or(self.0.tool),
             ..self.0

@@ -3,7 +3,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Descriptor, Overrides, Setting, Trust};
+use tool_core::{Descriptor, Overrides, Setting};
 use tool_settings::{
     ConfigProblem, ConfiguredTool, DeferredCheck, Field, NodeId, Period, Raw, Section, SectionContext,
     SectionKeys, ToolSettings, suggest,
@@ -42,7 +42,7 @@ impl FallbackLadder {
     /// none, or if the list comes from a server that describes its own tools.
     fn listed(tool: &Descriptor) -> Option<Self> {
         let fallbacks = &tool.metadata.fallbacks;
-        let is_listed = tool.origin.trust == Trust::Operator && !fallbacks.is_empty();
+        let is_listed = tool.origin.declarations_count() && !fallbacks.is_empty();
         let steps = fallbacks
             .iter()
             .map(|name| FailureStep::Fallback(name.as_str().into()));
@@ -59,7 +59,7 @@ impl From<Vec<FailureStep>> for FallbackLadder {
 impl Setting for FallbackLadder {
     /// Uses the tool's own list of fallbacks as its ladder.
     fn settled(&self, tool: &Descriptor) -> Option<Self> {
-        let is_own = tool.origin.trust == Trust::Operator && tool.overrides.get::<Self>().is_some();
+        let is_own = tool.origin.declarations_count() && tool.overrides.get::<Self>().is_some();
         let listed = Self::listed(tool).filter(|_| !is_own);
         let ladder = listed.unwrap_or_else(|| self.clone());
         (!ladder.0.is_empty()).then_some(ladder)

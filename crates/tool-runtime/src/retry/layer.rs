@@ -5,7 +5,7 @@ use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
     Asker, CallContext, ErrorKind, Event, Instant, Invoke, Jitter, Layer, NamedLayer, Outcome, ToolError,
-    Trust, format_duration,
+    format_duration,
 };
 
 use super::{Backoff, RetryBudget};
@@ -198,7 +198,7 @@ fn decide(
     if !cx.may_be_sent_again() {
         return Err(Stop::WasSent);
     }
-    if descriptor.origin.trust == Trust::Operator && descriptor.metadata.retryable == Some(false) {
+    if descriptor.origin.declarations_count() && descriptor.metadata.retryable == Some(false) {
         return Err(Stop::DeclaredNotRetryable);
     }
     if cx.origin.ask.as_ref().is_some_and(Asker::has_asked) {

@@ -6,7 +6,9 @@ use std::{
 };
 
 use raw_json::{JsonKind, RawJson};
-use tool_core::{Descriptor, ErrorKind, PrepareError, Provider, Reference, Secrets, Template, ToolError};
+use tool_core::{
+    Descriptor, ErrorKind, PrepareError, Provider, Reference, Secrets, Template, ToolError, Trust,
+};
 
 use crate::pointer;
 
@@ -207,7 +209,8 @@ pub fn argument_variables<'a>(
 }
 
 /// Reads the environment of a program from its settings, where it is the member `env`: templates by name. Only a file of the
-/// operator may refer to variables and files of the gateway; a tool of a store refers to secrets alone.
+/// operator may refer to variables and files of the gateway; a tool of a store refers to secrets alone, and one that an agent made
+/// to what an operator granted it.
 pub fn environment(
     descriptor: &Descriptor,
     env: &BTreeMap<String, String>,
@@ -225,6 +228,7 @@ pub fn environment(
                 let is_foreign = |reference: &&Reference| reference.provider != Provider::Secret;
                 if let Some(foreign) = template.references().find(is_foreign)
                     && descriptor.origin.is_stored
+                    && descriptor.origin.trust != Trust::Agent
                 {
                     let problem =
                         PrepareError::at(place, format!("a tool of a store may not use `{foreign}`"));

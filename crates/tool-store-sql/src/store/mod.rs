@@ -8,12 +8,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use semver::Version;
 use tool_core::{BoxFuture, Clock, SystemClock};
 use tool_registry::{
-    OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoredVersion, ToolAlias, ToolChange,
-    ToolRecord,
+    AuthoredVersion, OfferedTool, ServerRecord, Store, StoreChanges, StoreError, StoredVersion, ToolAlias,
+    ToolChange, ToolRecord,
 };
 
 use self::{
-    read::{aliases, changes, records, revision_of, servers, stored_version},
+    read::{aliases, changes, records, revision_of, servers, stored_version, versions_by},
     write::{apply_all, set_alias, set_server},
 };
 use crate::{Database, SqlError, SqlTransaction, lease::Lease};
@@ -183,6 +183,16 @@ impl<D: Database> Store for SqlStore<D> {
                 return Ok(None);
             };
             let read = stored_version(&mut *transaction, tool, version).await;
+            read.map_err(|error| self.error(error))
+        })
+    }
+
+    fn versions_by<'a>(&'a self, author: &'a str) -> BoxFuture<'a, Result<Vec<AuthoredVersion>, StoreError>> {
+        Box::pin(async move {
+            let Some(mut transaction) = self.begin_read().await? else {
+                return Ok(Vec::new());
+            };
+            let read = versions_by(&mut *transaction, author).await;
             read.map_err(|error| self.error(error))
         })
     }

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use semver::Version;
 use tool_registry::{
-    OfferedTool, ServerRecord, StoreChanges, StoredVersion, ToolAlias, ToolFile, ToolRecord,
+    AuthoredVersion, OfferedTool, SecretGrant, ServerRecord, StoreChanges, StoredVersion, ToolAlias,
+    ToolFile, ToolRecord,
 };
 
-use crate::{SqlError, SqlRow, SqlTransaction, SqlValue, rows};
+use crate::{
+    SqlError, SqlRow, SqlTransaction, SqlValue,
+    rows::{self, head_columns},
+};
 
 pub(super) async fn revision_of(transaction: &mut dyn SqlTransaction, name: &str) -> Result<u64, SqlError> {
     let query = "SELECT number FROM store_meta WHERE name = $1";
@@ -36,12 +40,14 @@ pub(super) async fn records(
     }
     let query = match tool {
         Some(_) => {
-            "SELECT tool, version, digest, state, state_detail, created_at, created_by, change_note \
-             FROM tool_versions WHERE tool = $1"
+            concat!(
+                "SELECT v.tool, ",
+                head_columns!(),
+                " FROM tool_versions v WHERE v.tool = $1"
+            )
         }
         None => {
-            "SELECT tool, version, digest, state, state_detail, created_at, created_by, change_note \
-             FROM tool_versions"
+            concat!("SELECT v.tool, ", head_columns!(), " FROM tool_versions v")
         }
     };
     for mut row in transaction.fetch(query, parameters()).await? {
@@ -49,6 +55,7 @@ pub(super) async fn records(
             record.versions.push(rows::version_head(&mut row, 1)?);
         }
     }
+    add_record_grants(transaction, tool, &mut found).await?;
     let query = match tool {
         Some(_) => {
             "SELECT tool, version, at, by_principal FROM latest_history WHERE tool = $1 ORDER BY tool, position"
@@ -67,19 +74,91 @@ pub(super) async fn records(
     Ok(records)
 }
 
+/// Adds the grants of secrets to the records of all tools, or of one.
+async fn add_record_grants(
+    transaction: &mut dyn SqlTransaction,
+    tool: Option<&str>,
+    records: &mut BTreeMap<String, ToolRecord>,
+) -> Result<(), SqlError> {
+    let has_agents = |record: &ToolRecord| record.versions.iter().any(|head| head.agent.is_some());
+    if !records.values().any(has_agents) {
+        return Ok(());
+    }
+    let query = match tool {
+        Some(_) => {
+            "SELECT tool, version, secret, field, destination, digest, granted_by, granted_at FROM grants \
+             WHERE tool = $1 ORDER BY tool, version, secret, field, destination"
+        }
+        None => {
+            "SELECT tool, version, secret, field, destination, digest, granted_by, granted_at FROM grants \
+             ORDER BY tool, version, secret, field, destination"
+        }
+    };
+    let parameters = tool.map(SqlValue::from).into_iter().collect();
+    for mut row in transaction.fetch(query, parameters).await? {
+        let version = rows::version(&row.text(1)?)?;
+        let record = records.get_mut(&row.text(0)?);
+        let heads = record.map(|record| &mut record.versions).into_iter().flatten();
+        let grant = rows::grant(&mut row, 2)?;
+        for agent in heads
+            .filter(|head| head.version == version)
+            .filter_map(|head| head.agent.as_mut())
+        {
+            agent.grants.push(grant.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Reads the versions that an agent made.
+pub(super) async fn versions_by(
+    transaction: &mut dyn SqlTransaction,
+    author: &str,
+) -> Result<Vec<AuthoredVersion>, SqlError> {
+    let query = concat!(
+        "SELECT v.tool, ",
+        head_columns!(),
+        ", CAST(OCTET_LENGTH(v.manifest) AS BIGINT), \
+         (SELECT CAST(COALESCE(SUM(OCTET_LENGTH(f.content)), 0) AS BIGINT) FROM tool_files f \
+         WHERE f.tool = v.tool AND f.version = v.version) \
+         FROM tool_versions v WHERE v.created_by = $1 AND v.is_by_agent = 1 ORDER BY v.tool"
+    );
+    let found = transaction.fetch(query, vec![author.into()]).await?;
+    let versions = found.into_iter().map(|mut row| {
+        let (tool, head) = (row.text(0)?, rows::version_head(&mut row, 1)?);
+        let n_bytes = row.int(1 + rows::HEAD_COLUMNS)? + row.int(2 + rows::HEAD_COLUMNS)?;
+        Ok(AuthoredVersion::new(
+            tool,
+            head,
+            u64::try_from(n_bytes).unwrap_or_default(),
+        ))
+    });
+    versions.collect()
+}
+
 pub(super) async fn stored_version(
     transaction: &mut dyn SqlTransaction,
     tool: &str,
     version: &Version,
 ) -> Result<Option<StoredVersion>, SqlError> {
     let key = || vec![tool.into(), version.to_string().into()];
-    let query = "SELECT version, digest, state, state_detail, created_at, created_by, change_note, manifest \
-                 FROM tool_versions WHERE tool = $1 AND version = $2";
+    let query = concat!(
+        "SELECT ",
+        head_columns!(),
+        ", v.manifest FROM tool_versions v WHERE v.tool = $1 AND v.version = $2"
+    );
     let mut found = transaction.fetch(query, key()).await?;
     let Some(row) = found.first_mut() else {
         return Ok(None);
     };
     let mut stored = rows::stored_version(row, 0)?;
+    if let Some(agent) = &mut stored.head.agent {
+        let query = "SELECT secret, field, destination, digest, granted_by, granted_at FROM grants \
+                     WHERE tool = $1 AND version = $2 ORDER BY secret, field, destination";
+        for mut row in transaction.fetch(query, key()).await? {
+            agent.grants.push(rows::grant(&mut row, 0)?);
+        }
+    }
     let query = "SELECT path, content FROM tool_files WHERE tool = $1 AND version = $2";
     for mut row in transaction.fetch(query, key()).await? {
         stored.files.insert(row.text(0)?, ToolFile::new(row.blob(1)?));
@@ -112,10 +191,12 @@ async fn all_tools(
     transaction: &mut dyn SqlTransaction,
     take: &mut (dyn FnMut(Vec<OfferedTool>) + Send),
 ) -> Result<(), SqlError> {
-    let query = "SELECT t.name, v.version, v.digest, v.state, v.state_detail, v.created_at, v.created_by, \
-                 v.change_note, v.manifest \
-                 FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
-                 WHERE t.name > $1 ORDER BY t.name LIMIT $2";
+    let query = concat!(
+        "SELECT t.name, ",
+        head_columns!(),
+        ", v.manifest FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
+         WHERE t.name > $1 ORDER BY t.name LIMIT $2"
+    );
     let mut after = String::new();
     loop {
         let parameters = vec![after.as_str().into(), PART.into()];
@@ -136,10 +217,12 @@ async fn changed_tools(
     since: u64,
     take: &mut (dyn FnMut(Vec<OfferedTool>) + Send),
 ) -> Result<(), SqlError> {
-    let query = "SELECT t.name, v.version, v.digest, v.state, v.state_detail, v.created_at, v.created_by, \
-                 v.change_note, v.manifest \
-                 FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
-                 WHERE t.revision > $1 ORDER BY t.name";
+    let query = concat!(
+        "SELECT t.name, ",
+        head_columns!(),
+        ", v.manifest FROM tools t LEFT JOIN tool_versions v ON v.tool = t.name AND v.version = t.latest \
+         WHERE t.revision > $1 ORDER BY t.name"
+    );
     let number = i64::try_from(since).unwrap_or(i64::MAX);
     let mut changed = offered(transaction.fetch(query, vec![number.into()]).await?)?;
     add_files(transaction, number, &mut changed).await?;
@@ -168,9 +251,47 @@ async fn add_files(
         let of_tool = files.entry(row.text(0)?).or_default();
         of_tool.insert(row.text(1)?, ToolFile::new(row.blob(2)?));
     }
-    for tool in tools {
+    for tool in &mut *tools {
         if let (Some(latest), Some(files)) = (&mut tool.latest, files.remove(&*tool.name)) {
             latest.files = files;
+        }
+    }
+    add_grants(transaction, since, tools).await
+}
+
+/// Adds their grants to the latest versions of tools that agents made: as [`add_files`].
+async fn add_grants(
+    transaction: &mut dyn SqlTransaction,
+    since: i64,
+    tools: &mut [OfferedTool],
+) -> Result<(), SqlError> {
+    let is_agents = |tool: &OfferedTool| {
+        tool.latest
+            .as_ref()
+            .is_some_and(|latest| latest.head.agent.is_some())
+    };
+    if !tools.iter().any(is_agents) {
+        return Ok(());
+    }
+    let (Some(first), Some(last)) = (tools.first(), tools.last()) else {
+        return Ok(());
+    };
+    let query = "SELECT g.tool, g.secret, g.field, g.destination, g.digest, g.granted_by, g.granted_at FROM tools t \
+                 JOIN grants g ON g.tool = t.name AND g.version = t.latest \
+                 WHERE t.revision > $1 AND t.name >= $2 AND t.name <= $3 \
+                 ORDER BY g.tool, g.secret, g.field, g.destination";
+    let parameters = vec![since.into(), (&*first.name).into(), (&*last.name).into()];
+    let mut grants: BTreeMap<String, Vec<SecretGrant>> = BTreeMap::new();
+    for mut row in transaction.fetch(query, parameters).await? {
+        grants
+            .entry(row.text(0)?)
+            .or_default()
+            .push(rows::grant(&mut row, 1)?);
+    }
+    for tool in tools {
+        let agent = tool.latest.as_mut().and_then(|latest| latest.head.agent.as_mut());
+        if let (Some(agent), Some(grants)) = (agent, grants.remove(&*tool.name)) {
+            agent.grants = grants;
         }
     }
     Ok(())
@@ -197,7 +318,7 @@ pub(super) async fn aliases(transaction: &mut dyn SqlTransaction) -> Result<Vec<
 }
 
 pub(super) async fn servers(transaction: &mut dyn SqlTransaction) -> Result<Vec<ServerRecord>, SqlError> {
-    let query = "SELECT name, settings, is_official, created_at, updated_at FROM mcp_servers ORDER BY name";
+    let query = "SELECT name, settings, is_official, created_at, updated_at, proposed_by FROM mcp_servers ORDER BY name";
     let mut found = transaction.fetch(query, Vec::new()).await?;
     found.iter_mut().map(rows::server).collect()
 }

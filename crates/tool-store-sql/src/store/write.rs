@@ -5,12 +5,15 @@ use std::time::SystemTime;
 use semver::Version;
 use serde_json::Value;
 use tool_registry::{
-    LatestChange, ServerRecord, StoreError, StoreOperation, StoredVersion, ToolAlias, ToolChange,
-    VersionState,
+    AgentVersion, LatestChange, SecretGrant, ServerRecord, StoreError, StoreOperation, StoredVersion,
+    ToolAlias, ToolChange, VersionState,
 };
 
 use super::ChangeError;
 use crate::{SqlError, SqlTransaction, SqlValue, codec};
+
+const DELETE_FILES: &str = "DELETE FROM tool_files WHERE tool = $1 AND version = $2";
+const DELETE_GRANTS: &str = "DELETE FROM grants WHERE tool = $1 AND version = $2";
 
 pub(super) async fn apply(
     transaction: &mut dyn SqlTransaction,
@@ -73,12 +76,21 @@ pub(super) async fn apply_one(
             ];
             must_exist(transaction.execute(statement, parameters).await?, tool, &version)?;
         }
+        StoreOperation::SetAgent { version, agent } => {
+            let statement = "UPDATE tool_versions SET is_by_agent = 1, accepted_at = $3, accepted_by = $4, tested_at = $5 \
+                             WHERE tool = $1 AND version = $2";
+            let mut parameters = vec![tool.into(), version.to_string().into()];
+            parameters.extend(agent_columns(&agent));
+            must_exist(transaction.execute(statement, parameters).await?, tool, &version)?;
+            put_grants(transaction, tool, &version, &agent.grants).await?;
+        }
         StoreOperation::SetLatest(change) => push_latest(transaction, tool, &change).await?,
         StoreOperation::PopLatest => pop_latest(transaction, tool).await?,
         StoreOperation::RemoveDraft { version } => {
             let key = || vec![tool.into(), version.to_string().into()];
-            let files = "DELETE FROM tool_files WHERE tool = $1 AND version = $2";
-            transaction.execute(files, key()).await?;
+            for statement in [DELETE_FILES, DELETE_GRANTS] {
+                transaction.execute(statement, key()).await?;
+            }
             let statement = "DELETE FROM tool_versions WHERE tool = $1 AND version = $2 AND state = 'draft'";
             must_exist(transaction.execute(statement, key()).await?, tool, &version)?;
         }
@@ -111,19 +123,19 @@ pub(super) async fn put(
         if row.text(0)? != VersionState::Draft.as_str() {
             return Err(SqlError::Exists);
         }
-        transaction
-            .execute("DELETE FROM tool_files WHERE tool = $1 AND version = $2", key())
-            .await?;
-        transaction
-            .execute(
-                "DELETE FROM tool_versions WHERE tool = $1 AND version = $2",
-                key(),
-            )
-            .await?;
+        for statement in [
+            DELETE_FILES,
+            DELETE_GRANTS,
+            "DELETE FROM tool_versions WHERE tool = $1 AND version = $2",
+        ] {
+            transaction.execute(statement, key()).await?;
+        }
     }
     let statement = "INSERT INTO tool_versions (tool, version, digest, state, state_detail, manifest, change_note, \
-                     created_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let parameters = vec![
+                     created_at, created_by, is_by_agent, accepted_at, accepted_by, tested_at) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    let agent = head.agent.clone().unwrap_or_default();
+    let mut parameters = vec![
         tool.into(),
         version.as_str().into(),
         raw_json::hex(&head.digest).into(),
@@ -133,12 +145,51 @@ pub(super) async fn put(
         head.change.clone().into(),
         codec::millis(head.created_at).into(),
         (&*head.created_by).into(),
+        i64::from(head.agent.is_some()).into(),
     ];
+    parameters.extend(agent_columns(&agent));
     transaction.execute(statement, parameters).await?;
+    put_grants(transaction, tool, &head.version, &agent.grants).await?;
     for (path, file) in &stored.files {
         let statement = "INSERT INTO tool_files (tool, version, path, content) VALUES ($1, $2, $3, $4)";
         let mut parameters = key();
         parameters.extend([path.as_str().into(), file.content.to_vec().into()]);
+        transaction.execute(statement, parameters).await?;
+    }
+    Ok(())
+}
+
+/// Returns `accepted_at, accepted_by, tested_at`.
+fn agent_columns(agent: &AgentVersion) -> [SqlValue; 3] {
+    let accepted = agent.accepted.as_ref();
+    [
+        accepted.map(|accepted| codec::millis(accepted.at)).into(),
+        accepted.map(|accepted| accepted.by.to_string()).into(),
+        agent.tested_at.map(codec::millis).into(),
+    ]
+}
+
+/// Replaces the grants of a version.
+async fn put_grants(
+    transaction: &mut dyn SqlTransaction,
+    tool: &str,
+    version: &Version,
+    grants: &[SecretGrant],
+) -> Result<(), SqlError> {
+    let key = || vec![tool.into(), SqlValue::from(version.to_string())];
+    transaction.execute(DELETE_GRANTS, key()).await?;
+    for grant in grants {
+        let statement = "INSERT INTO grants (tool, version, secret, field, destination, digest, granted_by, granted_at) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        let mut parameters = key();
+        parameters.extend([
+            grant.secret.as_str().into(),
+            grant.field.as_str().into(),
+            grant.destination.as_str().into(),
+            raw_json::hex(&grant.digest).into(),
+            (&*grant.by).into(),
+            codec::millis(grant.at).into(),
+        ]);
         transaction.execute(statement, parameters).await?;
     }
     Ok(())
@@ -214,10 +265,11 @@ pub(super) async fn put_server(
         None => "http".to_owned(),
     });
     let statement = "INSERT INTO mcp_servers (name, transport, command, args, env, url, settings, is_official, \
-                     created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+                     created_at, updated_at, proposed_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
                      ON CONFLICT (name) DO UPDATE SET transport = excluded.transport, command = excluded.command, \
                      args = excluded.args, env = excluded.env, url = excluded.url, settings = excluded.settings, \
                      is_official = excluded.is_official, updated_at = excluded.updated_at, \
+                     proposed_by = excluded.proposed_by, \
                      schema_cache = CASE WHEN mcp_servers.settings = excluded.settings \
                      THEN mcp_servers.schema_cache ELSE NULL END, \
                      schema_cached_at = CASE WHEN mcp_servers.settings = excluded.settings \
@@ -233,6 +285,7 @@ pub(super) async fn put_server(
         i64::from(server.is_official).into(),
         codec::millis(server.created_at).into(),
         codec::millis(server.updated_at).into(),
+        server.proposed_by.as_deref().map(str::to_owned).into(),
     ];
     transaction.execute(statement, parameters).await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Features of this build, and what a configuration needs of them.
 
-use tool_core::{Descriptor, Trust};
+use tool_core::Descriptor;
 use tool_manifest::{
     Configuration, EmbeddingsSpec, HttpTransportSpec, SandboxSpec, ServerSpec, ServerTransport,
 };
@@ -50,7 +50,7 @@ pub(crate) fn check(configuration: &Configuration, own: &HostExtensions) -> Resu
         BuildError::of_feature(feature, false, of_kind.map(tool))?;
     }
     let is_checked = |tool: &&Descriptor| {
-        tool.metadata.health_check_endpoint.is_some() && tool.origin.trust == Trust::Operator
+        tool.metadata.health_check_endpoint.is_some() && tool.origin.declarations_count()
     };
     let checked = tools().filter(is_checked);
     let endpoints = checked.map(|tool| format!("the health check endpoint of `{}`", tool.name));

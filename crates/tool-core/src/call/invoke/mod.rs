@@ -13,7 +13,7 @@ pub use self::{
     function::{InvokeFn, invoke_fn},
     future::BoxFuture,
     layer::{Layer, Layers, NamedLayer, Nested},
-    preview::Preview,
+    preview::{ApprovalSubject, Preview},
 };
 use crate::{CallContext, Outcome, ToolError};
 

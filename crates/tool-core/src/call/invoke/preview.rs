@@ -10,6 +10,28 @@ pub struct Preview {
     pub text: String,
 }
 
+/// Subject of an approval that the arguments of a call only name, such as a draft that is to be published. The approval is for
+/// this subject alone: a call about another one needs another approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApprovalSubject {
+    /// Text for the person who decides.
+    pub text: String,
+    /// SHA-256 of the subject.
+    pub digest: [u8; 32],
+}
+
+impl ApprovalSubject {
+    /// Creates a subject from its text and its SHA-256.
+    #[must_use]
+    pub fn new(text: impl Into<String>, digest: [u8; 32]) -> Self {
+        Self {
+            text: text.into(),
+            digest,
+        }
+    }
+}
+
 impl Preview {
     /// Creates a preview from a request for programs and its text for people.
     #[must_use]

@@ -179,6 +179,11 @@ fn show(found: &LocatedApproval, console: Console) -> Result<Exit, CliError> {
         let risks = found.approval.get("risks").unwrap_or_default();
         let risks = risks.items().filter_map(|risk| risk.string());
         lines.extend(risks.map(|risk| format!("Note: {}", harmless_text(&risk))));
+        let details = found.text("details");
+        if !details.is_empty() {
+            let details: Vec<_> = details.lines().map(harmless_text).collect();
+            lines.push(format!("Details:\n{}", details.join("\n")));
+        }
         let arguments = found.approval.get("arguments").unwrap_or_default();
         lines.push(format!("Arguments:\n{}", readable_json(&arguments)));
         lines.join("\n")
