@@ -49,8 +49,8 @@ pub use self::{
     },
     observe::{
         AccessDecision, AccessVerdict, AccessedResource, AccessingCall, Alert, AlertKind, AlertPhase,
-        AlertSubject, BreakerChange, BreakerState, CheckReport, Event, Health, HealthReport, HealthStatus,
-        Observe, ObserveFn, Observers, Scope, TraceContext, observe_fn,
+        AlertSubject, AuthoringAction, AuthoringChange, BreakerChange, BreakerState, CheckReport, Event,
+        Health, HealthReport, HealthStatus, Observe, ObserveFn, Observers, Scope, TraceContext, observe_fn,
     },
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError,
@@ -75,10 +75,10 @@ pub use self::{
     },
     text::{FormattedDuration, Jitter, format_duration, rfc3339},
     tools::{
-        DataClassification, Descriptor, DisabledTool, Executor, ExecutorSpec, Feature, InvalidName,
-        LatencyClass, MAX_NAME, Metadata, OrDefault, Origin, Pattern, PiiHandling, PrepareError, Provenance,
-        RateLimitSettings, Reach, SecretUse, StaticDefault, Tool, ToolBuilder, ToolParts, ToolState, Trust,
-        UpstreamState, check_name, is_relative_path, outward_name,
+        DataClassification, Descriptor, DisabledTool, ExampleCall, Executor, ExecutorSpec, ExpectedResult,
+        Feature, InvalidName, LatencyClass, MAX_NAME, Metadata, OrDefault, Origin, Pattern, PiiHandling,
+        PrepareError, Provenance, RateLimitSettings, Reach, SecretUse, StaticDefault, Tool, ToolBuilder,
+        ToolParts, ToolState, Trust, UpstreamState, check_name, is_relative_path, outward_name,
     },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -19,6 +19,7 @@ mod tools;
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
     config::{
+        authoring::{AuthoringQuotas, AuthoringSpec},
         configuration::{
             ApprovalSpec, AuthenticationSpec, CallLimitsSpec, Configuration, ContainerSpec, Defaults,
             GatewayMode, GatewaySpec, PolicySpec, PrincipalSpec, ToolChoiceSpec,

@@ -6,7 +6,7 @@
 //! - [`Metrics`] is an observer that counts for Prometheus.
 //! - [`HealthTracker`] is an observer that keeps a sliding window of attempts for each tool and upstream. [`AlertMonitor`]
 //!   compares these numbers with thresholds and raises alerts; [`AlertLog`] and [`Webhook`] forward them.
-//! - [`AccessLog`] logs what sandboxes decide about the accesses of programs. [`BreakerLog`], [`DefinitionLog`], [`SourceLog`] and [`SwitchLog`] log changes of circuit breakers, of servers, and of tools that an
+//! - [`AccessLog`] logs what sandboxes decide about the accesses of programs, [`AuthoringLog`] what agents make. [`BreakerLog`], [`DefinitionLog`], [`SourceLog`] and [`SwitchLog`] log changes of circuit breakers, of servers, and of tools that an
 //!   operator switches off.
 //!
 //! The two layers need no settings and no other layer. Metrics of calls need [`WatchLayer`]; metrics of attempts, health and
@@ -63,7 +63,7 @@ pub use self::{
     },
     conventions::SEMANTIC_CONVENTIONS,
     health::HealthTracker,
-    logs::{AccessLog, AlertLog, BreakerLog, DefinitionLog, SourceLog, SwitchLog},
+    logs::{AccessLog, AlertLog, AuthoringLog, BreakerLog, DefinitionLog, SourceLog, SwitchLog},
     metrics::{Gauge, Metrics},
     record::health_record,
     spans::{AttributeValue, EndedSpan, Sampler, SpanEvent, SpanKind, SpanProcessor, Tracer},

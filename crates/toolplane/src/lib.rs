@@ -37,6 +37,7 @@
 // The future of the stack nests the futures of all layers, deeper than the usual 128.
 #![recursion_limit = "256"]
 
+mod authoring;
 mod build;
 mod callers;
 mod calls;
@@ -80,6 +81,10 @@ pub use self::host::containers::container_engine;
 #[cfg(feature = "exec-script")]
 pub use self::host::scripts::{is_locked, lock_requirements};
 pub use self::{
+    authoring::{
+        Authoring, AuthoringError, DraftMode, DraftProblem, DraftReport, DraftRequest, ExampleOutcome,
+        TestReport,
+    },
     build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
     callers::principals::UndefinedRole,
     calls::{

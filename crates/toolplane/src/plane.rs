@@ -12,10 +12,10 @@ use tool_registry::{Publisher, ReadManifest, Registry, Snapshot};
 use tool_runtime::CacheLayer;
 
 use crate::{
-    BuildError, Builder, View, build::background::Background, build::executors::LiveParts,
-    build::reload::ReloadState, callers::authentication::Authentication, calls::views::Views,
-    discovery::Discovery, host::stored_manifests::CheckedManifests, operate::health::HealthMonitor,
-    outgoing::webhooks::Webhooks,
+    BuildError, Builder, View, authoring::AuthoringState, build::background::Background,
+    build::executors::LiveParts, build::reload::ReloadState, callers::authentication::Authentication,
+    calls::views::Views, discovery::Discovery, host::stored_manifests::CheckedManifests,
+    operate::health::HealthMonitor, outgoing::webhooks::Webhooks,
 };
 
 /// Governed set of tools. Clones share it; [`Toolplane::shutdown`] ends it.
@@ -78,6 +78,7 @@ pub(crate) struct Inner {
     pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
     pub(crate) discovery: Discovery,
+    pub(crate) authoring: ArcSwap<AuthoringState>,
 }
 
 impl Inner {

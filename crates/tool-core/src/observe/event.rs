@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use crate::{
-    AccessDecision, AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller,
-    DefinitionChange, Degraded, Instant, Outcome, Scope, SourceChange, ToolError,
+    AccessDecision, AdaptedArguments, Alert, AuthoringChange, BreakerChange, CacheOutcome, CallContext,
+    Caller, DefinitionChange, Degraded, Instant, Outcome, Scope, SourceChange, ToolError,
 };
 
 /// Event, in most cases of one call.
@@ -64,6 +64,12 @@ pub enum Event<'a> {
     DefinitionChanged {
         /// Definition and its state.
         change: &'a DefinitionChange,
+    },
+    /// An agent changed one of its tools.
+    #[non_exhaustive]
+    Authored {
+        /// Change.
+        change: &'a AuthoringChange,
     },
     /// A call could not be resolved: there is no such tool, or its server did not start. No other event of this call
     /// follows.
@@ -207,6 +213,7 @@ impl Event<'_> {
             Self::Alert { .. } => "alert",
             Self::SourceChanged { .. } => "source_changed",
             Self::DefinitionChanged { .. } => "definition_changed",
+            Self::Authored { .. } => "authored",
             Self::Unresolved { .. } => "unresolved",
             Self::Adapted { .. } => "adapted",
             Self::Refused { .. } => "refused",
@@ -251,6 +258,7 @@ impl Event<'_> {
             | Self::Alert { .. }
             | Self::SourceChanged { .. }
             | Self::DefinitionChanged { .. }
+            | Self::Authored { .. }
             | Self::AccessDecided { .. }
             | Self::Unresolved { .. } => None,
         }

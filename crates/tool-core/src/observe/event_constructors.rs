@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::{
-    AccessDecision, AdaptedArguments, Alert, BreakerChange, CacheOutcome, CallContext, Caller,
-    DefinitionChange, Degraded, Event, Instant, Outcome, Scope, SourceChange, ToolError,
+    AccessDecision, AdaptedArguments, Alert, AuthoringChange, BreakerChange, CacheOutcome, CallContext,
+    Caller, DefinitionChange, Degraded, Event, Instant, Outcome, Scope, SourceChange, ToolError,
 };
 
 impl<'a> Event<'a> {
@@ -13,6 +13,12 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn call_started(cx: &'a CallContext) -> Self {
         Self::CallStarted { cx }
+    }
+
+    /// Creates [`Event::Authored`].
+    #[must_use]
+    pub fn authored(change: &'a AuthoringChange) -> Self {
+        Self::Authored { change }
     }
 
     /// Creates [`Event::CallFinished`].

@@ -2,6 +2,7 @@
 
 mod access;
 mod alert;
+mod authoring;
 mod breaker;
 mod event;
 mod event_constructors;
@@ -12,6 +13,7 @@ mod trace;
 pub use self::{
     access::{AccessDecision, AccessVerdict, AccessedResource, AccessingCall},
     alert::{Alert, AlertKind, AlertPhase, AlertSubject},
+    authoring::{AuthoringAction, AuthoringChange},
     breaker::{BreakerChange, BreakerState, Scope},
     event::Event,
     health::{CheckReport, Health, HealthReport, HealthStatus},

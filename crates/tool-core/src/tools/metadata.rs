@@ -1,6 +1,8 @@
 use std::{sync::LazyLock, time::Duration};
 
-use crate::{ConcurrencySettings, StaticDefault};
+use raw_json::RawJson;
+
+use crate::{ConcurrencySettings, ErrorKind, StaticDefault};
 
 /// Metadata of a tool beyond its interface, for routing, limits and policies.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -14,6 +16,8 @@ pub struct Metadata {
     pub aliases: Vec<String>,
     /// Sentences for which the tool is the answer: a search finds it by their words.
     pub examples: Vec<String>,
+    /// Calls with their expected results, which test the tool.
+    pub example_calls: Vec<ExampleCall>,
     /// Usual latency.
     pub latency: Option<LatencyClass>,
     /// Rate limit.
@@ -40,6 +44,38 @@ pub struct Metadata {
     pub fallbacks: Vec<String>,
     /// URL that answers 2xx while the tool is healthy.
     pub health_check_endpoint: Option<String>,
+}
+
+/// Call of a tool with its expected result.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ExampleCall {
+    /// Arguments.
+    pub arguments: RawJson,
+    /// Expected result.
+    pub expected: ExpectedResult,
+}
+
+/// Expected result of an [`ExampleCall`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ExpectedResult {
+    /// Any result that is no failure.
+    Any,
+    /// This value.
+    Value(RawJson),
+    /// A value that this JSON Schema accepts.
+    Shape(RawJson),
+    /// A failure of this kind.
+    Error(ErrorKind),
+}
+
+impl ExampleCall {
+    /// Creates an example.
+    #[must_use]
+    pub const fn new(arguments: RawJson, expected: ExpectedResult) -> Self {
+        Self { arguments, expected }
+    }
 }
 
 impl StaticDefault for Metadata {

@@ -18,7 +18,10 @@ pub use self::{
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     executor::{Executor, PrepareError, Provenance},
     file_path::is_relative_path,
-    metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimitSettings},
+    metadata::{
+        DataClassification, ExampleCall, ExpectedResult, LatencyClass, Metadata, PiiHandling,
+        RateLimitSettings,
+    },
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     or_default::{OrDefault, StaticDefault},
     pattern::Pattern,

@@ -12,7 +12,8 @@ use serde::Deserialize;
 use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, PinMode, Template};
 
 use crate::{
-    AlertsSpec, EndpointSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, StoreSpec, WebhookSpec,
+    AlertsSpec, AuthoringSpec, EndpointSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, StoreSpec,
+    WebhookSpec,
 };
 
 /// A configuration: all files together, whatever dialect they are in.
@@ -41,6 +42,8 @@ pub struct Configuration {
     pub alerts: AlertsSpec,
     /// Settings of the search over tools.
     pub search: SearchSpec,
+    /// Settings of tools that agents make.
+    pub authoring: AuthoringSpec,
 }
 
 /// Settings of tools and servers that set none of their own.

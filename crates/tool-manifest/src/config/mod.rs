@@ -1,5 +1,6 @@
 //! Everything else of a configuration: defaults, policy, gateway, health.
 
+pub(crate) mod authoring;
 pub(crate) mod call_timeout;
 pub(crate) mod configuration;
 pub(crate) mod defaults;

@@ -5,6 +5,7 @@ use tool_settings::{Entries, Field, NodeId};
 
 use crate::{
     config::{
+        authoring::{self, AuthoringBody},
         defaults::{self, DefaultsBody},
         gateway::{self, GatewayBody},
         health::{self, AlertsBody, HealthBody},
@@ -63,10 +64,13 @@ pub(crate) struct FileBody {
     alerts: Field<AlertsBody>,
     /// Search over tools.
     search: Field<SearchBody>,
+    /// Tools that agents make.
+    authoring: Field<AuthoringBody>,
 }
 
 /// The keys that only our own files have: a file with one of them is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 12] = [
+pub(crate) const OWN_KEYS: [&str; 13] = [
+    "authoring",
     "include",
     "endpoints",
     "tools",
@@ -127,6 +131,9 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
     if let Some((at, body)) = body.search.located() {
         draft.set_search(cx, at, search::search(cx, body));
+    }
+    if let Some((at, body)) = body.authoring.located() {
+        draft.set_authoring(cx, at, authoring::authoring(cx, body));
     }
     if let Some((_, body)) = body.policy.located() {
         draft.add_policy(cx, body);

@@ -11,6 +11,7 @@ use crate::{
     loading::draft::{Draft, ServerDraft},
     servers::server::{self, ServerBody},
     tools::{
+        examples::{self, ExampleField},
         metadata::texts,
         schema_field,
         tool::{self, Parts, Settings, WrittenAs},
@@ -50,6 +51,8 @@ struct KiwiBody {
     parameters: Raw,
     tags: Field<Vec<Field<String>>>,
     capabilities: Field<Vec<Field<String>>>,
+    examples: Field<Vec<ExampleField>>,
+    required_permissions: Field<Vec<Field<String>>>,
 }
 
 /// The `executor_config` of a tool that a server runs.
@@ -83,6 +86,8 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let mut metadata = Metadata::default();
     metadata.tags = texts(body.tags);
     metadata.capabilities = texts(body.capabilities);
+    metadata.required_permissions = texts(body.required_permissions);
+    examples::read(cx, body.examples, &mut metadata);
     let parts = Parts {
         written_as: WrittenAs::Document,
         name,

@@ -9,8 +9,8 @@ use tool_core::{PinMode, Template};
 use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
-    AlertsSpec, Configuration, Defaults, Diagnostic, EndpointSpec, GatewayMode, GatewaySpec, HealthSpec,
-    PolicySpec, SearchSpec, ServerSpec, StoreSpec,
+    AlertsSpec, AuthoringSpec, Configuration, Defaults, Diagnostic, EndpointSpec, GatewayMode, GatewaySpec,
+    HealthSpec, PolicySpec, SearchSpec, ServerSpec, StoreSpec,
     config::{
         policy::{self, PolicyBody},
         principals::PrincipalsDraft,
@@ -38,6 +38,7 @@ pub(crate) struct Draft {
     health: Option<(Place, HealthSpec)>,
     alerts: Option<(Place, AlertsSpec)>,
     search: Option<(Place, SearchSpec)>,
+    authoring: Option<(Place, AuthoringSpec)>,
     /// Places of the callbacks of approvals, in their order.
     callbacks: Vec<Place>,
     policy: PolicySpec,
@@ -217,6 +218,11 @@ impl Draft {
         set_once(&mut self.search, cx.report, "`search`", (cx.place(at), search));
     }
 
+    pub(crate) fn set_authoring(&mut self, cx: Cx<'_>, at: NodeId, authoring: AuthoringSpec) {
+        let new = (cx.place(at), authoring);
+        set_once(&mut self.authoring, cx.report, "`authoring`", new);
+    }
+
     pub(crate) fn add_policy(&mut self, cx: Cx<'_>, body: PolicyBody) {
         let lists = [
             ("blocklist", &body.blocklist),
@@ -312,6 +318,9 @@ impl Draft {
         }
         if let Some(search) = other.search {
             set_once(&mut self.search, report, "`search`", search);
+        }
+        if let Some(authoring) = other.authoring {
+            set_once(&mut self.authoring, report, "`authoring`", authoring);
         }
         for (rule, place) in other.rule_places {
             self.rule_places.entry(rule).or_insert(place);
@@ -497,6 +506,7 @@ impl Draft {
             health: self.health.map(|(_, health)| health).unwrap_or_default(),
             alerts: self.alerts.map(|(_, alerts)| alerts).unwrap_or_default(),
             search: self.search.map(|(_, search)| search).unwrap_or_default(),
+            authoring: self.authoring.map(|(_, authoring)| authoring).unwrap_or_default(),
         };
         (configuration, places)
     }

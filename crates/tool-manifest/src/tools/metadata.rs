@@ -3,6 +3,7 @@ use serde::Deserialize;
 use tool_core::{DataClassification, LatencyClass, Metadata, PiiHandling};
 use tool_settings::{Field, Percent};
 
+use super::examples::{self, ExampleField};
 use crate::document::place::Cx;
 
 /// The metadata keys of a tool, next to its other keys.
@@ -11,7 +12,7 @@ pub(crate) struct MetadataFields {
     pub(crate) capabilities: Field<Vec<Field<String>>>,
     pub(crate) tags: Field<Vec<Field<String>>>,
     pub(crate) aliases: Field<Vec<Field<String>>>,
-    pub(crate) examples: Field<Vec<Field<String>>>,
+    pub(crate) examples: Field<Vec<ExampleField>>,
     pub(crate) latency: Field<Latency>,
     pub(crate) cost_per_call: Field<f64>,
     pub(crate) sla: Field<Percent>,
@@ -78,7 +79,7 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
     metadata.capabilities = texts(fields.capabilities);
     metadata.tags = texts(fields.tags);
     metadata.aliases = texts(fields.aliases);
-    metadata.examples = texts(fields.examples);
+    examples::read(cx, fields.examples, &mut metadata);
     metadata.latency = fields.latency.get().map(|latency| match latency {
         Latency::Fast => LatencyClass::Fast,
         Latency::Medium => LatencyClass::Medium,

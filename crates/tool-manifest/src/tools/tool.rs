@@ -16,6 +16,7 @@ use crate::{
     },
     servers::server::milliseconds,
     tools::{
+        examples::ExampleField,
         metadata::{self, Classification, Latency, MetadataFields, Pii},
         schema_field::{self, ParametersField, SchemaField},
     },
@@ -59,8 +60,9 @@ pub(crate) struct ToolBody {
     /// Other names by which a search finds the tool, such as `wetter`. It is not called by them.
     aliases: Field<Vec<Field<String>>>,
     /// Sentences for which the tool is the answer, such as `do I need an umbrella in Oslo?`: a search finds it by
-    /// their words. Three to five are enough.
-    examples: Field<Vec<Field<String>>>,
+    /// their words. Three to five are enough. A map is a call that tests the tool: `arguments`, and `result`, `shape` or
+    /// `error`.
+    examples: Field<Vec<ExampleField>>,
     /// Usual latency of the tool.
     #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
     latency: Field<Latency>,

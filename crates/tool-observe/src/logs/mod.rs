@@ -4,6 +4,7 @@
 
 mod access_log;
 mod alert_log;
+mod authoring_log;
 mod breaker_log;
 pub(crate) mod call_log;
 mod definition_log;
@@ -11,6 +12,6 @@ mod source_log;
 mod switch_log;
 
 pub use self::{
-    access_log::AccessLog, alert_log::AlertLog, breaker_log::BreakerLog, definition_log::DefinitionLog,
-    source_log::SourceLog, switch_log::SwitchLog,
+    access_log::AccessLog, alert_log::AlertLog, authoring_log::AuthoringLog, breaker_log::BreakerLog,
+    definition_log::DefinitionLog, source_log::SourceLog, switch_log::SwitchLog,
 };

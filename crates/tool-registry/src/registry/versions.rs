@@ -3,10 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
-use tool_core::{Descriptor, ErrorKind, Feature, Source, Tool, ToolError, Trust};
+use tool_core::{Descriptor, ErrorKind, Feature, Reach, Source, Tool, ToolError, Trust};
 
 use super::{Registry, ResolveReason};
-use crate::{RefusedFeature, VersionRequest};
+use crate::{RefusedFeature, StoreSource, VersionRequest};
 
 /// Maximum number of tools that are kept.
 const MAX_KEPT: usize = 4096;
@@ -111,6 +111,34 @@ impl Registry {
         let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
         let resolver = Self::resolver(&self.0, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
         resolver.prepare(&tool.origin.place, tool).map(drop)
+    }
+
+    /// Makes a tool that no source offers, such as a draft that is to be tested. It is not kept.
+    ///
+    /// # Errors
+    /// If it cannot be used, with the reason.
+    pub fn make_tool(&self, tool: &Arc<Descriptor>) -> Result<Arc<Tool>, RefusedFeature> {
+        let parts = self.0.parts.load_full();
+        let snapshot = self.snapshot();
+        let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
+        let resolver = Self::resolver(&self.0, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
+        resolver.new_tool(&tool.origin.place, tool, None)
+    }
+
+    /// Returns the reach of a tool; `None` if there is no executor of its kind here.
+    #[must_use]
+    pub fn reach(&self, tool: &Descriptor) -> Option<Reach> {
+        let parts = self.0.parts.load();
+        let executor = parts.executors.get(&tool.executor.kind)?;
+        Some(executor.reach(tool))
+    }
+
+    /// Returns the source whose namespace a new name of a tool in the store would belong to, with the prefix.
+    #[must_use]
+    pub fn namespace_of(&self, name: &str) -> Option<(String, String)> {
+        let parts = self.0.parts.load();
+        let (prefix, owner) = parts.namespaces.find_foreign(StoreSource::NAME, name)?;
+        Some((owner.to_owned(), prefix.to_owned()))
     }
 
     fn versioned(

@@ -4,6 +4,7 @@
 //! published, what becomes the latest one, what a rollback restores. [`StoreSource`] offers the latest version of each
 //! tool to a [`Registry`](crate::Registry), and the others on request.
 
+mod agents;
 mod error;
 mod memory;
 mod offer_reader;

@@ -207,7 +207,7 @@ impl Publisher {
         options: PublishOptions,
     ) -> Result<(Published, Option<ToolChange>), PublishError> {
         rules::check_content(&new)?;
-        let mut descriptor = self.read(&new)?;
+        let descriptor = self.read(&new)?;
         let digest = new.digest();
         let now = self.clock.wall();
         let (record, expected) = match self.store.tool(&new.tool).await? {
@@ -244,12 +244,9 @@ impl Publisher {
             None => options.is_by_agent.then(AgentVersion::default),
         };
         let author = same.map_or_else(|| by.into(), |draft| draft.created_by.clone());
-        if let Some(agent) = &agent {
-            descriptor.origin = agent_origin(&descriptor, agent, &digest);
-        }
         let (before, change) = self.compare(&record, &new.version, &descriptor).await?;
         if !options.is_draft {
-            self.check(&new, descriptor)?;
+            self.check(&new, descriptor, agent.as_ref())?;
             rules::check_newer(&record, &new.version)?;
             if let Some(before) = &before {
                 let declared = options.is_declared_compatible;
@@ -482,7 +479,15 @@ impl Publisher {
         self.content(&record, &head).await
     }
 
-    async fn select(
+    pub(super) fn manifests(&self) -> &dyn ReadManifest {
+        &*self.manifests
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(super) async fn select(
         &self,
         tool: &str,
         request: &VersionRequest,
@@ -529,9 +534,17 @@ impl Publisher {
     }
 
     /// Checks that a version can run here.
-    fn check(&self, new: &NewVersion, mut descriptor: Descriptor) -> Result<(), PublishError> {
+    fn check(
+        &self,
+        new: &NewVersion,
+        mut descriptor: Descriptor,
+        agent: Option<&AgentVersion>,
+    ) -> Result<(), PublishError> {
         let place = (self.store.name(), &*new.tool);
         complete(&mut descriptor, place, &new.version, &new.files);
+        if let Some(agent) = agent {
+            descriptor.origin = agent_origin(&descriptor, agent, &new.digest());
+        }
         self.manifests.check(&descriptor).map_err(PublishError::Invalid)
     }
 

@@ -45,6 +45,37 @@ impl NetworkHosts {
         }
     }
 
+    /// Returns `true` if these hosts include another one, which may have a wildcard itself. A host without a port stands for
+    /// the default ports of its protocols.
+    ///
+    /// # Examples
+    /// ```
+    /// use tool_settings::NetworkHosts;
+    ///
+    /// let hosts = NetworkHosts::Hosts(vec!["api.example.com".to_owned(), "*.example.org:8443".to_owned()]);
+    /// assert!(hosts.includes("API.example.com"));
+    /// assert!(hosts.includes("a.b.example.org:8443"));
+    /// assert!(!hosts.includes("api.example.com:8080"));
+    /// assert!(!hosts.includes("example.org:8443"));
+    /// ```
+    #[must_use]
+    pub fn includes(&self, host: &str) -> bool {
+        let Some((wanted, wanted_port)) = parts(host) else {
+            return false;
+        };
+        self.hosts()
+            .iter()
+            .filter_map(|known| parts(known))
+            .any(|(known, port)| {
+                let is_below = || {
+                    let domain = known.strip_prefix('*')?;
+                    let wanted = wanted.strip_prefix('*').unwrap_or(&wanted);
+                    (wanted.len() > domain.len() || known == wanted).then(|| wanted.ends_with(domain))
+                };
+                port == wanted_port && (known == wanted || is_below() == Some(true))
+            })
+    }
+
     /// Returns `true` for a text that names a host in a form that a sandbox accepts.
     #[must_use]
     pub fn is_host(text: &str) -> bool {

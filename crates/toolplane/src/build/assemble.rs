@@ -19,6 +19,7 @@ use tool_search::{MemoryUsageLog, UsageLog};
 
 use crate::{
     BuildError, Builder, Toolplane,
+    authoring::AuthoringState,
     build::background::Background,
     build::executors::LiveParts,
     build::observers::{emit_changes, own_observers, watch},
@@ -45,7 +46,8 @@ impl Builder {
     pub fn build(mut self) -> Result<Toolplane, BuildError> {
         let configuration = mem::take(&mut self.configuration);
         let background = Arc::new(Background::default());
-        let reload = self.reload_state(&configuration);
+        let reentry = Arc::new(LateToolplane::default());
+        let reload = self.reload_state(&configuration, &reentry);
         let (parts, live) = reload.parts(&configuration, &LiveParts::default())?;
         let registry = Registry::new(parts);
         background.start(&registry);
@@ -66,7 +68,6 @@ impl Builder {
         let own = (self.authenticator, self.tokens);
         let authentication = Authentication::new(&configuration, own, &principals, &clock);
         let publisher = reload.publisher(&registry, &clock);
-        let reentry = Arc::new(LateToolplane::default());
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
         let cache = cache(&configuration);
         let (retry, breaker) = with_jitter(self.seed);
@@ -119,12 +120,14 @@ impl Builder {
             chaos: self.chaos,
             redactor: self.redactor,
             discovery,
+            authoring: ArcSwap::from_pointee(AuthoringState::new(&configuration)),
         });
         Ok(reentry.open(plane))
     }
 
     /// Takes the parts that outlive a configuration.
-    fn reload_state(&mut self, configuration: &Configuration) -> ReloadState {
+    fn reload_state(&mut self, configuration: &Configuration, plane: &Arc<LateToolplane>) -> ReloadState {
+        self.extensions.plane = plane.clone();
         let of_process = || Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())) as _;
         ReloadState::new(
             mem::take(&mut self.extensions),

@@ -6,8 +6,8 @@ use tokio::sync::watch::Sender;
 use tool_core::{AccessedResource, Clock, Event, Observe, Observers, OnUpdate, SourceState, Update};
 use tool_manifest::Configuration;
 use tool_observe::{
-    AccessLog, AlertLog, AlertMonitor, AlertSettings, BreakerLog, DefinitionLog, HealthTracker, SourceLog,
-    SwitchLog,
+    AccessLog, AlertLog, AlertMonitor, AlertSettings, AuthoringLog, BreakerLog, DefinitionLog, HealthTracker,
+    SourceLog, SwitchLog,
 };
 use tool_policy::Redactor;
 use tool_registry::Registry;
@@ -27,6 +27,7 @@ pub(crate) fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
         Arc::new(BreakerLog),
         Arc::new(SourceLog),
         Arc::new(DefinitionLog),
+        Arc::new(AuthoringLog),
     ]
 }
 

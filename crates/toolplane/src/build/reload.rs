@@ -12,6 +12,7 @@ use tool_registry::{Pins, Publisher, Registry, RegistryParts};
 
 use crate::{
     BuildError, Toolplane,
+    authoring::AuthoringState,
     build::executors::{ListCache, LiveParts, RetiredServers},
     build::features,
     build::policies::{self, callers, rules},
@@ -143,6 +144,9 @@ impl Toolplane {
             .reconfigure(Arc::new(policies::errors(configuration)));
         inner.webhooks.reconfigure(hooks);
         inner.watch.reconfigure(configuration);
+        inner
+            .authoring
+            .store(Arc::new(AuthoringState::new(configuration)));
         inner
             .discovery
             .reconfigure(configuration, inner.webhooks.outbound());

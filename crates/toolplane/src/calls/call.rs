@@ -2,7 +2,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 use serde::{Serialize, de::DeserializeOwned};
-use tool_core::{CallContext, LayerDecision, Mode, Outcome, ToolError, format_duration};
+use tool_core::{CallContext, LayerDecision, Mode, Outcome, Target, Tool, ToolError, format_duration};
 
 use crate::{CallRequest, Toolplane};
 
@@ -46,6 +46,18 @@ impl Toolplane {
             };
             self.0.stack.invoke_boxed(&mut cx).await
         }
+    }
+
+    /// Calls a tool that no source offers. The request gives the caller and the arguments; its name is not looked up.
+    pub(crate) async fn call_tool(
+        &self,
+        tool: &Arc<Tool>,
+        request: CallRequest,
+    ) -> Result<Outcome, ToolError> {
+        self.0.start_background();
+        let deadline = self.deadline(&request);
+        let mut cx = self.context(request, Target::Tool(tool.clone()), deadline);
+        self.0.stack.invoke_boxed(&mut cx).await
     }
 
     /// Calls a tool with typed arguments and reads its typed reply. To set a caller, a deadline or a key, use

@@ -112,11 +112,16 @@ impl Toolplane {
         ClientIdentity::new(ask, key, request.client_capabilities, &caller)
     }
 
-    fn deadline(&self, request: &CallRequest) -> Option<Instant> {
+    pub(super) fn deadline(&self, request: &CallRequest) -> Option<Instant> {
         request.0.deadline.map(|deadline| self.0.clock.now() + deadline)
     }
 
-    fn context(&self, request: CallRequest, target: Target, deadline: Option<Instant>) -> Box<CallContext> {
+    pub(super) fn context(
+        &self,
+        request: CallRequest,
+        target: Target,
+        deadline: Option<Instant>,
+    ) -> Box<CallContext> {
         let inner = &*self.0;
         let request = request.0;
         let caller = request.caller.unwrap_or_else(|| self.local_caller());

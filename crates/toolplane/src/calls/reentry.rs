@@ -18,7 +18,7 @@ impl LateToolplane {
         plane
     }
 
-    fn plane(&self) -> Result<Toolplane, ToolError> {
+    pub(crate) fn plane(&self) -> Result<Toolplane, ToolError> {
         let plane = self.0.get().and_then(WeakToolplane::upgrade);
         plane.ok_or_else(|| ToolError::new(ErrorKind::Unavailable, "the gateway has ended"))
     }

@@ -12,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{sync::OnceCell, task::spawn_blocking};
-use tool_core::{LatencyClass, Tool};
+use tool_core::{Descriptor, LatencyClass, Tool};
 use tool_policy::Rules;
 use tool_search::{ToolDocument, ToolIndex, ToolVectors, UsageIndex, UsageLog};
 
@@ -160,13 +160,18 @@ impl Catalogue {
 
 /// Returns a tool as the index reads it, without the permissions that it needs.
 pub(super) fn document(tool: &Tool) -> ToolDocument {
-    let descriptor = tool.descriptor();
+    let mut document = document_of(tool.descriptor());
+    document.server = tool.state().upstream().map(|upstream| upstream.name().clone());
+    document
+}
+
+/// Returns a tool as the index reads it, without its server and the permissions that it needs.
+pub(super) fn document_of(descriptor: &Descriptor) -> ToolDocument {
     let metadata = &descriptor.metadata;
-    let mut document = ToolDocument::new(tool.name().clone());
+    let mut document = ToolDocument::new(descriptor.name.clone());
     document.title = descriptor.title.clone().unwrap_or_default();
     document.description.clone_from(&descriptor.description);
     document.add_schema(&descriptor.input_schema);
-    document.server = tool.state().upstream().map(|upstream| upstream.name().clone());
     document.tags.clone_from(&metadata.tags);
     document.capabilities.clone_from(&metadata.capabilities);
     document.aliases.clone_from(&metadata.aliases);

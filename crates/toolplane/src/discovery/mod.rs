@@ -9,12 +9,12 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::RwLock;
 use tokio::task::spawn_blocking;
-use tool_core::{Caller, ClientIdentity, Pattern, Tool};
+use tool_core::{Caller, ClientIdentity, Descriptor, Pattern, Tool};
 use tool_manifest::{Configuration, SearchSpec};
 use tool_registry::Snapshot;
 use tool_search::{
-    Embedder, MeasuredTool, SearchRequest, SearchResults, SearchScope, ToolCategory, UsageIndex, UsageLog,
-    VectorCache,
+    Embedder, MeasuredTool, SearchRequest, SearchResults, SearchScope, ToolCategory, ToolIndex, UsageIndex,
+    UsageLog, VectorCache,
 };
 
 use self::catalogue::{Catalogue, Catalogues};
@@ -23,6 +23,8 @@ use crate::{MissingServer, Toolplane, outgoing::client::Outbound};
 
 /// Maximum number of tools whose vectors are compared on a thread that other calls use: about 1 ms.
 const MAX_COMPARED: usize = 2_000;
+/// Maximum number of tools that are indexed for the check of a draft.
+const MAX_INDEXED: usize = 1_000;
 /// Minimum number of attempts for measurements to replace the declared SLA and latency of a tool.
 const MIN_MEASURED: u64 = 10;
 
@@ -207,6 +209,31 @@ impl Toolplane {
             .recent
             .add(request, &found, caller, self.0.clock.now(), hide);
         found
+    }
+
+    /// Returns the tools, at most `limit`, that a caller would find for a sentence if there were this tool as well, best first.
+    /// `None` if the caller may see so many tools that an index would have to be built first.
+    pub(crate) async fn find_beside(
+        &self,
+        caller: &Caller,
+        sentence: &str,
+        new: &Descriptor,
+        limit: usize,
+    ) -> Option<Vec<Arc<str>>> {
+        let view = self.cached_view(caller);
+        if view.tools().len() > MAX_INDEXED {
+            return None;
+        }
+        let rules = self.0.rules.load().clone();
+        let catalogue = self.0.discovery.catalogues.get(&view, &rules).await;
+        let request = SearchRequest::new(sentence).limit(limit);
+        let found = catalogue.index.search(&request, &SearchScope::default());
+        let rivals = found.hits.iter().filter_map(|hit| view.tools().get(hit.document));
+        let rivals = rivals.filter(|tool| *tool.name() != new.name);
+        let documents = rivals.map(|tool| catalogue::document(tool));
+        let index = ToolIndex::build(documents.chain([catalogue::document_of(new)]));
+        let found = index.search(&request, &SearchScope::default());
+        Some(found.hits.into_iter().map(|hit| hit.name).collect())
     }
 
     /// Searches an index. The comparison of many vectors takes milliseconds, and gets a thread for blocking work.

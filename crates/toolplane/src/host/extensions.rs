@@ -9,7 +9,9 @@ use tool_registry::{FixedSource, MemoryPins, PinPolicy, Pins, RegistryParts, Sto
 
 use crate::{
     BuildError, StoredManifests,
+    authoring::meta_tools::{self, AuthoringExecutor},
     build::executors::{LiveParts, Primitives},
+    calls::reentry::LateToolplane,
     sections::sections,
 };
 
@@ -22,6 +24,8 @@ pub(crate) struct HostExtensions {
     pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) store: Option<StoreParts>,
     pub(crate) pins: PinSetup,
+    /// The toolplane, for the meta-tools by which agents make tools.
+    pub(crate) plane: Arc<LateToolplane>,
 }
 
 /// Name of the source of all tools of the configuration and of the host program.
@@ -98,6 +102,11 @@ impl HostExtensions {
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
         let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new(OWN_SOURCE, tools))];
         sources.extend(self.store.as_ref().map(|parts| parts.source.clone() as _));
+        let authoring = meta_tools::descriptors(&configuration.authoring);
+        if self.store.is_some() && !authoring.is_empty() {
+            executors.push(Arc::new(AuthoringExecutor(self.plane.clone())));
+            sources.push(Arc::new(FixedSource::new(meta_tools::SOURCE, authoring)));
+        }
         sources.extend(primitives.sources);
         sources.extend(self.sources.iter().cloned());
         let mut names = HashSet::new();

@@ -5,6 +5,7 @@ mod aliases;
 mod approval;
 mod argument_size;
 mod authentication;
+mod authoring;
 #[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]
 mod breakers;
 mod build_errors;

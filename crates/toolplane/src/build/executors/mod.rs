@@ -39,6 +39,8 @@ pub(crate) struct LiveParts {
 struct LiveHttp {
     defaults: tool_manifest::Defaults,
     has_callbacks: bool,
+    /// Hosts that tools of agents may reach.
+    hosts: tool_settings::NetworkHosts,
     executor: Arc<tool_exec_http::HttpExecutor>,
 }
 
@@ -158,13 +160,17 @@ fn add_http(
     let has_callbacks = configuration.gateway.public_url.is_some();
     // With its connections.
     let known = before.http.as_ref();
-    let known = known.filter(|known| known.defaults == *defaults && known.has_callbacks == has_callbacks);
+    let hosts = &configuration.authoring.hosts;
+    let known = known.filter(|known| {
+        known.defaults == *defaults && known.has_callbacks == has_callbacks && known.hosts == *hosts
+    });
     let executor = known.map_or_else(
         || {
             let options = tool_exec_http::HttpExecutorOptions::default()
                 .with_timeout(defaults.attempt_timeout)
                 .with_connect_timeout(defaults.connect_timeout)
                 .with_max_response_bytes(defaults.max_result_bytes)
+                .with_allow_private_networks(internal(hosts))
                 .with_callbacks(has_callbacks);
             let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
             // Counters and operations continue.
@@ -180,9 +186,25 @@ fn add_http(
     primitives.live.http = Some(LiveHttp {
         defaults: defaults.clone(),
         has_callbacks,
+        hosts: hosts.clone(),
         executor: executor.clone(),
     });
     primitives.executors.push(executor);
+}
+
+/// Returns the addresses of private networks and of this machine among the hosts that tools of agents may reach. The operator
+/// wrote them, so that any tool may.
+#[cfg(feature = "exec-http")]
+fn internal(hosts: &tool_settings::NetworkHosts) -> Vec<tool_exec_http::Network> {
+    let internal = hosts
+        .hosts()
+        .iter()
+        .filter(|host| tool_settings::NetworkHosts::is_internal(host));
+    let without_port = internal.map(|host| match host.parse::<std::net::IpAddr>() {
+        Ok(_) => host.as_str(),
+        Err(_) => host.rsplit_once(':').map_or(host.as_str(), |(host, _)| host),
+    });
+    without_port.filter_map(|host| host.parse().ok()).collect()
 }
 
 #[cfg(not(feature = "exec-http"))]
