@@ -61,6 +61,8 @@ impl AuthoringSpec {
         "tool_test",
         "tool_update",
     ];
+    /// Kind of the executor of these meta-tools.
+    pub const KIND: &'static str = "authoring";
     /// Meta-tool for everything.
     pub const EXECUTE: &'static str = "execute";
 

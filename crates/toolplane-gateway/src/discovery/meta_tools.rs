@@ -8,6 +8,7 @@ use serde::Serialize;
 use toolplane::{
     FoundTools,
     core::{Descriptor, ErrorKind, ExecutorSpec, Tool, ToolError, invoke_fn},
+    manifest::AuthoringSpec,
     policy::text_for_caller,
     search::{SearchRequest, signature},
 };
@@ -24,6 +25,8 @@ pub(crate) enum MetaTool {
     Describe,
     /// Calls a tool.
     Call,
+    /// Any of these, and makes tools.
+    Execute,
 }
 
 const SEARCH: &str = "Finds tools by what they do. Most tools are not listed: search before you conclude that there is none. Returns signatures, best first; `tool_describe` returns the whole definition, `tool_call` calls a tool. For a task of several steps, give one query for each step.";
@@ -33,27 +36,36 @@ const DESCRIBE_SCHEMA: &str = r#"{"type":"object","properties":{"names":{"type":
 const CALL: &str = "Calls a tool that `tool_search` found, and returns its result.";
 const CALL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string","description":"Name of the tool"},"arguments":{"type":"object","description":"Arguments of the tool, as its definition asks for them"}},"required":["name"],"additionalProperties":false}"#;
 
-/// Returns the meta-tools as they are listed.
+const EXECUTE: &str = "Finds, makes and calls tools. `search` takes `query`; `run` calls the tool `item_id` with `parameters`; `create` and `update` take `content`, a manifest, and `files`; `test`, `publish`, `rollback`, `delete` and `load` are about the tool `item_id`.";
+const EXECUTE_SCHEMA: &str = r#"{"type":"object","properties":{"item_type":{"const":"tool","description":"Kind of item"},"action":{"enum":["search","load","run","create","update","test","publish","rollback","delete"],"description":"What to do"},"item_id":{"type":"string","description":"Name of the tool"},"parameters":{"type":"object","description":"For `run` the arguments of the tool; otherwise those of the action, such as `query`, `content`, `files`, `version`, `to` and `arguments`"}},"required":["item_type","action"],"additionalProperties":false}"#;
+
+/// Returns the meta-tools by which clients find and call tools, as they are listed.
 pub(super) fn definitions() -> Vec<Arc<Tool>> {
-    let tool = |name: &str, description: &str, schema: &str, is_read_only: Option<bool>| {
-        let mut descriptor = Descriptor::new(name, ExecutorSpec::new("meta"));
-        description.clone_into(&mut descriptor.description);
-        descriptor.input_schema = RawJson::parse(schema.to_owned()).expect("the text is JSON");
-        descriptor.metadata.read_only = is_read_only;
-        // It is only listed: the edge answers its calls, or makes them calls of the named tool.
-        let never = invoke_fn(|_| async {
-            Err::<RawJson, _>(ToolError::new(
-                ErrorKind::NotFound,
-                "a meta-tool is no tool of its own",
-            ))
-        });
-        toolplane::core::ToolBuilder::from_descriptor(descriptor).run(never)
-    };
     vec![
-        tool("tool_call", CALL, CALL_SCHEMA, None),
-        tool("tool_describe", DESCRIBE, DESCRIBE_SCHEMA, Some(true)),
-        tool("tool_search", SEARCH, SEARCH_SCHEMA, Some(true)),
+        definition("tool_call", CALL, CALL_SCHEMA, None),
+        definition("tool_describe", DESCRIBE, DESCRIBE_SCHEMA, Some(true)),
+        definition("tool_search", SEARCH, SEARCH_SCHEMA, Some(true)),
     ]
+}
+
+/// Returns the meta-tool for everything, as it is listed.
+pub(super) fn execute_definition() -> Arc<Tool> {
+    definition(AuthoringSpec::EXECUTE, EXECUTE, EXECUTE_SCHEMA, None)
+}
+
+fn definition(name: &str, description: &str, schema: &str, is_read_only: Option<bool>) -> Arc<Tool> {
+    let mut descriptor = Descriptor::new(name, ExecutorSpec::new("meta"));
+    description.clone_into(&mut descriptor.description);
+    descriptor.input_schema = RawJson::parse(schema.to_owned()).expect("the text is JSON");
+    descriptor.metadata.read_only = is_read_only;
+    // It is only listed: the edge answers its calls, or makes them calls of the named tool.
+    let never = invoke_fn(|_| async {
+        Err::<RawJson, _>(ToolError::new(
+            ErrorKind::NotFound,
+            "a meta-tool is no tool of its own",
+        ))
+    });
+    toolplane::core::ToolBuilder::from_descriptor(descriptor).run(never)
 }
 
 impl MetaTool {
@@ -69,8 +81,8 @@ impl MetaTool {
 
 impl GatewayState {
     /// Answers a call of `tool_search`.
-    pub(crate) async fn search_tools(&self, cx: &RequestContext) -> Answer {
-        let request = match SearchArguments::read(cx.arguments()) {
+    pub(crate) async fn search_tools(&self, cx: &RequestContext, arguments: Option<&RawJson>) -> Answer {
+        let request = match SearchArguments::read(arguments) {
             Ok(arguments) => arguments.request(),
             Err(error) => return render::failed_tool_result(&error),
         };
@@ -85,8 +97,8 @@ impl GatewayState {
     }
 
     /// Answers a call of `tool_describe`.
-    pub(crate) async fn describe_tools(&self, cx: &RequestContext) -> Answer {
-        let names = match DescribeArguments::read(cx.arguments()) {
+    pub(crate) async fn describe_tools(&self, cx: &RequestContext, arguments: Option<&RawJson>) -> Answer {
+        let names = match DescribeArguments::read(arguments) {
             Ok(arguments) => arguments.names,
             Err(error) => return render::failed_tool_result(&error),
         };

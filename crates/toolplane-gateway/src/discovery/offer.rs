@@ -3,10 +3,10 @@ use std::{borrow::Cow, sync::Arc};
 use toolplane::{
     View,
     core::{Pattern, Tool},
-    manifest::GatewayMode,
+    manifest::{AuthoringSpec, GatewayMode},
 };
 
-use super::meta_tools::{MetaTool, definitions};
+use super::meta_tools::{MetaTool, definitions, execute_definition};
 
 /// Number of tools from which on a caller is listed the meta-tools: models choose worse among 30 to 50 tools.
 const MANY_TOOLS: usize = 15;
@@ -19,10 +19,12 @@ pub(crate) struct Offer {
     mode: GatewayMode,
     pinned: Vec<Pattern>,
     meta_tools: Vec<Arc<Tool>>,
+    /// Meta-tool for everything, if it is offered: to callers who may make tools.
+    execute: Option<Arc<Tool>>,
 }
 
 impl Offer {
-    pub(crate) fn new(mode: GatewayMode, pinned: Vec<Pattern>) -> Self {
+    pub(crate) fn new(mode: GatewayMode, pinned: Vec<Pattern>, has_execute: bool) -> Self {
         let meta_tools = match mode {
             GatewayMode::List => Vec::new(),
             _ => definitions(),
@@ -31,11 +33,15 @@ impl Offer {
             mode,
             pinned,
             meta_tools,
+            execute: has_execute.then(execute_definition),
         }
     }
 
     /// Returns the meta-tool of this name, unless all tools are listed.
     pub(crate) fn meta_tool(&self, name: &str) -> Option<MetaTool> {
+        if name == AuthoringSpec::EXECUTE && self.execute.is_some() {
+            return Some(MetaTool::Execute);
+        }
         (self.mode != GatewayMode::List)
             .then(|| MetaTool::from_name(name))
             .flatten()
@@ -48,18 +54,30 @@ impl Offer {
             GatewayMode::Auto => is_small(view.tools()),
             _ => false,
         };
-        if is_list {
+        let makes_tools = || view.tools().iter().any(|tool| is_authoring(tool));
+        let execute = self.execute.iter().filter(|_| makes_tools());
+        if is_list && self.execute.is_none() {
             return Cow::Borrowed(view.tools());
         }
+        // Callers who may make tools are always listed the meta-tools for it.
         let is_listed = |tool: &&Arc<Tool>| {
             self.meta_tool(tool.name()).is_none()
-                && self.pinned.iter().any(|pattern| pattern.matches(tool.name()))
+                && (is_list
+                    || is_authoring(tool)
+                    || self.pinned.iter().any(|pattern| pattern.matches(tool.name())))
         };
-        let pinned = view.tools().iter().filter(is_listed).cloned();
-        let mut tools: Vec<_> = self.meta_tools.iter().cloned().chain(pinned).collect();
+        let listed = view.tools().iter().filter(is_listed).chain(execute).cloned();
+        let meta_tools = self.meta_tools.iter().filter(|_| !is_list).cloned();
+        let mut tools: Vec<_> = meta_tools.chain(listed).collect();
         tools.sort_by(|a, b| a.name().cmp(b.name()));
         Cow::Owned(tools)
     }
+}
+
+/// Returns `true` for a meta-tool by which agents make tools.
+fn is_authoring(tool: &Tool) -> bool {
+    AuthoringSpec::META_TOOLS.contains(&&**tool.name())
+        && tool.descriptor().executor.kind == AuthoringSpec::KIND
 }
 
 /// Returns `true` if the tools are better listed directly: there are few of them, or their definitions are short.

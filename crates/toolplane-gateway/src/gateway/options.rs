@@ -39,6 +39,8 @@ pub struct GatewayOptions {
     pub metrics: Option<Arc<Metrics>>,
     /// Tools that clients are listed: by default all.
     pub mode: GatewayMode,
+    /// `true` if callers who may make tools are offered `execute`, one meta-tool for everything.
+    pub execute: bool,
     /// Tools that are listed in each mode: none by default.
     pub pinned: Vec<Pattern>,
     /// `true` if [`Gateway::serve_http`](crate::Gateway::serve_http) serves the metrics at `/metrics`: by default `false`.
@@ -100,6 +102,13 @@ impl GatewayOptions {
         self
     }
 
+    /// Sets [`execute`](Self#structfield.execute): whether callers who may make tools are offered one meta-tool for everything.
+    #[must_use]
+    pub fn execute(mut self, execute: bool) -> Self {
+        self.execute = execute;
+        self
+    }
+
     /// Sets [`pinned`](Self#structfield.pinned), the tools that are listed in each mode.
     #[must_use]
     pub fn pinned(mut self, pinned: impl IntoIterator<Item = Pattern>) -> Self {
@@ -138,6 +147,7 @@ impl Default for GatewayOptions {
             caller_resolver: None,
             metrics: None,
             mode: GatewayMode::default(),
+            execute: false,
             pinned: Vec::new(),
             serves_metrics: false,
             state_key: None,

@@ -10,7 +10,7 @@ use toolplane::core::Feature;
 use super::Gateway;
 use crate::{
     client::{client_identity, client_key, connection_key},
-    discovery::{IndirectTarget, MetaTool},
+    discovery::Redirection,
     lists::{ListRequest, add_missing_servers},
     render,
     requests::{IncomingRequest, resource_uri},
@@ -64,10 +64,14 @@ impl Gateway {
             .and_then(|name| state.offer.meta_tool(&name));
         let target = match meta_tool {
             None => None,
-            Some(MetaTool::Search) => return Ok(Box::pin(state.search_tools(cx)).await),
-            Some(MetaTool::Describe) => return Ok(Box::pin(state.describe_tools(cx)).await),
-            Some(MetaTool::Call) => match IndirectTarget::read(cx.arguments()) {
-                Ok(target) => Some(target),
+            Some(meta_tool) => match state.redirect(meta_tool, cx) {
+                Ok(Redirection::Search(arguments)) => {
+                    return Ok(Box::pin(state.search_tools(cx, arguments.as_ref())).await);
+                }
+                Ok(Redirection::Describe(arguments)) => {
+                    return Ok(Box::pin(state.describe_tools(cx, arguments.as_ref())).await);
+                }
+                Ok(Redirection::Call(target)) => Some(target),
                 Err(error) => return Ok(render::failed_tool_result(&error)),
             },
         };

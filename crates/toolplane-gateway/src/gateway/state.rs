@@ -45,7 +45,7 @@ pub(crate) struct GatewayState {
 impl GatewayState {
     pub(super) fn new(plane: Toolplane, options: GatewayOptions) -> Self {
         let lists = ListPages::new(options.page_size);
-        let offer = Offer::new(options.mode, options.pinned.clone());
+        let offer = Offer::new(options.mode, options.pinned.clone(), options.execute);
         let notifiers = Arc::new(Notifiers::default());
         let tasks = Arc::new(TaskStore::default());
         let identities = Arc::new(ClientIdentities::new(&plane, options.caller_resolver.clone()));

@@ -19,7 +19,7 @@ use crate::calls::reentry::LateToolplane;
 /// Name of the source of the meta-tools. No server has it: names of servers have no space.
 pub(crate) const SOURCE: &str = "tool authoring";
 /// Kind of their executor.
-const KIND: &str = "authoring";
+const KIND: &str = AuthoringSpec::KIND;
 /// Factor by which all principals together may test more often than one.
 const ALL_PRINCIPALS: u32 = 1000;
 

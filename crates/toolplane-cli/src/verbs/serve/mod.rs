@@ -181,6 +181,8 @@ async fn serve_until(
     let _metrics = metrics.serve(console).await?;
     gateway_options.metrics = metrics.registry;
     gateway_options.mode = mode(loaded, serve)?;
+    let authoring = &loaded.configuration.authoring;
+    gateway_options.execute = authoring.enabled && authoring.execute;
     gateway_options
         .pinned
         .clone_from(&loaded.configuration.gateway.pinned);
