@@ -62,6 +62,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Import(import) => verbs::import::run(options, &import, console),
         Verb::Tools(tools) => verbs::tools::run(options, tools, console),
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
+        Verb::Secrets(secrets) => verbs::registry::secrets(options, secrets, console),
         Verb::Lock(lock) => verbs::lock::run(options, &lock, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),

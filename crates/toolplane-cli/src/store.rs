@@ -234,13 +234,17 @@ pub(crate) async fn add_servers(loaded: &mut Loaded, store: Option<&OpenStore>, 
         let is_known = |known: &toolplane::manifest::ServerSpec| *known.name == *server.name;
         let mut endpoints = loaded.configuration.endpoints.iter();
         let is_endpoint = endpoints.any(|known| *known.name == *server.name);
+        // An operator has not approved it: see `toolplane servers proposed`.
+        if server.proposed_by.is_some() {
+            continue;
+        }
         if is_endpoint || loaded.configuration.servers.iter().any(is_known) {
             console.warn(&format!(
                 "the server `{name}` of the store is not offered: the configuration has one of this name"
             ));
             continue;
         }
-        match spec(&server) {
+        match server_specs(&server) {
             Ok(mut specs) => {
                 for spec in &mut specs {
                     spec.origin.place = stored_place(store, &server.name);
@@ -262,7 +266,11 @@ pub(crate) fn stored_place(store: &OpenStore, server: &str) -> String {
     format!("{}: {server}", store.tools.name())
 }
 
-fn spec(server: &ServerRecord) -> Result<Vec<toolplane::manifest::ServerSpec>, String> {
+/// Returns the settings of a stored server, as a configuration would have them.
+///
+/// # Errors
+/// If they cannot be used: every problem, as a fragment.
+pub(crate) fn server_specs(server: &ServerRecord) -> Result<Vec<toolplane::manifest::ServerSpec>, String> {
     let document = json!({"servers": {&*server.name: server.settings}});
     let options = LoadOptions::new().text(&*server.name, Syntax::Json, document.to_string());
     match load(&options) {

@@ -6,7 +6,9 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tool_chaos::ChaosLayer;
-use tool_core::{Caller, ClientIdentity, Clock, DynInvoke, Feature, Ledger, Observers, Tool, ToolError};
+use tool_core::{
+    Caller, ClientIdentity, Clock, Descriptor, DynInvoke, Feature, Ledger, Observers, Reach, Tool, ToolError,
+};
 use tool_policy::{ApprovalDesk, Denial, ErrorPolicyLayer, Redactor, SharedPrincipals, SharedRules};
 use tool_registry::{Publisher, ReadManifest, Registry, Snapshot};
 use tool_runtime::CacheLayer;
@@ -200,6 +202,13 @@ impl Toolplane {
     #[must_use]
     pub fn manifests(&self) -> Arc<dyn ReadManifest> {
         Arc::new(CheckedManifests(self.0.registry.clone()))
+    }
+
+    /// Returns the reach of a tool, whether it is offered or not: the secrets and hosts that its settings name. `None` if there is no
+    /// executor of its kind here.
+    #[must_use]
+    pub fn reach(&self, tool: &Descriptor) -> Option<Reach> {
+        self.0.registry.reach(tool)
     }
 
     /// Returns the desk of pending approvals, for people who decide.

@@ -10,8 +10,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 pub(crate) use self::{
     operator::{Approvals, CreateToken, Health, Ledger, ProbedLevel, Sandbox, SandboxProbe, Tokens},
     registry::{
-        Accept, Deprecate, Import, ImportApi, ImportOpenapi, Lock, Publish, Search, Servers, Sort, Tools,
-        VersionVerb,
+        Accept, Deprecate, Import, ImportApi, ImportOpenapi, Lock, Publish, Search, Secrets, Servers, Sort,
+        Tools, VersionVerb,
     },
 };
 use crate::exit::Exit;
@@ -112,9 +112,12 @@ pub(crate) enum Verb {
     /// List, show, enable or disable tools
     #[command(subcommand)]
     Tools(Tools),
-    /// List MCP servers, or delete their kept lists
+    /// List MCP servers, approve those that agents proposed, or delete kept lists
     #[command(subcommand)]
     Servers(Servers),
+    /// Grant secrets to tools that agents made
+    #[command(subcommand)]
+    Secrets(Secrets),
     /// Write the definitions of all tools, prompts and resources to the lock file, `toolplane.lock` beside
     /// `toolplane.yaml`, or compare them with it; starts the servers
     Lock(Lock),

@@ -140,7 +140,8 @@ pub(crate) enum Tools {
         #[arg(value_name = "VERSION", requires = "name")]
         other: Option<String>,
     },
-    /// Accept definitions that are withheld, and offer them: in your gateways on this machine, or else in the lock file
+    /// Accept definitions that are withheld, and offer them: in your gateways on this machine, or else in the lock file. For
+    /// `TOOL@VERSION`, accept what a version declares that an agent made: its guarantees and its settings count then
     Accept(Accept),
     /// Enable a tool in your gateways on this machine, after `tools disable` or after its credentials were refused
     Enable {
@@ -155,6 +156,23 @@ pub(crate) enum Tools {
 pub(crate) enum VersionVerb {
     /// Publish the tools of a file, or a draft of the store
     Publish(Publish),
+    /// Store the tools of a file as drafts, which are neither listed nor called: `publish --draft`
+    Create(Publish),
+    /// Call the examples of a version in the store, a draft for example, or call it once with these arguments
+    Test {
+        /// The tool, `TOOL` or `TOOL@VERSION`; by default its newest draft, or else its latest version
+        #[arg(value_name = "TOOL@VERSION")]
+        version: String,
+        /// Arguments of one call as a JSON object, instead of the examples
+        #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+        json: Option<String>,
+    },
+    /// Delete a draft
+    Delete {
+        /// The draft, `TOOL@VERSION`
+        #[arg(value_name = "TOOL@VERSION")]
+        version: String,
+    },
     /// List the versions of a tool in the store
     Versions {
         /// Name of the tool
@@ -202,7 +220,7 @@ pub(crate) enum VersionVerb {
 }
 
 /// `toolplane tools publish`
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Publish {
     /// File with tools in any accepted form, or a draft, `TOOL@VERSION`
     #[arg(value_name = "FILE")]
@@ -233,7 +251,7 @@ pub(crate) struct Publish {
 /// `toolplane tools accept`
 #[derive(Debug, Args)]
 pub(crate) struct Accept {
-    /// Name of the tool or prompt, or URI of the resource
+    /// Name of the tool or prompt, or URI of the resource; `TOOL@VERSION` for a version in the store
     #[arg(value_name = "NAME", required_unless_present_any = ["server", "all"])]
     pub(crate) name: Option<String>,
     /// All withheld definitions of this server
@@ -318,6 +336,41 @@ pub(crate) enum Sort {
     Latency,
 }
 
+/// `toolplane secrets`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Secrets {
+    /// Let a version of a tool that an agent made use secrets: those references of its settings, as it is now
+    Grant {
+        /// The tool, `TOOL` or `TOOL@VERSION`; by default its newest draft, or else its latest version
+        #[arg(value_name = "TOOL@VERSION")]
+        version: String,
+        /// Secret as the tool refers to it, `NAME` for `${NAME}`
+        #[arg(value_name = "SECRET", required_unless_present = "all")]
+        secrets: Vec<String>,
+        /// All secrets that it refers to
+        #[arg(long, conflicts_with = "secrets")]
+        all: bool,
+        /// Name of the person who grants, for the record
+        #[arg(long = "as", value_name = "NAME")]
+        by: Option<String>,
+    },
+    /// List the grants, and the secrets that tools of agents refer to without one
+    Grants {
+        /// Name of the tool; all tools if absent
+        #[arg(value_name = "TOOL")]
+        tool: Option<String>,
+    },
+    /// Take grants back: gateways on the store no longer offer the version
+    Revoke {
+        /// The tool, `TOOL` or `TOOL@VERSION`; by default its newest draft, or else its latest version
+        #[arg(value_name = "TOOL@VERSION")]
+        version: String,
+        /// Secret as the tool refers to it; all if absent
+        #[arg(value_name = "SECRET")]
+        secret: Option<String>,
+    },
+}
+
 /// `toolplane servers`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Servers {
@@ -329,6 +382,23 @@ pub(crate) enum Servers {
         /// List the servers of your gateways on this machine; starts none
         #[arg(long)]
         gateway: bool,
+    },
+    /// List the servers that agents proposed, with their settings
+    Proposed,
+    /// Approve a server that an agent proposed: gateways on the store start it, in its sandbox
+    Approve {
+        /// Name of the server
+        #[arg(value_name = "SERVER")]
+        name: String,
+        /// Host that its program may reach from the sandbox; may be given more than once
+        #[arg(long = "network", value_name = "HOST")]
+        hosts: Vec<String>,
+    },
+    /// Remove a server that an agent proposed
+    Reject {
+        /// Name of the server
+        #[arg(value_name = "SERVER")]
+        name: String,
     },
     /// Delete the kept lists of one server, or of all; they are read again at the next start
     Forget {

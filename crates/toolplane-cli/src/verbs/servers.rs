@@ -1,3 +1,5 @@
+mod proposed;
+
 use std::{fmt::Write, time::Duration};
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,11 @@ pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Res
     let no_start = match servers {
         Servers::Ls { gateway: true, .. } => return block_on(list_of_gateways(console)),
         Servers::Ls { no_start, .. } => *no_start,
+        Servers::Proposed => return block_on(proposed::list(options, console)),
+        Servers::Approve { name, hosts } => {
+            return block_on(proposed::approve(options, name, hosts, console));
+        }
+        Servers::Reject { name } => return block_on(proposed::reject(options, name, console)),
         Servers::Forget { name } => return block_on(forget(options, name.as_deref(), console)),
     };
     on_plane(options, console, async |loaded, plane| {

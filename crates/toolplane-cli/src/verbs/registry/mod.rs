@@ -1,5 +1,6 @@
 //! `toolplane tools publish` and the other verbs that change the versions in the store.
 
+mod agents;
 mod diff;
 mod files;
 mod publish;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use semver::Version;
 use toolplane::{
-    StoredManifests,
+    StoredManifests, Toolplane,
     core::SystemClock,
     manifest::{LoadOptions, Loaded, ServerSpec, load},
     registry::{PublishError, Publisher, ReadManifest, StoreError, VersionRequest, split_version},
@@ -17,7 +18,7 @@ use toolplane::{
 
 pub(super) use self::publish::{publish_tools, published_line, published_value};
 use crate::{
-    command::{Options, VersionVerb},
+    command::{Options, Publish, Secrets, VersionVerb},
     config,
     error::CliError,
     exit::Exit,
@@ -28,12 +29,24 @@ use crate::{
 
 pub(crate) fn run(options: &Options, verb: VersionVerb, console: Console) -> Result<Exit, CliError> {
     block_on(async {
-        if let VersionVerb::Publish(publish) = &verb {
-            return publish::run(options, publish, console).await;
+        match &verb {
+            VersionVerb::Publish(publish) => return publish::run(options, publish, console).await,
+            VersionVerb::Create(create) => {
+                let draft = Publish {
+                    draft: true,
+                    ..create.clone()
+                };
+                return publish::run(options, &draft, console).await;
+            }
+            VersionVerb::Test { version, json } => {
+                return agents::test(options, version, json.as_deref(), console).await;
+            }
+            _ => {}
         }
         let publisher = publisher(options, console).await?;
         match verb {
-            VersionVerb::Publish(_) => Ok(Exit::Done),
+            VersionVerb::Publish(_) | VersionVerb::Create(_) | VersionVerb::Test { .. } => Ok(Exit::Done),
+            VersionVerb::Delete { version } => agents::delete(&publisher, &version, console).await,
             VersionVerb::Versions { tool } => versions::list(&publisher, &tool, console).await,
             VersionVerb::Deprecate(deprecate) => versions::deprecate(&publisher, deprecate, console).await,
             VersionVerb::Yank { version, reason, by } => {
@@ -47,6 +60,21 @@ pub(crate) fn run(options: &Options, verb: VersionVerb, console: Console) -> Res
             }
         }
     })
+}
+
+/// Accepts what a version declares that an agent made.
+pub(super) fn accept(
+    options: &Options,
+    version: &str,
+    by: Option<&str>,
+    console: Console,
+) -> Result<Exit, CliError> {
+    block_on(async { agents::accept(&publisher(options, console).await?, version, by, console).await })
+}
+
+/// Grants, lists or revokes the secrets of tools that agents made.
+pub(crate) fn secrets(options: &Options, verb: Secrets, console: Console) -> Result<Exit, CliError> {
+    block_on(agents::secrets(options, verb, console))
 }
 
 /// Shows what differs between a version in the store and another one, or the latest one.
@@ -73,6 +101,16 @@ pub(super) async fn checking_publisher(
     servers: &[ServerSpec],
     console: Console,
 ) -> Result<Publisher, CliError> {
+    let (plane, store) = checking_plane(options, servers, console).await?;
+    Ok(publisher_of(store, plane.manifests()))
+}
+
+/// Returns a toolplane with the executors of the configuration, its servers and those of the store, and the store.
+async fn checking_plane(
+    options: &Options,
+    servers: &[ServerSpec],
+    console: Console,
+) -> Result<(Toolplane, OpenStore), CliError> {
     let mut loaded = configuration(options, console)?;
     let store = required_store(&loaded).await?;
     add_servers(&mut loaded, Some(&store), console).await;
@@ -80,8 +118,9 @@ pub(super) async fn checking_publisher(
     let is_new = |server: &&ServerSpec| known.iter().all(|known| known.name != server.name);
     let added: Vec<_> = servers.iter().filter(is_new).cloned().collect();
     known.extend(added);
-    let plane = config::local_builder(&loaded).build()?;
-    Ok(publisher_of(store, plane.manifests()))
+    let builder = config::local_builder(&loaded);
+    let plane = store.give_tools(builder, &loaded.configuration).build()?;
+    Ok((plane, store))
 }
 
 fn configuration(options: &Options, console: Console) -> Result<Loaded, CliError> {

@@ -49,7 +49,10 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             None if other.is_some() => Err(CliError::usage("only `TOOL@VERSION` is compared with a version")),
             None => withheld::diff(options, name.as_deref(), console),
         },
-        Tools::Accept(accept) => withheld::accept(options, &accept, console),
+        Tools::Accept(accept) => match accept.name.as_deref().filter(|name| name.contains('@')) {
+            Some(version) => super::registry::accept(options, version, accept.by.as_deref(), console),
+            None => withheld::accept(options, &accept, console),
+        },
         Tools::Disable { name, reason } => block_on(disabled::disable(&name, reason.as_deref(), console)),
         Tools::Enable { name } => block_on(disabled::enable(&name, console)),
     }
