@@ -3,6 +3,7 @@
 
 mod accesses;
 mod approvals;
+mod authoring;
 mod bad_input;
 mod binary;
 mod call;

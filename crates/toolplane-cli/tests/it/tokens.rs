@@ -27,7 +27,7 @@ const FILE: &str = ".local/share/toolplane/toolplane.db";
 
 /// Creates a token and returns its text.
 #[track_caller]
-fn create(place: &Place, arguments: &[&str]) -> String {
+pub(crate) fn create(place: &Place, arguments: &[&str]) -> String {
     let run = place.run(&[&["tokens", "create"], arguments].concat());
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stderr.contains("it is shown this once"), "{run:?}");

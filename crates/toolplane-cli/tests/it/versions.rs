@@ -48,8 +48,13 @@ pub(crate) enum Era {
 pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// Sends a request in an era and returns its result.
-pub(crate) fn ask(served: &Served, era: Era, method: &str, mut params: Value) -> Value {
-    let mut headers = String::new();
+pub(crate) fn ask(served: &Served, era: Era, method: &str, params: Value) -> Value {
+    ask_with(served, era, "", method, params)
+}
+
+/// Sends a request with further headers, as [`ask`] does.
+pub(crate) fn ask_with(served: &Served, era: Era, headers: &str, method: &str, mut params: Value) -> Value {
+    let mut headers = headers.to_owned();
     if let Era::Modern = era {
         headers.push_str(&format!(
             "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"

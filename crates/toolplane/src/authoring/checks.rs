@@ -328,6 +328,11 @@ async fn check_executor(
         };
         problems.push(DraftProblem::new("executor", "host", message, fix));
     }
+    if reach.is_any_host {
+        let message = "the host is not written out: neither an argument nor a secret chooses it";
+        let fix = "write the scheme and the host, such as `https://api.example.com/{path}`";
+        problems.push(DraftProblem::new("executor", "host", message, fix));
+    }
     let placeholder = without_secrets(descriptor, &reach.secrets);
     let is_proposed = match &draft.server {
         Some((server, _)) => super::servers::find(authoring, server)?.is_none(),

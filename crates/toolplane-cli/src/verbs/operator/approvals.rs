@@ -179,7 +179,8 @@ fn show(found: &LocatedApproval, console: Console) -> Result<Exit, CliError> {
         let risks = found.approval.get("risks").unwrap_or_default();
         let risks = risks.items().filter_map(|risk| risk.string());
         lines.extend(risks.map(|risk| format!("Note: {}", harmless_text(&risk))));
-        let details = found.text("details");
+        let details = found.approval.get("details").and_then(|details| details.string());
+        let details = details.unwrap_or_default();
         if !details.is_empty() {
             let details: Vec<_> = details.lines().map(harmless_text).collect();
             lines.push(format!("Details:\n{}", details.join("\n")));
