@@ -191,7 +191,9 @@ fn is_internal(host: &str) -> bool {
         ".home.arpa",
         ".svc",
     ];
-    is_name && (!name.contains('.') || ends.iter().any(|end| name.ends_with(end)))
+    // The name of a permission, which messages tell callers.
+    let is_permission = name == "network.internal";
+    is_name && !is_permission && (!name.contains('.') || ends.iter().any(|end| name.ends_with(end)))
 }
 
 /// Parses an IP address, with or without a port and brackets.

@@ -101,6 +101,32 @@ fn of_version(version: Option<&Version>) -> String {
     version.map(|version| format!(" `{version}`")).unwrap_or_default()
 }
 
+impl AuthoringError {
+    /// Returns the error as a result that a model reads whole, if it has more to say than one line: all problems of a draft, or
+    /// all failed examples.
+    pub(crate) fn report(&self) -> Option<RawJson> {
+        match self {
+            Self::Invalid(problems) => {
+                let problems: Vec<_> = problems
+                    .iter()
+                    .map(|problem| {
+                        json!({
+                            "path": problem.path,
+                            "rule": problem.rule,
+                            "message": problem.message,
+                            "fix": problem.fix,
+                        })
+                    })
+                    .collect();
+                let message = "nothing was stored; mend every problem and try again";
+                Some(RawJson::from(json!({"message": message, "problems": problems})))
+            }
+            Self::Failed(report) => Some(report.to_json()),
+            _ => None,
+        }
+    }
+}
+
 impl From<AuthoringError> for ToolError {
     fn from(error: AuthoringError) -> Self {
         let kind = match &error {
@@ -119,24 +145,7 @@ impl From<AuthoringError> for ToolError {
             ) => ErrorKind::NotFound,
             _ => ErrorKind::InvalidArguments,
         };
-        let detail = match &error {
-            AuthoringError::Invalid(problems) => {
-                let problems: Vec<_> = problems
-                    .iter()
-                    .map(|problem| {
-                        json!({
-                            "path": problem.path,
-                            "rule": problem.rule,
-                            "message": problem.message,
-                            "fix": problem.fix,
-                        })
-                    })
-                    .collect();
-                Some(RawJson::from(json!({"problems": problems})))
-            }
-            AuthoringError::Failed(report) => Some(report.to_json()),
-            _ => None,
-        };
+        let detail = error.report();
         let refused = Self::new(kind, error.to_string()).with_no_retry();
         match detail {
             Some(detail) => refused.with_detail(detail),

@@ -13,7 +13,7 @@ use tool_manifest::AuthoringSpec;
 use tool_policy::ApprovalRule;
 use tool_registry::semver::Version;
 
-use super::{Authoring, DraftMode, DraftReport, DraftRequest};
+use super::{Authoring, AuthoringError, DraftMode, DraftReport, DraftRequest};
 use crate::calls::reentry::LateToolplane;
 
 /// Name of the source of the meta-tools. No server has it: names of servers have no space.
@@ -176,7 +176,7 @@ impl AuthoringBackend {
         })
     }
 
-    async fn run(&self, cx: &CallContext) -> Result<Reply, ToolError> {
+    async fn run(&self, cx: &CallContext) -> Result<Reply, RunError> {
         let authoring = self.authoring()?;
         let caller = cx.origin.caller.clone();
         let value = match self.operation {
@@ -201,9 +201,10 @@ impl AuthoringBackend {
                 let report = authoring
                     .test(&caller, &target.name, version.as_ref(), target.arguments)
                     .await?;
-                let mut reply = Reply::value(report.to_json());
-                reply.is_error = !report.is_passed();
-                return Ok(reply);
+                return Ok(match report.is_passed() {
+                    true => Reply::value(report.to_json()),
+                    false => failed(report.to_json()),
+                });
             }
             Operation::Publish => {
                 let target: TargetArguments = arguments(cx)?;
@@ -235,13 +236,45 @@ impl AuthoringBackend {
     }
 }
 
+/// Error of an operation.
+enum RunError {
+    Authoring(AuthoringError),
+    Call(ToolError),
+}
+
+impl From<AuthoringError> for RunError {
+    fn from(error: AuthoringError) -> Self {
+        Self::Authoring(error)
+    }
+}
+
+impl From<ToolError> for RunError {
+    fn from(error: ToolError) -> Self {
+        Self::Call(error)
+    }
+}
+
+/// Returns the reply of a tool that failed.
+fn failed(report: RawJson) -> Reply {
+    let mut reply = Reply::value(report);
+    reply.is_error = true;
+    reply
+}
+
 impl Invoke for AuthoringBackend {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let dispatch = cx.dispatch().clone();
         dispatch.sent();
         let result = self.run(cx).await;
         dispatch.answered();
-        Ok(Outcome::Reply(result?))
+        match result {
+            Ok(reply) => Ok(Outcome::Reply(reply)),
+            Err(RunError::Call(error)) => Err(error),
+            Err(RunError::Authoring(error)) => match error.report() {
+                Some(report) => Ok(Outcome::Reply(failed(report))),
+                None => Err(error.into()),
+            },
+        }
     }
 }
 
