@@ -53,6 +53,7 @@ impl ApprovalLayer {
             error,
             reason: "no_subject",
         })?;
+        cx.extras.approved_subject = subject.as_ref().map(|subject| subject.digest);
         let call = bind(cx, reason, policy_digest, by_another, (subject, lifetime))?;
         let token = ResumeToken::from_call(cx);
         let handle = take_handle(cx);

@@ -131,6 +131,22 @@ impl PublishOptions {
     }
 }
 
+impl Published {
+    /// Returns the result for a version that is published already, with the same content.
+    fn known(new: NewVersion, known: &VersionHead, record: &ToolRecord) -> Self {
+        Self {
+            tool: new.tool,
+            version: new.version,
+            digest: known.digest,
+            state: known.state.clone(),
+            latest: record.latest.clone(),
+            before: None,
+            change: InterfaceChange::Unchanged,
+            is_new: false,
+        }
+    }
+}
+
 impl Publisher {
     /// Creates a publisher for a store.
     #[must_use]
@@ -225,17 +241,7 @@ impl Publisher {
                     version: new.version,
                 });
             }
-            let published = Published {
-                tool: new.tool,
-                version: new.version,
-                digest,
-                state: known.state.clone(),
-                latest: record.latest.clone(),
-                before: None,
-                change: InterfaceChange::Unchanged,
-                is_new: false,
-            };
-            return Ok((published, None));
+            return Ok((Published::known(new, known, &record), None));
         }
         // The same draft stays with its author and what operators allowed it.
         let same = known.filter(|draft| draft.agent.is_some() && draft.digest == digest);

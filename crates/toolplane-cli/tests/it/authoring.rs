@@ -102,7 +102,7 @@ servers:
 
     fn call(&self, era: Era, token: &str, name: &str, arguments: Value) -> Value {
         let headers = format!("Authorization: Bearer {token}\r\n");
-        let params = json!({"name": name, "arguments": arguments});
+        let params = Value::from_iter([("name", json!(name)), ("arguments", arguments)]);
         ask_with(&self.served, era, &headers, "tools/call", params)
     }
 

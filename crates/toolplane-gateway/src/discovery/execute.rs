@@ -10,7 +10,7 @@ use toolplane::{
 use super::{arguments::IndirectTarget, meta_tools::MetaTool};
 use crate::gateway::GatewayState;
 
-/// What the call of a meta-tool asks for.
+/// Request that the call of a meta-tool stands for.
 #[derive(Debug)]
 pub(crate) enum Redirection {
     /// Search with these arguments of `tool_search`.

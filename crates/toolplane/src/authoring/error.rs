@@ -30,6 +30,9 @@ pub enum AuthoringError {
     /// The caller has no such draft.
     #[error("`{tool}` has no draft{version}; `tool_update` makes one", tool = .0, version = of_version(.1.as_ref()))]
     NoDraft(String, Option<Version>),
+    /// The draft is not the one that was approved.
+    #[error("the draft of `{0}` has changed since it was approved; publish it again")]
+    Changed(String),
     /// A quota is used up.
     #[error("{0}")]
     Quota(String),
@@ -132,6 +135,7 @@ impl From<AuthoringError> for ToolError {
         let kind = match &error {
             AuthoringError::NotPermitted(_) | AuthoringError::NotOwner(_) => ErrorKind::Denied,
             AuthoringError::Unknown(_) | AuthoringError::NoDraft(..) => ErrorKind::NotFound,
+            AuthoringError::Changed(_) => ErrorKind::ToolChanged,
             AuthoringError::Quota(_) => ErrorKind::RateLimited,
             AuthoringError::CannotRun(..) | AuthoringError::Requirements(..) => ErrorKind::Unavailable,
             AuthoringError::Publish(PublishError::Store(StoreError::Conflict { .. })) => {

@@ -209,7 +209,10 @@ impl AuthoringBackend {
             Operation::Publish => {
                 let target: TargetArguments = arguments(cx)?;
                 let version = target.version()?;
-                let published = authoring.publish(&caller, &target.name, version.as_ref()).await?;
+                let approved = cx.extras.approved_subject;
+                let published = authoring
+                    .publish_approved(&caller, &target.name, version.as_ref(), approved)
+                    .await?;
                 json!({
                     "tool": &*published.tool,
                     "version": published.version.to_string(),

@@ -22,8 +22,8 @@ use tool_manifest::{AuthoringSpec, Configuration, Defaults, ServerSpec};
 use tool_registry::bytes::Bytes;
 use tool_registry::semver::Version;
 use tool_registry::{
-    AuthoredVersion, PublishError, PublishOptions, Published, Publisher, StoredVersion, ToolRecord,
-    VersionState,
+    AuthoredVersion, NewVersion, PublishError, PublishOptions, Published, Publisher, StoredVersion,
+    ToolRecord, VersionState,
 };
 
 pub use self::{
@@ -260,8 +260,23 @@ impl Authoring {
         tool: &str,
         version: Option<&Version>,
     ) -> Result<Published, AuthoringError> {
+        self.publish_approved(caller, tool, version, None).await
+    }
+
+    /// Publishes a draft, if its content has the digest that was approved.
+    pub(crate) async fn publish_approved(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        version: Option<&Version>,
+        approved: Option<[u8; 32]>,
+    ) -> Result<Published, AuthoringError> {
         self.check_author(caller)?;
+        // What is read here is what is published, whatever becomes of the draft meanwhile.
         let (_, stored) = self.own_draft(caller, tool, version).await?;
+        if approved.is_some_and(|approved| approved != stored.head.digest) {
+            return Err(AuthoringError::Changed(tool.to_owned()));
+        }
         self.check_published(&author(caller)).await?;
         let descriptor = Arc::new(self.publisher.describe(tool, &stored)?);
         let prepared = self.prepare(&descriptor)?;
@@ -277,17 +292,15 @@ impl Authoring {
             }
             self.publisher.set_tested(tool, &stored.head).await?;
         }
-        let (number, options) = (&stored.head.version, PublishOptions::default());
-        let author = author(caller);
-        let published = self
-            .publisher
-            .publish_draft(tool, number, &author, options)
-            .await?;
+        let number = stored.head.version;
+        let options = PublishOptions::default().by_agent(stored.head.agent.is_some());
+        let new = NewVersion::new(tool, number.clone(), stored.manifest).with_files(stored.files);
+        let published = self.publisher.publish(new, &author(caller), options).await?;
         self.emit(
             caller,
             AuthoringAction::Published,
             tool,
-            number,
+            &number,
             &published.digest,
         );
         Ok(published)

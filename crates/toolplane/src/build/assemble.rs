@@ -61,12 +61,11 @@ impl Builder {
         let observers = all_observers(&watch, &webhooks, &recent, (counter, self.observers));
         emit_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
-        let memory = || memory_ledger(&configuration, &clock);
-        let ledger = self.ledger.unwrap_or_else(memory);
+        let ledger = ledger(self.ledger, &configuration, &clock);
         let desk = desk(self.approvals, self.approval_listeners, &webhooks, &clock);
         let principals = SharedPrincipals::new(policies::principals(&configuration));
-        let own = (self.authenticator, self.tokens);
-        let authentication = Authentication::new(&configuration, own, &principals, &clock);
+        let own_callers = (self.authenticator, self.tokens);
+        let authentication = Authentication::new(&configuration, own_callers, &principals, &clock);
         let publisher = reload.publisher(&registry, &clock);
         let error_policy = ErrorPolicyLayer::new(Arc::new(policies::errors(&configuration)));
         let cache = cache(&configuration);
@@ -178,8 +177,13 @@ fn cache(configuration: &Configuration) -> CacheLayer {
     CacheLayer::new(u64::try_from(capacity).unwrap_or(u64::MAX))
 }
 
-fn memory_ledger(configuration: &Configuration, clock: &Arc<dyn Clock>) -> Arc<dyn Ledger> {
-    Arc::new(MemoryLedger::new(ledger_limits(configuration), clock.clone()))
+/// Returns the ledger of the host program, or else one in memory.
+fn ledger(
+    own: Option<Arc<dyn Ledger>>,
+    configuration: &Configuration,
+    clock: &Arc<dyn Clock>,
+) -> Arc<dyn Ledger> {
+    own.unwrap_or_else(|| Arc::new(MemoryLedger::new(ledger_limits(configuration), clock.clone())))
 }
 
 /// Creates the layers with random pauses; with a seed, the pauses are reproducible.

@@ -322,7 +322,7 @@ async fn nobody_makes_tools_without_the_permission_nor_changes_those_of_others()
     );
 }
 
-/// What operators published is theirs, also for a principal of the same name.
+/// A tool that operators published is theirs, also for a principal of the same name.
 #[tokio::test]
 async fn a_tool_of_an_operator_is_not_changed_by_agents() {
     let (plane, store) = plane();
@@ -581,7 +581,7 @@ async fn quotas_are_per_principal() {
     assert!(refused.message().contains("published 3 versions"), "{refused}");
 }
 
-/// What an agent says about its tool counts once an operator accepted it.
+/// Declarations of an agent about its tool count once an operator accepted it.
 #[tokio::test]
 async fn declarations_count_after_their_acceptance() {
     let (plane, store) = plane();

@@ -21,6 +21,9 @@ pub struct RequestExtras {
     /// Ledger entry that this call continues, if it is not the first with its idempotency key: see
     /// [`CallContext::ledger_id`](crate::CallContext::ledger_id).
     pub ledger_entry_id: Option<CorrelationId>,
+    /// SHA-256 of the [subject](crate::ApprovalSubject) that was approved, if the call needed an approval and has a subject. A
+    /// backend does nothing for another one.
+    pub approved_subject: Option<[u8; 32]>,
 }
 
 impl RequestExtras {
