@@ -2,7 +2,7 @@
 
 use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
-use tool_core::{Provider, Template};
+use tool_core::{Descriptor, IfUnset, Provider, Reach, Template};
 
 use crate::{CatalogError, foreign::shown};
 
@@ -34,6 +34,8 @@ pub struct CatalogNeeds {
     pub hosts: Vec<String>,
     /// Programs that are started, with their arguments.
     pub programs: Vec<String>,
+    /// Other things, a sentence fragment each: an image, a tool of a server.
+    pub others: Vec<String>,
 }
 
 /// Reference to a secret or a variable.
@@ -46,12 +48,52 @@ pub struct NeededSecret {
     pub reference: String,
     /// JSON Pointer (RFC 6901) to the field in which it stands.
     pub field: String,
+    /// Place that receives it: an origin such as `https://api.example.com`, or the code of the tool. `None` for the program or
+    /// endpoint of a server.
+    pub destination: Option<String>,
     /// `true` if the field has a value without it.
     pub has_default: bool,
 }
 
 impl CatalogNeeds {
-    /// Finds what the settings of an executor or of a server need.
+    /// Lists the needs of a tool by the reach that its executor states.
+    ///
+    /// # Errors
+    /// If the tool names a file of the machine (`${file:..}`): a foreign tool may not choose one.
+    pub fn of_tool(tool: &Descriptor, reach: &Reach) -> Result<Self, CatalogError> {
+        let mut needs = Self::default();
+        for used in &reach.secrets {
+            let written = tool.executor.config.pointer(&used.field).and_then(Value::as_str);
+            let written = written.and_then(|text| Template::parse(text).ok());
+            let template = Template::parse(&used.secret).ok();
+            let Some(reference) = template.iter().flat_map(Template::references).next() else {
+                continue;
+            };
+            refuse_file(&used.field, reference.provider, &used.secret)?;
+            let mut in_field = written.iter().flat_map(Template::references);
+            needs.add_secret(NeededSecret {
+                name: reference.name.clone(),
+                reference: used.secret.clone(),
+                field: used.field.clone(),
+                destination: Some(used.destination.clone()),
+                has_default: in_field.any(|known| {
+                    known.name == reference.name && matches!(known.fallback, IfUnset::Default(_))
+                }),
+            });
+        }
+        for host in &reach.hosts {
+            needs.add_host(host);
+        }
+        if reach.is_any_host {
+            needs
+                .others
+                .push("any host: arguments of a call choose it".to_owned());
+        }
+        needs.others.extend(reach.others.iter().take(MAX_LISTED).cloned());
+        Ok(needs)
+    }
+
+    /// Finds the needs of a server with these settings, or of any other settings.
     ///
     /// # Errors
     /// If the settings name a file of the machine (`${file:..}`): foreign settings may not choose one.
@@ -70,6 +112,7 @@ impl CatalogNeeds {
                 reference: format!("${{{name}}}"),
                 name,
                 field: format!("/inherit_env/{index}"),
+                destination: None,
                 has_default: true,
             });
         }
@@ -87,7 +130,7 @@ impl CatalogNeeds {
     /// Returns `true` if nothing is needed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.secrets.is_empty() && self.hosts.is_empty() && self.programs.is_empty()
+        *self == Self::default()
     }
 
     /// Returns the needs as JSON.
@@ -101,6 +144,7 @@ impl CatalogNeeds {
                     "name": secret.name,
                     "reference": secret.reference,
                     "field": secret.field,
+                    "destination": secret.destination,
                     "default": secret.has_default,
                 })
             })
@@ -110,6 +154,7 @@ impl CatalogNeeds {
             ("secrets", RawJson::from(Value::from(secrets))),
             ("hosts", RawJson::from(json!(self.hosts))),
             ("programs", RawJson::from(json!(self.programs))),
+            ("others", RawJson::from(json!(self.others))),
         ])
     }
 
@@ -129,6 +174,7 @@ impl CatalogNeeds {
                 name: text("name")?,
                 reference: text("reference")?,
                 field: text("field")?,
+                destination: text("destination"),
                 has_default: secret
                     .get("default")
                     .is_some_and(|value| value.as_str() == "true"),
@@ -138,6 +184,7 @@ impl CatalogNeeds {
             secrets: secrets.take(MAX_LISTED).collect(),
             hosts: texts("hosts"),
             programs: texts("programs"),
+            others: texts("others"),
         }
     }
 
@@ -167,17 +214,13 @@ impl CatalogNeeds {
             return Ok(());
         };
         for reference in template.references() {
-            if reference.provider == Provider::File {
-                let problem = format!("`{}` names a file of the machine", shown(&reference.to_string()));
-                return Err(CatalogError::invalid(pointer, problem).with_hint(
-                    "what a catalog holds may refer to secrets by name: `${NAME}` or `${secret:NAME}`",
-                ));
-            }
+            refuse_file(pointer, reference.provider, &reference.to_string())?;
             self.add_secret(NeededSecret {
                 name: reference.name.clone(),
                 reference: reference.to_string(),
                 field: pointer.to_owned(),
-                has_default: matches!(reference.fallback, tool_core::IfUnset::Default(_)),
+                destination: None,
+                has_default: matches!(reference.fallback, IfUnset::Default(_)),
             });
         }
         Ok(())
@@ -195,6 +238,16 @@ impl CatalogNeeds {
             self.hosts.push(host);
         }
     }
+}
+
+/// Refuses a reference to a file of the machine.
+fn refuse_file(field: &str, provider: Provider, reference: &str) -> Result<(), CatalogError> {
+    if provider != Provider::File {
+        return Ok(());
+    }
+    let problem = format!("`{}` names a file of the machine", shown(reference));
+    Err(CatalogError::invalid(field, problem)
+        .with_hint("what a catalog holds may refer to secrets by name: `${NAME}` or `${secret:NAME}`"))
 }
 
 /// Returns the host and port of the rest of a URL, without user and password. References stay as they are written.
@@ -245,6 +298,36 @@ mod tests {
         let settings = RawJson::from(json!({"headers": {"a/b": "x ${file:/etc/passwd}"}}));
         let error = CatalogNeeds::of_settings(&settings).unwrap_err();
         assert_eq!(error.place(), "/headers/a~1b");
+    }
+
+    #[test]
+    fn the_reach_of_a_tool_is_listed_with_its_defaults() {
+        let config = json!({"url": "https://a.example.com/${T:-x}", "headers_from_env": ["X=KEY"]});
+        let tool = Descriptor::new("a", tool_core::ExecutorSpec::new("http").with_config(config));
+        let used =
+            |secret: &str, field: &str| tool_core::SecretUse::new(secret, field, "https://a.example.com");
+        let reach =
+            |used: Vec<tool_core::SecretUse>| Reach::new(used).with_hosts(["a.example.com".to_owned()]);
+        let listed = reach(vec![used("${T}", "/url"), used("${KEY}", "/headers_from_env/0")]);
+        let needs =
+            CatalogNeeds::of_tool(&tool, &listed.with_any_host(true).with_other("the method GET")).unwrap();
+        let secrets: Vec<_> = needs
+            .secrets
+            .iter()
+            .map(|secret| (secret.name.as_str(), secret.has_default))
+            .collect();
+        assert_eq!(secrets, [("T", true), ("KEY", false)]);
+        assert_eq!(
+            needs.secrets[0].destination.as_deref(),
+            Some("https://a.example.com")
+        );
+        assert_eq!(
+            needs.others,
+            ["any host: arguments of a call choose it", "the method GET"]
+        );
+        assert_eq!(CatalogNeeds::from_json(&needs.to_json()), needs);
+        let file = reach(vec![used("${file:/etc/passwd}", "/url")]);
+        assert_eq!(CatalogNeeds::of_tool(&tool, &file).unwrap_err().place(), "/url");
     }
 
     #[test]

@@ -96,6 +96,9 @@ async fn server(
         && let Some(store) = open_store(&loaded).await?
     {
         let servers = store.tools.servers().await.map_err(PublishError::from)?;
+        // What an agent proposed is not shared before an operator approves it.
+        let mut servers = servers;
+        servers.retain(|server| server.proposed_by.is_none());
         known.extend(servers.iter().map(|server| server.name.to_string()));
         let stored = servers.into_iter().find(|server| *server.name == *name);
         settings = stored.map(|server| server.settings);

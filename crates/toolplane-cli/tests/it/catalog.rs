@@ -13,7 +13,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolplane::catalog::{Bundle, CatalogIndex};
+use toolplane::{
+    catalog::{Bundle, CatalogIndex},
+    registry::NewVersion,
+};
 
 use crate::{
     binary::{Place, Run},
@@ -105,7 +108,7 @@ fn what_one_exports_another_installs_and_calls() {
     assert_eq!(installed["signature"], json!({"checked": false}));
     assert_eq!(
         installed["needs"],
-        json!({"secrets": [], "hosts": [], "programs": []})
+        json!({"secrets": [], "hosts": [], "programs": [], "others": []})
     );
     assert_eq!(
         lock(&place)["installed"],
@@ -152,9 +155,10 @@ fn a_server_is_installed_with_what_it_needs() {
     assert_eq!(
         installed["needs"],
         json!({
-            "secrets": [{"name": "FILES_TOKEN", "reference": "${FILES_TOKEN}", "field": "/env/TOKEN", "default": false}],
+            "secrets": [{"name": "FILES_TOKEN", "reference": "${FILES_TOKEN}", "field": "/env/TOKEN", "destination": null, "default": false}],
             "hosts": [],
             "programs": ["npx -y files@1.0.0"],
+            "others": [],
         })
     );
     let servers = json(&place, &["servers", "ls", "--no-start"]);
@@ -553,11 +557,12 @@ fn a_foreign_bundle_may_not_name_files_of_the_machine() {
     assert_eq!(json(&place, &["servers", "ls", "--no-start"]), json!([]));
 }
 
+/// The executor of a tool says what it needs: settings without `${..}` that name a variable count, and text of a script does not.
 #[test]
 fn a_missing_secret_refuses_a_tool_and_is_named() {
-    let publisher = Place::with(STORE).variable("TENANT", "t");
+    let publisher = Place::with(STORE).variable("TENANT", "t").variable("KEY", "k");
     let tool = "apiVersion: toolplane.dev/v1\nkind: Tool\nmetadata: {name: web}\nspec:\n  description: Asks.\n  version: 1.0.0\n  \
-                executor: {kind: http, url: 'https://api.example.com/${TENANT}'}\n";
+                executor: {kind: http, method: GET, url: 'https://api.example.com/${TENANT}', headers_from_env: [X-Key=KEY]}\n";
     publisher.write("web.yaml", tool);
     publish(&publisher, "web.yaml");
     publisher
@@ -568,16 +573,31 @@ fn a_missing_secret_refuses_a_tool_and_is_named() {
     refused(
         &run,
         2,
-        "hint: it needs the secret ${TENANT} in /url, the host api.example.com",
+        "hint: it needs the secret ${TENANT} in /url, the secret ${KEY} in /headers_from_env/0, the host api.example.com",
     );
-    let place = place.variable("TENANT", "t");
+    let place = place.variable("TENANT", "t").variable("KEY", "k");
     let installed = place.run(&["catalog", "install", "web@1.0.0"]);
-    assert!(
-        installed
-            .data()
-            .ends_with("grants it needs:\n  secret ${TENANT} in /url\n  host api.example.com\n"),
-        "{installed:?}"
-    );
+    let needs = "grants it needs:\n  secret ${TENANT} in /url for https://api.example.com\n  \
+                 secret ${KEY} in /headers_from_env/0 for https://api.example.com\n  host api.example.com\n  the method GET\n";
+    assert!(installed.data().ends_with(needs), "{installed:?}");
+}
+
+#[test]
+fn text_of_a_script_is_no_reference() {
+    let place = Place::with(STORE);
+    let manifest = json!({
+        "apiVersion": "toolplane.dev/v1", "kind": "Tool", "metadata": {"name": "words"},
+        "spec": {"description": "Counts.", "version": "1.0.0", "executor": {"kind": "bash", "code": "echo ${file:0} ${#NAME}"}},
+    });
+    let version = NewVersion::new("words", "1.0.0".parse().unwrap(), manifest.into());
+    let bundle = Bundle::of_tool(&version, "Counts.").unwrap();
+    let mut index = CatalogIndex::default();
+    index.add(bundle.entry()).unwrap();
+    place.write("c/index.json", index.to_text());
+    place.write("c/words-1.0.0.json", bundle.to_text());
+    place.run(&["catalog", "add", "team", "c", "-q"]).data();
+    let shown = json(&place, &["catalog", "show", "words"]);
+    assert_eq!(shown["needs"]["secrets"], json!([]));
 }
 
 #[test]

@@ -219,7 +219,21 @@ async fn install_server(
     let store = required_store(loaded).await?;
     let known = store.tools.servers().await.map_err(PublishError::from)?;
     let known = known.iter().find(|known| *known.name == *name);
-    let is_same = known.is_some_and(|known| raw_json::digest(&known.settings) == raw_json::digest(settings));
+    // A server that an agent proposed is not there yet: an operator has not approved it.
+    let is_same = known.is_some_and(|known| {
+        known.proposed_by.is_none() && raw_json::digest(&known.settings) == raw_json::digest(settings)
+    });
+    if let (Some(agent), false) = (
+        known.and_then(|known| known.proposed_by.as_ref()),
+        install.replace,
+    ) {
+        let message = format!(
+            "the agent `{}` proposed a server `{name}`, which nobody approved",
+            text::line(agent)
+        );
+        return Err(CliError::failed(message)
+            .with_hint("`--replace` replaces it, and `--name NAME` gives this one another name"));
+    }
     if known.is_some() && !is_same && !install.replace {
         let message = format!("the store has a server `{name}` with other settings");
         return Err(CliError::failed(message)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolplane::{
-    StoredManifests,
+    StoredManifests, Toolplane,
     catalog::CatalogNeeds,
     raw_json::RawJson,
     registry::{NewVersion, ReadManifest as _},
@@ -10,7 +10,7 @@ use toolplane::{
 
 use crate::{error::CliError, output::text};
 
-/// Returns what a version of a tool needs: the only place that decides it for tools.
+/// Returns what a version of a tool needs, by the reach that its executor states: the only place that decides it for tools.
 pub(in crate::verbs) fn needs_of_tool(version: &NewVersion) -> Result<CatalogNeeds, CliError> {
     let tool = StoredManifests.read(&version.tool, &version.manifest);
     let tool = tool.map_err(|reason| {
@@ -20,7 +20,12 @@ pub(in crate::verbs) fn needs_of_tool(version: &NewVersion) -> Result<CatalogNee
             format!("the tool `{}` cannot be used: {reason}", version.tool),
         )
     })?;
-    Ok(CatalogNeeds::of_settings(&RawJson::from(&tool.executor.config))?)
+    // Without a configuration: what a tool names does not depend on one.
+    let plane = Toolplane::builder().build()?;
+    Ok(match plane.reach(&tool) {
+        Some(reach) => CatalogNeeds::of_tool(&tool, &reach)?,
+        None => CatalogNeeds::of_settings(&RawJson::from(&tool.executor.config))?,
+    })
 }
 
 /// Returns what a server with these settings needs: the only place that decides it for servers.
@@ -35,6 +40,7 @@ pub(super) fn to_json(needs: &CatalogNeeds) -> Value {
             "name": secret.name,
             "reference": secret.reference,
             "field": secret.field,
+            "destination": secret.destination,
             "default": secret.has_default,
         })
     });
@@ -42,6 +48,7 @@ pub(super) fn to_json(needs: &CatalogNeeds) -> Value {
         "secrets": secrets.collect::<Vec<_>>(),
         "hosts": needs.hosts,
         "programs": needs.programs,
+        "others": needs.others,
     })
 }
 
@@ -56,11 +63,13 @@ pub(super) fn lines(needs: &CatalogNeeds) -> Vec<String> {
         } else {
             ""
         };
-        format!(
-            "  secret {} in {}{default}",
-            text::line(&secret.reference),
-            text::line(&secret.field)
-        )
+        let destination = secret.destination.as_ref().map(|to| format!(" for {to}"));
+        let destination = destination.unwrap_or_default();
+        let line = format!(
+            "  secret {} in {}{destination}{default}",
+            secret.reference, secret.field
+        );
+        text::line(&line).into_owned()
     });
     let hosts = needs
         .hosts
@@ -70,10 +79,15 @@ pub(super) fn lines(needs: &CatalogNeeds) -> Vec<String> {
         .programs
         .iter()
         .map(|program| format!("  program {}", text::line(program)));
+    let others = needs
+        .others
+        .iter()
+        .map(|other| format!("  {}", text::line(other)));
     std::iter::once("grants it needs:".to_owned())
         .chain(secrets)
         .chain(hosts)
         .chain(programs)
+        .chain(others)
         .collect()
 }
 
@@ -88,6 +102,7 @@ pub(super) fn sentence(needs: &CatalogNeeds) -> String {
         .programs
         .iter()
         .map(|program| format!("the program {program}"));
-    let all: Vec<String> = secrets.chain(hosts).chain(programs).collect();
+    let others = needs.others.iter().cloned();
+    let all: Vec<String> = secrets.chain(hosts).chain(programs).chain(others).collect();
     format!("it needs {}", all.join(", "))
 }
