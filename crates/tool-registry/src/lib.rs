@@ -74,8 +74,8 @@ pub use tokio::sync::watch;
 pub use self::{
     fixed_source::FixedSource,
     pins::{
-        LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinPolicy, PinSet, Pins, PinsError,
-        WithheldDefinition, definition_changes,
+        InstalledKind, LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinPolicy, PinSet, Pins,
+        PinsError, WithheldDefinition, definition_changes,
     },
     registry::{OnDefinitionChange, Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},

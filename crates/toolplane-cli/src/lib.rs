@@ -8,6 +8,7 @@ mod error;
 mod exit;
 mod gateways;
 mod lock;
+mod outgoing;
 mod output;
 mod process;
 mod run;

@@ -34,8 +34,9 @@ pub(crate) fn read(loaded: &Loaded) -> Result<Option<LockFile>, CliError> {
     })
 }
 
-/// Gives the builder the pins of the lock file, and warns of servers that the file was not made for. Without a file, the
-/// pins are those of a store that the configuration names, or else those of this run.
+/// Gives the builder the pins of the lock file, and warns of servers that the file was not made for. Without a file,
+/// or with one that pins only what was installed, the pins are those of a store that the configuration names, or else those of
+/// this run.
 pub(crate) async fn with_pins(
     builder: Builder,
     loaded: &Loaded,
@@ -43,7 +44,8 @@ pub(crate) async fn with_pins(
     console: Console,
 ) -> Result<Builder, CliError> {
     let lock = read(loaded)?;
-    if let (None, Some(store)) = (&lock, store)
+    let has_sources = lock.as_ref().is_some_and(|lock| !lock.has_no_sources());
+    if let (false, Some(store)) = (has_sources, store)
         && let Some(pins) = store.pins().await?
     {
         return Ok(builder.pins(pins));

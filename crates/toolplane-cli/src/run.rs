@@ -60,6 +60,8 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Check(check) => verbs::configuration::check::run(options, &check, console),
         Verb::Doctor => verbs::configuration::doctor::run(options, console),
         Verb::Import(import) => verbs::import::run(options, &import, console),
+        Verb::Catalog(catalog) => verbs::catalog::run(options, &catalog, console),
+        Verb::Export(export) => verbs::export::run(options, &export, console),
         Verb::Tools(tools) => verbs::tools::run(options, tools, console),
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
         Verb::Secrets(secrets) => verbs::registry::secrets(options, secrets, console),

@@ -53,6 +53,8 @@ mod sections;
 mod stack;
 
 pub use tokio;
+#[cfg(feature = "catalog")]
+pub use tool_catalog as catalog;
 pub use tool_chaos as faults;
 pub use tool_core::{self as core, RawJson, raw_json, serde_json};
 #[cfg(feature = "exec-mcp")]
@@ -60,8 +62,8 @@ pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, Mem
 pub use tool_observe as observe;
 pub use tool_policy as policy;
 pub use tool_registry::{
-    self as registry, LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinSet, Pins, PinsError,
-    RefusedFeature, WithheldDefinition,
+    self as registry, InstalledKind, LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinSet,
+    Pins, PinsError, RefusedFeature, WithheldDefinition,
 };
 pub use tool_runtime as runtime;
 pub use tool_scan::escape_for_model;

@@ -25,7 +25,7 @@ const WORKERS: usize = 4;
 /// Upper bounds: the counts of commit 6b47d277, when the crates began to list what they need. Those of the program and of two
 /// features of the facade were raised for the stores on SQLite and PostgreSQL and for the search, that of the program for the
 /// sandbox, those of the facade and the program for the client of container engines, and all three for the crate of command
-/// endpoints.
+/// endpoints; that of the program for catalogs and their signatures.
 const BOUNDS: [(&str, &str, usize); 35] = [
     ("raw-json", DEFAULT, 33),
     ("tool-scan", DEFAULT, 63),
@@ -58,7 +58,7 @@ const BOUNDS: [(&str, &str, usize); 35] = [
     ("toolplane", "outbound", 232),
     ("toolplane", "websocket", 219),
     ("toolplane-gateway", DEFAULT, 194),
-    ("toolplane-cli", DEFAULT, 364),
+    ("toolplane-cli", DEFAULT, 366),
     ("tool-testkit", DEFAULT, 121),
     ("toolplane-sim", DEFAULT, 196),
     ("tp-fault", DEFAULT, 77),

@@ -18,7 +18,8 @@ use super::{Pin, PinKey, PinSet, PinsError, lock_format};
 /// Maximum size of a lock file, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Content of a `toolplane.lock`: the accepted definitions of all sources, and the identity of each server.
+/// Content of a `toolplane.lock`: the accepted definitions of all sources, the identity of each server, and the digests of what
+/// was installed from catalogs.
 ///
 /// The text is JSON, indented and sorted, so that a change of one definition is a change of a few lines that people review. It
 /// contains the definitions, and a SHA-256 of each. A definition whose text does not fit its digest makes the file unusable.
@@ -40,6 +41,18 @@ const MAX_BYTES: u64 = 256 << 20;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LockFile {
     pub(super) sources: BTreeMap<Arc<str>, LockedSource>,
+    /// Digests by the kind and by `NAME@VERSION`.
+    pub(super) installed: BTreeMap<(InstalledKind, Arc<str>), [u8; 32]>,
+}
+
+/// Kind of what was installed from a catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum InstalledKind {
+    /// Server.
+    Server,
+    /// Version of a tool.
+    Tool,
 }
 
 /// Accepted definitions of one source.
@@ -171,6 +184,36 @@ impl LockFile {
     #[must_use]
     pub fn server(&self, source: &str) -> Option<&RawJson> {
         self.sources.get(source)?.server.as_ref()
+    }
+
+    /// Returns the digest with which `NAME@VERSION` was installed from a catalog.
+    #[must_use]
+    pub fn installed(&self, kind: InstalledKind, version: &str) -> Option<&[u8; 32]> {
+        self.installed.get(&(kind, version.into()))
+    }
+
+    /// Pins the digest with which `NAME@VERSION` was installed from a catalog.
+    pub fn set_installed(&mut self, kind: InstalledKind, version: impl Into<Arc<str>>, digest: [u8; 32]) {
+        self.installed.insert((kind, version.into()), digest);
+    }
+
+    /// Iterates over what was installed from catalogs: its kind, `NAME@VERSION` and its digest, in the order of the file.
+    pub fn all_installed(&self) -> impl Iterator<Item = (InstalledKind, &str, &[u8; 32])> {
+        let installed = self.installed.iter();
+        installed.map(|((kind, version), digest)| (*kind, &**version, digest))
+    }
+
+    /// Takes over the digests of what was installed from another lock file.
+    #[must_use]
+    pub fn with_installed_of(mut self, other: &Self) -> Self {
+        self.installed.clone_from(&other.installed);
+        self
+    }
+
+    /// Returns `true` if the file has no definitions and no servers, so that it pins at most what was installed.
+    #[must_use]
+    pub fn has_no_sources(&self) -> bool {
+        self.sources.is_empty()
     }
 
     /// Sets the identity of a server: a JSON object with its command or URL, without secrets.

@@ -6,7 +6,7 @@ use raw_json::{JsonKind, JsonLimits, RawJson, canonical, hex};
 use tool_core::Feature;
 use tool_scan::escape_json;
 
-use super::{LockFile, Pin, PinKey, lock_file::LockedSource};
+use super::{InstalledKind, LockFile, Pin, PinKey, lock_file::LockedSource};
 
 /// Version of the format.
 const VERSION: &str = "1";
@@ -14,6 +14,10 @@ const VERSION: &str = "1";
 const DEPTH: usize = 5;
 /// Maximum length of a list that is written on one line.
 const MAX_LINE: usize = 80;
+
+/// Members of `installed`, in the order of the file.
+const INSTALLED: [(InstalledKind, &str); 2] =
+    [(InstalledKind::Server, "servers"), (InstalledKind::Tool, "tools")];
 
 /// Member of a source that holds the pins of a feature.
 fn member(feature: Feature) -> Option<&'static str> {
@@ -56,10 +60,31 @@ pub(super) fn parse(text: &str) -> Result<LockFile, String> {
                     parse_source(&mut lock, &name.into(), &source)?;
                 }
             }
+            "installed" => parse_installed(&mut lock, &value)?,
             other => return Err(format!("it has an unknown member `{other}`")),
         }
     }
     Ok(lock)
+}
+
+fn parse_installed(lock: &mut LockFile, installed: &RawJson) -> Result<(), String> {
+    for (key, versions) in object(installed, "`installed`")?.members() {
+        let kind = INSTALLED.iter().find(|(_, member)| *member == &*key);
+        let Some((kind, _)) = kind else {
+            return Err(format!("`installed` has an unknown member `{key}`"));
+        };
+        for (version, digest) in object(&versions, &format!("`{key}` of `installed`"))?.members() {
+            let digest = digest.string();
+            let digits = digest
+                .as_deref()
+                .and_then(|digest| digest.strip_prefix("sha256:"));
+            let digest = digits.and_then(parse_digest).ok_or_else(|| {
+                format!("the digest of `{version}` in `installed` is not `sha256:` and 64 hexadecimal digits")
+            })?;
+            lock.set_installed(*kind, &*version, digest);
+        }
+    }
+    Ok(())
 }
 
 fn parse_source(lock: &mut LockFile, name: &Arc<str>, source: &RawJson) -> Result<(), String> {
@@ -138,9 +163,30 @@ pub(super) fn render(lock: &LockFile) -> String {
     if !lock.sources.is_empty() {
         out.push_str("\n  ");
     }
-    out.push_str("}\n}\n");
+    out.push('}');
+    render_installed(&mut out, lock);
+    out.push_str("\n}\n");
     // Hidden characters are visible to reviewers, and the text means the same.
     escape_json(&out).into_owned()
+}
+
+fn render_installed(out: &mut String, lock: &LockFile) {
+    if lock.installed.is_empty() {
+        return;
+    }
+    out.push_str(",\n  \"installed\": {");
+    let mut separator = "\n";
+    for (kind, member) in INSTALLED {
+        let versions = lock.installed.iter().filter(|((known, _), _)| *known == kind);
+        let lines: Vec<String> = versions
+            .map(|((_, version), digest)| format!("\n      {}: \"sha256:{}\"", quoted(version), hex(digest)))
+            .collect();
+        if !lines.is_empty() {
+            let _ = write!(out, "{separator}    \"{member}\": {{{}\n    }}", lines.join(","));
+            separator = ",\n";
+        }
+    }
+    out.push_str("\n  }");
 }
 
 fn render_source(out: &mut String, source: &LockedSource) {

@@ -16,7 +16,7 @@ use tool_core::PinMode;
 pub use self::{
     diff::definition_changes,
     lock_drift::LockDrift,
-    lock_file::LockFile,
+    lock_file::{InstalledKind, LockFile},
     lock_pins::LockFilePins,
     memory::MemoryPins,
     pin::{Pin, PinKey, PinSet},

@@ -6,7 +6,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_core::Feature;
-use tool_registry::{LockFile, LockFilePins, Pin, PinKey, Pins, PinsError};
+use tool_registry::{InstalledKind, LockFile, LockFilePins, Pin, PinKey, Pins, PinsError};
 
 fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).expect("it is JSON")
@@ -288,4 +288,71 @@ async fn secrets_are_not_written_and_the_digest_is_of_the_definition() {
     assert!(pin.matches(&definition, None));
     assert!(!pin.matches(pin.definition().expect("it has one"), None));
     let _: Value = pin.definition().expect("it has one").to().expect("it is JSON");
+}
+
+/// Digests of what was installed from catalogs are in the file, pin no definition, and survive another lock file.
+#[test]
+fn what_was_installed_is_kept() {
+    let mut lock = LockFile::default();
+    lock.set_installed(InstalledKind::Tool, "greet@1.10.0", [0xab; 32]);
+    lock.set_installed(InstalledKind::Tool, "greet@1.0.0", [1; 32]);
+    lock.set_installed(InstalledKind::Server, "io.github.ada/weather@0.1.0", [2; 32]);
+    let text = lock.to_text();
+    let digest = |byte: &str| format!("sha256:{}", byte.repeat(32));
+    let parsed: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(
+        parsed,
+        json!({
+            "lockVersion": 1,
+            "sources": {},
+            "installed": {
+                "servers": {"io.github.ada/weather@0.1.0": digest("02")},
+                "tools": {"greet@1.0.0": digest("01"), "greet@1.10.0": digest("ab")},
+            },
+        })
+    );
+    let read = LockFile::parse(&text).expect("it is a lock file");
+    assert_eq!(read, lock);
+    assert_eq!(read.to_text(), text);
+    assert_eq!(read.installed(InstalledKind::Tool, "greet@1.0.0"), Some(&[1; 32]));
+    assert_eq!(read.installed(InstalledKind::Server, "greet@1.0.0"), None);
+    assert!(read.has_no_sources() && read.pins().is_empty());
+    let all: Vec<_> = read.all_installed().map(|(_, version, _)| version).collect();
+    assert_eq!(
+        all,
+        ["io.github.ada/weather@0.1.0", "greet@1.0.0", "greet@1.10.0"]
+    );
+
+    let mut present = LockFile::default();
+    present.insert(described("a", "x"));
+    let drift = read.drift(&present);
+    assert_eq!((drift.new.len(), drift.missing.len()), (1, 0));
+    let updated = present.with_installed_of(&read);
+    assert!(!updated.has_no_sources());
+    assert_eq!(
+        updated.installed(InstalledKind::Tool, "greet@1.10.0"),
+        Some(&[0xab; 32])
+    );
+    assert_eq!(LockFile::parse(&updated.to_text()), Ok(updated));
+}
+
+#[test]
+fn installed_digests_are_checked() {
+    for (installed, expected) in [
+        ("1", "`installed` is not an object"),
+        (r#"{"agents": {}}"#, "`installed` has an unknown member `agents`"),
+        (r#"{"tools": []}"#, "`tools` of `installed` is not an object"),
+        (
+            r#"{"tools": {"a@1": "sha256:00"}}"#,
+            "the digest of `a@1` in `installed` is not `sha256:` and 64",
+        ),
+        (
+            r#"{"tools": {"a@1": 5}}"#,
+            "the digest of `a@1` in `installed` is not",
+        ),
+    ] {
+        let text = format!(r#"{{"lockVersion": 1, "sources": {{}}, "installed": {installed}}}"#);
+        let error = LockFile::parse(&text).expect_err("it is refused").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The types that read the command line. Help, completions and the reference are generated from them.
 
+mod catalog;
 mod operator;
 mod registry;
 
@@ -8,6 +9,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::{
+    catalog::{AddCatalog, Catalog, Export, InstallEntry},
     operator::{Approvals, CreateToken, Health, Ledger, ProbedLevel, Sandbox, SandboxProbe, Tokens},
     registry::{
         Accept, Deprecate, Import, ImportApi, ImportOpenapi, Lock, Publish, Search, Secrets, Servers, Sort,
@@ -109,6 +111,11 @@ pub(crate) enum Verb {
     Doctor,
     /// Bring the tools and servers of files into the store, or import the description of an API
     Import(Import),
+    /// Add catalogs of tools and servers, search them, and install from them
+    #[command(subcommand)]
+    Catalog(Catalog),
+    /// Write versions of tools, and servers, into a directory that others add as a catalog
+    Export(Export),
     /// List, show, enable or disable tools
     #[command(subcommand)]
     Tools(Tools),

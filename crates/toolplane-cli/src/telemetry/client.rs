@@ -1,13 +1,14 @@
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use opentelemetry_http::{HttpClient, HttpError};
 use parking_lot::Mutex;
-use reqwest::{Certificate, Client, redirect, retry};
+use reqwest::Client;
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
 use super::encoding_exporter::RequestBody;
+use crate::outgoing;
 
 /// Maximum size of a collector's answer, in bytes. It holds at most the number of refused items.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -58,7 +59,7 @@ impl CollectorClient {
         let client = self
             .client
             .get_or_try_init(async || {
-                spawn_blocking(move || make(has_tls))
+                spawn_blocking(move || outgoing::client(has_tls))
                     .await?
                     .map_err(HttpError::from)
             })
@@ -94,28 +95,6 @@ impl HttpClient for CollectorClient {
         }
         sent
     }
-}
-
-fn make(has_tls: bool) -> Result<Client, reqwest::Error> {
-    let builder = || {
-        Client::builder()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .no_proxy()
-            .connect_timeout(Duration::from_secs(5))
-    };
-    let own_roots = || {
-        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
-        roots.filter_map(|root| Certificate::from_der(root.as_ref()).ok())
-    };
-    if !has_tls {
-        // Without TLS no certificates are needed, so the system's are not read.
-        return builder().tls_certs_only(own_roots()).build();
-    }
-    // The fallback is for a system without certificates.
-    builder()
-        .build()
-        .or_else(|_| builder().tls_certs_only(own_roots()).build())
 }
 
 /// Formats an error with all its causes.

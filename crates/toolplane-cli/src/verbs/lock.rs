@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolplane::{
-    LockDrift, LockFile, MemoryPins, PinKey, Pins as _, Toolplane,
+    InstalledKind, LockDrift, LockFile, MemoryPins, PinKey, Pins as _, Toolplane,
     core::{FieldChange, PinMode, SourceState},
     manifest::Loaded,
+    registry::PublishError,
 };
 
 use super::{on_built_plane, requirements};
@@ -17,6 +18,7 @@ use crate::{
     exit::Exit,
     lock,
     output::{Console, text},
+    store::open_store,
 };
 
 pub(crate) fn run(options: &Options, verb: &Lock, console: Console) -> Result<Exit, CliError> {
@@ -36,7 +38,14 @@ pub(crate) fn run(options: &Options, verb: &Lock, console: Console) -> Result<Ex
         match (verb.check, &verb.update, locked) {
             (true, _, None) => Err(no_file(loaded)),
             (false, _, None) => write(loaded, &present, None, console),
-            (_, None, Some(locked)) => compare(&locked.drift(&present), verb.check, &present, console),
+            // A file that pins only what was installed: no definition was accepted yet.
+            (false, None, Some(locked)) if locked.has_no_sources() => {
+                write(loaded, &present.with_installed_of(&locked), None, console)
+            }
+            (_, None, Some(locked)) => {
+                let replaced = replaced_versions(loaded, &locked).await?;
+                compare(&locked.drift(&present), &replaced, verb.check, &present, console)
+            }
             (_, Some(names), Some(mut locked)) => {
                 let drift = locked.drift(&present);
                 update(&mut locked, &present, &drift, names, plane)?;
@@ -126,7 +135,7 @@ fn update(
     plane: &Toolplane,
 ) -> Result<(), CliError> {
     if names.is_empty() {
-        *locked = present.clone();
+        *locked = present.clone().with_installed_of(locked);
         return Ok(());
     }
     for name in names {
@@ -167,14 +176,49 @@ fn key_of(name: &str, present: &LockFile, drift: &LockDrift, plane: &Toolplane) 
     })
 }
 
+/// Returns the tools that were installed from a catalog and have other content in the store. What is not in the store is not
+/// installed here.
+async fn replaced_versions(loaded: &Loaded, lock: &LockFile) -> Result<Vec<String>, CliError> {
+    let tools = lock
+        .all_installed()
+        .filter(|(kind, ..)| *kind == InstalledKind::Tool);
+    let tools: Vec<_> = tools.collect();
+    if tools.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(store) = open_store(loaded).await? else {
+        return Ok(Vec::new());
+    };
+    let mut replaced = Vec::new();
+    for (_, version, digest) in tools {
+        let Some((name, number)) = version.split_once('@') else {
+            continue;
+        };
+        let record = store.tools.tool(name).await.map_err(PublishError::from)?;
+        let mut stored = record.iter().flat_map(|record| &record.versions);
+        let stored = stored.find(|stored| stored.version.to_string() == number);
+        if stored.is_some_and(|stored| stored.digest != *digest) {
+            replaced.push(version.to_owned());
+        }
+    }
+    Ok(replaced)
+}
+
 /// Prints the differences. Without any, the lock file is as it was.
 fn compare(
     drift: &LockDrift,
+    replaced: &[String],
     is_check: bool,
     present: &LockFile,
     console: Console,
 ) -> Result<Exit, CliError> {
     if console.format == Format::Table {
+        for version in replaced {
+            console.data(&format!("replaced `{}` in the store", text::line(version)))?;
+        }
+        if drift.is_empty() && !replaced.is_empty() {
+            return Ok(Exit::ToolChanged);
+        }
         if drift.is_empty() {
             let definitions = text::count(present.iter().count(), "definition");
             console.data(&format!("the lock file is up to date: {definitions}"))?;
@@ -182,10 +226,19 @@ fn compare(
             console.data(&page(drift))?;
         }
     } else {
-        console.value(&drift_json(drift), String::new)?;
+        let mut value = drift_json(drift);
+        if !replaced.is_empty() {
+            value["ok"] = false.into();
+            value["replaced"] = replaced.into();
+        }
+        console.value(&value, String::new)?;
     }
     if drift.is_empty() {
-        return Ok(Exit::Done);
+        return Ok(if replaced.is_empty() {
+            Exit::Done
+        } else {
+            Exit::ToolChanged
+        });
     }
     if is_check {
         return Ok(Exit::ToolChanged);

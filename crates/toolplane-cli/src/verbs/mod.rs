@@ -1,8 +1,10 @@
 //! The verbs of the command line.
 
 pub(crate) mod call;
+pub(crate) mod catalog;
 pub(crate) mod configuration;
 pub(crate) mod endpoint;
+pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod mock_server;

@@ -7,6 +7,7 @@ mod authoring;
 mod bad_input;
 mod binary;
 mod call;
+mod catalog;
 mod code;
 mod containers;
 mod endpoint;

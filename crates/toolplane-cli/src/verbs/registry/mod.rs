@@ -89,7 +89,7 @@ pub(super) fn diff(
 
 /// Returns the publisher of the configuration's store. The configuration is optional: without one, the store is in the
 /// user's data directory.
-async fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
+pub(super) async fn publisher(options: &Options, console: Console) -> Result<Publisher, CliError> {
     let store = required_store(&configuration(options, console)?).await?;
     Ok(publisher_of(store, Arc::new(StoredManifests)))
 }
@@ -101,7 +101,16 @@ pub(super) async fn checking_publisher(
     servers: &[ServerSpec],
     console: Console,
 ) -> Result<Publisher, CliError> {
-    let (plane, store) = checking_plane(options, servers, console).await?;
+    checking_publisher_of(configuration(options, console)?, servers, console).await
+}
+
+/// Returns the publisher of the store of a loaded configuration, as [`checking_publisher`] does.
+pub(super) async fn checking_publisher_of(
+    loaded: Loaded,
+    servers: &[ServerSpec],
+    console: Console,
+) -> Result<Publisher, CliError> {
+    let (plane, store) = checking_plane_of(loaded, servers, console).await?;
     Ok(publisher_of(store, plane.manifests()))
 }
 
@@ -111,7 +120,14 @@ async fn checking_plane(
     servers: &[ServerSpec],
     console: Console,
 ) -> Result<(Toolplane, OpenStore), CliError> {
-    let mut loaded = configuration(options, console)?;
+    checking_plane_of(configuration(options, console)?, servers, console).await
+}
+
+async fn checking_plane_of(
+    mut loaded: Loaded,
+    servers: &[ServerSpec],
+    console: Console,
+) -> Result<(Toolplane, OpenStore), CliError> {
     let store = required_store(&loaded).await?;
     add_servers(&mut loaded, Some(&store), console).await;
     let known = &mut loaded.configuration.servers;
@@ -123,7 +139,8 @@ async fn checking_plane(
     Ok((plane, store))
 }
 
-fn configuration(options: &Options, console: Console) -> Result<Loaded, CliError> {
+/// Loads the configuration; an empty one if there is none.
+pub(super) fn configuration(options: &Options, console: Console) -> Result<Loaded, CliError> {
     match config::files(options) {
         Ok(files) => config::read(files, console),
         Err(error) if !options.config.is_empty() => Err(error),
@@ -136,7 +153,7 @@ fn publisher_of(store: OpenStore, manifests: Arc<dyn ReadManifest>) -> Publisher
 }
 
 /// Splits `tool@version`, where the version is required.
-fn tool_and_version(text: &str) -> Result<(&str, VersionRequest), CliError> {
+pub(super) fn tool_and_version(text: &str) -> Result<(&str, VersionRequest), CliError> {
     match split_version(text) {
         Ok((tool, Some(request))) => Ok((tool, request)),
         Ok((tool, None)) => Err(

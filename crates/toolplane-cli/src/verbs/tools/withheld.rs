@@ -249,7 +249,8 @@ pub(super) fn accept(options: &Options, accept: &Accept, console: Console) -> Re
         if selected.is_empty() {
             return Err(selection.nothing());
         }
-        if lock::read(loaded)?.is_none() && !lock::locks(&loaded.configuration) {
+        if lock::read(loaded)?.is_none_or(|lock| lock.has_no_sources()) && !lock::locks(&loaded.configuration)
+        {
             return Err(CliError::failed(
                 "there is neither a gateway that withholds it nor a lock file",
             ));
