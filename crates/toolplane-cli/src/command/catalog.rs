@@ -74,6 +74,9 @@ pub(crate) struct InstallEntry {
     /// Show what would be installed and what it needs, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Grant a tool the secrets that it refers to, and publish it; without it, such a tool stays a draft
+    #[arg(long)]
+    pub(crate) grant: bool,
     /// Value that a `server.json` asks for; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) values: Vec<String>,

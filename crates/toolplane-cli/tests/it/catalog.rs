@@ -559,7 +559,7 @@ fn a_foreign_bundle_may_not_name_files_of_the_machine() {
 
 /// The executor of a tool says what it needs: settings without `${..}` that name a variable count, and text of a script does not.
 #[test]
-fn a_missing_secret_refuses_a_tool_and_is_named() {
+fn a_tool_with_secrets_is_a_draft_until_they_are_granted() {
     let publisher = Place::with(STORE).variable("TENANT", "t").variable("KEY", "k");
     let tool = "apiVersion: toolplane.dev/v1\nkind: Tool\nmetadata: {name: web}\nspec:\n  description: Asks.\n  version: 1.0.0\n  \
                 executor: {kind: http, method: GET, url: 'https://api.example.com/${TENANT}', headers_from_env: [X-Key=KEY]}\n";
@@ -570,16 +570,59 @@ fn a_missing_secret_refuses_a_tool_and_is_named() {
         .data();
     let place = installer(&catalog(&publisher));
     let run = place.run(&["catalog", "install", "web@1.0.0"]);
-    refused(
-        &run,
-        2,
-        "hint: it needs the secret ${TENANT} in /url, the secret ${KEY} in /headers_from_env/0, the host api.example.com",
-    );
-    let place = place.variable("TENANT", "t").variable("KEY", "k");
-    let installed = place.run(&["catalog", "install", "web@1.0.0"]);
     let needs = "grants it needs:\n  secret ${TENANT} in /url for https://api.example.com\n  \
                  secret ${KEY} in /headers_from_env/0 for https://api.example.com\n  host api.example.com\n  the method GET\n";
-    assert!(installed.data().ends_with(needs), "{installed:?}");
+    assert!(
+        run.data()
+            .starts_with("draft: web@1.0.0\nit is a draft until its secrets are granted"),
+        "{run:?}"
+    );
+    assert!(run.data().ends_with(needs), "{run:?}");
+    assert_eq!(place.run(&["call", "web"]).code, 3, "nobody is offered it");
+    // A secret without a value is named, and the tool stays a draft.
+    refused(
+        &place.run(&["catalog", "install", "web@1.0.0", "--grant"]),
+        2,
+        "`${TENANT}` is not set",
+    );
+    let place = place.variable("TENANT", "t").variable("KEY", "k");
+    let installed = place.run(&["catalog", "install", "web@1.0.0", "--grant"]);
+    assert!(
+        installed
+            .data()
+            .starts_with("published: web@1.0.0; it is the latest version\ngranted 2 secrets to it"),
+        "{installed:?}"
+    );
+    let grants = json(&place, &["secrets", "grants", "web"]);
+    assert_eq!(grants.as_array().map(Vec::len), Some(2), "{grants}");
+    let again = place.run(&["catalog", "install", "web@1.0.0"]);
+    assert!(
+        again.data().starts_with("web@1.0.0 is published already"),
+        "{again:?}"
+    );
+}
+
+/// Installed tools are as foreign as those of agents: what they declare counts after an operator accepted it.
+#[test]
+fn what_an_installed_tool_declares_counts_after_its_acceptance() {
+    let publisher = Place::with(STORE);
+    let tool = "apiVersion: toolplane.dev/v1\nkind: Tool\nmetadata: {name: calm}\nspec:\n  description: Waits.\n  version: 1.0.0\n  \
+                read_only: true\n  executor: {kind: mock, result: calm}\n";
+    publisher.write("calm.yaml", tool);
+    publish(&publisher, "calm.yaml");
+    publisher
+        .run(&["export", "calm@1.0.0", "--to", "catalog", "-q"])
+        .data();
+    let place = installer(&catalog(&publisher));
+    place.run(&["catalog", "install", "calm@1.0.0", "-q"]).data();
+    let declares = || {
+        json(&place, &["tools", "show", "calm"])
+            .to_string()
+            .contains("readOnlyHint")
+    };
+    assert!(!declares());
+    place.run(&["tools", "accept", "calm@1.0.0", "-q"]).data();
+    assert!(declares());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use toolplane::{
     catalog::{BundleContent, CatalogEntry, CatalogNeeds, ServerInput, ServerPlan},
     manifest::{LoadOptions, Loaded, Syntax, load},
     raw_json::RawJson,
-    registry::{NewVersion, PublishError, PublishOptions, ServerRecord},
+    registry::{NewVersion, PublishError, PublishOptions, ServerRecord, VersionRequest, VersionState},
 };
 
 use super::{
@@ -23,7 +23,9 @@ use crate::{
     lock,
     output::{Console, json::pretty, text},
     store::required_store,
-    verbs::registry::{author, checking_publisher_of, configuration, published_line, published_value},
+    verbs::registry::{
+        author, checking_plane_of, configuration, needed, published_line, published_value, publisher_of,
+    },
 };
 
 /// Result of an installation.
@@ -51,7 +53,7 @@ pub(super) async fn run(
     let installed = match &checked.bundle.content {
         BundleContent::Tool(version) => {
             refuse_for_tools(install)?;
-            install_tool(loaded, install, version.clone(), console).await?
+            install_tool(loaded, install, &catalog.name, version.clone(), console).await?
         }
         BundleContent::Server(settings) => {
             refuse_for_settings(install)?;
@@ -169,29 +171,57 @@ impl Pin {
     }
 }
 
+/// Installs a tool as one of a foreign author: what it declares counts after `tools accept`, and its secrets need grants. Without
+/// them it stays a draft.
 async fn install_tool(
     loaded: Loaded,
     install: &InstallEntry,
+    catalog: &str,
     version: NewVersion,
     console: Console,
 ) -> Result<Installed, CliError> {
     let needs = needs::needs_of_tool(&version)?;
-    let publisher = checking_publisher_of(loaded, &[], console).await?;
+    let (plane, store) = checking_plane_of(loaded, &[], console).await?;
+    let publisher = publisher_of(store, plane.manifests());
+    let author_name = format!("catalog {catalog}");
+    let (tool, number) = (version.tool.clone(), version.version.clone());
     let chosen = PublishOptions::default()
+        .by_agent(true)
         .declared_compatible(install.compatible)
         .dry_run(install.dry_run);
-    let by = author(install.by.as_deref());
-    let published = publisher.publish(version, &by, chosen).await;
-    let published = published.map_err(|error| match error {
-        // Most often a secret is missing: the operator learns which ones there are.
+    let is_waiting = !needs.secrets.is_empty() && !(install.grant && !install.dry_run);
+    let stays_draft = !needs.secrets.is_empty();
+    let published = publisher
+        .publish(version, &author_name, chosen.draft(stays_draft))
+        .await;
+    let mut published = published.map_err(|error| match error {
         PublishError::Invalid(_) if !needs.is_empty() => {
             CliError::from(error).with_hint(needs::sentence(&needs))
         }
         error => error.into(),
     })?;
+    let mut lines = Vec::new();
+    let is_draft = published.state == VersionState::Draft;
+    if is_draft && !is_waiting {
+        let exact = VersionRequest::Exact(number.clone());
+        let uses = needed(&plane, &publisher, &tool, &exact).await?;
+        let by = author(install.by.as_deref());
+        publisher.grant(&tool, &exact, &uses, &by).await?;
+        published = publisher
+            .publish_draft(&tool, &number, &author_name, chosen)
+            .await?;
+        lines.push(format!("granted {} to it", text::count(uses.len(), "secret")));
+    }
+    lines.insert(0, published_line(&published, install.dry_run));
+    if is_draft && is_waiting {
+        lines.push(format!(
+            "it is a draft until its secrets are granted: `toolplane secrets grant {tool}@{number} --all`, then \
+             `toolplane tools publish {tool}@{number}`; `--grant` does both"
+        ));
+    }
     Ok(Installed {
         value: json!({"tool": published_value(&published)}),
-        lines: vec![published_line(&published, install.dry_run)],
+        lines,
         needs,
     })
 }

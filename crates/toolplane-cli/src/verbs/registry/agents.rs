@@ -135,7 +135,8 @@ async fn grant(
     let (tool, request) = split_version(version).map_err(|error| CliError::usage(error.to_string()))?;
     let record = publisher.record(tool).await?;
     let head = select(&record, request.as_ref())?;
-    let needed = needed(plane, publisher, tool, &head).await?;
+    let exact = VersionRequest::Exact(head.version.clone());
+    let needed = needed(plane, publisher, tool, &exact).await?;
     let chosen: Vec<SecretUse> = match secrets {
         [] => needed.clone(),
         names => {
@@ -164,7 +165,6 @@ async fn grant(
         let message = format!("`{tool}@{}` refers to no secret", head.version);
         return Err(CliError::new(Exit::NotFound, "not_found", message));
     }
-    let exact = VersionRequest::Exact(head.version.clone());
     let head = publisher.grant(tool, &exact, &chosen, &author(by)).await?;
     let values: Vec<Value> = chosen
         .iter()
@@ -211,14 +211,13 @@ fn reference(name: &str) -> String {
 }
 
 /// Returns the uses of secrets by a version.
-async fn needed(
+pub(in crate::verbs) async fn needed(
     plane: &Toolplane,
     publisher: &Publisher,
     tool: &str,
-    head: &VersionHead,
+    version: &VersionRequest,
 ) -> Result<Vec<SecretUse>, CliError> {
-    let exact = VersionRequest::Exact(head.version.clone());
-    let stored = publisher.find(tool, &exact).await?;
+    let stored = publisher.find(tool, version).await?;
     let descriptor = publisher.describe(tool, &stored)?;
     let reach = plane.reach(&descriptor);
     let reach = reach.ok_or_else(|| {
@@ -265,7 +264,8 @@ async fn grants(parts: Parts<'_>, tool: Option<&str>, console: Console) -> Resul
             let granted = head.agent.iter().flat_map(|agent| &agent.grants);
             let is_valid = |grant: &&toolplane::registry::SecretGrant| grant.digest == head.digest;
             let granted: Vec<_> = granted.filter(is_valid).collect();
-            let needed = needed(plane, publisher, &record.name, head)
+            let exact = VersionRequest::Exact(head.version.clone());
+            let needed = needed(plane, publisher, &record.name, &exact)
                 .await
                 .unwrap_or_default();
             for needed in &needed {

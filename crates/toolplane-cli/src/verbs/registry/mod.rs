@@ -16,6 +16,7 @@ use toolplane::{
     registry::{PublishError, Publisher, ReadManifest, StoreError, VersionRequest, split_version},
 };
 
+pub(super) use self::agents::needed;
 pub(super) use self::publish::{publish_tools, published_line, published_value};
 use crate::{
     command::{Options, Publish, Secrets, VersionVerb},
@@ -123,7 +124,7 @@ async fn checking_plane(
     checking_plane_of(configuration(options, console)?, servers, console).await
 }
 
-async fn checking_plane_of(
+pub(super) async fn checking_plane_of(
     mut loaded: Loaded,
     servers: &[ServerSpec],
     console: Console,
@@ -148,7 +149,7 @@ pub(super) fn configuration(options: &Options, console: Console) -> Result<Loade
     }
 }
 
-fn publisher_of(store: OpenStore, manifests: Arc<dyn ReadManifest>) -> Publisher {
+pub(super) fn publisher_of(store: OpenStore, manifests: Arc<dyn ReadManifest>) -> Publisher {
     Publisher::new(store.tools, manifests, Arc::new(SystemClock::new()))
 }
 

@@ -56,7 +56,11 @@ fn describe(page: &mut String, verb: &Command, parent: &str, level: usize) {
 }
 
 fn is_shown(argument: &Arg) -> bool {
-    !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
+    let is_of_clap = matches!(
+        argument.get_action(),
+        ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+    );
+    !argument.is_hide_set() && !is_of_clap
 }
 
 /// Formats an argument for a usage line.
