@@ -175,7 +175,7 @@ pub(crate) async fn open_with(
         add_endpoint(&mut loaded)?;
     }
     let store = match store {
-        Some(store) => Some(store.unless_empty().await),
+        Some(store) => Some(store.unless_empty(&loaded.configuration).await),
         None => None,
     };
     let builder = builder(&loaded, store.clone(), console).await;

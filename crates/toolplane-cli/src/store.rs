@@ -159,8 +159,11 @@ impl OpenStore {
     }
 
     /// Returns the store without its tools if there is none in it and nobody asked for a store: a verb that runs once has nothing
-    /// to wait for there.
-    pub(crate) async fn unless_empty(mut self) -> Self {
+    /// to wait for there. Agents who may make tools need it empty as well.
+    pub(crate) async fn unless_empty(mut self, configuration: &Configuration) -> Self {
+        if configuration.authoring.enabled {
+            return self;
+        }
         let is_empty = self.tools.revision().await.is_ok_and(|revision| revision == 0);
         self.offers_tools = self.is_named || !is_empty;
         self

@@ -137,6 +137,13 @@ impl PrincipalsDraft {
         }
     }
 
+    /// Returns the permissions of all roles and principals.
+    pub(crate) fn permissions(&self) -> impl Iterator<Item = &String> {
+        let of_roles = self.roles.values().flat_map(|(_, permissions)| permissions);
+        let of_principals = self.principals.values().flat_map(|(_, spec)| &spec.permissions);
+        of_roles.chain(of_principals)
+    }
+
     /// Returns the places of the principals.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&str, &Place)> {
         self.principals

@@ -447,6 +447,30 @@ impl Draft {
         self.principals.check(report);
     }
 
+    /// Reports an `authoring` that has no effect: without a store, or without anybody who may make tools.
+    pub(crate) fn check_authoring(&self, report: &Report) {
+        let Some((place, authoring)) = &self.authoring else {
+            return;
+        };
+        let at = Some(place.key_location());
+        if !authoring.enabled {
+            return;
+        }
+        if matches!(&self.store, Some((_, StoreSpec::Off))) {
+            let message = "tools that agents make need a store, and `store.enabled` is false";
+            let hint = "remove `enabled: false` from `store`, or `authoring`";
+            report.push(Diagnostic::error(message).with_location(at).with_hint(hint));
+            return;
+        }
+        let of_policy = self.policy.permissions.values().flatten();
+        let is_create = |permission: &String| permission == AuthoringSpec::CREATE;
+        if !of_policy.chain(self.principals.permissions()).any(is_create) {
+            let message = "nobody has the permission `tools.create`, so that nobody can make tools";
+            let hint = "give it to a role, a principal, or `local` in `policy.permissions`";
+            report.push(Diagnostic::warning(message).with_location(at).with_hint(hint));
+        }
+    }
+
     /// Gives the defaults to servers that set none of their own.
     pub(crate) fn settle_servers(&mut self, report: &Report) {
         let usual = self

@@ -407,6 +407,7 @@ impl Loader<'_> {
         left_out.extend(draft.read_files(&self.report, |tool| code_files::read(tool, kinds, &mut files)));
         left_out.extend(draft.check_sections(&self.report));
         draft.check_roles(&self.report);
+        draft.check_authoring(&self.report);
         draft.check_endpoints(&self.report);
         draft.settle_servers(&self.report);
         draft.check_meta_tools(&self.report);

@@ -222,6 +222,17 @@ fn lifecycle(gateway: &Gateway, kind: &Kind, era: Era, other: Era) {
     );
     assert!(hidden.to_string().contains("no tool"), "{hidden}");
 
+    let drafts = format!("{tool}@1.0.0");
+    assert!(gateway.search(era, &gateway.ada, &query).contains(&drafts));
+    assert!(!gateway.search(other, &gateway.bea, &query).contains(&tool));
+    let described = gateway.call(era, &gateway.ada, "tool_describe", json!({"names": [drafts]}));
+    assert!(
+        text(&described).starts_with(&format!("draft {drafts}: {{")),
+        "{described}"
+    );
+    let described = gateway.call(other, &gateway.bea, "tool_describe", json!({"names": [drafts]}));
+    assert!(text(&described).contains("there is no tool"), "{described}");
+
     let name = json!({"name": tool});
     let failed = gateway.call(era, &gateway.ada, "tool_test", name.clone());
     assert_eq!(failed["isError"], true, "{failed}");
@@ -289,6 +300,52 @@ fn agents_make_tools_of_all_five_types_on_postgresql() {
             }
         });
     }
+}
+
+#[test]
+fn an_authoring_without_effect_is_reported() {
+    let place = Place::with("authoring: {enabled: true, kinds: [bash, fortran]}\nstore: {enabled: false}\n");
+    let checked = place.run(&["check"]);
+    assert_eq!(checked.code, 2, "{checked:?}");
+    assert!(
+        checked
+            .stderr
+            .contains("agents cannot make tools of kind `fortran`"),
+        "{checked:?}"
+    );
+    assert!(
+        checked.stderr.contains("tools that agents make need a store"),
+        "{checked:?}"
+    );
+    place.write("toolplane.yaml", "authoring: {enabled: true}\n");
+    let checked = place.run(&["check"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    assert!(
+        checked
+            .stderr
+            .contains("nobody has the permission `tools.create`"),
+        "{checked:?}"
+    );
+    // The store of the user is used although nothing is in it yet.
+    place.write(
+        "toolplane.yaml",
+        "authoring: {enabled: true}\npolicy: {permissions: {local: [tools.create]}}\n",
+    );
+    let manifest = json!({"manifest": {
+        "tool_id": "hello", "tool_type": "bash", "description": "Says hello.", "executor_config": {"code": "echo hello"},
+        "parameters": [],
+    }});
+    let created = place.run(&[
+        "call",
+        "tool_create",
+        "--json",
+        &manifest.to_string(),
+        "-o",
+        "json",
+    ]);
+    assert_eq!(created.json()["state"], "draft", "{created:?}");
+    let tested = place.run(&["tools", "test", "hello", "--json", "{}"]);
+    assert!(tested.data().contains("hello"), "{tested:?}");
 }
 
 /// Threats S01, S03, S04 and S06: a secret leaves for the place that an operator granted, in the version that it was granted to.

@@ -6,8 +6,8 @@ use mcp_server::{Answer, Peer, RequestContext};
 use raw_json::RawJson;
 use serde::Serialize;
 use toolplane::{
-    FoundTools,
-    core::{Descriptor, ErrorKind, ExecutorSpec, Tool, ToolError, invoke_fn},
+    Authoring, FoundTools,
+    core::{Caller, Descriptor, ErrorKind, ExecutorSpec, Tool, ToolError, invoke_fn},
     manifest::AuthoringSpec,
     policy::text_for_caller,
     search::{SearchRequest, signature},
@@ -28,6 +28,9 @@ pub(crate) enum MetaTool {
     /// Any of these, and makes tools.
     Execute,
 }
+
+/// Maximum number of drafts that a search names.
+const MAX_DRAFTS: usize = 20;
 
 const SEARCH: &str = "Finds tools by what they do. Most tools are not listed: search before you conclude that there is none. Returns signatures, best first; `tool_describe` returns the whole definition, `tool_call` calls a tool. For a task of several steps, give one query for each step.";
 const SEARCH_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, or its name"},"queries":{"type":"array","items":{"type":"string"},"description":"Several queries at once, one for each step of a task"},"server":{"type":"string","description":"Only tools of this server"},"tag":{"type":"string","description":"Only tools with this tag"},"capability":{"type":"string","description":"Only tools with this capability"},"permission":{"type":"string","description":"Only tools that need this permission"},"sort":{"enum":["relevance","sla","latency"],"description":"Order of the results; relevance by default"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Maximum number of results; 8 by default"}},"additionalProperties":false}"#;
@@ -93,7 +96,11 @@ impl GatewayState {
             .plane
             .search_within_for(&request, &caller, &client, wait)
             .await;
-        self.text_result(&search_text(&request, &found), false)
+        let mut text = search_text(&request, &found);
+        if let Some(drafts) = self.drafts_of(&caller).await {
+            let _ = write!(text, "\n{drafts}");
+        }
+        self.text_result(&text, false)
     }
 
     /// Answers a call of `tool_describe`.
@@ -119,13 +126,49 @@ impl GatewayState {
                     n_found += 1;
                     write!(text, "{separator}{}", tools[place].definition())
                 }
-                Err(_) => write!(
-                    text,
-                    "{separator}there is no tool `{name}`; find its name with `tool_search`"
-                ),
+                Err(_) => match self.draft_text(&caller, name).await {
+                    Some(draft) => {
+                        n_found += 1;
+                        write!(text, "{separator}{draft}")
+                    }
+                    None => write!(
+                        text,
+                        "{separator}there is no tool `{name}`; find its name with `tool_search`"
+                    ),
+                },
             };
         }
         self.text_result(&text, n_found == 0)
+    }
+
+    /// Returns the service by which this caller makes tools, if it may.
+    fn authoring_of(&self, caller: &Caller) -> Option<Authoring> {
+        let authoring = self.plane.authoring()?;
+        caller.has_permission(AuthoringSpec::CREATE).then_some(authoring)
+    }
+
+    /// Returns a line about the drafts of a caller, which nobody else sees.
+    async fn drafts_of(&self, caller: &Caller) -> Option<String> {
+        let drafts = self.authoring_of(caller)?.drafts(caller).await.ok()?;
+        let n_more = drafts.len().saturating_sub(MAX_DRAFTS);
+        let shown = drafts.iter().take(MAX_DRAFTS);
+        let shown = shown.map(|draft| format!("{}@{}", draft.tool, draft.head.version));
+        let mut line = format!("Your drafts: {}", shown.collect::<Vec<_>>().join(", "));
+        if n_more > 0 {
+            let _ = write!(line, ", and {n_more} more");
+        }
+        (!drafts.is_empty()).then_some(line)
+    }
+
+    /// Returns the manifest of a draft of a caller, for a model.
+    async fn draft_text(&self, caller: &Caller, name: &str) -> Option<String> {
+        let authoring = self.authoring_of(caller)?;
+        let (tool, version) = match name.split_once('@') {
+            Some((tool, version)) => (tool, Some(version.parse().ok()?)),
+            None => (name, None),
+        };
+        let draft = authoring.draft(caller, tool, version.as_ref()).await.ok()?;
+        Some(format!("draft {tool}@{}: {}", draft.head.version, draft.manifest))
     }
 
     /// Returns a result with one text for the model.

@@ -373,6 +373,23 @@ impl Authoring {
         Ok(versions)
     }
 
+    /// Returns a draft of the caller with its manifest and files: the given version, or the newest draft.
+    ///
+    /// # Cancellation
+    /// Dropping the future has no effect.
+    ///
+    /// # Errors
+    /// If there is no such draft of the caller, or the store does not work.
+    pub async fn draft(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        version: Option<&Version>,
+    ) -> Result<StoredVersion, AuthoringError> {
+        let (_, stored) = self.own_draft(caller, tool, version).await?;
+        Ok(stored)
+    }
+
     /// Returns the draft that [`Authoring::publish`] would publish, as an approver sees it: its changes, its code and what it
     /// may reach.
     ///

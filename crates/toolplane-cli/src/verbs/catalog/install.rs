@@ -189,10 +189,9 @@ async fn install_tool(
         .by_agent(true)
         .declared_compatible(install.compatible)
         .dry_run(install.dry_run);
-    let is_waiting = !needs.secrets.is_empty() && !(install.grant && !install.dry_run);
-    let stays_draft = !needs.secrets.is_empty();
+    let has_secrets = !needs.secrets.is_empty();
     let published = publisher
-        .publish(version, &author_name, chosen.draft(stays_draft))
+        .publish(version, &author_name, chosen.draft(has_secrets))
         .await;
     let mut published = published.map_err(|error| match error {
         PublishError::Invalid(_) if !needs.is_empty() => {
@@ -202,7 +201,7 @@ async fn install_tool(
     })?;
     let mut lines = Vec::new();
     let is_draft = published.state == VersionState::Draft;
-    if is_draft && !is_waiting {
+    if is_draft && install.grant && !install.dry_run {
         let exact = VersionRequest::Exact(number.clone());
         let uses = needed(&plane, &publisher, &tool, &exact).await?;
         let by = author(install.by.as_deref());
@@ -213,7 +212,7 @@ async fn install_tool(
         lines.push(format!("granted {} to it", text::count(uses.len(), "secret")));
     }
     lines.insert(0, published_line(&published, install.dry_run));
-    if is_draft && is_waiting {
+    if published.state == VersionState::Draft {
         lines.push(format!(
             "it is a draft until its secrets are granted: `toolplane secrets grant {tool}@{number} --all`, then \
              `toolplane tools publish {tool}@{number}`; `--grant` does both"

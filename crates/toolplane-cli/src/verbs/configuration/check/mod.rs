@@ -90,7 +90,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
     let builder = config::local_builder(loaded);
     let builder = match store::open_store(loaded).await? {
         Some(store) => store
-            .unless_empty()
+            .unless_empty(&loaded.configuration)
             .await
             .give_tools(builder, &loaded.configuration),
         None => builder,
