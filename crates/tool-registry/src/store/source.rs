@@ -6,6 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use raw_json::RawJson;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{
     BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, RejectedEntry, Source, SourceState, SourceStatus,
@@ -66,6 +67,8 @@ struct State {
     aliases: Vec<ToolAlias>,
     /// Tools of the store that cannot be offered, and the reasons.
     rejected: BTreeMap<Arc<str>, String>,
+    /// Digests of the versions of tools that changed without their offer, drafts apart.
+    published: BTreeMap<Arc<str>, [u8; 32]>,
     failure: Option<String>,
 }
 
@@ -107,7 +110,7 @@ impl StoreSource {
             read.extend(part.finish().await);
         }
         let aliases = changes.aliases.clone();
-        let tools_changed = !read.is_empty();
+        let tools_changed = is_first || self.are_changed(&read).await?;
         // Aliases point to versions of tools, either of which may have changed.
         let aliases = match aliases {
             Some(aliases) => aliases,
@@ -120,12 +123,38 @@ impl StoreSource {
         };
         let mut state = self.state.lock();
         state.failure = None;
-        state.apply(changes.revision, read);
+        state.revision = changes.revision;
         if !is_unchanged {
+            state.apply(read);
             state.aliases = aliases;
             state.publish(of_aliases);
         }
         Ok(())
+    }
+
+    /// Returns `true` unless only drafts of these tools have changed: they are offered to nobody.
+    async fn are_changed(&self, read: &[ReadOffer]) -> Result<bool, StoreError> {
+        let mut are_changed = false;
+        for (name, now) in read {
+            if self.state.lock().differs(name, now.as_ref()) {
+                are_changed = true;
+                continue;
+            }
+            // The offered version is the same. Others are called on request.
+            let record = self.store.tool(name).await?;
+            let versions = record.map(|record| record.versions).unwrap_or_default();
+            let published = versions.iter().filter(|head| !VersionRequest::is_draft(head));
+            let published: Vec<_> = published
+                .map(|head| (&head.version, &head.state, &head.agent))
+                .collect();
+            let now = raw_json::digest(&RawJson::from(format!("{published:?}").as_str()));
+            let before = self.state.lock().published.insert(name.clone(), now);
+            are_changed |= match before {
+                Some(before) => before != now,
+                None => !published.is_empty(),
+            };
+        }
+        Ok(are_changed)
     }
 
     async fn read_aliases(&self, aliases: &[ToolAlias]) -> Vec<(ToolAlias, Result<Arc<Descriptor>, String>)> {
@@ -171,9 +200,20 @@ impl StoreSource {
 }
 
 impl State {
+    /// Returns `true` if a tool is offered otherwise than before.
+    fn differs(&self, name: &Arc<str>, now: Option<&Result<Arc<Descriptor>, String>>) -> bool {
+        let known = self.tools.binary_search_by(|(known, _)| known.cmp(name));
+        let offered = known.ok().map(|at| &self.tools[at].1);
+        match (now, offered, self.rejected.get(name)) {
+            (None, None, None) => false,
+            (Some(Ok(now)), Some(before), None) => now != before,
+            (Some(Err(now)), None, Some(before)) => now != before,
+            _ => true,
+        }
+    }
+
     /// Takes the changed tools.
-    fn apply(&mut self, revision: u64, read: Vec<ReadOffer>) {
-        self.revision = revision;
+    fn apply(&mut self, read: Vec<ReadOffer>) {
         if read.is_empty() {
             return;
         }

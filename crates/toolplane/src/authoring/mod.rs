@@ -232,7 +232,8 @@ impl Authoring {
             None => examples::run(self, caller, &prepared).await,
         };
         let is_whole = report.n_examples() > 0 && report.is_passed() && !report.is_single;
-        if is_whole && stored.head.agent.is_some() {
+        let is_draft = stored.head.state == VersionState::Draft && stored.head.agent.is_some();
+        if is_whole && is_draft {
             self.publisher.set_tested(tool, &stored.head).await?;
         }
         self.emit(

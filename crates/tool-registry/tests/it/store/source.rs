@@ -1,6 +1,6 @@
 //! The source that offers the tools of a store.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use serde_json::json;
 use tool_core::{RawJson, Source, SourceState};
@@ -54,6 +54,40 @@ async fn the_latest_version_is_offered_and_follows_every_change() {
         .await
         .expect("yanked");
     assert_eq!(next().await, ["greet@1.1.0", "hello@1.1.0"]);
+}
+
+/// A draft changes its tool in the store, and nothing that anybody is offered.
+#[tokio::test]
+async fn a_draft_makes_no_new_catalogue() {
+    let store = Arc::new(MemoryStore::new());
+    let (source, publisher) = (source(&store), publisher(&store));
+    source.load().await;
+    publish(&publisher, "1.0.0").await;
+    source.changed(source.snapshot().revision).await;
+    let store_draft = async |tool: &str, number: &str| {
+        let manifest = RawJson::from(json!({"name": tool, "description": "D"}));
+        let new = NewVersion::new(tool, version(number), manifest);
+        let options = PublishOptions::default().draft(true).by_agent(true);
+        publisher.publish(new, "ada", options).await.expect("stored");
+    };
+    // The first draft beside published versions: what there was of them is not known.
+    store_draft("greet", "2.0.0").await;
+    source.changed(source.snapshot().revision).await;
+    let seen = source.snapshot().revision;
+    let mut changed = source.changed(seen);
+    for (tool, number) in [("greet", "2.0.1"), ("new", "1.0.0"), ("new", "1.1.0")] {
+        store_draft(tool, number).await;
+        for _ in 0..10 {
+            let poll = poll_fn(|cx| Poll::Ready(changed.as_mut().poll(cx))).await;
+            assert!(poll.is_pending(), "{tool}@{number}");
+            tokio::task::yield_now().await;
+        }
+    }
+    drop(changed);
+    publish(&publisher, "1.1.0").await;
+    source.changed(seen).await;
+    assert_eq!(source.snapshot().revision, seen + 1);
+    assert_eq!(offered(&source), ["greet@1.1.0"]);
 }
 
 #[tokio::test]
