@@ -127,6 +127,35 @@ impl Plan {
         headers.chain(pairs.filter_map(QueryParam::written))
     }
 
+    /// Validates a tool that an agent made: it has one host, and no more memory than others.
+    fn validate_agent(&self, url: &str, options: &HttpExecutorOptions, problems: &mut Problems) {
+        if self.address.constant().is_none() {
+            problems.hint(
+                url,
+                "must name its host: an agent's tool has one host, whatever it is called with",
+                "write the scheme and the host out, such as `https://api.example.com/{path}`",
+            );
+        }
+        let sizes = [
+            (
+                "/max_response_bytes",
+                self.max_response_bytes,
+                options.max_response_bytes,
+            ),
+            (
+                "/max_request_bytes",
+                self.max_request_bytes,
+                options.max_request_bytes,
+            ),
+        ];
+        for (pointer, size, most) in sizes {
+            if size > most {
+                let message = format!("is more than the {most} bytes that a tool of an agent may have");
+                problems.hint(pointer, message, "write a smaller number, or remove it");
+            }
+        }
+    }
+
     /// Validates everything that needs the whole plan: names of arguments, references, the address of the upstream.
     fn validate(
         &self,
@@ -161,12 +190,8 @@ impl Plan {
         if !trusted && self.client.allow_private {
             problems.add("/allow_private", "may only be set in an operator's own files");
         }
-        if descriptor.origin.trust == Trust::Agent && self.address.constant().is_none() {
-            problems.hint(
-                url,
-                "must name its host: an agent's tool has one host, whatever it is called with",
-                "write the scheme and the host out, such as `https://api.example.com/{path}`",
-            );
+        if descriptor.origin.trust == Trust::Agent {
+            self.validate_agent(url, options, problems);
         }
         if let Some(argument) = self.address.host_argument()
             && !self.references.is_empty()

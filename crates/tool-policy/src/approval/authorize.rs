@@ -276,8 +276,10 @@ impl ApprovalLayer {
 
 /// Returns the outcome of a call that waits for a decision at the desk.
 fn pending(approval: &ApprovalRecord) -> Outcome {
+    // The details are for whoever decides: the caller knows them, and they may be long.
+    let shown = approval_json(approval);
+    let shown = shown.without_members(&["details"]).unwrap_or(shown);
     Outcome::Pending(Box::new(
-        PendingCall::new(approval.handle.clone(), "somebody's approval".to_owned())
-            .with_detail(Some(approval_json(approval))),
+        PendingCall::new(approval.handle.clone(), "somebody's approval".to_owned()).with_detail(Some(shown)),
     ))
 }

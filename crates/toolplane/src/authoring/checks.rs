@@ -56,7 +56,12 @@ pub(super) async fn check(
     }
     match problems.is_empty() {
         true => Ok(checked),
-        false => Err(AuthoringError::Invalid(problems)),
+        false => {
+            for problem in &mut problems {
+                problem.path = draft.locate(&problem.path);
+            }
+            Err(AuthoringError::Invalid(problems))
+        }
     }
 }
 
@@ -110,7 +115,8 @@ fn check_name(
             problem(format!("it looks like the name of `{other}`"));
             break;
         }
-        if is_new && strsim::damerau_levenshtein(other, name) == 1 {
+        let is_near = other.len().abs_diff(name.len()) <= 1 && strsim::damerau_levenshtein(other, name) == 1;
+        if is_new && is_near {
             checked
                 .warnings
                 .push(format!("its name differs from `{other}` in one letter only"));
@@ -254,7 +260,7 @@ fn check_examples(descriptor: &Descriptor, problems: &mut Vec<DraftProblem>) {
     let Ok(schema) = Schema::compile(&descriptor.input_schema) else {
         return;
     };
-    for (index, call) in calls.iter().enumerate() {
+    for call in calls {
         let expects_refusal = matches!(
             call.expected,
             tool_core::ExpectedResult::Error(tool_core::ErrorKind::InvalidArguments)
@@ -263,21 +269,27 @@ fn check_examples(descriptor: &Descriptor, problems: &mut Vec<DraftProblem>) {
         if let Err(error) = schema.check(&arguments)
             && !expects_refusal
         {
-            let path = format!("examples.{index}.arguments");
+            let message = format!("the call with {}: {error}", shown(&call.arguments));
             let fix = "write arguments that the schema accepts, or expect `error: invalid_arguments`";
-            problems.push(DraftProblem::new(path, "examples", error.to_string(), fix));
+            problems.push(DraftProblem::new("examples", "examples", message, fix));
         }
         if let tool_core::ExpectedResult::Shape(shape) = &call.expected
             && let Err(error) = Schema::compile(shape)
         {
-            let path = format!("examples.{index}.shape");
-            problems.push(DraftProblem::new(
-                path,
-                "examples",
-                error.to_string(),
-                "write a JSON Schema",
-            ));
+            let message = format!("the shape of the call with {}: {error}", shown(&call.arguments));
+            let fix = "write a JSON Schema";
+            problems.push(DraftProblem::new("examples", "examples", message, fix));
         }
+    }
+}
+
+/// Returns arguments for a message.
+fn shown(arguments: &RawJson) -> String {
+    const MAX_SHOWN: usize = 200;
+    let text = arguments.as_str();
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

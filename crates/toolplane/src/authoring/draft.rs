@@ -77,6 +77,32 @@ pub(super) struct ReadDraft {
     pub(super) descriptor: Descriptor,
     /// Server that the manifest describes, with its settings.
     pub(super) server: Option<(ServerSpec, RawJson)>,
+    /// `true` if the manifest is in the dialect of Kiwi.
+    is_kiwi: bool,
+}
+
+impl ReadDraft {
+    /// Returns the path of a field in the manifest as it is written, by its path in the descriptor, such as `executor.url`.
+    pub(super) fn locate(&self, path: &str) -> String {
+        let (field, rest) = match path.split_once('.') {
+            Some((field, rest)) => (field, Some(rest)),
+            None => (path, None),
+        };
+        let written = match (field, self.is_kiwi) {
+            ("", _) => return String::new(),
+            ("executor", true) if rest == Some("kind") => return "tool_type".to_owned(),
+            ("executor", true) => "executor_config".to_owned(),
+            ("input_schema", true) => "parameters".to_owned(),
+            ("name", true) => "tool_id".to_owned(),
+            ("name", false) => "metadata.name".to_owned(),
+            (field, true) => field.to_owned(),
+            (field, false) => format!("spec.{field}"),
+        };
+        match rest {
+            Some(rest) => format!("{written}.{rest}"),
+            None => written,
+        }
+    }
 }
 
 /// Reads a request.
@@ -142,6 +168,7 @@ pub(super) async fn read(
         new,
         descriptor,
         server,
+        is_kiwi: is_known("tool_id"),
     })
 }
 

@@ -12,9 +12,9 @@ use super::TestReport;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthoringError {
-    /// The caller may not make tools.
-    #[error("`{0}` lacks the permission `tools.create`")]
-    NotPermitted(Arc<str>),
+    /// The caller may not do this: it lacks a permission.
+    #[error("`{0}` lacks the permission `{1}`")]
+    NotPermitted(Arc<str>, &'static str),
     /// The tool is against the rules: every problem that was found.
     #[error("the tool cannot be stored: {}", lines(.0))]
     Invalid(Vec<DraftProblem>),
@@ -133,7 +133,7 @@ impl AuthoringError {
 impl From<AuthoringError> for ToolError {
     fn from(error: AuthoringError) -> Self {
         let kind = match &error {
-            AuthoringError::NotPermitted(_) | AuthoringError::NotOwner(_) => ErrorKind::Denied,
+            AuthoringError::NotPermitted(..) | AuthoringError::NotOwner(_) => ErrorKind::Denied,
             AuthoringError::Unknown(_) | AuthoringError::NoDraft(..) => ErrorKind::NotFound,
             AuthoringError::Changed(_) => ErrorKind::ToolChanged,
             AuthoringError::Quota(_) => ErrorKind::RateLimited,

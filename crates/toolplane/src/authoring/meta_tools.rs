@@ -225,7 +225,9 @@ impl AuthoringBackend {
             Operation::Rollback => {
                 let target: TargetArguments = arguments(cx)?;
                 let to = target.version()?;
-                let latest = authoring.rollback(&caller, &target.name, to.as_ref()).await?;
+                let latest = authoring
+                    .roll_back_approved(&caller, &target.name, to.as_ref())
+                    .await?;
                 json!({"tool": target.name, "latest": latest.to_string()})
             }
             Operation::Delete => {

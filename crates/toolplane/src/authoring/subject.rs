@@ -10,6 +10,8 @@ use super::{Authoring, AuthoringError};
 
 /// Maximum length of a shown file or manifest, in bytes. The rest is named by its size.
 const MAX_SHOWN: usize = 32 << 10;
+/// Maximum length of the whole text, in bytes. Files beyond it are named.
+const MAX_TEXT: usize = 256 << 10;
 
 /// Describes a draft: its author, its reach, what it declares, its changes against the latest version, its manifest and its
 /// files.
@@ -69,8 +71,8 @@ pub(super) async fn of_draft(
             file.content.len()
         );
         match std::str::from_utf8(&file.content) {
-            Ok(content) => block(&mut text, content),
-            Err(_) => text.push_str("\n  (no text)"),
+            Ok(content) if text.len() < MAX_TEXT => block(&mut text, content),
+            _ => text.push_str("\n  not shown; the SHA-256 above covers it"),
         }
     }
     Ok(ApprovalSubject::new(text, head.digest))

@@ -66,12 +66,12 @@ tools: {operators_tool: {description: Greets., executor: {kind: bash, answer: 1}
 
 fn plane() -> (Toolplane, Arc<MemoryStore>) {
     let store = Arc::new(MemoryStore::new());
-    let builder = Toolplane::builder().yaml(CONFIGURATION).unwrap();
+    let builder = Toolplane::builder().yaml(CONFIGURATION).expect("a configuration");
     let plane = builder
         .store(store.clone())
         .executor(Arc::new(Scripted))
         .build()
-        .unwrap();
+        .expect("a toolplane");
     (plane, store)
 }
 
@@ -92,19 +92,22 @@ fn publisher_ada() -> Caller {
 }
 
 fn manifest(name: &str, version: &str, config: Value) -> Value {
-    json!({
+    let fixed = json!({
         "tool_id": name, "tool_type": "bash", "version": version, "description": "Counts the words of a text.",
-        "executor_config": config,
         "parameters": [{"name": "text", "type": "string", "required": true}],
         "examples": ["how many words has my essay", {"arguments": {"text": "a b"}, "result": {"words": 2}}],
-    })
+    });
+    let mut manifest: toolplane::serde_json::Map<String, Value> =
+        fixed.as_object().cloned().unwrap_or_default();
+    manifest.insert("executor_config".to_owned(), config);
+    Value::Object(manifest)
 }
 
 async fn call(plane: &Toolplane, by: &Caller, tool: &str, arguments: Value) -> Result<Outcome, ToolError> {
     let request = CallRequest::new(tool)
         .caller(Arc::new(by.clone()))
         .args(&arguments)
-        .unwrap();
+        .expect("an object");
     plane.call(request).await
 }
 
@@ -303,6 +306,13 @@ async fn nobody_makes_tools_without_the_permission_nor_changes_those_of_others()
         let refused = call(&plane, &eve, tool, taken.clone()).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Denied, "{tool}: {refused}");
     }
+    // The library asks for the permission that the meta-tool would ask an approval for.
+    let refused = plane.authoring().unwrap();
+    let refused = refused.publish(&self::ada(), "count_words", None).await;
+    assert!(
+        matches!(refused, Err(AuthoringError::NotPermitted(_, "tools.publish"))),
+        "{refused:?}"
+    );
     // A principal of another tenant with the same name is somebody else.
     let mut other = publisher_ada();
     other.tenant = "acme".into();
@@ -496,7 +506,12 @@ async fn a_secret_is_used_after_its_grant_alone_and_for_that_content_alone() {
     let exact = |version: &str| VersionRequest::Exact(version.parse().unwrap());
     let needed = SecretUse::new("${TP_CANARY}", "/env/KEY", "the code");
     operators
-        .grant("count_words", &exact("1.0.0"), &[needed.clone()], "grace")
+        .grant(
+            "count_words",
+            &exact("1.0.0"),
+            std::slice::from_ref(&needed),
+            "grace",
+        )
         .await
         .unwrap();
     assert_eq!(
