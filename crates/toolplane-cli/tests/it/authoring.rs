@@ -12,6 +12,7 @@ use tp_containers::{EngineKind, TestEngine};
 
 use crate::{
     binary::{BINARY, Place, eventually},
+    code::write_wheel,
     serve::Served,
     tokens::create,
     versions::{ERAS, Era, ask_with, database, done},
@@ -705,6 +706,15 @@ authoring: {enabled: true, execute: true, hosts: [api.weather.com, hooks.slack.c
 policy: {roles: {maker: [tools.create]}, principals: {ada: {roles: [maker]}}}
 ",
     );
+    // The package that the Python tool requires, as far as it uses it.
+    let httpx = "class Response:\n    def json(self):\n        return {'name': 'Example'}\n\nasync def get(url):\n    \
+                 return Response()\n";
+    write_wheel(&place, "httpx", httpx);
+    let wheels = place.path().join("wheels").display().to_string();
+    let place = place
+        .variable("PIP_NO_INDEX", "1")
+        .variable("PIP_FIND_LINKS", &wheels)
+        .variable("PIP_CONFIG_FILE", "/dev/null");
     let ada = create(&place, &["ada"]);
     let served = Served::start(&place);
     let execute = |name: &str, content: Value, files: Value| {
@@ -754,6 +764,40 @@ policy: {roles: {maker: [tools.create]}, principals: {ada: {roles: [maker]}}}
         execute("notion_create_page", notion, json!({}))["proposed_server"],
         "notion"
     );
+    // "An MCP tool in our registry is just routing metadata."
+    let supabase = json!({
+        "tool_id": "supabase_execute_sql", "tool_type": "mcp", "version": "1.0.0",
+        "description": "Execute SQL queries on Supabase",
+        "executor_config": {
+            "mcp_server": "supabase", "mcp_tool": "execute_sql", "transport": "stdio",
+            "command": "npx", "args": ["-y", "@supabase/mcp-server"],
+            "env": {"SUPABASE_ACCESS_TOKEN": "${SUPABASE_ACCESS_TOKEN}"}
+        },
+        "parameters": [
+            {"name": "project_id", "type": "string", "required": true},
+            {"name": "query", "type": "string", "required": true}
+        ]
+    });
+    let proposed = execute("supabase_execute_sql", supabase, json!({}));
+    assert_eq!(proposed["proposed_server"], "supabase");
+    let email = json!({
+        "tool_id": "email_enricher", "tool_type": "python", "version": "1.0.0",
+        "description": "Enrich email with company info from Clearbit",
+        "executor_config": {"entrypoint": "main.py", "requires": ["httpx"]},
+        "parameters": [{"name": "email", "type": "string", "required": true}]
+    });
+    let code = "\"\"\"\nEnrich email addresses with company information.\n\"\"\"\nimport httpx\n\nasync def run(email: str) -> dict:\n    \
+                domain = email.split(\"@\")[1]\n    \
+                response = await httpx.get(f\"https://clearbit.com/v1/companies/{domain}\")\n    return response.json()\n";
+    execute("email_enricher", email, json!({"main.py": code}));
+    let tested = place.run(&[
+        "tools",
+        "test",
+        "email_enricher",
+        "--json",
+        "{\"email\": \"ada@example.com\"}",
+    ]);
+    assert!(tested.data().contains("\"name\": \"Example\""), "{tested:?}");
     let slack = json!({
         "tool_id": "slack_notify", "tool_type": "api", "version": "1.0.0",
         "description": "Send a notification to Slack",

@@ -165,19 +165,21 @@ fn problems_show_the_line_and_what_is_meant() {
     assert!(said.contains("the file `none.sh` cannot be used"), "{said}");
 }
 
-/// Writes a wheel of a package `tiny` with one module.
-fn write_wheel(place: &Place) {
+/// Writes a wheel of a package with one module into the folder `wheels`.
+pub(crate) fn write_wheel(place: &Place, package: &str, module: &str) {
     place.write("wheels/.keep", "");
     let script = r#"
-import zipfile
-with zipfile.ZipFile("wheels/tiny-1.0-py3-none-any.whl", "w") as wheel:
-    wheel.writestr("tiny.py", "def double(n):\n    return 2 * n\n")
-    wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-    wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    wheel.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\ntiny-1.0.dist-info/METADATA,,\ntiny-1.0.dist-info/WHEEL,,\ntiny-1.0.dist-info/RECORD,,\n")
+import sys, zipfile
+name, module = sys.argv[1:]
+info = f"{name}-1.0.dist-info"
+with zipfile.ZipFile(f"wheels/{name}-1.0-py3-none-any.whl", "w") as wheel:
+    wheel.writestr(f"{name}.py", module)
+    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    wheel.writestr(f"{info}/RECORD", f"{name}.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
 "#;
     let made = std::process::Command::new("/usr/bin/python3")
-        .args(["-c", script])
+        .args(["-c", script, package, module])
         .current_dir(place.path())
         .status();
     assert!(made.unwrap().success());
@@ -234,7 +236,7 @@ fn uv_locks_and_installs_the_same() {
 }
 
 fn only_locked_packages_are_installed(place: &Place) {
-    write_wheel(place);
+    write_wheel(place, "tiny", "def double(n):\n    return 2 * n\n");
     let unlocked = place.run(&["call", "twice", "n=21"]);
     assert_eq!(unlocked.code, 6, "{unlocked:?}");
     assert!(unlocked.stderr.contains("run `toolplane lock`"), "{unlocked:?}");

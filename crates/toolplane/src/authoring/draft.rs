@@ -254,6 +254,17 @@ fn of_diagnostics(problems: &Diagnostics) -> Vec<DraftProblem> {
         .collect()
 }
 
+/// Returns `true` if the code of a tool requires packages that are not locked yet.
+pub(super) fn is_unlocked(descriptor: &Descriptor) -> bool {
+    #[cfg(feature = "exec-script")]
+    return !crate::is_locked(descriptor);
+    #[cfg(not(feature = "exec-script"))]
+    {
+        let _ = descriptor;
+        false
+    }
+}
+
 /// Adds the file with the locked packages that the code of a tool requires.
 #[cfg(feature = "exec-script")]
 pub(super) async fn lock(
