@@ -7,6 +7,7 @@ mod sanitize;
 mod search;
 mod secret;
 mod template;
+mod written;
 
 pub use self::{
     credentials::hide_credentials,
@@ -19,4 +20,5 @@ pub use self::{
     search::SecretSearch,
     secret::{NoSecrets, Secret, SecretError, Secrets},
     template::{IfUnset, Provider, Reference, Template, TemplateError},
+    written::written_credentials,
 };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolplane::{
     StoredManifests,
     catalog::{Bundle, CatalogIndex, CatalogNeeds, MAX_INDEX_BYTES},
-    core::{Template, hide_credentials, names_secret},
+    core::written_credentials,
     registry::{NewVersion, PublishError, Publisher, ReadManifest as _, VersionState},
 };
 
@@ -123,39 +123,10 @@ async fn server(
 
 /// Warns of credentials that are written out: whoever reads the catalog would have them.
 fn warn_of_credentials(name: &str, settings: &Value, console: Console) {
-    let mut fields = Vec::new();
-    credentials(settings, "", "", &mut fields);
-    for field in fields {
+    for field in written_credentials(settings) {
         console.warn(&text::line(&format!(
             "`{name}` has a credential in {field}, which is shared with it: write a reference such as `${{NAME}}`"
         )));
-    }
-}
-
-fn credentials(value: &Value, key: &str, pointer: &str, found: &mut Vec<String>) {
-    match value {
-        Value::String(text) => {
-            // Without its references, which name a credential and hold none.
-            let literal: String = match Template::parse(text) {
-                Ok(template) => template.parts().filter_map(Result::ok).collect(),
-                Err(_) => text.clone(),
-            };
-            let is_whole = !text.is_empty() && literal == *text;
-            if (is_whole && names_secret(key)) || hide_credentials(&literal) != literal {
-                found.push(pointer.to_owned());
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                credentials(item, "", &format!("{pointer}/{index}"), found);
-            }
-        }
-        Value::Object(members) => {
-            for (key, member) in members {
-                credentials(member, key, &format!("{pointer}/{key}"), found);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -253,6 +253,23 @@ fn lifecycle(gateway: &Gateway, kind: &Kind, era: Era, other: Era) {
     let called = gateway.call(other, &gateway.bea, "tool_call", call.clone());
     assert_eq!(called["structuredContent"], json!({"words": 2}), "{called}");
 
+    let execute = |action: &str, parameters: Value| {
+        let arguments =
+            json!({"item_type": "tool", "action": action, "item_id": tool, "parameters": parameters});
+        gateway.call(era, &gateway.ada, "execute", arguments)
+    };
+    assert!(text(&execute("search", json!({"query": query}))).contains(&found));
+    assert!(text(&execute("load", json!({}))).contains("inputSchema"));
+    let called = execute("run", json!({"text": "a b"}));
+    assert_eq!(called["structuredContent"], json!({"words": 2}), "{called}");
+    let refused = gateway.call(
+        other,
+        &gateway.bea,
+        "execute",
+        json!({"item_type": "tool", "action": "search"}),
+    );
+    assert!(text(&refused).contains("there is no tool"), "{refused}");
+
     let breaking = json!({"manifest": manifest("1.1.0", &kind.right, "words"), "files": kind.files[1]});
     let refused = gateway.call(era, &gateway.ada, "tool_update", breaking);
     assert!(

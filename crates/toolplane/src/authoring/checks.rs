@@ -46,6 +46,7 @@ pub(super) async fn check(
     check_texts(&descriptor, &mut problems);
     check_schemas(&descriptor, &mut problems);
     check_examples(&descriptor, &mut problems);
+    check_credentials(&descriptor, &mut problems);
     check_permissions(caller, &descriptor, &mut problems);
     check_executor(authoring, caller, draft, &descriptor, &mut problems).await?;
     if problems.is_empty() {
@@ -290,6 +291,22 @@ fn shown(arguments: &RawJson) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// Credentials: none is written out, since everyone who may read the tool would have it.
+fn check_credentials(descriptor: &Descriptor, problems: &mut Vec<DraftProblem>) {
+    let fields = tool_core::written_credentials(&descriptor.executor.config).into_iter();
+    let mut fields: Vec<_> = fields
+        .map(|pointer| format!("executor{}", pointer.replace('/', ".")))
+        .collect();
+    if tool_core::hide_credentials(&descriptor.description) != descriptor.description {
+        fields.push("description".to_owned());
+    }
+    for path in fields {
+        let message = "a credential is written out";
+        let fix = "write a reference such as `${API_KEY}`, which an operator grants to the tool";
+        problems.push(DraftProblem::new(path, "credential", message, fix));
     }
 }
 

@@ -416,6 +416,11 @@ async fn every_problem_is_told_with_what_to_write_instead() {
             "`evil.example.org`",
         ),
         (
+            with(&|m| m["executor_config"]["env"] = json!({"API_TOKEN": "abc123"})),
+            "credential",
+            "written out",
+        ),
+        (
             with(&|m| m["executor_config"] = json!({})),
             "executor",
             "there is no `answer`",
