@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tool_core::{Descriptor, ErrorKind, Feature, Reach, Source, Tool, ToolError, Trust};
 
 use super::{Registry, ResolveReason};
-use crate::{RefusedFeature, StoreSource, VersionRequest};
+use crate::{RefusedFeature, StoreSource, VersionRequest, resolve::Resolver};
 
 /// Maximum number of tools that are kept.
 const MAX_KEPT: usize = 4096;
@@ -106,11 +106,7 @@ impl Registry {
     /// # Errors
     /// If it could not, with the reason.
     pub fn check(&self, tool: &Descriptor) -> Result<(), RefusedFeature> {
-        let parts = self.0.parts.load_full();
-        let snapshot = self.snapshot();
-        let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
-        let resolver = Self::resolver(&self.0, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
-        resolver.prepare(&tool.origin.place, tool).map(drop)
+        self.with_resolver(|resolver| resolver.prepare(&tool.origin.place, tool).map(drop))
     }
 
     /// Makes a tool that no source offers, such as a draft that is to be tested. It is not kept.
@@ -118,11 +114,21 @@ impl Registry {
     /// # Errors
     /// If it cannot be used, with the reason.
     pub fn make_tool(&self, tool: &Arc<Descriptor>) -> Result<Arc<Tool>, RefusedFeature> {
+        self.with_resolver(|resolver| resolver.new_tool(&tool.origin.place, tool, None))
+    }
+
+    /// Runs a function with a resolver of tools that no source offers.
+    fn with_resolver<T>(&self, run: impl FnOnce(&Resolver<'_>) -> T) -> T {
         let parts = self.0.parts.load_full();
         let snapshot = self.snapshot();
         let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
-        let resolver = Self::resolver(&self.0, &parts, &snapshot, ResolveReason::Sources, &is_renamed);
-        resolver.new_tool(&tool.origin.place, tool, None)
+        run(&Self::resolver(
+            &self.0,
+            &parts,
+            &snapshot,
+            ResolveReason::Sources,
+            &is_renamed,
+        ))
     }
 
     /// Returns the reach of a tool; `None` if there is no executor of its kind here.

@@ -6,7 +6,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use raw_json::RawJson;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{
     BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, RejectedEntry, Source, SourceState, SourceStatus,
@@ -14,7 +13,7 @@ use tool_core::{
 };
 
 use super::{
-    ReadManifest, Store, StoreError, ToolAlias, VersionRequest,
+    ReadManifest, Store, StoreError, ToolAlias, VersionHead, VersionRequest,
     offer_reader::{OfferReader, ReadOffer},
 };
 
@@ -67,8 +66,8 @@ struct State {
     aliases: Vec<ToolAlias>,
     /// Tools of the store that cannot be offered, and the reasons.
     rejected: BTreeMap<Arc<str>, String>,
-    /// Digests of the versions of tools that changed without their offer, drafts apart.
-    published: BTreeMap<Arc<str>, [u8; 32]>,
+    /// Versions of tools that changed without their offer, drafts apart.
+    published: BTreeMap<Arc<str>, Vec<VersionHead>>,
     failure: Option<String>,
 }
 
@@ -142,17 +141,12 @@ impl StoreSource {
             }
             // The offered version is the same. Others are called on request.
             let record = self.store.tool(name).await?;
-            let versions = record.map(|record| record.versions).unwrap_or_default();
-            let published = versions.iter().filter(|head| !VersionRequest::is_draft(head));
-            let published: Vec<_> = published
-                .map(|head| (&head.version, &head.state, &head.agent))
-                .collect();
-            let now = raw_json::digest(&RawJson::from(format!("{published:?}").as_str()));
-            let before = self.state.lock().published.insert(name.clone(), now);
-            are_changed |= match before {
-                Some(before) => before != now,
-                None => !published.is_empty(),
-            };
+            let mut published = record.map(|record| record.versions).unwrap_or_default();
+            published.retain(|head| !VersionRequest::is_draft(head));
+            let mut state = self.state.lock();
+            let before = state.published.entry(name.clone()).or_default();
+            are_changed |= *before != published;
+            *before = published;
         }
         Ok(are_changed)
     }

@@ -1,10 +1,10 @@
 //! Checks of a draft before it is stored: every problem at once, each with the change that mends it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use raw_json::{JsonKind, RawJson};
 use serde_json::Value;
-use tool_core::{Caller, Descriptor, Origin, SecretUse, Target, Template};
+use tool_core::{Caller, Descriptor, Origin, SecretUse, Target, Template, Tool};
 use tool_manifest::{AuthoringSpec, GatewayMode};
 use tool_policy::{Denial, Rules};
 use tool_registry::{PublishError, PublishOptions, Publisher, ToolRecord};
@@ -25,6 +25,11 @@ const MAX_SCHEMA_DEPTH: usize = 32;
 const MAX_PROPERTIES: usize = 200;
 /// Maximum number of examples that are calls.
 const MAX_EXAMPLES: usize = 20;
+
+/// Number of tools among which a search must find a tool.
+const TOP: usize = 5;
+/// Maximum number of sentences of a tool that are searched for.
+const MAX_SEARCHED: usize = 20;
 
 /// Result of the checks of a draft that may be stored.
 #[derive(Debug, Default)]
@@ -418,7 +423,7 @@ fn check_wrapped(
 fn admit_wrapped(
     rules: &Rules,
     plane: &crate::Toolplane,
-    tool: &Arc<tool_core::Tool>,
+    tool: &Arc<Tool>,
     caller: &Caller,
 ) -> Result<(), Denial> {
     rules.admit_call(&Target::Tool(tool.clone()), caller)?;
@@ -490,23 +495,50 @@ async fn check_version(
     }
 }
 
-/// Search: each sentence finds the tool among those that it would compete with.
+/// Search: each sentence finds the tool among those that it would compete with, and theirs still find them.
 async fn searches(authoring: &Authoring, caller: &Caller, descriptor: &Descriptor) -> Vec<String> {
-    const TOP: usize = 5;
+    let find = |sentence: String| async move {
+        let plane = &authoring.plane;
+        plane.find_beside(caller, &sentence, descriptor, TOP).await
+    };
     let mut warnings = Vec::new();
-    for sentence in &descriptor.metadata.examples {
-        let found = authoring
-            .plane
-            .find_beside(caller, sentence, descriptor, TOP)
-            .await;
-        let Some(found) = found else { break };
-        if !found.contains(&descriptor.name) {
-            let first = found.first().map(|name| format!("; `{name}` is found instead"));
-            let instead = first.unwrap_or_default();
+    let mut rivals: BTreeMap<Arc<str>, Arc<Tool>> = BTreeMap::new();
+    let sentences = &descriptor.metadata.examples;
+    for sentence in sentences.iter().take(MAX_SEARCHED) {
+        let Some(found) = find(sentence.clone()).await else {
+            return warnings;
+        };
+        if !found.names.contains(&descriptor.name) {
+            let first = found.names.first();
+            let instead = first.map(|name| format!("; `{name}` is found instead"));
+            let instead = instead.unwrap_or_default();
             warnings.push(format!(
                 "a search for `{}` does not find it{instead}",
                 sentence.escape_debug()
             ));
+        }
+        let named = found
+            .rivals
+            .into_iter()
+            .map(|rival| (rival.name().clone(), rival));
+        rivals.extend(named);
+    }
+    let alike = format!("{} {}", descriptor.name, descriptor.description);
+    let alike = find(alike).await.map(|found| found.rivals).unwrap_or_default();
+    rivals.extend(alike.into_iter().map(|rival| (rival.name().clone(), rival)));
+    for (name, rival) in &rivals {
+        let theirs = &rival.descriptor().metadata.examples;
+        for sentence in theirs.iter().take(MAX_SEARCHED) {
+            let Some(found) = find(sentence.clone()).await else {
+                return warnings;
+            };
+            let is_found = found.rivals.iter().any(|found| found.name() == name);
+            if is_found && !found.names.contains(name) {
+                warnings.push(format!(
+                    "with it, a search for `{}`, an example of `{name}`, does not find `{name}` any more",
+                    sentence.escape_debug()
+                ));
+            }
         }
     }
     warnings

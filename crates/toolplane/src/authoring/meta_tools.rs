@@ -316,7 +316,7 @@ pub(crate) fn draft_value(draft: &DraftReport) -> Value {
             "an operator must approve the server `{server}` by `toolplane servers approve {server}`; then test it by `tool_test`"
         ),
         (None, false) => format!(
-            "an operator must grant the secrets by `toolplane secrets grant {}@{}`; then test it by `tool_test`",
+            "an operator must grant the secrets by `toolplane secrets grant {}@{} --all`; then test it by `tool_test`",
             draft.tool, draft.version
         ),
         (None, true) => "test it by `tool_test`, then publish it by `tool_publish`".to_owned(),

@@ -255,8 +255,8 @@ impl Authoring {
     /// Dropping the future leaves the version published or not.
     ///
     /// # Errors
-    /// If the caller may not publish, there is no such draft of the caller, it cannot run here, an example fails, its number does not allow its changes, or
-    /// a quota is used up.
+    /// If the caller may not publish, there is no such draft of the caller, it cannot run here, an example fails, its number does
+    /// not allow its changes, or a quota is used up.
     pub async fn publish(
         &self,
         caller: &Caller,

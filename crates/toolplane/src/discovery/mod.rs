@@ -121,6 +121,14 @@ impl Discovery {
     }
 }
 
+/// Tools that a search finds without and with a new tool.
+pub(crate) struct FoundBeside {
+    /// Tools that it finds now, the new one apart.
+    pub(crate) rivals: Vec<Arc<Tool>>,
+    /// Names of what it would find among these and the new one, best first.
+    pub(crate) names: Vec<Arc<str>>,
+}
+
 impl Toolplane {
     /// Finds the tools of this caller that fit a request. Starts servers that are not running, as [`Toolplane::view`] does.
     /// Only tools that the caller may call are found, and the result is the same as if there were no others.
@@ -211,15 +219,15 @@ impl Toolplane {
         found
     }
 
-    /// Returns the tools, at most `limit`, that a caller would find for a sentence if there were this tool as well, best first.
-    /// `None` if the caller may see so many tools that an index would have to be built first.
+    /// Returns the tools, at most `limit`, that a caller finds for a sentence, and those that it would find if there were this tool
+    /// as well. `None` if the caller may see so many tools that an index would have to be built first.
     pub(crate) async fn find_beside(
         &self,
         caller: &Caller,
         sentence: &str,
         new: &Descriptor,
         limit: usize,
-    ) -> Option<Vec<Arc<str>>> {
+    ) -> Option<FoundBeside> {
         let view = self.cached_view(caller);
         if view.tools().len() > MAX_INDEXED {
             return None;
@@ -229,11 +237,12 @@ impl Toolplane {
         let request = SearchRequest::new(sentence).limit(limit);
         let found = catalogue.index.search(&request, &SearchScope::default());
         let rivals = found.hits.iter().filter_map(|hit| view.tools().get(hit.document));
-        let rivals = rivals.filter(|tool| *tool.name() != new.name);
-        let documents = rivals.map(|tool| catalogue::document(tool));
+        let rivals: Vec<_> = rivals.filter(|tool| *tool.name() != new.name).cloned().collect();
+        let documents = rivals.iter().map(|tool| catalogue::document(tool));
         let index = ToolIndex::build(documents.chain([catalogue::document_of(new)]));
         let found = index.search(&request, &SearchScope::default());
-        Some(found.hits.into_iter().map(|hit| hit.name).collect())
+        let names = found.hits.into_iter().map(|hit| hit.name).collect();
+        Some(FoundBeside { rivals, names })
     }
 
     /// Searches an index. The comparison of many vectors takes milliseconds, and gets a thread for blocking work.

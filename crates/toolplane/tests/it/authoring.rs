@@ -11,7 +11,7 @@ use toolplane::{
     policy::ApprovalVerdict,
     registry::{MemoryStore, Publisher, VersionRequest},
     search::SearchRequest,
-    serde_json::{Value, json},
+    serde_json::{self, Value, json},
 };
 
 /// Executor of kind `bash`: a tool answers its setting `answer`, and reaches what its settings say.
@@ -97,8 +97,7 @@ fn manifest(name: &str, version: &str, config: Value) -> Value {
         "parameters": [{"name": "text", "type": "string", "required": true}],
         "examples": ["how many words has my essay", {"arguments": {"text": "a b"}, "result": {"words": 2}}],
     });
-    let mut manifest: toolplane::serde_json::Map<String, Value> =
-        fixed.as_object().cloned().unwrap_or_default();
+    let mut manifest: serde_json::Map<String, Value> = fixed.as_object().cloned().unwrap_or_default();
     manifest.insert("executor_config".to_owned(), config);
     Value::Object(manifest)
 }
@@ -475,6 +474,59 @@ async fn every_problem_is_told_with_what_to_write_instead() {
     let refused = refusal(call(&plane, &ada(), "tool_create", json!({"manifest": several})).await);
     let report: Value = toolplane::serde_json::from_str(&refused).expect("a report");
     assert_eq!(report["problems"].as_array().unwrap().len(), 3, "{report}");
+}
+
+/// A search finds a new tool by its own sentences, and the others by theirs.
+#[tokio::test]
+async fn a_tool_that_search_confuses_with_others_is_stored_with_warnings() {
+    let names = ["count_a", "count_b", "count_c", "count_d", "count_e"];
+    let tools: serde_json::Map<String, Value> = names
+        .iter()
+        .map(|name| {
+            let tool = json!({
+                "description": "Counts letters.", "examples": ["how many letters has my essay"],
+                "executor": {"kind": "bash", "answer": 1},
+            });
+            ((*name).to_owned(), tool)
+        })
+        .collect();
+    let configuration = json!({"authoring": {"enabled": true}, "tools": tools});
+    let plane = Toolplane::builder()
+        .yaml(&configuration.to_string())
+        .expect("a configuration")
+        .store(Arc::new(MemoryStore::new()))
+        .executor(Arc::new(Scripted))
+        .build()
+        .expect("a toolplane");
+    let draft = |name: &str, description: &str, sentence: &str| {
+        let mut manifest = manifest(name, "1.0.0", json!({"answer": 1}));
+        manifest["description"] = json!(description);
+        manifest["examples"] = json!([sentence]);
+        manifest
+    };
+    let apart = draft("weather", "Tells the weather.", "will it rain in Paris");
+    assert_eq!(create(&plane, &ada(), apart).await["warnings"], json!([]));
+
+    let displaces = draft(
+        "count_letters",
+        "Counts letters.",
+        "how many letters has my essay",
+    );
+    let warnings = create(&plane, &ada(), displaces).await["warnings"].clone();
+    assert_eq!(
+        warnings,
+        json!([
+            "with it, a search for `how many letters has my essay`, an example of `count_e`, does not find `count_e` any more"
+        ])
+    );
+
+    let long = "Sends parcels, and tells where each of them is, who received it, and what it weighs.";
+    let lost = draft("send_parcels", long, "letters of my essay");
+    let warnings = create(&plane, &ada(), lost).await["warnings"].clone();
+    assert_eq!(
+        warnings,
+        json!(["a search for `letters of my essay` does not find it; `count_a` is found instead"])
+    );
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ pub(super) async fn run(
     for (key, member) in installed.value.as_object().into_iter().flatten() {
         value[key] = member.clone();
     }
-    value["needs"] = needs::to_json(&installed.needs);
+    value["needs"] = installed.needs.to_json().to().unwrap_or_default();
     console.value(&value, || {
         let mut lines = installed.lines;
         lines.push(format!(

@@ -1,6 +1,5 @@
 //! Needs of an installation: the list that an operator grants.
 
-use serde_json::{Value, json};
 use toolplane::{
     StoredManifests, Toolplane,
     catalog::CatalogNeeds,
@@ -31,25 +30,6 @@ pub(in crate::verbs) fn needs_of_tool(version: &NewVersion) -> Result<CatalogNee
 /// Returns what a server with these settings needs: the only place that decides it for servers.
 pub(super) fn needs_of_server(settings: &RawJson) -> Result<CatalogNeeds, CliError> {
     Ok(CatalogNeeds::of_settings(settings)?)
-}
-
-/// Returns the needs as data.
-pub(super) fn to_json(needs: &CatalogNeeds) -> Value {
-    let secrets = needs.secrets.iter().map(|secret| {
-        json!({
-            "name": secret.name,
-            "reference": secret.reference,
-            "field": secret.field,
-            "destination": secret.destination,
-            "default": secret.has_default,
-        })
-    });
-    json!({
-        "secrets": secrets.collect::<Vec<_>>(),
-        "hosts": needs.hosts,
-        "programs": needs.programs,
-        "others": needs.others,
-    })
 }
 
 /// Returns the needs as lines for people.

@@ -76,7 +76,7 @@ pub(super) async fn run(entry: &str, console: Console) -> Result<Exit, CliError>
         }
         _ => CatalogNeeds::default(),
     };
-    value["needs"] = needs::to_json(&needs);
+    value["needs"] = needs.to_json().to().unwrap_or_default();
     lines.extend(needs::lines(&needs));
     console.value(&value, || lines.join("\n"))?;
     Ok(Exit::Done)
