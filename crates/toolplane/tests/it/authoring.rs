@@ -492,7 +492,7 @@ async fn a_tool_that_search_confuses_with_others_is_stored_with_warnings() {
         .collect();
     let configuration = json!({"authoring": {"enabled": true}, "tools": tools});
     let plane = Toolplane::builder()
-        .yaml(&configuration.to_string())
+        .yaml(configuration.to_string())
         .expect("a configuration")
         .store(Arc::new(MemoryStore::new()))
         .executor(Arc::new(Scripted))
