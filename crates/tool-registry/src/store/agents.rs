@@ -24,23 +24,24 @@ impl Publisher {
         Ok(descriptor)
     }
 
-    /// Accepts what a version of an agent declares: its guarantees and its settings of layers count from now on.
+    /// Accepts what a version of an agent declares, if it still has the content that was read: its guarantees and its settings of
+    /// layers count from now on.
     ///
     /// # Cancellation
     /// Dropping the future leaves the change made or not made.
     ///
     /// # Errors
-    /// If there is no such version of an agent, if somebody else changed the tool meanwhile, or if the store does not work.
+    /// If there is no such version of an agent, if it has other content, if somebody else changed the tool meanwhile, or if the
+    /// store does not work.
     pub async fn accept(
         &self,
         tool: &str,
-        request: &VersionRequest,
+        read: &VersionHead,
         by: &str,
     ) -> Result<VersionHead, PublishError> {
         let now = self.clock().wall();
-        self.change_agent(tool, request, |_, agent| {
+        self.change_read(tool, read, |agent| {
             agent.accepted = Some(Acceptance::new(by, now));
-            Ok(())
         })
         .await
     }
@@ -51,22 +52,14 @@ impl Publisher {
     /// Dropping the future leaves the change made or not made.
     ///
     /// # Errors
-    /// As for [`Publisher::accept`], and if the version has other content.
+    /// As for [`Publisher::accept`].
     pub async fn set_tested(&self, tool: &str, tested: &VersionHead) -> Result<VersionHead, PublishError> {
         let now = self.clock().wall();
-        let request = VersionRequest::Exact(tested.version.clone());
-        self.change_agent(tool, &request, |head, agent| {
-            if head.digest != tested.digest {
-                let message = format!("`{tool}@{}` was changed during its test", head.version);
-                return Err(PublishError::Invalid(message));
-            }
-            agent.tested_at = Some(now);
-            Ok(())
-        })
-        .await
+        self.change_read(tool, tested, |agent| agent.tested_at = Some(now))
+            .await
     }
 
-    /// Grants uses of secrets to a version of an agent, as it is now.
+    /// Grants uses of secrets to a version of an agent, if it still has the content that was read.
     ///
     /// # Cancellation
     /// Dropping the future leaves the change made or not made.
@@ -76,17 +69,17 @@ impl Publisher {
     pub async fn grant(
         &self,
         tool: &str,
-        request: &VersionRequest,
+        read: &VersionHead,
         uses: &[SecretUse],
         by: &str,
     ) -> Result<VersionHead, PublishError> {
         let now = self.clock().wall();
-        self.change_agent(tool, request, |head, agent| {
+        self.change_read(tool, read, |agent| {
             for needed in uses {
-                agent.grants.retain(|grant| !grant.covers(needed, &head.digest));
+                agent.grants.retain(|grant| !grant.covers(needed, &read.digest));
                 agent
                     .grants
-                    .push(SecretGrant::new(needed.clone(), head.digest, by, now));
+                    .push(SecretGrant::new(needed.clone(), read.digest, by, now));
             }
             let key = |grant: &SecretGrant| {
                 (
@@ -96,7 +89,6 @@ impl Publisher {
                 )
             };
             agent.grants.sort_by_key(key);
-            Ok(())
         })
         .await
     }
@@ -107,7 +99,7 @@ impl Publisher {
     /// Dropping the future leaves the change made or not made.
     ///
     /// # Errors
-    /// As for [`Publisher::accept`].
+    /// If there is no such version of an agent, if somebody else changed the tool meanwhile, or if the store does not work.
     pub async fn revoke(
         &self,
         tool: &str,
@@ -125,6 +117,25 @@ impl Publisher {
         })
         .await?;
         Ok(n_revoked)
+    }
+
+    /// Changes the record of a version that an agent made, if it still has the content that was read.
+    async fn change_read(
+        &self,
+        tool: &str,
+        read: &VersionHead,
+        change: impl FnOnce(&mut AgentVersion),
+    ) -> Result<VersionHead, PublishError> {
+        let request = VersionRequest::Exact(read.version.clone());
+        self.change_agent(tool, &request, |head, agent| {
+            if head.digest != read.digest {
+                let message = format!("`{tool}@{}` was changed since it was read", head.version);
+                return Err(PublishError::Invalid(message));
+            }
+            change(agent);
+            Ok(())
+        })
+        .await
     }
 
     /// Changes the record of a version that an agent made.

@@ -260,7 +260,7 @@ pub(crate) struct Accept {
     /// All withheld definitions
     #[arg(long, conflicts_with = "name")]
     pub(crate) all: bool,
-    /// Only the definition with this digest, or its beginning, as `tools diff` shows it
+    /// Only the definition with this digest, or its beginning, as `tools diff` and `tools versions` show it
     #[arg(long, value_name = "HEX", requires = "name")]
     pub(crate) digest: Option<String>,
     /// Name of the person who accepts, for the record
@@ -350,6 +350,9 @@ pub(crate) enum Secrets {
         /// All secrets that it refers to
         #[arg(long, conflicts_with = "secrets")]
         all: bool,
+        /// Only to the content with this digest, or its beginning, as `secrets grants` shows it
+        #[arg(long, value_name = "HEX")]
+        digest: Option<String>,
         /// Name of the person who grants, for the record
         #[arg(long = "as", value_name = "NAME")]
         by: Option<String>,

@@ -455,7 +455,19 @@ fn secrets_are_sent_where_an_operator_granted_them() {
         "{draft}"
     );
     gateway.done(era, "tool_update", json!({"manifest": manifest(&api, header)}));
-    done(&gateway.place.run(&["secrets", "grant", "key_length", "--all"]));
+    // A draft that was changed after an operator read it gets nothing.
+    let grants = gateway.place.run(&["secrets", "grants", "key_length"]);
+    let digest = grants.data().split_whitespace().nth(1).unwrap().to_owned();
+    let grant = |digest: &str| {
+        let grant = ["secrets", "grant", "key_length", "--all", "--digest", digest];
+        gateway.place.run(&grant)
+    };
+    let stale = grant("00000000");
+    assert_eq!(stale.code, 7, "{stale:?}");
+    let present = format!("has the digest `{digest}");
+    assert!(stale.stderr.contains(&present), "{stale:?}");
+    assert_eq!(grant("the one I read").code, 2);
+    done(&grant(&digest));
     gateway.approved(era, "tool_publish", name);
     let call = json!({"name": "key_length", "arguments": {}});
     eventually("the published tool", || {

@@ -549,11 +549,11 @@ impl Authoring {
     }
 }
 
-/// Returns the name of a caller among the authors of versions. A principal has no space in its name, so that no tenant's
-/// principal is taken for another.
+/// Returns the name of a caller among the authors of versions, with its tenant unless that is the default: a principal of one tenant
+/// is not taken for one of another.
 pub(crate) fn author(caller: &Caller) -> String {
     match &*caller.tenant {
-        Caller::DEFAULT_TENANT => caller.principal.to_string(),
+        Caller::DEFAULT_TENANT if !caller.principal.ends_with(')') => caller.principal.to_string(),
         tenant => format!("{} ({tenant})", caller.principal),
     }
 }

@@ -562,13 +562,9 @@ async fn a_secret_is_used_after_its_grant_alone_and_for_that_content_alone() {
     );
     let exact = |version: &str| VersionRequest::Exact(version.parse().unwrap());
     let needed = SecretUse::new("${TP_CANARY}", "/env/KEY", "the code");
+    let read = operators.find("count_words", &exact("1.0.0")).await.unwrap().head;
     operators
-        .grant(
-            "count_words",
-            &exact("1.0.0"),
-            std::slice::from_ref(&needed),
-            "grace",
-        )
+        .grant("count_words", &read, std::slice::from_ref(&needed), "grace")
         .await
         .unwrap();
     assert_eq!(
@@ -582,8 +578,19 @@ async fn a_secret_is_used_after_its_grant_alone_and_for_that_content_alone() {
         .await
         .unwrap_err();
     assert!(refused.message().contains("not granted"), "{refused}");
+    // Nor does who has read the former content grant anything to this one.
+    for refused in [
+        operators
+            .grant("count_words", &read, &[needed.clone()], "grace")
+            .await,
+        operators.accept("count_words", &read, "grace").await,
+    ] {
+        let refused = refused.unwrap_err().to_string();
+        assert_eq!(refused, "`count_words@1.0.0` was changed since it was read");
+    }
+    let read = operators.find("count_words", &exact("1.0.0")).await.unwrap().head;
     operators
-        .grant("count_words", &exact("1.0.0"), &[needed], "grace")
+        .grant("count_words", &read, &uses, "grace")
         .await
         .unwrap();
     value(&plane, &ada, "tool_publish", name).await;
@@ -686,8 +693,9 @@ async fn declarations_count_after_their_acceptance() {
         plane.manifests(),
         Arc::new(toolplane::core::SystemClock::new()),
     );
+    let latest = operators.find("count_words", &VersionRequest::Latest).await;
     operators
-        .accept("count_words", &VersionRequest::Latest, "grace")
+        .accept("count_words", &latest.unwrap().head, "grace")
         .await
         .unwrap();
     tokio::time::timeout(Duration::from_secs(20), async {

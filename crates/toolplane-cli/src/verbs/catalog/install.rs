@@ -203,9 +203,15 @@ async fn install_tool(
     let is_draft = published.state == VersionState::Draft;
     if is_draft && install.grant && !install.dry_run {
         let exact = VersionRequest::Exact(number.clone());
-        let uses = needed(&plane, &publisher, &tool, &exact).await?;
+        let head = publisher.find(&tool, &exact).await?.head;
+        if head.digest != published.digest {
+            return Err(CliError::failed(format!(
+                "`{tool}@{number}` was changed meanwhile"
+            )));
+        }
+        let uses = needed(&plane, &publisher, &tool, &head).await?;
         let by = author(install.by.as_deref());
-        publisher.grant(&tool, &exact, &uses, &by).await?;
+        publisher.grant(&tool, &head, &uses, &by).await?;
         published = publisher
             .publish_draft(&tool, &number, &author_name, chosen)
             .await?;

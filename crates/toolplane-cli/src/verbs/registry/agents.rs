@@ -11,7 +11,7 @@ use toolplane::{
 
 use super::{author, checking_plane, publisher_of, tool_and_number, tool_and_version};
 use crate::{
-    command::{Options, Secrets},
+    command::{Accept, Options, Secrets},
     error::CliError,
     exit::Exit,
     output::{Console, text},
@@ -24,7 +24,7 @@ pub(super) async fn test(
     arguments: Option<&str>,
     console: Console,
 ) -> Result<Exit, CliError> {
-    let (tool, request) = split_version(version).map_err(|error| CliError::usage(error.to_string()))?;
+    let (tool, request) = split(version)?;
     let arguments = arguments.map(|text| RawJson::parse(text.to_owned())).transpose();
     let arguments = arguments.map_err(|error| CliError::usage(format!("`--json` is no JSON: {error}")))?;
     let (plane, store) = checking_plane(options, &[], console).await?;
@@ -94,16 +94,36 @@ pub(super) async fn delete(publisher: &Publisher, version: &str, console: Consol
 pub(super) async fn accept(
     publisher: &Publisher,
     version: &str,
-    by: Option<&str>,
+    accept: &Accept,
     console: Console,
 ) -> Result<Exit, CliError> {
     let (tool, request) = tool_and_version(version)?;
-    let head = publisher.accept(tool, &request, &author(by)).await?;
+    let head = select(&publisher.record(tool).await?, Some(&request))?;
+    check_digest(tool, &head, accept.digest.as_deref())?;
+    let by = accept.by.as_deref();
+    let head = publisher.accept(tool, &head, &author(by)).await?;
     let value = json!({"tool": tool, "version": head.version.to_string(), "accepted_by": author(by)});
     console.value(&value, || {
         format!("accepted what {tool}@{} declares about itself", head.version)
     })?;
     Ok(Exit::Done)
+}
+
+/// Checks that a version has the content that an operator has read, by the beginning of its digest.
+fn check_digest(tool: &str, head: &VersionHead, read: Option<&str>) -> Result<(), CliError> {
+    let Some(read) = read else { return Ok(()) };
+    let digits = read.strip_prefix("sha256:").unwrap_or(read).to_ascii_lowercase();
+    let digest = toolplane::raw_json::hex(&head.digest);
+    if digits.is_empty() || digits.bytes().any(|digit| !digit.is_ascii_hexdigit()) {
+        let message = format!("`{}` is no digest", text::line(read));
+        return Err(CliError::usage(message).with_hint("`toolplane tools versions` shows the digests"));
+    }
+    if digest.starts_with(&digits) {
+        return Ok(());
+    }
+    let message = format!("`{tool}@{}` has the digest `{digest}`", head.version);
+    Err(CliError::new(Exit::ToolChanged, "tool_changed", message)
+        .with_hint("it was changed since it was read: read it again"))
 }
 
 pub(super) async fn secrets(options: &Options, verb: Secrets, console: Console) -> Result<Exit, CliError> {
@@ -114,8 +134,15 @@ pub(super) async fn secrets(options: &Options, verb: Secrets, console: Console) 
             version,
             secrets,
             all: _,
+            digest,
             by,
-        } => grant((&plane, &publisher), &version, &secrets, by.as_deref(), console).await,
+        } => {
+            let record = publisher.record(split(&version)?.0).await?;
+            let head = select(&record, split(&version)?.1.as_ref())?;
+            check_digest(&record.name, &head, digest.as_deref())?;
+            let version = (&*record.name, &head);
+            grant((&plane, &publisher), version, &secrets, by.as_deref(), console).await
+        }
         Secrets::Grants { tool } => grants((&plane, &publisher), tool.as_deref(), console).await,
         Secrets::Revoke { version, secret } => revoke(&publisher, &version, secret.as_deref(), console).await,
     }
@@ -126,17 +153,13 @@ type Parts<'a> = (&'a Toolplane, &'a Publisher);
 
 async fn grant(
     parts: Parts<'_>,
-    version: &str,
+    version: (&str, &VersionHead),
     secrets: &[String],
     by: Option<&str>,
     console: Console,
 ) -> Result<Exit, CliError> {
-    let (plane, publisher) = parts;
-    let (tool, request) = split_version(version).map_err(|error| CliError::usage(error.to_string()))?;
-    let record = publisher.record(tool).await?;
-    let head = select(&record, request.as_ref())?;
-    let exact = VersionRequest::Exact(head.version.clone());
-    let needed = needed(plane, publisher, tool, &exact).await?;
+    let ((plane, publisher), (tool, head)) = (parts, version);
+    let needed = needed(plane, publisher, tool, head).await?;
     let chosen: Vec<SecretUse> = match secrets {
         [] => needed.clone(),
         names => {
@@ -165,10 +188,10 @@ async fn grant(
         let message = format!("`{tool}@{}` refers to no secret", head.version);
         return Err(CliError::new(Exit::NotFound, "not_found", message));
     }
-    let head = publisher.grant(tool, &exact, &chosen, &author(by)).await?;
+    publisher.grant(tool, head, &chosen, &author(by)).await?;
     let values: Vec<Value> = chosen
         .iter()
-        .map(|needed| use_value(tool, &head, needed))
+        .map(|needed| use_value(tool, head, needed))
         .collect();
     console.value(&values, || {
         let lines = chosen.iter().map(|needed| {
@@ -210,14 +233,16 @@ fn reference(name: &str) -> String {
     }
 }
 
-/// Returns the uses of secrets by a version.
+/// Returns the uses of secrets by a version, if it still has the content that was read.
 pub(in crate::verbs) async fn needed(
     plane: &Toolplane,
     publisher: &Publisher,
     tool: &str,
-    version: &VersionRequest,
+    read: &VersionHead,
 ) -> Result<Vec<SecretUse>, CliError> {
-    let stored = publisher.find(tool, version).await?;
+    let exact = VersionRequest::Exact(read.version.clone());
+    let stored = publisher.find(tool, &exact).await?;
+    check_digest(tool, &stored.head, Some(&toolplane::raw_json::hex(&read.digest)))?;
     let descriptor = publisher.describe(tool, &stored)?;
     let reach = plane.reach(&descriptor);
     let reach = reach.ok_or_else(|| {
@@ -227,6 +252,11 @@ pub(in crate::verbs) async fn needed(
         ))
     })?;
     Ok(reach.secrets)
+}
+
+/// Splits `tool` or `tool@version`.
+fn split(text: &str) -> Result<(&str, Option<VersionRequest>), CliError> {
+    split_version(text).map_err(|error| CliError::usage(error.to_string()))
 }
 
 /// Selects a version: the given one, the newest draft, or the latest version.
@@ -264,8 +294,7 @@ async fn grants(parts: Parts<'_>, tool: Option<&str>, console: Console) -> Resul
             let granted = head.agent.iter().flat_map(|agent| &agent.grants);
             let is_valid = |grant: &&toolplane::registry::SecretGrant| grant.digest == head.digest;
             let granted: Vec<_> = granted.filter(is_valid).collect();
-            let exact = VersionRequest::Exact(head.version.clone());
-            let needed = needed(plane, publisher, &record.name, &exact)
+            let needed = needed(plane, publisher, &record.name, head)
                 .await
                 .unwrap_or_default();
             for needed in &needed {
@@ -288,8 +317,10 @@ async fn grants(parts: Parts<'_>, tool: Option<&str>, console: Console) -> Resul
                 None => "NOT granted".to_owned(),
             };
             let tool = format!("{}@{}", cell("tool"), cell("version"));
+            let digest = row["digest"].as_str().and_then(|digest| digest.get(7..19));
+            let digest = digest.unwrap_or_default();
             format!(
-                "{tool}  {}  {}  {}  {state}",
+                "{tool}  {digest}  {}  {}  {}  {state}",
                 cell("secret"),
                 cell("field"),
                 cell("destination")
@@ -306,7 +337,7 @@ async fn revoke(
     secret: Option<&str>,
     console: Console,
 ) -> Result<Exit, CliError> {
-    let (tool, request) = split_version(version).map_err(|error| CliError::usage(error.to_string()))?;
+    let (tool, request) = split(version)?;
     let record = publisher.record(tool).await?;
     let head = select(&record, request.as_ref())?;
     let secret = secret.map(reference);

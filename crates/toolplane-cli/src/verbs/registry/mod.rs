@@ -19,7 +19,7 @@ use toolplane::{
 pub(super) use self::agents::needed;
 pub(super) use self::publish::{publish_tools, published_line, published_value};
 use crate::{
-    command::{Options, Publish, Secrets, VersionVerb},
+    command::{Accept, Options, Publish, Secrets, VersionVerb},
     config,
     error::CliError,
     exit::Exit,
@@ -67,10 +67,10 @@ pub(crate) fn run(options: &Options, verb: VersionVerb, console: Console) -> Res
 pub(super) fn accept(
     options: &Options,
     version: &str,
-    by: Option<&str>,
+    accept: &Accept,
     console: Console,
 ) -> Result<Exit, CliError> {
-    block_on(async { agents::accept(&publisher(options, console).await?, version, by, console).await })
+    block_on(async { agents::accept(&publisher(options, console).await?, version, accept, console).await })
 }
 
 /// Grants, lists or revokes the secrets of tools that agents made.

@@ -49,8 +49,13 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             None if other.is_some() => Err(CliError::usage("only `TOOL@VERSION` is compared with a version")),
             None => withheld::diff(options, name.as_deref(), console),
         },
-        Tools::Accept(accept) => match accept.name.as_deref().filter(|name| name.contains('@')) {
-            Some(version) => super::registry::accept(options, version, accept.by.as_deref(), console),
+        // A URI of a resource may have an `@`.
+        Tools::Accept(accept) => match accept
+            .name
+            .as_deref()
+            .filter(|name| name.contains('@') && !name.contains(':'))
+        {
+            Some(version) => super::registry::accept(options, version, &accept, console),
             None => withheld::accept(options, &accept, console),
         },
         Tools::Disable { name, reason } => block_on(disabled::disable(&name, reason.as_deref(), console)),

@@ -525,7 +525,11 @@ fn what_an_installed_tool_declares_counts_after_its_acceptance() {
             .contains("readOnlyHint")
     };
     assert!(!declares());
-    place.run(&["tools", "accept", "calm@1.0.0", "-q"]).data();
+    let accept = |digest: &str| place.run(&["tools", "accept", "calm@1.0.0", "-q", "--digest", digest]);
+    refused(&accept("sha256:00"), 7, "has the digest");
+    assert!(!declares());
+    let digest = json(&place, &["tools", "versions", "calm"])[0]["digest"].clone();
+    accept(digest.as_str().unwrap()).data();
     assert!(declares());
 }
 
