@@ -561,10 +561,10 @@ async fn a_secret_is_used_after_its_grant_alone_and_for_that_content_alone() {
         Arc::new(toolplane::core::SystemClock::new()),
     );
     let exact = |version: &str| VersionRequest::Exact(version.parse().unwrap());
-    let needed = SecretUse::new("${TP_CANARY}", "/env/KEY", "the code");
+    let uses = [SecretUse::new("${TP_CANARY}", "/env/KEY", "the code")];
     let read = operators.find("count_words", &exact("1.0.0")).await.unwrap().head;
     operators
-        .grant("count_words", &read, std::slice::from_ref(&needed), "grace")
+        .grant("count_words", &read, &uses, "grace")
         .await
         .unwrap();
     assert_eq!(
@@ -580,9 +580,7 @@ async fn a_secret_is_used_after_its_grant_alone_and_for_that_content_alone() {
     assert!(refused.message().contains("not granted"), "{refused}");
     // Nor does who has read the former content grant anything to this one.
     for refused in [
-        operators
-            .grant("count_words", &read, &[needed.clone()], "grace")
-            .await,
+        operators.grant("count_words", &read, &uses, "grace").await,
         operators.accept("count_words", &read, "grace").await,
     ] {
         let refused = refused.unwrap_err().to_string();
