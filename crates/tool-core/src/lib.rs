@@ -4,7 +4,7 @@
 //!
 //! # Examples
 //! ```
-//! use tool_core::{CallContext, Invoke, Outcome, Reply, ToolError};
+//! use tool_core::{CallChain, CallContext, Invoke, Outcome, Reply, ToolError};
 //!
 //! /// Tool that returns its arguments.
 //! struct Echo;
@@ -37,11 +37,12 @@ pub use tool_check::{
 
 pub use self::{
     call::{
-        ApprovalSubject, Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallContext, CallOrigin,
-        Caller, ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend,
-        DynInvoke, InProcess, InputRequest, Invoke, InvokeFn, Layer, LayerDecision, Layers, Mode, NamedLayer,
-        Nested, Outcome, PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras,
-        Resume, Target, TargetBackend, Task, TaskForm, TaskHandle, TaskMode, TaskRequest, invoke_fn,
+        ApprovalSubject, Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallChain, CallContext,
+        CallOrigin, Caller, ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId,
+        DynBackend, DynInvoke, InProcess, InputRequest, Invoke, InvokeFn, Layer, LayerDecision, Layers, Mode,
+        NamedLayer, Nested, Outcome, PendingCall, Preview, Progress, Question, Reentry, Refresh, Reply,
+        RequestExtras, Resume, Target, TargetBackend, Task, TaskForm, TaskHandle, TaskMode, TaskRequest,
+        invoke_fn,
     },
     failure::{
         Category, Dispatch, DispatchHistory, DispatchState, ErrorKind, HealthSignal, HealthSignals,

@@ -7,10 +7,13 @@ use crate::{
     config::policy::PolicyBody,
     dialects::{
         file::FileBody,
-        manifest::{API_VERSION, Manifest},
+        manifest::{API_VERSION, KINDS, Manifest},
     },
     servers::server::ServerBody,
-    tools::tool::ToolBody,
+    tools::{
+        tool::ToolBody,
+        workflow::{self, WorkflowBody},
+    },
 };
 
 /// Prefix of references to definitions.
@@ -18,7 +21,7 @@ const DEFINITIONS: &str = "#/$defs/";
 
 /// Other accepted spellings: the definition, the other spelling, and ours. Derived schemas know nothing of them. The
 /// spellings of sections come where theirs are empty.
-const SPELLINGS: [(&str, &str, &str); 19] = [
+const SPELLINGS: [(&str, &str, &str); 25] = [
     ("Tool", "inputSchema", "input_schema"),
     ("Tool", "outputSchema", "output_schema"),
     ("Tool", "estimated_latency", "latency"),
@@ -30,6 +33,12 @@ const SPELLINGS: [(&str, &str, &str); 19] = [
     ("Tool", "dataClassification", "data_classification"),
     ("Tool", "piiHandling", "pii_handling"),
     ("Tool", "healthCheckEndpoint", "health_check_endpoint"),
+    ("Workflow", "inputSchema", "input_schema"),
+    ("Workflow", "outputSchema", "output_schema"),
+    ("Workflow", "errorHandling", "on_error"),
+    ("Workflow", "", ""),
+    ("Workflow", "readOnly", "read_only"),
+    ("Workflow", "requiredPermissions", "required_permissions"),
     ("Server", "", ""),
     ("Server", "serverUrl", "url"),
     ("Server", "httpUrl", "url"),
@@ -41,8 +50,9 @@ const SPELLINGS: [(&str, &str, &str); 19] = [
 ];
 
 /// Anchors of sections in each definition.
-const ANCHORS: [(&str, [&str; 2]); 5] = [
+const ANCHORS: [(&str, [&str; 2]); 6] = [
     ("Tool", ["$tool", "$tool-late"]),
+    ("Workflow", ["$tool", "$tool-late"]),
     ("Server", ["$server", "$server-late"]),
     ("Endpoint", ["$server", "$server-late"]),
     ("Defaults", ["$defaults", "$defaults-late"]),
@@ -72,6 +82,7 @@ pub fn config_schema(executors: &[(&str, RawJson)], sections: &Sections) -> RawJ
         manifest::<ToolBody>(&mut generator, "Tool"),
         manifest::<ServerBody>(&mut generator, "McpServer"),
         manifest::<PolicyBody>(&mut generator, "Policy"),
+        manifest::<WorkflowBody>(&mut generator, "Workflow"),
     ];
     let properties = ANCHORS.map(|(_, anchors)| {
         anchors.map(|anchor| sections.properties(anchor, &mut generator).unwrap_or_default())
@@ -103,7 +114,7 @@ where
     json!({
         "properties": {
             "apiVersion": {"const": API_VERSION},
-            "kind": {"enum": ["Tool", "McpServer", "Policy"]},
+            "kind": {"enum": KINDS},
         },
         "if": {"properties": {"kind": {"const": kind}}},
         "then": content,
@@ -217,6 +228,9 @@ fn add_executors(definitions: &mut Map<String, Value>, executors: &[(&str, RawJs
         if let Value::Array(required) = required {
             required.push(Value::from("kind"));
         }
+        if *kind == workflow::KIND {
+            describe_workflow(definitions, &object);
+        }
         let name = format!("executor.{kind}");
         choices.push(json!({"$ref": format!("{DEFINITIONS}{name}")}));
         definitions.insert(name, Value::Object(object));
@@ -225,6 +239,20 @@ fn add_executors(definitions: &mut Map<String, Value>, executors: &[(&str, RawJs
         && !choices.is_empty()
     {
         executor.insert("oneOf".to_owned(), Value::Array(choices));
+    }
+}
+
+/// Describes the settings of a workflow, which stand beside those of any tool, as its executor does.
+fn describe_workflow(definitions: &mut Map<String, Value>, executor: &Map<String, Value>) {
+    let properties = definitions
+        .get_mut("Workflow")
+        .and_then(|schema| schema.get_mut("properties"));
+    if let (Some(Value::Object(known)), Some(Value::Object(own))) = (properties, executor.get("properties")) {
+        for key in workflow::SETTINGS {
+            if let Some(schema) = own.get(key) {
+                known.insert(key.to_owned(), schema.clone());
+            }
+        }
     }
 }
 

@@ -264,7 +264,7 @@ impl<'de> Deserialize<'de> for Text {
 
 struct TextVisitor;
 
-impl Visitor<'_> for TextVisitor {
+impl<'de> Visitor<'de> for TextVisitor {
     type Value = Text;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -273,6 +273,11 @@ impl Visitor<'_> for TextVisitor {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
         Ok(Text(text.to_owned()))
+    }
+
+    // Of a format that is not a configuration, such as JSON.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Text, D::Error> {
+        deserializer.deserialize_str(self)
     }
 }
 

@@ -30,7 +30,7 @@
 //! sources, layers, observers and storage of its own with the [`Builder`].
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, `exec-container` for containers, and `exec-endpoint` for command endpoints), `sandbox` for servers that are programs, `outbound` for webhooks and health check endpoints, `otel`
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, `exec-container` for containers, and `exec-endpoint` for command endpoints), `workflows`, `sandbox` for servers that are programs, `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
 //! default. `websocket` adds servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].
@@ -59,6 +59,8 @@ pub use tool_chaos as faults;
 pub use tool_core::{self as core, RawJson, raw_json, serde_json};
 #[cfg(feature = "exec-mcp")]
 pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
+#[cfg(feature = "workflows")]
+pub use tool_flow as flow;
 pub use tool_observe as observe;
 pub use tool_policy as policy;
 pub use tool_registry::{

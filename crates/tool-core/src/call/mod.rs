@@ -2,6 +2,7 @@
 
 mod arguments;
 mod ask;
+mod call_chain;
 mod caller;
 mod client;
 mod context;
@@ -13,6 +14,7 @@ mod reentry;
 pub use self::{
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},
+    call_chain::CallChain,
     caller::Caller,
     client::{ClientCapabilities, ClientGroup, ClientIdentity},
     context::{CallContext, CallOrigin, CorrelationId, LayerDecision, Mode, RequestExtras, Target},

@@ -56,6 +56,8 @@ pub struct DispatchHistory {
     n_sent: AtomicU32,
     n_answered: AtomicU32,
     n_not_taken: AtomicU32,
+    /// History of the call for which this one is made.
+    outer: Option<Arc<Self>>,
 }
 
 const SENT: u8 = DispatchState::Sent as u8;
@@ -90,15 +92,20 @@ impl Dispatch {
 
     fn raise(&self, mark: u8) {
         let before = self.mark.fetch_max(mark, Ordering::AcqRel);
-        let DispatchHistory {
+        let mut history = Some(&*self.history);
+        while let Some(DispatchHistory {
             n_sent,
             n_answered,
             n_not_taken,
-        } = &*self.history;
-        for (reached, counter) in [(SENT, n_sent), (ANSWERED, n_answered), (NOT_TAKEN, n_not_taken)] {
-            if before < reached && reached <= mark {
-                counter.fetch_add(1, Ordering::AcqRel);
+            outer,
+        }) = history
+        {
+            for (reached, counter) in [(SENT, n_sent), (ANSWERED, n_answered), (NOT_TAKEN, n_not_taken)] {
+                if before < reached && reached <= mark {
+                    counter.fetch_add(1, Ordering::AcqRel);
+                }
             }
+            history = outer.as_deref();
         }
     }
 
@@ -114,6 +121,16 @@ impl Dispatch {
 }
 
 impl DispatchHistory {
+    /// Creates the history of a call that is made for another one: its marks count in the history of that call as well, also if
+    /// both are dropped.
+    #[must_use]
+    pub fn within(outer: Arc<Self>) -> Self {
+        Self {
+            outer: Some(outer),
+            ..Self::default()
+        }
+    }
+
     /// Returns the furthest state of any attempt.
     #[must_use]
     pub fn max_dispatch_state(&self) -> DispatchState {

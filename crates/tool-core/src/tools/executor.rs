@@ -58,6 +58,12 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// Returns `true` if the tool calls other tools, so that no time limit of one attempt fits: an attempt then ends with its call,
+    /// unless the tool has a `timeout_ms` of its own.
+    fn calls_tools(&self) -> bool {
+        false
+    }
+
     /// Returns executor settings that have no effect in combination with the common settings of the tool, each with
     /// its place and a hint. They do not prevent the use of the tool.
     fn warnings(&self, descriptor: &Descriptor, settings: &Settings) -> Vec<PrepareError> {

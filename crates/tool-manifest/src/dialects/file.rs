@@ -21,7 +21,10 @@ use crate::{
         server::{self, ServerBody},
         transport,
     },
-    tools::tool::{self, ToolBody},
+    tools::{
+        tool::{self, ToolBody},
+        workflow::{self, WorkflowBody},
+    },
 };
 
 /// A configuration of toolplane: servers and tools, and who may call them.
@@ -48,6 +51,8 @@ pub(crate) struct FileBody {
     endpoints: Field<Entries<EndpointBody>>,
     /// Tools, by name.
     tools: Field<Entries<ToolBody>>,
+    /// Workflows, by name: tools that are made of calls of other tools.
+    workflows: Field<Entries<WorkflowBody>>,
     /// Settings of tools and servers that set none of their own.
     defaults: Field<DefaultsBody>,
     /// Rules about who may call what.
@@ -69,7 +74,7 @@ pub(crate) struct FileBody {
 }
 
 /// The keys that only our own files have: a file with one of them is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 13] = [
+pub(crate) const OWN_KEYS: [&str; 14] = [
     "authoring",
     "include",
     "endpoints",
@@ -83,6 +88,7 @@ pub(crate) const OWN_KEYS: [&str; 13] = [
     "alerts",
     "search",
     "mcp_servers",
+    "workflows",
 ];
 
 /// Takes a document in the short form, or one of an MCP client.
@@ -111,6 +117,13 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
     for (name, field) in body.tools.get().unwrap_or_default() {
         take_tool(cx, &name, field, draft);
+    }
+    for (name, field) in body.workflows.get().unwrap_or_default() {
+        if let Some((at, body)) = field.located()
+            && let Some(tool) = workflow::workflow(cx, &name, at, at, body)
+        {
+            draft.put_tool(cx.report, tool);
+        }
     }
     if let Some((at, body)) = body.defaults.located() {
         draft.set_defaults(cx, at, defaults::defaults(cx, body));

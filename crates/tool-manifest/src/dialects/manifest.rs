@@ -8,7 +8,10 @@ use crate::{
     document::{place::Cx, suggest},
     loading::draft::Draft,
     servers::server::{self, ServerBody},
-    tools::tool::{self, ToolBody},
+    tools::{
+        tool::{self, ToolBody},
+        workflow::{self, WorkflowBody},
+    },
 };
 
 /// The version of our own manifests.
@@ -18,7 +21,7 @@ pub(crate) const PROMPTKIT_VERSION: &str = "promptkit.altairalabs.ai/v1alpha1";
 /// Prefix of the versions of PromptKit's manifests.
 const PROMPTKIT: &str = "promptkit.altairalabs.ai/";
 /// The kinds of our own manifests.
-const KINDS: [&str; 3] = ["Tool", "McpServer", "Policy"];
+pub(crate) const KINDS: [&str; 4] = ["Tool", "McpServer", "Policy", "Workflow"];
 
 /// A document that describes one thing, in the manner of Kubernetes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -96,6 +99,16 @@ fn take_own(cx: Cx<'_>, at: NodeId, kind: NodeId, kind_text: &str, draft: &mut D
             };
             if let Some((named, name)) = name
                 && let Some(tool) = tool::tool(cx, &name, named, spec_at, body)
+            {
+                draft.put_tool(cx.report, tool);
+            }
+        }
+        "Workflow" => {
+            let Some((name, spec_at, body)) = open::<WorkflowBody>(cx, at) else {
+                return;
+            };
+            if let Some((named, name)) = name
+                && let Some(tool) = workflow::workflow(cx, &name, named, spec_at, body)
             {
                 draft.put_tool(cx.report, tool);
             }

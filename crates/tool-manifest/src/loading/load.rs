@@ -185,9 +185,15 @@ impl Loaded {
         let name = Value::from(tool);
         let document = match places.written_as {
             WrittenAs::Document => written,
-            WrittenAs::Body => format!(
-                r#"{{"apiVersion":"{API_VERSION}","kind":"Tool","metadata":{{"name":{name}}},"spec":{written}}}"#
-            ),
+            WrittenAs::Body | WrittenAs::Workflow => {
+                let kind = match places.written_as {
+                    WrittenAs::Workflow => "Workflow",
+                    _ => "Tool",
+                };
+                format!(
+                    r#"{{"apiVersion":"{API_VERSION}","kind":"{kind}","metadata":{{"name":{name}}},"spec":{written}}}"#
+                )
+            }
             WrittenAs::PromptKit => format!(
                 r#"{{"apiVersion":"{PROMPTKIT_VERSION}","kind":"Tool","metadata":{{"name":{name}}},"spec":{written}}}"#
             ),

@@ -31,72 +31,72 @@ const PATH_SETTINGS: [&str; 1] = ["result_file"];
 #[schemars(rename = "Tool", extend("required" = ["description", "executor"]))]
 pub(crate) struct ToolBody {
     /// A name for people.
-    title: Field<String>,
+    pub(super) title: Field<String>,
     /// Purpose of the tool and when to use it: a model chooses by it.
-    description: Field<String>,
+    pub(super) description: Field<String>,
     /// Its version, by convention a semantic one.
-    version: Field<Text>,
+    pub(super) version: Field<Text>,
     /// The JSON Schema of its arguments; any object by default.
     #[serde(alias = "inputSchema")]
-    input_schema: SchemaField,
+    pub(super) input_schema: SchemaField,
     /// Its arguments: another name for `input_schema`, or a list of `{name, type, required, description}`.
-    parameters: ParametersField,
+    pub(super) parameters: ParametersField,
     /// The JSON Schema of its results, which are then checked.
     #[serde(alias = "outputSchema")]
-    output_schema: SchemaField,
+    pub(super) output_schema: SchemaField,
     /// Time limit of one attempt, in milliseconds.
-    timeout_ms: Field<u64>,
+    pub(super) timeout_ms: Field<u64>,
     /// Time limit of a whole call, queueing, retries and fallbacks included, instead of the one in `defaults`.
-    call_timeout: Field<Period>,
+    pub(super) call_timeout: Field<Period>,
     #[serde(rename = "$tool")]
-    sections: SectionEntries,
+    pub(super) sections: SectionEntries,
     /// Executor of the tool: `kind`, and the settings of that kind.
-    executor: ExecutorField,
+    pub(super) executor: ExecutorField,
     /// Capabilities of the tool, such as `search`, by which it is found: see `tools search --capability`.
     /// `realtime-data` also shortens the time for which answers are cached.
-    capabilities: Field<Vec<Field<String>>>,
+    pub(super) capabilities: Field<Vec<Field<String>>>,
     /// Free labels, such as `production-ready`, by which it is found: see `tools search --tag`.
-    tags: Field<Vec<Field<String>>>,
+    pub(super) tags: Field<Vec<Field<String>>>,
     /// Other names by which a search finds the tool, such as `wetter`. It is not called by them.
-    aliases: Field<Vec<Field<String>>>,
+    pub(super) aliases: Field<Vec<Field<String>>>,
     /// Sentences for which the tool is the answer, such as `do I need an umbrella in Oslo?`: a search finds it by
     /// their words. Three to five are enough. A map is a call that tests the tool: `arguments`, and `result`, `shape` or
     /// `error`.
-    examples: Field<Vec<ExampleField>>,
+    pub(super) examples: Field<Vec<ExampleField>>,
     /// Usual latency of the tool.
     #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
-    latency: Field<Latency>,
+    pub(super) latency: Field<Latency>,
     #[serde(rename = "$tool-late")]
-    late_sections: SectionEntries,
+    pub(super) late_sections: SectionEntries,
     /// Cost of a call, in US dollars.
     #[serde(alias = "costPerCall")]
-    cost_per_call: Field<f64>,
+    pub(super) cost_per_call: Field<f64>,
     /// Share of calls that succeed by agreement, such as `99.5%`. Results of a search can be ordered by it, unless
     /// there are measurements.
-    sla: Field<Percent>,
+    pub(super) sla: Field<Percent>,
     /// Allows that a failed call is tried again.
-    retryable: Field<bool>,
+    pub(super) retryable: Field<bool>,
     /// Declares that calling it twice has the effect of calling it once.
-    idempotent: Field<bool>,
+    pub(super) idempotent: Field<bool>,
     /// Declares that it changes nothing.
     #[serde(alias = "readOnly")]
-    read_only: Field<bool>,
+    pub(super) read_only: Field<bool>,
     /// Permissions that a caller needs, such as `network.external`.
     #[serde(alias = "requiredPermissions")]
-    required_permissions: Field<Vec<Field<String>>>,
+    pub(super) required_permissions: Field<Vec<Field<String>>>,
     /// Confidentiality of its data. Shown to operators, also with approvals; it has no effect yet, and `check` warns
     /// of that.
     #[serde(alias = "dataClassification")]
-    data_classification: Field<Classification>,
+    pub(super) data_classification: Field<Classification>,
     /// Handling of personal data in its arguments: `none`. `anonymize` and `encrypt` do not exist yet, so a
     /// configuration with one of them cannot be used.
     #[serde(alias = "piiHandling")]
-    pii_handling: Field<Pii>,
+    pub(super) pii_handling: Field<Pii>,
     /// Tools to use instead when it fails, best first: `on_failure` with nothing but fallbacks.
-    fallbacks: Field<Vec<Field<String>>>,
+    pub(super) fallbacks: Field<Vec<Field<String>>>,
     /// A URL that answers 2xx while the tool is healthy.
     #[serde(alias = "healthCheckEndpoint")]
-    health_check_endpoint: Field<String>,
+    pub(super) health_check_endpoint: Field<String>,
 }
 
 /// Executor of a tool, left as it is written: the settings are the executor's.
@@ -136,6 +136,8 @@ pub(crate) struct ToolDraft {
 pub(crate) enum WrittenAs {
     /// The content of one of our tools, without its name.
     Body,
+    /// The content of one of our workflows, without its name.
+    Workflow,
     /// A whole document.
     Document,
     /// The `spec` of a manifest of PromptKit.
@@ -226,10 +228,21 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 
 /// Reads a tool in our own dialect.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
+    let executor = executor(cx, at, body.executor.0);
+    with_executor(cx, name, (named, at), body, (WrittenAs::Body, executor))
+}
+
+/// Reads a tool whose executor is known. The places are those of its name and of the tool.
+pub(super) fn with_executor(
+    cx: Cx<'_>,
+    name: &str,
+    (named, at): (NodeId, NodeId),
+    body: ToolBody,
+    (written_as, executor): (WrittenAs, Option<(ExecutorSpec, Settings)>),
+) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
     let timeout_at = body.timeout_ms.given();
     let timeout = milliseconds(cx, body.timeout_ms);
-    let executor = executor(cx, at, body.executor.0);
     let mut settings = ToolSettings::new(name);
     settings.timeout = timeout;
     settings.fallbacks = body.fallbacks;
@@ -258,7 +271,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
     cx.sections.read_tool(&cx, &entries, &mut settings);
     settings.metadata.fallbacks = metadata::texts(settings.fallbacks);
     let parts = Parts {
-        written_as: WrittenAs::Body,
+        written_as,
         name: settings.name,
         named,
         at,

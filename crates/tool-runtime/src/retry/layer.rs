@@ -111,7 +111,7 @@ impl<S> Layer<S> for RetryLayer {
 
 impl<S: Invoke> Invoke for Retry<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let settings = cx.tool().settings().get::<RetrySettings>().copied();
+        let settings = cx.setting::<RetrySettings>().copied();
         // A dry run makes no attempt, so it earns no retries for others either.
         let settings = settings.filter(|_| !cx.is_dry_run() && !is_repeated(cx));
         let plan = settings.map(|settings| (settings, budget_of(cx)));

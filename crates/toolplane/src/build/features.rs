@@ -17,6 +17,7 @@ pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static st
         ("python", "exec-script", cfg!(feature = "exec-script")),
         ("docker", "exec-container", cfg!(feature = "exec-container")),
         ("endpoint", "exec-endpoint", cfg!(feature = "exec-endpoint")),
+        ("workflow", "workflows", cfg!(feature = "workflows")),
     ];
     kinds
         .into_iter()

@@ -24,8 +24,11 @@ pub(crate) struct HostExtensions {
     pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) store: Option<StoreParts>,
     pub(crate) pins: PinSetup,
-    /// The toolplane, for the meta-tools by which agents make tools.
+    /// The toolplane, for the meta-tools by which agents make tools, and for workflows.
     pub(crate) plane: Arc<LateToolplane>,
+    /// Executor of workflows, with those that wait.
+    #[cfg(feature = "workflows")]
+    pub(crate) workflows: std::sync::OnceLock<tool_flow::WorkflowExecutor>,
 }
 
 /// Name of the source of all tools of the configuration and of the host program.
@@ -88,6 +91,12 @@ impl HostExtensions {
         self.executors.iter().any(|executor| executor.kind() == kind)
     }
 
+    #[cfg(feature = "workflows")]
+    fn workflows(&self) -> &tool_flow::WorkflowExecutor {
+        let create = || crate::host::workflows::executor(&self.plane);
+        self.workflows.get_or_init(create)
+    }
+
     /// Returns the parts of the registry: the configuration's tools and executors, then these.
     ///
     /// # Errors
@@ -98,6 +107,8 @@ impl HostExtensions {
         primitives: Primitives,
     ) -> Result<(RegistryParts, LiveParts), BuildError> {
         let mut executors = primitives.executors;
+        #[cfg(feature = "workflows")]
+        executors.push(Arc::new(self.workflows().clone()));
         executors.extend(self.executors.iter().cloned());
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
         let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new(OWN_SOURCE, tools))];

@@ -10,3 +10,5 @@ pub(crate) mod layers;
 pub(crate) mod scripts;
 pub(crate) mod stored_manifests;
 pub(crate) mod telemetry;
+#[cfg(feature = "workflows")]
+pub(crate) mod workflows;

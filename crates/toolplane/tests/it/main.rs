@@ -76,3 +76,5 @@ mod switches;
 mod turns;
 mod typed_calls;
 mod unknown_credentials;
+#[cfg(feature = "workflows")]
+mod workflows;

@@ -120,11 +120,7 @@ impl CallContext {
 
     /// Returns `true` if the tool of the call may run twice, regardless of fallbacks.
     fn is_repeatable_tool(&self) -> bool {
-        let descriptor = self.tool().descriptor();
-        let metadata = &descriptor.metadata;
-        let is_declared = descriptor.origin.declarations_count()
-            && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
-        is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
+        is_repeatable(&self.target)
     }
 
     /// Returns `true` if a fallback may have run that must run at most once: see [`CallContext::merge_fallback`].
@@ -155,6 +151,12 @@ impl CallContext {
         self.merge_decisions(fallback.decisions);
     }
 
+    /// Merges the call of a step of this call's workflow: its decisions. Its attempts count already: see
+    /// [`CallContext::fork_step`].
+    pub fn merge_step(&mut self, step: Self) {
+        self.merge_decisions(step.decisions);
+    }
+
     /// Merges forked work: its decisions, attempts and dispatch states.
     pub fn merge_fork(&mut self, fork: Self) {
         self.attempt = self.attempt.max(fork.attempt);
@@ -174,4 +176,13 @@ impl CallContext {
             decisions.extend(more);
         }
     }
+}
+
+/// Returns `true` if a target may run twice for one call.
+pub(super) fn is_repeatable(target: &Target) -> bool {
+    let descriptor = target.tool().descriptor();
+    let metadata = &descriptor.metadata;
+    let is_declared = descriptor.origin.declarations_count()
+        && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
+    is_declared || descriptor.feature != Feature::Tool || matches!(target, Target::Task { .. })
 }

@@ -11,11 +11,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 
-use self::attempt_history::AttemptHistory;
+use self::{attempt_history::AttemptHistory, attempts::is_repeatable};
 pub use self::{correlation_id::CorrelationId, extras::RequestExtras, origin::CallOrigin, target::Target};
 use crate::{
-    Arguments, Asker, Caller, ClientIdentity, Clock, DispatchHistory, DispatchState, Event, FallbackOf,
-    Instant, Observers, SystemClock, Tool, TraceContext,
+    Arguments, Asker, CallChain, Caller, ClientIdentity, Clock, DispatchHistory, DispatchState, Event,
+    FallbackOf, Instant, Observers, Overrides, Setting, SystemClock, Tool, TraceContext,
 };
 
 /// The context of one call. Layers pass it down by `&mut`; none of them owns it.
@@ -50,6 +50,10 @@ pub struct CallContext {
     pub is_hedge: bool,
     /// Tools that failed before the current one was called as their fallback; `None` for a call of its own.
     pub fallback_of: Option<FallbackOf>,
+    /// Workflows whose steps led to the call; `None` for a call of its own.
+    pub called_from: Option<Arc<CallChain>>,
+    /// Settings of this call alone, in place of its tool's: see [`CallContext::setting`].
+    pub overrides: Option<Arc<Overrides>>,
     /// Observers that receive the events of this call.
     pub observers: Observers,
     /// Clock of the call.
@@ -113,6 +117,8 @@ impl CallContext {
             attempt: 0,
             is_hedge: false,
             fallback_of: None,
+            called_from: None,
+            overrides: None,
             observers: Observers::default(),
             clock,
             attempts: AttemptHistory::default(),
@@ -270,6 +276,8 @@ impl CallContext {
             attempt: self.attempt,
             is_hedge: self.is_hedge,
             fallback_of: self.fallback_of.clone(),
+            called_from: self.called_from.clone(),
+            overrides: self.overrides.clone(),
             observers: self.observers.clone(),
             clock: self.clock.clone(),
             attempts: self.attempts.fork(),
@@ -295,8 +303,49 @@ impl CallContext {
             target: Target::Tool(tool),
             extras: self.extras.for_fallback(),
             fallback_of: Some(fallback_of),
+            overrides: None,
             ..self.fork_detached(Arc::default())
         }
+    }
+
+    /// Returns the context for calling `tool` as a step of the present call, which is that of a workflow: with other arguments and
+    /// an id of its own, for the same caller under the same deadline. Progress of a step is not the workflow's, so it has no
+    /// receiver. Attempts of the step count as the workflow's, unless the tool may run twice or the step is `repeatable`.
+    #[must_use]
+    pub fn fork_step(
+        &self,
+        tool: Arc<Tool>,
+        arguments: Arc<Arguments>,
+        id: CorrelationId,
+        called_from: Arc<CallChain>,
+        repeatable: bool,
+    ) -> Self {
+        let mut origin = self.origin.clone();
+        origin.progress = None;
+        let target = Target::Tool(tool);
+        let history = if repeatable || is_repeatable(&target) {
+            DispatchHistory::default()
+        } else {
+            DispatchHistory::within(self.history().clone())
+        };
+        Self {
+            target,
+            arguments,
+            origin,
+            extras: RequestExtras::default(),
+            correlation_id: id,
+            fallback_of: None,
+            called_from: Some(called_from),
+            overrides: None,
+            ..self.fork_detached(Arc::new(history))
+        }
+    }
+
+    /// Returns a setting of the call: its own, or else that of its tool.
+    #[must_use]
+    pub fn setting<T: Setting>(&self) -> Option<&T> {
+        let own = self.overrides.as_deref().and_then(Overrides::get);
+        own.or_else(|| self.tool().settings().get())
     }
 }
 

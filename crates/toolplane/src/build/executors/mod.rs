@@ -282,7 +282,16 @@ fn add_endpoints(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _:
 pub fn config_schema() -> raw_json::RawJson {
     let configuration = Configuration::default();
     let secrets: Arc<dyn Secrets> = Arc::new(tool_manifest::ProcessSecrets::of_process(Default::default()));
-    let executors = primitives(&configuration, &secrets, &LiveParts::default()).executors;
+    let primitives = primitives(&configuration, &secrets, &LiveParts::default());
+    let executors = primitives.executors;
+    #[cfg(feature = "workflows")]
+    let executors = {
+        let workflows = crate::host::workflows::executor(&Arc::default());
+        executors
+            .into_iter()
+            .chain([Arc::new(workflows) as _])
+            .collect::<Vec<_>>()
+    };
     let schemas: Vec<_> = executors
         .iter()
         .map(|executor| (executor.kind(), executor.config_schema()))

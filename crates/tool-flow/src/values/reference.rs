@@ -1,0 +1,205 @@
+//! References: `$input.topic`, `$results.search.urls[0]`, and variables of loops such as `$item`.
+
+use std::{fmt, sync::Arc};
+
+use raw_json::{JsonKind, RawJson};
+
+use super::scope::Values;
+
+/// Reference to a value of a running workflow. It is resolved once: a value that looks like a reference is not one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reference {
+    pub(crate) root: Root,
+    pub(crate) path: Vec<Segment>,
+}
+
+/// Value that a reference begins at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// The arguments of the workflow.
+    Input,
+    /// The result of a step.
+    Result(Arc<str>),
+    /// A variable of a loop.
+    Variable(Arc<str>),
+}
+
+/// One step down into a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// A member of an object, or, if it is a number, an item of a list.
+    Member(String),
+    /// An item of a list, counted from 0.
+    Item(usize),
+}
+
+/// Name of the arguments of the workflow.
+pub(crate) const INPUT: &str = "input";
+/// Name of the results of all steps.
+pub(crate) const RESULTS: &str = "results";
+
+impl Reference {
+    /// Parses what follows the `$`.
+    ///
+    /// # Errors
+    /// Says what is wrong, as a fragment.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (root, mut rest) = name(text)?;
+        let root = match root {
+            INPUT => Root::Input,
+            RESULTS => {
+                let Some(after) = rest.strip_prefix('.') else {
+                    return Err("the name of a step is missing, as in `$results.search`".to_owned());
+                };
+                let (step, after) = name(after)?;
+                rest = after;
+                Root::Result(step.into())
+            }
+            variable => Root::Variable(variable.into()),
+        };
+        let mut path = Vec::new();
+        while !rest.is_empty() {
+            let (segment, after) = segment(rest)?;
+            path.push(segment);
+            rest = after;
+        }
+        Ok(Self { root, path })
+    }
+
+    /// Returns the value. The error continues a sentence about the reference.
+    pub(crate) fn resolve(&self, values: &Values<'_>) -> Result<RawJson, String> {
+        if values.is_null(&self.root) {
+            return Ok(RawJson::null());
+        }
+        let mut value = values.root(&self.root)?;
+        for segment in &self.path {
+            let next = match segment {
+                Segment::Member(key) if value.kind() == JsonKind::Object => value.get(key),
+                Segment::Member(key) if value.kind() == JsonKind::Array => {
+                    key.parse().ok().and_then(|index| value.items().nth(index))
+                }
+                Segment::Item(index) if value.kind() == JsonKind::Array => value.items().nth(*index),
+                _ => None,
+            };
+            value = next.ok_or_else(|| format!("has no {segment} there"))?;
+        }
+        Ok(value)
+    }
+}
+
+/// Splits off a name: letters, digits, `_` and `-`.
+fn name(text: &str) -> Result<(&str, &str), String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    match text.split_at(end) {
+        ("", "") => Err("a name is missing at its end".to_owned()),
+        ("", rest) => {
+            let found: String = rest.chars().take(1).collect();
+            Err(format!("expected a name, found `{}`", found.escape_debug()))
+        }
+        split => Ok(split),
+    }
+}
+
+/// Splits off `.key`, `[0]` or `["key"]`.
+fn segment(text: &str) -> Result<(Segment, &str), String> {
+    if let Some(rest) = text.strip_prefix('.') {
+        let (key, rest) = name(rest)?;
+        return Ok((Segment::Member(key.to_owned()), rest));
+    }
+    let Some(rest) = text.strip_prefix('[') else {
+        let found: String = text.chars().take(1).collect();
+        return Err(format!("expected `.` or `[`, found `{}`", found.escape_debug()));
+    };
+    let unclosed = || "a `[` is not closed".to_owned();
+    if rest.starts_with('"') {
+        // A JSON text, so that any key can be written.
+        let mut keys = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+        let key = keys
+            .next()
+            .and_then(Result::ok)
+            .ok_or_else(|| "a `\"` is not closed".to_owned())?;
+        let rest = rest[keys.byte_offset()..]
+            .strip_prefix(']')
+            .ok_or_else(unclosed)?;
+        return Ok((Segment::Member(key), rest));
+    }
+    let (index, rest) = rest.split_once(']').ok_or_else(unclosed)?;
+    let index = index.parse().map_err(|_| {
+        "an item is written as `[0]`, and a key with other characters as `[\"a key\"]`".to_owned()
+    })?;
+    Ok((Segment::Item(index), rest))
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.root {
+            Root::Input => f.write_str("$input")?,
+            Root::Result(step) => write!(f, "$results.{step}")?,
+            Root::Variable(name) => write!(f, "${name}")?,
+        }
+        for segment in &self.path {
+            match segment {
+                Segment::Member(key) if name(key).is_ok_and(|(_, rest)| rest.is_empty()) => {
+                    write!(f, ".{key}")?;
+                }
+                Segment::Member(key) => write!(f, "[{}]", serde_json::Value::from(key.as_str()))?,
+                Segment::Item(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(key) => write!(f, "`{}`", key.escape_debug()),
+            Self::Item(index) => write!(f, "item {index}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_parsed_and_written() {
+        for text in [
+            "$input",
+            "$input.topic",
+            "$results.search",
+            "$results.search.urls[0].a-b",
+            "$item[2]",
+            r#"$input["a key"].b"#,
+            r#"$input["\"]"]"#,
+        ] {
+            let parsed = Reference::parse(&text[1..]).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(parsed.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn problems_are_named() {
+        for (text, problem) in [
+            ("", "a name is missing at its end"),
+            (
+                "results",
+                "the name of a step is missing, as in `$results.search`",
+            ),
+            ("results.", "a name is missing at its end"),
+            ("input..a", "expected a name, found `.`"),
+            ("input a", "expected `.` or `[`, found ` `"),
+            ("input[0", "a `[` is not closed"),
+            (r#"input["a]"#, "a `\"` is not closed"),
+            (r#"input["a""#, "a `[` is not closed"),
+            (
+                "input[a]",
+                "an item is written as `[0]`, and a key with other characters as `[\"a key\"]`",
+            ),
+        ] {
+            assert_eq!(Reference::parse(text).unwrap_err(), problem, "{text}");
+        }
+    }
+}

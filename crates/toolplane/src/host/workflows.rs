@@ -1,0 +1,50 @@
+//! Workflows: the executor that makes the calls of their steps, and what is known about the tools that they call.
+
+use std::sync::Arc;
+
+use tool_core::{Overrides, Reentry};
+use tool_flow::{StepRetry, StepTool, WorkflowExecutor};
+use tool_runtime::RetrySettings;
+
+use crate::{Toolplane, calls::reentry::LateToolplane};
+
+/// Creates the executor of workflows, which calls tools of this toolplane.
+pub(crate) fn executor(plane: &Arc<LateToolplane>) -> WorkflowExecutor {
+    let reentry: Arc<dyn Reentry> = plane.clone();
+    WorkflowExecutor::new(reentry, Arc::new(overrides))
+}
+
+/// Returns the settings of the call of a step with `retry`, which replace the tool's own.
+fn overrides(retry: StepRetry) -> Overrides {
+    let usual = RetrySettings::default();
+    let settings = usual
+        .with_max_attempts(retry.max_attempts)
+        .with_initial_delay(retry.initial_delay.unwrap_or(usual.initial_delay))
+        .with_max_delay(retry.max_delay.unwrap_or(usual.max_delay));
+    Overrides::default().with(settings)
+}
+
+impl Toolplane {
+    /// Returns what is known about a tool that a step of a workflow calls, without starting its server.
+    #[must_use]
+    pub fn step_tool(&self, name: &str) -> StepTool {
+        let (name, _) = name.split_once('@').unwrap_or((name, ""));
+        let snapshot = self.0.registry.snapshot();
+        let found = snapshot.get(name).cloned().or_else(|| {
+            let full = self.0.registry.expand_name(name);
+            let mut found = full.iter().filter_map(|full| snapshot.get(full).cloned());
+            found.next().filter(|_| found.next().is_none())
+        });
+        match found {
+            Some(tool) => StepTool::known(
+                tool.descriptor().input_schema.clone(),
+                tool.descriptor().output_schema.clone(),
+            ),
+            None if self.0.registry.unlisted_sources().is_empty() => {
+                let names = snapshot.tools().iter().map(|tool| tool.name().to_string());
+                StepTool::Missing(names.collect())
+            }
+            None => StepTool::Unknown,
+        }
+    }
+}
