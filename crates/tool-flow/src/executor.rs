@@ -2,6 +2,7 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 use raw_json::{RawJson, digest, hex};
+use serde_json::Value;
 use tool_core::{
     Backend, CallContext, Descriptor, DynBackend, ErrorKind, Executor, Invoke, Outcome, Overrides,
     PrepareError, Reach, Reentry, ToolError,
@@ -51,6 +52,13 @@ struct WorkflowBackend {
 impl WorkflowExecutor {
     /// Kind that descriptors name.
     pub const KIND: &'static str = "workflow";
+
+    /// Returns the settings of a workflow; `None` for a tool of another kind.
+    #[must_use]
+    pub fn settings(descriptor: &Descriptor) -> Option<&Value> {
+        let executor = &descriptor.executor;
+        (executor.kind == Self::KIND).then_some(&executor.config)
+    }
 
     /// Creates an executor that makes its calls through `reentry`. `retry` makes the settings by which the call of a step with
     /// `retry` is attempted again.

@@ -45,14 +45,14 @@ struct Step {
     /// default, the arguments of the workflow.
     input: Option<Value>,
     /// Steps whose results are one object, by their names.
-    parallel: Option<Vec<Step>>,
+    parallel: Option<Vec<Self>>,
     /// Tools that all get the `input` of the step: a short form of `parallel`.
     tools: Option<Vec<String>>,
     /// Condition in CEL, such as `results.search.count > 3`.
     r#if: Option<String>,
     /// Step, list of steps, or name of a tool, for a condition that is true. The result is that of the last step.
     then: Option<Value>,
-    /// The same for a condition that is false. Without it, the step then has no result.
+    /// Steps for a condition that is false, in the form of `then`. Without it, the step then has no result.
     r#else: Option<Value>,
     /// List whose items are worked on one by one: a reference or an expression.
     for_each: Option<Value>,

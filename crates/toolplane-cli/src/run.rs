@@ -67,6 +67,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Secrets(secrets) => verbs::registry::secrets(options, secrets, console),
         Verb::Lock(lock) => verbs::lock::run(options, &lock, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
+        Verb::Flow(flow) => verbs::flow::run(options, &flow, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
         Verb::Endpoint(endpoint) => verbs::endpoint::run(options, &endpoint, console),
         Verb::Health(health) => verbs::operator::health::run(options, &health, console),

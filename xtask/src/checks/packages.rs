@@ -58,7 +58,8 @@ const BOUNDS: [(&str, &str, usize); 35] = [
     ("toolplane", "outbound", 232),
     ("toolplane", "websocket", 219),
     ("toolplane-gateway", DEFAULT, 194),
-    ("toolplane-cli", DEFAULT, 366),
+    // 366, and the parser of expressions in workflows.
+    ("toolplane-cli", DEFAULT, 374),
     ("tool-testkit", DEFAULT, 121),
     ("toolplane-sim", DEFAULT, 196),
     ("tp-fault", DEFAULT, 77),

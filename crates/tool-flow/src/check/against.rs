@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What is known about a tool that a step of a workflow calls.
+/// Knowledge about a tool that a step of a workflow calls.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum StepTool {
@@ -198,13 +198,29 @@ impl ToolCheck<'_> {
                     .map(|(key, value)| (key.into_owned(), types(&value)))
                     .collect()
             }
-            _ => return,
+            None => return self.whole_input(call, &schema),
+            Some(_) => return,
         };
         for (key, types) in &arguments {
             self.argument(call, &schema, key, *types);
         }
         let given: Vec<&str> = arguments.iter().map(|(key, _)| key.as_str()).collect();
         self.required(call, &schema, &given);
+    }
+
+    /// Checks a call that gets the arguments of the workflow.
+    fn whole_input(&mut self, call: &ToolCall, schema: &Value) {
+        let Some(listed) = self.input.get("properties").and_then(Value::as_object).cloned() else {
+            return;
+        };
+        for name in required(schema).filter(|name| !listed.contains_key(*name)) {
+            let message = format!(
+                "`{}` needs the argument `{name}`, and the input schema of the workflow does not list it",
+                call.tool
+            );
+            let hint = "write `input: {..}`, or the step gets the arguments of the workflow".to_owned();
+            self.report(&call.at, message, Some(hint), true);
+        }
     }
 
     fn argument(&mut self, call: &ToolCall, schema: &Value, key: &str, types: Option<Types>) {
@@ -235,9 +251,7 @@ impl ToolCheck<'_> {
     }
 
     fn required(&mut self, call: &ToolCall, schema: &Value, given: &[&str]) {
-        let required = schema.get("required").and_then(Value::as_array);
-        let required = required.into_iter().flatten().filter_map(Value::as_str);
-        for missing in required.filter(|name| !given.contains(name)) {
+        for missing in required(schema).filter(|name| !given.contains(name)) {
             let message = format!("`{}` needs the argument `{missing}`", call.tool);
             self.report(&call.input_at, message, None, false);
         }
@@ -305,4 +319,10 @@ impl ToolCheck<'_> {
             is_warning,
         });
     }
+}
+
+/// Returns the names of the required members of an object.
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.into_iter().flatten().filter_map(Value::as_str)
 }

@@ -29,7 +29,7 @@ pub(crate) fn resolve(definition: &mut Definition, problems: &mut Vec<PrepareErr
 }
 
 /// Dependencies of the steps of a scope, and those of the scopes inside of each step.
-struct ScopeDependencies(Vec<(Vec<usize>, Vec<ScopeDependencies>)>);
+struct ScopeDependencies(Vec<(Vec<usize>, Vec<Self>)>);
 
 fn apply(scope: &mut Scope, dependencies: ScopeDependencies) {
     for (step, (own, inner)) in scope.steps.iter_mut().zip(dependencies.0) {
@@ -63,7 +63,7 @@ fn names(scope: &Scope) -> Vec<NamedStep> {
     names
 }
 
-/// What surrounds a scope.
+/// Surroundings of a scope.
 #[derive(Default, Clone)]
 struct Surroundings<'a> {
     /// Steps around the scope, outermost first.
@@ -104,18 +104,15 @@ impl StructureCheck<'_, '_> {
             let scopes = step.action.scopes().map(|scope| self.scope(scope, &inner));
             let scopes: Vec<_> = scopes.collect();
             // A step waits for whatever the steps inside of it use.
-            step.action.scopes().for_each(|inside| {
+            for inside in step.action.scopes() {
                 inside.visit(&mut |inside| {
                     visit_parts(inside, &mut |part| {
-                        for used in uses(part) {
-                            own.extend(
-                                index_of(scope, used.step)
-                                    .filter(|index| scope.steps[*index].name != step.name),
-                            );
-                        }
+                        let used = uses(part).into_iter();
+                        let indexes = used.filter_map(|used| index_of(scope, used.step));
+                        own.extend(indexes.filter(|index| scope.steps[*index].name != step.name));
                     });
-                })
-            });
+                });
+            }
             (own.into_iter().collect(), scopes)
         });
         ScopeDependencies(dependencies.collect())

@@ -93,7 +93,7 @@ impl std::fmt::Display for Types {
     }
 }
 
-/// What a schema says about a part of the values that it describes.
+/// Statement of a schema about a part of the values that it describes.
 #[derive(Debug, PartialEq)]
 pub(crate) enum PartOf<'a> {
     /// This schema describes the part.

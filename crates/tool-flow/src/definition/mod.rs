@@ -23,7 +23,7 @@ pub(crate) struct Definition {
     pub(crate) max_calls: u32,
 }
 
-/// What a workflow does when a step fails.
+/// Reaction of a workflow to the failure of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum OnError {
     /// The workflow fails as the step did.
@@ -59,7 +59,7 @@ pub(crate) struct Step {
     pub(crate) repeatable: bool,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Debug)]
 pub(crate) enum Action {
     Call(ToolCall),

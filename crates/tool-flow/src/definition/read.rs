@@ -29,6 +29,9 @@ const ACTIONS: [&[&str]; 4] = [
     &["for_each", "forEach"],
 ];
 
+/// Keys of the arguments of a call.
+const INPUT_KEYS: [&str; 4] = ["input", "inputMapping", "input_mapping", "arguments"];
+
 /// Reader of one workflow.
 struct Reader {
     problems: Vec<PrepareError>,
@@ -135,17 +138,27 @@ impl Reader {
         let mut fields = Fields::of(value, at, problems);
         let name = fields.text(&["name", "id"], problems);
         let optional = fields.flag("optional", problems);
-        let repeatable = fields.flag("repeatable", problems);
         let timeout = fields.period("timeout", problems);
-        let retry = fields.get(&["retry"]);
-        let retry = retry.and_then(|(at, value)| step_retry(value, &at, problems));
         let fallback = fields.get(&["fallback"]);
         let fallback = fallback.and_then(|(at, value)| tool_call(value, &at, problems));
         let depends_on = fields.get(&["depends_on", "dependsOn", "dependencies"]);
         let depends_on = depends_on.map_or_else(Vec::new, |(at, value)| texts(value, &at, problems));
         let kind = fields.text(&["type"], problems);
-        let action = self.action(&mut fields, value, at, depth);
-        fields.finish(&mut self.problems);
+        let (mut retry, mut repeatable) = (None, false);
+        let action = match self.only_action(value, at)? {
+            "tool" => {
+                let problems = &mut self.problems;
+                repeatable = fields.flag("repeatable", problems);
+                retry = fields.get(&["retry"]);
+                self.call(&mut fields)
+            }
+            "parallel" => self.parallel(&mut fields, depth),
+            "if" => self.conditional(&mut fields, at, depth),
+            _ => self.for_each(&mut fields, at, depth),
+        };
+        let problems = &mut self.problems;
+        let retry = retry.and_then(|(at, value)| step_retry(value, &at, problems));
+        fields.finish(problems);
         let action = action?;
         if let Some((at, written)) = kind {
             self.check_kind(&at, written, &action);
@@ -166,112 +179,101 @@ impl Reader {
         })
     }
 
-    /// Reads what a step does.
-    fn action(&mut self, fields: &mut Fields<'_>, value: &Value, at: &str, depth: usize) -> Option<Action> {
+    /// Returns the usual name of the one key that says what a step does.
+    fn only_action(&mut self, step: &Value, at: &str) -> Option<&'static str> {
         let is_there = |keys: &&&[&str]| {
-            keys.iter()
-                .any(|key| value.get(*key).is_some_and(|value| !value.is_null()))
+            let mut keys = keys.iter();
+            keys.any(|key| step.get(*key).is_some_and(|value| !value.is_null()))
         };
         let given: Vec<&str> = ACTIONS.iter().filter(is_there).map(|keys| keys[0]).collect();
+        let problem = match given.as_slice() {
+            [only] => return Some(only),
+            [] if !step.is_object() => return None,
+            [] => "the step does nothing".to_owned(),
+            [first, second, ..] => format!("the step has both `{first}` and `{second}`"),
+        };
+        let hint = "a step has one of `tool`, `parallel`, `if` and `for_each`";
+        self.problems.push(PrepareError::at(at, problem).with_hint(hint));
+        None
+    }
+
+    fn call(&mut self, fields: &mut Fields<'_>) -> Option<Action> {
         let tool = fields.text(&["tool"], &mut self.problems);
-        let input = fields.get(&["input", "inputMapping", "input_mapping", "arguments"]);
-        let parallel = fields.get(&["parallel"]);
+        let input = fields.get(&INPUT_KEYS);
+        let (at, tool) = tool?;
+        let mut call = ToolCall::whole(tool, &at);
+        call.set_input(input, &mut self.problems);
+        Some(Action::Call(call))
+    }
+
+    fn parallel(&mut self, fields: &mut Fields<'_>, depth: usize) -> Option<Action> {
+        if let Some((at, steps)) = fields.get(&["parallel"]) {
+            return Some(Action::Parallel(self.steps(steps, &at, depth + 1)));
+        }
         let tools = fields.get(&["tools"]);
+        let input = fields.get(&INPUT_KEYS);
+        let (at, tools) = tools?;
+        Some(Action::Parallel(self.parallel_tools(tools, &at, input.as_ref())))
+    }
+
+    fn conditional(&mut self, fields: &mut Fields<'_>, at: &str, depth: usize) -> Option<Action> {
         let condition = fields.text(&["if", "condition"], &mut self.problems);
         let then = fields.get(&["then", "trueBranch"]);
         let otherwise = fields.get(&["else", "falseBranch"]);
+        let then = then.map(|(at, steps)| self.steps(steps, &at, depth + 1));
+        let otherwise = otherwise.map(|(at, steps)| self.steps(steps, &at, depth + 1));
+        if then.is_none() {
+            self.problem(at, "the step has `if` and no `then`");
+        }
+        let (condition_at, condition) = condition?;
+        let condition =
+            Expression::compile(condition).map_err(|problem| self.problem(&condition_at, problem));
+        Some(Action::Conditional {
+            condition: Placed {
+                value: condition.ok()?,
+                at: condition_at,
+            },
+            then: then?,
+            otherwise: otherwise.unwrap_or_default(),
+        })
+    }
+
+    fn for_each(&mut self, fields: &mut Fields<'_>, at: &str, depth: usize) -> Option<Action> {
         let items = fields.get(&["for_each", "forEach"]);
         let variable = fields.text(&["as"], &mut self.problems);
         let body = fields.get(&["do"]);
         let max_items = fields.count("max_items", MAX_ITEMS, &mut self.problems);
         let window = fields.count("window", MAX_WINDOW, &mut self.problems);
-        if given.len() != 1 {
-            let problem = match given.as_slice() {
-                [] => "the step does nothing".to_owned(),
-                [first, second, ..] => format!("the step has both `{first}` and `{second}`"),
-                [_] => unreachable!("one was excluded"),
-            };
-            let hint = "a step has one of `tool`, `parallel`, `if` and `for_each`";
-            self.problems.push(PrepareError::at(at, problem).with_hint(hint));
-            return None;
+        let body = body.map(|(at, steps)| self.steps(steps, &at, depth + 1));
+        if body.is_none() {
+            self.problem(at, "the step has `for_each` and no `do`");
         }
-        let alone = [
-            ("then", &then, given[0] == "if"),
-            ("else", &otherwise, given[0] == "if"),
-            ("do", &body, given[0] == "for_each"),
-        ];
-        for (key, placed, belongs) in alone {
-            if let Some((at, _)) = placed.as_ref().filter(|_| !belongs) {
-                self.problem(at, format!("`{key}` has no effect in a step with `{}`", given[0]));
-            }
-        }
-        match given[0] {
-            "tool" => {
-                let (at, tool) = tool?;
-                let mut call = ToolCall::whole(tool, &at);
-                call.set_input(input, &mut self.problems);
-                Some(Action::Call(call))
-            }
-            "parallel" => Some(Action::Parallel(match (parallel, tools) {
-                (Some((at, steps)), _) => self.steps(steps, &at, depth + 1),
-                (None, tools) => {
-                    let (at, tools) = tools?;
-                    self.parallel_tools(tools, &at, input)
-                }
-            })),
-            "if" => {
-                let (condition_at, condition) = condition?;
-                let condition = match Expression::compile(condition) {
-                    Ok(value) => Placed {
-                        at: condition_at,
-                        value,
-                    },
-                    Err(problem) => {
-                        self.problem(condition_at, problem);
-                        return None;
-                    }
-                };
-                let Some((then_at, then)) = then else {
-                    self.problem(at, "the step has `if` and no `then`");
-                    return None;
-                };
-                let then = self.steps(then, &then_at, depth + 1);
-                let otherwise = otherwise.map(|(at, steps)| self.steps(steps, &at, depth + 1));
-                Some(Action::Conditional {
-                    condition,
-                    then,
-                    otherwise: otherwise.unwrap_or_default(),
-                })
-            }
-            _ => {
-                let (items_at, items) = items?;
-                let items = Mapping::read(items, &items_at, &mut self.problems);
-                let variable = match variable {
-                    Some((at, name)) => self.variable(&at, name)?,
-                    None => "item".into(),
-                };
-                let Some((body_at, body)) = body else {
-                    self.problem(at, "the step has `for_each` and no `do`");
-                    return None;
-                };
-                Some(Action::ForEach {
-                    items,
-                    at: items_at,
-                    variable,
-                    body: self.steps(body, &body_at, depth + 1),
-                    max_items: max_items.map_or(DEFAULT_ITEMS, |most| most as usize),
-                    window: window.map_or(DEFAULT_WINDOW, |window| window as usize),
-                })
-            }
-        }
+        let variable = match variable {
+            Some((at, name)) => self.variable(&at, name)?,
+            None => "item".into(),
+        };
+        let (items_at, items) = items?;
+        Some(Action::ForEach {
+            items: Mapping::read(items, &items_at, &mut self.problems),
+            at: items_at,
+            variable,
+            body: body?,
+            max_items: max_items.map_or(DEFAULT_ITEMS, |most| most as usize),
+            window: window.map_or(DEFAULT_WINDOW, |window| window as usize),
+        })
     }
 
     /// Reads a list of tools that all get the same input.
-    fn parallel_tools(&mut self, tools: &Value, at: &str, input: Option<super::fields::Placed<'_>>) -> Scope {
+    fn parallel_tools(
+        &mut self,
+        tools: &Value,
+        at: &str,
+        input: Option<&super::fields::Placed<'_>>,
+    ) -> Scope {
         let mut scope = Scope::default();
         for (at, tool) in texts(tools, at, &mut self.problems) {
             let mut call = ToolCall::whole(&tool, &at);
-            call.set_input(input.clone(), &mut self.problems);
+            call.set_input(input.cloned(), &mut self.problems);
             let name = self.name(None, &tool, &at);
             scope.steps.push(plain_step(name, &at, Action::Call(call)));
         }
@@ -393,7 +395,7 @@ fn tool_call(value: &Value, at: &str, problems: &mut Vec<PrepareError>) -> Optio
     }
     let mut fields = Fields::of(value, at, problems);
     let tool = fields.text(&["tool"], problems);
-    let input = fields.get(&["input", "inputMapping", "input_mapping", "arguments"]);
+    let input = fields.get(&INPUT_KEYS);
     fields.finish(problems);
     let Some((tool_at, tool)) = tool else {
         if value.is_object() {

@@ -57,7 +57,7 @@ impl ScopeRun<'_> {
         };
         let result = self.run.reentry.call(&mut own).await;
         let attempts = own.n_begun();
-        let end = self.outcome(&own, result);
+        let end = outcome(&own, result);
         self.run.progress.lock().ended.push(own);
         match end {
             Ok(reply) => {
@@ -148,29 +148,12 @@ impl ScopeRun<'_> {
         if let Some(retry) = step.retry {
             own.overrides = Some(Arc::new((self.run.retry)(retry)));
         }
+        own.explain("workflow", || format!("step `{path}` calls `{}`", call.tool));
         let mut resume = self.run.resume.lock();
         if resume.as_ref().is_some_and(|(waiting, _)| waiting == path) {
             own.extras.resume = resume.take().map(|(_, resume)| Arc::new(resume));
         }
         Ok(own)
-    }
-
-    /// Returns the reply of a call, or why there is none.
-    fn outcome(&self, own: &CallContext, result: Result<Outcome, ToolError>) -> Result<Reply, NoReply> {
-        let error = match result {
-            Ok(Outcome::Reply(reply)) if reply.is_error => {
-                ToolError::new(ErrorKind::UpstreamError, shortened(&reply.text()))
-            }
-            Ok(Outcome::Reply(reply)) => return Ok(reply),
-            Ok(Outcome::NeedsInput(input)) => return Err(NoReply::Waiting(WaitingFor::Input(input))),
-            Ok(Outcome::Pending(pending)) => return Err(NoReply::Waiting(WaitingFor::Decision(pending))),
-            Ok(_) => ToolError::new(
-                ErrorKind::OutcomeUnknown,
-                "the tool continues as a task, for which no step can wait",
-            ),
-            Err(error) => error,
-        };
-        Err(NoReply::Error(own.mark(error)))
     }
 
     /// Returns `true` if the result of the workflow is the reply to this step.
@@ -256,4 +239,22 @@ fn shortened(text: &str) -> String {
         short.push('…');
     }
     short
+}
+
+/// Returns the reply of a call, or why there is none.
+fn outcome(own: &CallContext, result: Result<Outcome, ToolError>) -> Result<Reply, NoReply> {
+    let error = match result {
+        Ok(Outcome::Reply(reply)) if reply.is_error => {
+            ToolError::new(ErrorKind::UpstreamError, shortened(&reply.text()))
+        }
+        Ok(Outcome::Reply(reply)) => return Ok(reply),
+        Ok(Outcome::NeedsInput(input)) => return Err(NoReply::Waiting(WaitingFor::Input(input))),
+        Ok(Outcome::Pending(pending)) => return Err(NoReply::Waiting(WaitingFor::Decision(pending))),
+        Ok(_) => ToolError::new(
+            ErrorKind::OutcomeUnknown,
+            "the tool continues as a task, for which no step can wait",
+        ),
+        Err(error) => error,
+    };
+    Err(NoReply::Error(own.mark(error)))
 }

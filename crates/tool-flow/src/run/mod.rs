@@ -50,7 +50,7 @@ pub(crate) struct Run<'a> {
     progress: Mutex<Progress>,
 }
 
-/// What has happened so far in a run.
+/// Progress of a run.
 #[derive(Default)]
 struct Progress {
     records: Vec<StepRecord>,

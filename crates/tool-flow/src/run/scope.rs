@@ -33,7 +33,7 @@ pub(super) struct ScopeRun<'a> {
     pub(super) base: &'a CallContext,
     pub(super) results: &'a Results<'a>,
     pub(super) variables: Vec<(Arc<str>, RawJson)>,
-    outer: Option<&'a ScopeRun<'a>>,
+    outer: Option<&'a Self>,
     /// Beginning of the paths of the steps.
     prefix: String,
     /// Failure that ends the scope.

@@ -116,10 +116,10 @@ impl Expression {
             let first = errors.errors.first();
             let (line, column) = first.map_or((1, 1), |error| error.pos);
             let message = first.map_or_else(String::new, |error| error.msg.clone());
-            format!(
-                "the expression is not valid CEL: line {line}, column {column}: {}",
-                suggest::shown(message.trim())
-            )
+            // The parser lists all tokens that it would take.
+            let message = message.split(" expecting ").next().unwrap_or_default();
+            let message: String = message.trim().chars().take(120).collect();
+            format!("the expression is not valid CEL: line {line}, column {column}: {message}")
         })?;
         let mut walk = Walk::default();
         walk.expression(program.expression());
@@ -193,12 +193,12 @@ impl Expression {
         }
         self.program.execute(&context).map_err(|error| {
             // Its text may contain values, which are the caller's own.
-            self.error(suggest::shown(&error.to_string()))
+            self.error(excerpt(&error.to_string()))
         })
     }
 
     fn error(&self, problem: impl fmt::Display) -> String {
-        format!("`{}`: {problem}", suggest::shown(&self.source))
+        format!("`{}`: {problem}", excerpt(&self.source))
     }
 }
 
@@ -218,6 +218,16 @@ impl fmt::Debug for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Expression").field(&self.source).finish()
     }
+}
+
+/// Returns the beginning of a text, in one line.
+fn excerpt(text: &str) -> String {
+    let line = |c: char| if c.is_control() { ' ' } else { c };
+    let mut excerpt: String = text.chars().take(80).map(line).collect();
+    if excerpt.len() < text.len() {
+        excerpt.push('…');
+    }
+    excerpt
 }
 
 /// Walk through an expression.
@@ -283,7 +293,7 @@ impl<'a> Walk<'a> {
         if call.func_name == operators::ADD {
             self.size.joins += 1;
         }
-        let is_operator = call.func_name.contains(|c: char| matches!(c, '_' | '@' | '!'))
+        let is_operator = call.func_name.contains(['_', '@', '!'])
             && !call.func_name.starts_with(|c: char| c.is_ascii_alphabetic());
         if !is_operator && !FUNCTIONS.contains(&call.func_name.as_str()) {
             self.refuse(format!(
@@ -485,7 +495,6 @@ mod tests {
                 "other",
                 "`other`: `other` is not there: no loop has the variable `other`",
             ),
-            ("type(1)", "`type(1)`: its value is no JSON"),
             ("1.0 / 0.0", "`1.0 / 0.0`: its value is no JSON"),
             (
                 "[1].map(a, [1].map(b, [1].map(c, [1].map(d, d))))",

@@ -16,7 +16,7 @@ use super::{
 /// Value that is made while a workflow runs.
 #[derive(Debug)]
 pub(crate) enum Mapping {
-    /// The same each time.
+    /// Value that is known beforehand.
     Literal(RawJson),
     Reference(Placed<Reference>),
     Expression(Placed<Expression>),

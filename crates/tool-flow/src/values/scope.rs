@@ -14,7 +14,7 @@ use super::reference::Root;
 #[derive(Debug, Default)]
 pub(crate) struct Results<'a> {
     own: Mutex<OwnResults>,
-    outer: Option<&'a Results<'a>>,
+    outer: Option<&'a Self>,
 }
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct OwnResults {
 
 impl<'a> Results<'a> {
     /// Creates the results of a scope inside of another.
-    pub(crate) fn within(outer: &'a Results<'a>) -> Self {
+    pub(crate) fn within(outer: &'a Self) -> Self {
         Self {
             own: Mutex::default(),
             outer: Some(outer),
@@ -34,7 +34,7 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the results of the scope around this one.
-    pub(crate) fn outer(&self) -> Option<&'a Results<'a>> {
+    pub(crate) fn outer(&self) -> Option<&'a Self> {
         self.outer
     }
 

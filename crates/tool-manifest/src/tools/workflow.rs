@@ -48,7 +48,7 @@ pub(crate) struct WorkflowBody {
     steps: SettingField,
     /// Result of the workflow: JSON with references and expressions. By default, the result of the last step.
     output: SettingField,
-    /// What a failed step does: `fail` or `continue`.
+    /// Reaction to a failed step: `fail` or `continue`.
     #[serde(alias = "errorHandling")]
     on_error: SettingField,
     /// Maximum number of concurrent calls.

@@ -131,6 +131,9 @@ pub(crate) enum Verb {
     /// Call a tool
     #[command(after_help = CALL_HELP)]
     Call(Call),
+    /// Check, draw or run workflows
+    #[command(subcommand)]
+    Flow(Flow),
     /// Serve all tools over MCP
     Serve(Serve),
     /// Answer requests for tools on stdin, as JSON: for `MCP_ENDPOINT` of an okso runtime
@@ -232,6 +235,37 @@ pub(crate) struct Call {
     /// Idempotency key: the call has its effect once. Sent to the backend if the configuration says how
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
+}
+
+/// `toolplane flow`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Flow {
+    /// Check workflows against the tools that they call: their names, arguments, references and types; starts the servers
+    Check {
+        /// Name of a workflow; all by default
+        #[arg(value_name = "WORKFLOW")]
+        workflow: Option<String>,
+    },
+    /// Print the graph of a workflow: which step waits for which
+    Graph {
+        /// Name of the workflow
+        #[arg(value_name = "WORKFLOW")]
+        workflow: String,
+        /// Language of the graph
+        #[arg(long, value_enum, default_value_t = GraphLanguage::Mermaid)]
+        format: GraphLanguage,
+    },
+    /// Call a workflow, and show how each step ended
+    Run(Call),
+}
+
+/// Language of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphLanguage {
+    /// Flowchart of Mermaid
+    Mermaid,
+    /// Digraph of Graphviz
+    Dot,
 }
 
 /// `toolplane serve`

@@ -5,6 +5,7 @@ pub(crate) mod catalog;
 pub(crate) mod configuration;
 pub(crate) mod endpoint;
 pub(crate) mod export;
+pub(crate) mod flow;
 pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod mock_server;

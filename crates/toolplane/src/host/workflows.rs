@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tool_core::{Overrides, Reentry};
-use tool_flow::{StepRetry, StepTool, WorkflowExecutor};
+use tool_flow::{StepRetry, StepTool, WorkflowExecutor, WorkflowProblem, check_workflow};
 use tool_runtime::RetrySettings;
 
 use crate::{Toolplane, calls::reentry::LateToolplane};
@@ -25,21 +25,37 @@ fn overrides(retry: StepRetry) -> Overrides {
 }
 
 impl Toolplane {
-    /// Returns what is known about a tool that a step of a workflow calls, without starting its server.
+    /// Checks all workflows against the tools that they call, as far as their definitions are known: starts no server. Returns
+    /// each problem with the name of its workflow. Problems that prevent the use of a workflow are in [`Toolplane::refused`].
     #[must_use]
-    pub fn step_tool(&self, name: &str) -> StepTool {
+    pub fn workflow_problems(&self) -> Vec<(Arc<str>, WorkflowProblem)> {
+        let snapshot = self.0.registry.snapshot();
+        let mut problems = Vec::new();
+        for tool in snapshot.tools() {
+            let descriptor = tool.descriptor();
+            let Some(settings) = WorkflowExecutor::settings(descriptor) else {
+                continue;
+            };
+            let found = check_workflow(settings, &descriptor.input_schema, &|name| self.step_tool(name));
+            problems.extend(found.into_iter().map(|problem| (tool.name().clone(), problem)));
+        }
+        problems
+    }
+
+    /// Returns what is known about a tool that a step calls.
+    fn step_tool(&self, name: &str) -> StepTool {
         let (name, _) = name.split_once('@').unwrap_or((name, ""));
         let snapshot = self.0.registry.snapshot();
-        let found = snapshot.get(name).cloned().or_else(|| {
+        let by_spelling = || {
             let full = self.0.registry.expand_name(name);
-            let mut found = full.iter().filter_map(|full| snapshot.get(full).cloned());
+            let mut found = full.iter().filter_map(|full| snapshot.get(full));
             found.next().filter(|_| found.next().is_none())
-        });
-        match found {
-            Some(tool) => StepTool::known(
-                tool.descriptor().input_schema.clone(),
-                tool.descriptor().output_schema.clone(),
-            ),
+        };
+        match snapshot.get(name).or_else(by_spelling) {
+            Some(tool) => {
+                let descriptor = tool.descriptor();
+                StepTool::known(descriptor.input_schema.clone(), descriptor.output_schema.clone())
+            }
             None if self.0.registry.unlisted_sources().is_empty() => {
                 let names = snapshot.tools().iter().map(|tool| tool.name().to_string());
                 StepTool::Missing(names.collect())

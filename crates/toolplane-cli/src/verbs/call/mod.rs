@@ -30,6 +30,16 @@ use crate::{
 const MAX_ARGUMENTS: u64 = 4 << 20;
 
 pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Exit, CliError> {
+    run_with(options, call, |_| {}, console)
+}
+
+/// Makes a call. `made` sees its result before it is shown.
+pub(super) fn run_with(
+    options: &Options,
+    call: &Call,
+    made: impl Fn(&Result<Outcome, ToolError>),
+    console: Console,
+) -> Result<Exit, CliError> {
     // Read before anything starts, so that no server waits for typed input.
     let whole = call.json.as_deref().map(read_arguments).transpose()?;
     let chaos = super::chaos(call.chaos.as_deref(), console)?;
@@ -53,7 +63,7 @@ pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Ex
         if console.is_interactive() {
             request = request.progress(Arc::new(ProgressPrinter(console)));
         }
-        let made = make(plane, call, request, console).await;
+        let made = make(plane, call, request, &made, console).await;
         for rule in plane.idle_rules() {
             if rule.setting == IdleRule::CHAOS {
                 console.warn(&rule.to_string());
@@ -102,27 +112,29 @@ async fn make(
     plane: &Toolplane,
     call: &Call,
     request: CallRequest,
+    made: &impl Fn(&Result<Outcome, ToolError>),
     console: Console,
 ) -> Result<Exit, CliError> {
     let (result, notes) = if call.dry_run {
         let explained = plane.dry_run(request).await;
         (explained.result, Some(explained.decisions))
     } else {
-        let mut made = once(plane, call, request.clone()).await;
+        let mut ended = once(plane, call, request.clone()).await;
         let mut request = request;
         if call.approve
-            && let Ok(Outcome::Pending(pending)) = &made.0
+            && let Ok(Outcome::Pending(pending)) = &ended.0
             && !pending.is_at_work()
         {
             approve(plane, &pending.handle).await?;
             request = request.approval(&pending.handle);
-            made = once(plane, call, request.clone()).await;
+            ended = once(plane, call, request.clone()).await;
         }
         // Nobody else can get the result of work that this process has begun.
-        while call.timeout.is_none() && is_at_work(&made.0) {
-            made = once(plane, call, request.clone()).await;
+        while call.timeout.is_none() && is_at_work(&ended.0) {
+            ended = once(plane, call, request.clone()).await;
         }
-        made
+        made(&ended.0);
+        ended
     };
     match (result, notes) {
         (Ok(outcome), Some(notes)) if call.dry_run => {

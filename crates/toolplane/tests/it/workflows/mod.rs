@@ -35,7 +35,7 @@ impl World {
     fn script(&self, tool: &'static str, steps: impl IntoIterator<Item = ScriptStep>) -> &Self {
         self.0
             .lock()
-            .unwrap()
+            .expect("nothing panics with it")
             .scripts
             .insert(tool, steps.into_iter().collect());
         self
@@ -43,7 +43,7 @@ impl World {
 
     /// Returns the calls so far, in the order in which they began.
     fn calls(&self) -> Vec<(String, Value)> {
-        self.0.lock().unwrap().calls.clone()
+        self.0.lock().expect("nothing panics with it").calls.clone()
     }
 
     /// Returns the names of the tools that were called, in order.
@@ -52,7 +52,7 @@ impl World {
     }
 
     fn most_running(&self) -> usize {
-        self.0.lock().unwrap().most_running
+        self.0.lock().expect("nothing panics with it").most_running
     }
 
     /// Builds a toolplane with these tools and workflows.
@@ -84,7 +84,7 @@ impl World {
 impl Invoke for World {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let step = {
-            let mut inner = self.0.lock().unwrap();
+            let mut inner = self.0.lock().expect("nothing panics with it");
             inner.n_running += 1;
             inner.most_running = inner.most_running.max(inner.n_running);
             let name = cx.tool().name().to_string();
@@ -97,13 +97,15 @@ impl Invoke for World {
             step.unwrap_or(ScriptStep::Echo)
         };
         let result = ScriptedExecutor::new([step]).invoke(cx).await;
-        self.0.lock().unwrap().n_running -= 1;
+        self.0.lock().expect("nothing panics with it").n_running -= 1;
         result
     }
 }
 
 fn request(workflow: &str, arguments: &Value) -> CallRequest {
-    CallRequest::new(workflow).json(arguments.to_string()).unwrap()
+    CallRequest::new(workflow)
+        .json(arguments.to_string())
+        .expect("it is there")
 }
 
 /// Calls a workflow that completes.
@@ -112,24 +114,27 @@ async fn reply(plane: &Toolplane, workflow: &str, arguments: &Value) -> Reply {
     outcome
         .unwrap_or_else(|error| panic!("{error}"))
         .into_reply()
-        .unwrap()
+        .expect("it is there")
 }
 
 /// Calls a workflow and returns its result.
 async fn value(plane: &Toolplane, workflow: &str, arguments: &Value) -> Value {
     let reply = reply(plane, workflow, arguments).await;
-    reply.raw().to().unwrap()
+    reply.raw().to().expect("it is there")
 }
 
 /// Calls a workflow that fails.
 async fn failure(plane: &Toolplane, workflow: &str, arguments: &Value) -> ToolError {
-    plane.call(request(workflow, arguments)).await.unwrap_err()
+    plane
+        .call(request(workflow, arguments))
+        .await
+        .expect_err("it fails")
 }
 
 /// Returns step and status of each record, in the order in which they ended.
 fn statuses(summary: &Value) -> Vec<(String, String)> {
-    let steps = summary["steps"].as_array().unwrap().iter();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let steps = summary["steps"].as_array().expect("it is there").iter();
+    let text = |value: &Value| value.as_str().expect("it is there").to_owned();
     steps
         .map(|step| (text(&step["step"]), text(&step["status"])))
         .collect()
@@ -142,12 +147,18 @@ fn summary(reply: &Reply) -> Value {
         .iter()
         .find(|(key, _)| *key == "dev.toolplane/workflow")
         .expect("it has a summary");
-    summary.to().unwrap()
+    summary.to().expect("it is there")
 }
 
 /// Returns the summary of a run that failed.
 fn failed_summary(error: &ToolError) -> Value {
-    error.detail().unwrap().get("workflow").unwrap().to().unwrap()
+    error
+        .detail()
+        .expect("it is there")
+        .get("workflow")
+        .expect("it is there")
+        .to()
+        .expect("it is there")
 }
 
 fn failed(kind: ErrorKind) -> ScriptStep {

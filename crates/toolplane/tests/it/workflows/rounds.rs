@@ -25,7 +25,7 @@ async fn approve(plane: &Toolplane, handle: &str) {
     let desk = plane.approvals();
     desk.decide(handle, ApprovalVerdict::Approve, "operator")
         .await
-        .unwrap();
+        .expect("it can be decided");
 }
 
 async fn pending(plane: &Toolplane, arguments: &Value) -> String {

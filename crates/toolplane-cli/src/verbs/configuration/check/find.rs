@@ -5,6 +5,7 @@ use tool_schema::Schema;
 use toolplane::{
     IdleRule, Toolplane,
     core::{PiiHandling, Secrets, Template},
+    flow::WorkflowProblem,
     manifest::{
         AuthenticationSpec, ConfigPart, Diagnostic, EndpointSpec, Loaded, ServerSpec, ServerTransport,
     },
@@ -40,6 +41,25 @@ pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Dia
             .iter()
             .map(|problem| loaded.diagnose(&refused.name, problem));
         problems.extend(found);
+    }
+}
+
+/// Reports what does not fit between workflows and the tools that they call.
+pub(super) fn workflows(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    let found = plane.workflow_problems();
+    problems.extend(
+        found
+            .iter()
+            .map(|(workflow, found)| diagnostic(loaded, workflow, found)),
+    );
+}
+
+/// Returns a problem of a workflow with its place.
+pub(in crate::verbs) fn diagnostic(loaded: &Loaded, workflow: &str, found: &WorkflowProblem) -> Diagnostic {
+    if found.is_warning {
+        loaded.warning(workflow, &found.problem)
+    } else {
+        loaded.diagnose(workflow, &found.problem)
     }
 }
 

@@ -1,4 +1,4 @@
-mod find;
+pub(in crate::verbs) mod find;
 mod names;
 
 use std::{collections::HashMap, fmt::Write};
@@ -103,6 +103,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
             find::refused(loaded, &plane, &mut problems);
             let warned = plane.warnings().into_iter();
             problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
+            find::workflows(loaded, &plane, &mut problems);
             find::idle_rules(loaded, &plane, &mut problems);
             find::principals(loaded, &plane, &mut problems).await;
             names::listed(loaded, &plane, &mut problems);
