@@ -78,8 +78,12 @@ impl Executor for WorkflowExecutor {
     }
 
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
+        let mut definition = Definition::read(&descriptor.executor.config)?;
+        if descriptor.origin.awaits_acceptance() {
+            definition.steps.forget_declarations();
+        }
         Ok(Arc::new(WorkflowBackend {
-            definition: Definition::read(&descriptor.executor.config)?,
+            definition,
             digest: hex(&digest(&RawJson::from(&descriptor.executor.config))),
             executor: self.clone(),
         }))

@@ -125,6 +125,22 @@ pub(crate) const DEFAULT_ITEMS: usize = 100;
 pub(crate) const RESERVED: [&str; 3] = ["input", "results", "index"];
 
 impl Scope {
+    /// Removes what an agent declared and no operator accepted: that a call may be repeated.
+    pub(crate) fn forget_declarations(&mut self) {
+        for step in &mut self.steps {
+            step.retry = None;
+            step.repeatable = false;
+            match &mut step.action {
+                Action::Call(_) => {}
+                Action::Parallel(scope) | Action::ForEach { body: scope, .. } => scope.forget_declarations(),
+                Action::Conditional { then, otherwise, .. } => {
+                    then.forget_declarations();
+                    otherwise.forget_declarations();
+                }
+            }
+        }
+    }
+
     /// Calls a function for each step, inner ones included.
     pub(crate) fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Step)) {
         for step in &self.steps {

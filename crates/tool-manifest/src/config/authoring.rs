@@ -47,7 +47,7 @@ impl Default for AuthoringQuotas {
 
 impl AuthoringSpec {
     /// Kinds of executors of the tools that agents can make.
-    pub const KINDS: &'static [&'static str] = &["bash", "docker", "http", "mcp", "python"];
+    pub const KINDS: &'static [&'static str] = &["bash", "docker", "http", "mcp", "python", "workflow"];
     /// Permission to create, test and delete drafts.
     pub const CREATE: &'static str = "tools.create";
     /// Permission to publish drafts without an approval.
@@ -99,7 +99,7 @@ pub(crate) struct AuthoringBody {
     /// Hosts that tools of agents may reach, such as `api.example.com` and `*.example.com`; none by default. An address of a
     /// private network or of this machine may be reached only if it is written here.
     hosts: Field<NetworkHosts>,
-    /// Kinds of the tools that agents may make: `bash`, `docker`, `http`, `mcp` and `python`; all by default.
+    /// Kinds of the tools that agents may make: `bash`, `docker`, `http`, `mcp`, `python` and `workflow`; all by default.
     kinds: Field<Vec<Field<String>>>,
     /// Limits of each principal.
     quotas: Field<QuotasBody>,

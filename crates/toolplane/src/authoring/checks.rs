@@ -391,7 +391,32 @@ async fn check_executor(
     if problems.iter().all(|problem| problem.rule != "permission") {
         check_wrapped(authoring, caller, &placeholder, problems);
     }
+    #[cfg(feature = "workflows")]
+    check_steps(authoring, caller, descriptor, problems).await;
     Ok(())
+}
+
+/// Steps of a workflow: there are such tools, its author may call them, and the arguments fit. A workflow is called with the
+/// permissions of its callers, who may be led to call what its author may not.
+#[cfg(feature = "workflows")]
+async fn check_steps(
+    authoring: &Authoring,
+    caller: &Caller,
+    descriptor: &Descriptor,
+    problems: &mut Vec<DraftProblem>,
+) {
+    let rules = authoring.plane.0.rules.load();
+    let is_visible = |tool: &Arc<Tool>| rules.admit_call(&Target::Tool(tool.clone()), caller).is_ok();
+    if tool_flow::WorkflowExecutor::settings(descriptor).is_some() {
+        // The lists of all servers, as far as they answer.
+        authoring.plane.view(caller).await;
+    }
+    let found = authoring.plane.check_steps(descriptor, Some(&is_visible));
+    for found in found.into_iter().filter(|found| !found.is_warning) {
+        let path = format!("executor{}", found.problem.pointer.replace('/', "."));
+        let fix = found.problem.hint.unwrap_or_default();
+        problems.push(DraftProblem::new(path, "step", found.problem.message, fix));
+    }
 }
 
 /// A tool of a server that is offered under another name: its author may call it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{Overrides, Reentry};
+use tool_core::{Descriptor, Overrides, Reentry, Tool};
 use tool_flow::{StepRetry, StepTool, WorkflowExecutor, WorkflowProblem, check_workflow};
 use tool_runtime::RetrySettings;
 
@@ -32,18 +32,29 @@ impl Toolplane {
         let snapshot = self.0.registry.snapshot();
         let mut problems = Vec::new();
         for tool in snapshot.tools() {
-            let descriptor = tool.descriptor();
-            let Some(settings) = WorkflowExecutor::settings(descriptor) else {
-                continue;
-            };
-            let found = check_workflow(settings, &descriptor.input_schema, &|name| self.step_tool(name));
-            problems.extend(found.into_iter().map(|problem| (tool.name().clone(), problem)));
+            let found = self.check_steps(tool.descriptor(), None);
+            let found = found.into_iter();
+            problems.extend(found.map(|problem| (tool.name().clone(), problem)));
         }
         problems
     }
 
+    /// Checks a workflow against the tools that it calls. Anything else has no problems. With `is_visible`, tools that are not
+    /// visible do not exist for it, nor do those of servers whose lists are unknown.
+    pub(crate) fn check_steps(
+        &self,
+        descriptor: &Descriptor,
+        is_visible: Option<&dyn Fn(&Arc<Tool>) -> bool>,
+    ) -> Vec<WorkflowProblem> {
+        let Some(settings) = WorkflowExecutor::settings(descriptor) else {
+            return Vec::new();
+        };
+        let tools = |name: &str| self.step_tool(name, is_visible);
+        check_workflow(settings, &descriptor.input_schema, &tools)
+    }
+
     /// Returns what is known about a tool that a step calls.
-    fn step_tool(&self, name: &str) -> StepTool {
+    fn step_tool(&self, name: &str, is_visible: Option<&dyn Fn(&Arc<Tool>) -> bool>) -> StepTool {
         let (name, _) = name.split_once('@').unwrap_or((name, ""));
         let snapshot = self.0.registry.snapshot();
         let by_spelling = || {
@@ -51,14 +62,16 @@ impl Toolplane {
             let mut found = full.iter().filter_map(|full| snapshot.get(full));
             found.next().filter(|_| found.next().is_none())
         };
-        match snapshot.get(name).or_else(by_spelling) {
+        let found = snapshot.get(name).or_else(by_spelling);
+        let shows = |tool: &Arc<Tool>| is_visible.is_none_or(|is_visible| is_visible(tool));
+        match found.filter(|tool| shows(tool)) {
             Some(tool) => {
                 let descriptor = tool.descriptor();
                 StepTool::known(descriptor.input_schema.clone(), descriptor.output_schema.clone())
             }
-            None if self.0.registry.unlisted_sources().is_empty() => {
-                let names = snapshot.tools().iter().map(|tool| tool.name().to_string());
-                StepTool::Missing(names.collect())
+            None if is_visible.is_some() || self.0.registry.unlisted_sources().is_empty() => {
+                let visible = snapshot.tools().iter().filter(|tool| shows(tool));
+                StepTool::Missing(visible.map(|tool| tool.name().to_string()).collect())
             }
             None => StepTool::Unknown,
         }

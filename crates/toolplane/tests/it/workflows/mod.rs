@@ -1,5 +1,6 @@
 //! Workflows in the standard stack, with scripted tools.
 
+mod agents;
 mod failures;
 mod order;
 mod rounds;
