@@ -55,9 +55,9 @@ pub use self::{
     },
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError,
-        Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, Instant, KeptTexts,
-        KeptTextsError, Ledger, LedgerEntry, LedgerState, SystemClock, TokenRecord, TokenState, Tokens,
-        TokensError,
+        Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, FlowChoice, FlowClaim,
+        FlowPhase, FlowRun, Flows, FlowsError, Instant, KeptTexts, KeptTextsError, Ledger, LedgerEntry,
+        LedgerState, SystemClock, TokenRecord, TokenState, Tokens, TokensError,
     },
     secrets::{
         HIDDEN, IfUnset, NoSecrets, Provider, Reference, Secret, SecretError, SecretSearch, Secrets,

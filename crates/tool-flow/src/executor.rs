@@ -1,11 +1,11 @@
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use raw_json::{RawJson, digest, hex};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tool_core::{
-    Backend, CallContext, Descriptor, DynBackend, ErrorKind, Executor, Invoke, Outcome, Overrides,
-    PrepareError, Reach, Reentry, ToolError,
+    Backend, CallContext, Descriptor, DynBackend, ErrorKind, Executor, FlowChoice, FlowClaim, FlowPhase,
+    FlowRun, Flows, Invoke, Outcome, Overrides, PendingCall, PrepareError, Reach, Reentry, Resume, ToolError,
 };
 
 use crate::{
@@ -13,9 +13,9 @@ use crate::{
     definition::Definition,
     run::{
         Run,
-        state::{FlowState, Waiting, WaitingFor},
+        journal::Journal,
+        state::{FlowState, KeptResults, Recorded, Waiting, WaitingFor, recorded},
     },
-    waiting::WaitingFlows,
 };
 
 /// Function that makes the settings of a step's retries.
@@ -26,11 +26,12 @@ pub type RetryOverrides = Arc<dyn Fn(StepRetry) -> Overrides + Send + Sync>;
 /// # Examples
 /// ```
 /// use std::sync::Arc;
-/// use tool_core::{Overrides, Reentry};
-/// use tool_flow::WorkflowExecutor;
+/// use tool_core::{Overrides, Reentry, SystemClock};
+/// use tool_flow::{MemoryFlows, WorkflowExecutor};
 ///
 /// # fn example(reentry: Arc<dyn Reentry>) {
-/// let executor = WorkflowExecutor::new(reentry, Arc::new(|_| Overrides::default()));
+/// let flows = Arc::new(MemoryFlows::new(Arc::new(SystemClock::new())));
+/// let executor = WorkflowExecutor::new(reentry, Arc::new(|_| Overrides::default()), flows);
 /// # let _ = executor;
 /// # }
 /// ```
@@ -38,7 +39,7 @@ pub type RetryOverrides = Arc<dyn Fn(StepRetry) -> Overrides + Send + Sync>;
 pub struct WorkflowExecutor {
     reentry: Arc<dyn Reentry>,
     retry: RetryOverrides,
-    waiting: Arc<Mutex<WaitingFlows>>,
+    flows: Arc<dyn Flows>,
 }
 
 /// Workflow, ready to be called.
@@ -61,13 +62,14 @@ impl WorkflowExecutor {
     }
 
     /// Creates an executor that makes its calls through `reentry`. `retry` makes the settings by which the call of a step with
-    /// `retry` is attempted again.
+    /// `retry` is attempted again. `flows` keeps the workflows that wait, and those that run if it outlives the process: see
+    /// [`MemoryFlows`](crate::MemoryFlows).
     #[must_use]
-    pub fn new(reentry: Arc<dyn Reentry>, retry: RetryOverrides) -> Self {
+    pub fn new(reentry: Arc<dyn Reentry>, retry: RetryOverrides, flows: Arc<dyn Flows>) -> Self {
         Self {
             reentry,
             retry,
-            waiting: Arc::default(),
+            flows,
         }
     }
 }
@@ -117,58 +119,174 @@ impl Executor for WorkflowExecutor {
 
 impl Invoke for WorkflowBackend {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let WorkflowExecutor {
-            reentry,
-            retry,
-            waiting,
-        } = &self.executor;
-        let digest = &*self.digest;
-        let key = WaitingFlows::key(cx, digest);
-        let now = cx.clock.now();
-        let resume = cx.extras.resume.take();
-        let mut state = match &resume {
-            Some(resume) => Some(FlowState::read(
-                resume.state.as_ref().unwrap_or(&RawJson::null()),
-                digest,
-            )?),
-            None => waiting.lock().take(&key, now),
-        };
-        let answers = match (&mut state, &resume) {
-            (Some(state), Some(resume)) => state.resume(&resume.responses),
-            _ => None,
-        };
-        let earlier = state.map(|state| state.recorded).unwrap_or_default();
-        let run = Run::new(&self.definition, &**reentry, retry, cx).continued(earlier, answers);
         // Boxed, so that the calls of other tools do not carry the size of its future.
-        let (Waiting { step, what }, recorded) = match Box::pin(run.run(cx)).await.into_outcome() {
-            Ok(result) => return result,
+        Box::pin(self.run(cx)).await
+    }
+}
+
+/// Run that begins, or continues.
+struct Begun {
+    journal: Journal,
+    /// Results of the calls of earlier rounds.
+    earlier: BTreeMap<String, Recorded>,
+    /// Answers for the step that waits for them.
+    answers: Option<(String, Resume)>,
+}
+
+impl WorkflowBackend {
+    async fn run(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let begun = match self.begin(cx).await? {
+            Ok(begun) => begun,
+            Err(pending) => return Ok(Outcome::Pending(Box::new(pending))),
+        };
+        let Begun {
+            journal,
+            earlier,
+            answers,
+        } = begun;
+        let WorkflowExecutor { reentry, retry, .. } = &self.executor;
+        let run = Run::new(&self.definition, &**reentry, retry, &journal, cx).continued(earlier, answers);
+        let (Waiting { step, what }, recorded) = match run.run(cx).await.into_outcome() {
+            Ok(result) => {
+                journal.end().await;
+                return result;
+            }
             Err(waiting) => waiting,
         };
-        match what {
-            WaitingFor::Input(input) => {
-                let mut input = *input;
-                let state = FlowState {
-                    recorded,
-                    waiting: Some((step, input.state.take())),
+        let is_stored = journal.is_durable() || matches!(what, WaitingFor::Decision(_));
+        if is_stored {
+            let steps = recorded.iter();
+            let steps = steps
+                .map(|(path, entry)| (path.clone(), entry.to_json()))
+                .collect();
+            let kept = journal.wait(steps).await;
+            kept.map_err(|error| {
+                let message = "the workflow waits, and its state cannot be kept";
+                cx.mark(ToolError::new(ErrorKind::Overloaded, message).with_source(error))
+            })?;
+        }
+        Ok(match what {
+            WaitingFor::Input(mut input) => {
+                let recorded = match is_stored {
+                    true => KeptResults::Stored(journal.id().to_owned()),
+                    false => KeptResults::Here(recorded),
                 };
-                Ok(Outcome::NeedsInput(Box::new(
-                    input.with_state(Some(state.to_json(digest))),
-                )))
+                let waiting = (step, input.state.take());
+                let state = FlowState { recorded, waiting };
+                let input = (*input).with_state(Some(state.to_json(&self.digest)));
+                Outcome::NeedsInput(Box::new(input))
             }
             WaitingFor::Decision(mut pending) => {
                 pending.reason = format!("step `{step}`: {}", pending.reason);
-                let state = FlowState {
-                    recorded,
-                    waiting: None,
-                };
-                if !waiting.lock().put(key, state, cx.clock.now()) {
-                    let message = "too many workflows wait for decisions; this one is not kept";
-                    return Err(cx.mark(ToolError::new(ErrorKind::Overloaded, message)));
-                }
-                Ok(Outcome::Pending(pending))
+                Outcome::Pending(pending)
             }
+        })
+    }
+
+    /// Begins a run, or continues one that waits or whose process has died. The inner error is for a call that another process
+    /// makes.
+    async fn begin(&self, cx: &mut CallContext) -> Result<Result<Begun, PendingCall>, ToolError> {
+        let flows = &self.executor.flows;
+        let key = call_key(cx, &self.digest);
+        let resume = cx.extras.resume.take();
+        let state = resume.as_ref().map(|resume| {
+            let state = resume.state.clone().unwrap_or(RawJson::null());
+            FlowState::read(&state, &self.digest)
+        });
+        let state = state.transpose()?;
+        let answers = state
+            .as_ref()
+            .zip(resume)
+            .map(|(state, resume)| state.resume(&resume.responses));
+        let choice = match &state {
+            None => FlowChoice::Key(key),
+            Some(FlowState {
+                recorded: KeptResults::Stored(id),
+                ..
+            }) => FlowChoice::Id(id),
+            Some(_) => return self.begun(cx, key, None, state, answers).map(Ok),
+        };
+        let claim = flows.claim(choice).await.map_err(|error| {
+            ToolError::new(ErrorKind::Unavailable, "the store of workflows does not answer")
+                .with_source(error)
+        })?;
+        match claim {
+            FlowClaim::Claimed(run) if run.key == key => {
+                self.begun(cx, key, Some(run), None, answers).map(Ok)
+            }
+            FlowClaim::Claimed(run) => {
+                // That of another call: it waits on.
+                let run = FlowRun::new(run.id, run.key);
+                let kept = flows.save(run, FlowPhase::Waiting).await;
+                Err(kept.err().map_or_else(ended, |error| ended().with_source(error)))
+            }
+            FlowClaim::Running => {
+                let pending = PendingCall::new(
+                    hex(&key[..8]),
+                    "another gateway runs this workflow for the same call",
+                );
+                Ok(Err(pending.with_retry_after(RETRY_AFTER)))
+            }
+            _ if state.is_some() => Err(ended()),
+            _ => self.begun(cx, key, None, None, None).map(Ok),
         }
     }
+
+    fn begun(
+        &self,
+        cx: &CallContext,
+        key: [u8; 32],
+        claimed: Option<FlowRun>,
+        state: Option<FlowState>,
+        answers: Option<(String, Resume)>,
+    ) -> Result<Begun, ToolError> {
+        let is_stored = claimed.is_some();
+        let id = match &claimed {
+            Some(run) => run.id.clone(),
+            None => cx.correlation_id.to_string().into(),
+        };
+        let earlier = match (claimed, state.map(|state| state.recorded)) {
+            (Some(run), _) => recorded(run.steps).ok_or_else(|| {
+                let message = "the stored steps of the workflow cannot be read";
+                ToolError::new(ErrorKind::Internal, message)
+            })?,
+            (None, Some(KeptResults::Here(recorded))) => recorded,
+            _ => BTreeMap::new(),
+        };
+        Ok(Begun {
+            journal: Journal::new(self.executor.flows.clone(), id, key, is_stored),
+            earlier,
+            answers,
+        })
+    }
+}
+
+/// Returns the error of a state whose run is not there.
+fn ended() -> ToolError {
+    let message = "the run that the state is for has ended, or another call continues it";
+    ToolError::new(ErrorKind::NotFound, message)
+}
+
+/// Time after which a call is made again that another process makes.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Returns the key of a call: the same caller, workflow, arguments and idempotency key continue it.
+fn call_key(cx: &CallContext, digest: &str) -> [u8; 32] {
+    let mut key = Sha256::new();
+    let idempotency_key = cx.extras.idempotency_key.as_deref().unwrap_or_default();
+    for part in [
+        &*cx.origin.caller.tenant,
+        &*cx.origin.caller.principal,
+        &**cx.tool().name(),
+        digest,
+        idempotency_key,
+    ] {
+        key.update((part.len() as u64).to_be_bytes());
+        key.update(part);
+    }
+    key.update(cx.arguments.digest());
+    let key = key.finalize();
+    std::array::from_fn(|index| key[index])
 }
 
 impl Backend for WorkflowBackend {}

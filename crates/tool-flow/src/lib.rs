@@ -15,10 +15,10 @@ mod check;
 mod definition;
 mod executor;
 mod graph;
+mod memory;
 mod run;
 mod schema;
 mod values;
-mod waiting;
 
 pub use raw_json::{self, RawJson};
 pub use serde_json;
@@ -29,6 +29,7 @@ pub use self::{
     definition::StepRetry,
     executor::{RetryOverrides, WorkflowExecutor},
     graph::{GraphFormat, workflow_graph},
+    memory::MemoryFlows,
 };
 
 #[cfg(doctest)]

@@ -120,11 +120,17 @@ impl Lease {
         {
             return Ok(true);
         }
-        let query = "SELECT 1 FROM approvals WHERE owner = $1 AND state = 'running' LIMIT 1";
-        Ok(!transaction
-            .fetch(query, vec![self.gateway().into()])
-            .await?
-            .is_empty())
+        let queries = [
+            "SELECT 1 FROM approvals WHERE owner = $1 AND state = 'running' LIMIT 1",
+            "SELECT 1 FROM flows WHERE owner = $1 LIMIT 1",
+        ];
+        for query in queries {
+            let found = transaction.fetch(query, vec![self.gateway().into()]).await?;
+            if !found.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

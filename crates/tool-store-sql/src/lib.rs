@@ -7,6 +7,7 @@
 mod approvals;
 mod codec;
 mod database;
+mod flows;
 mod kept;
 mod lease;
 mod ledger;

@@ -175,6 +175,19 @@ const STEPS: &[&[&str]] = &[
         "ALTER TABLE mcp_servers ADD COLUMN proposed_by TEXT",
         "ALTER TABLE approvals ADD COLUMN details TEXT NOT NULL DEFAULT ''",
     ],
+    // 4: workflows that have begun. `owner` is the gateway that runs one; one that waits has none.
+    &[
+        "CREATE TABLE flows (id TEXT PRIMARY KEY, call_key TEXT NOT NULL, owner TEXT, expires_at BIGINT NOT NULL)",
+        "CREATE INDEX flows_by_key ON flows (call_key)",
+        "CREATE INDEX flows_running ON flows (owner) WHERE owner IS NOT NULL",
+        "CREATE INDEX flows_by_expiry ON flows (expires_at)",
+        "CREATE TABLE flow_steps (
+            flow TEXT NOT NULL REFERENCES flows (id),
+            step TEXT NOT NULL,
+            entry TEXT NOT NULL,
+            PRIMARY KEY (flow, step)
+        )",
+    ],
 ];
 
 /// Version of the tables that this program makes and needs.

@@ -3,6 +3,7 @@
 //! [`store_tests!`] makes one test function of each, for a store that an async function opens.
 
 pub mod approvals;
+pub mod flows;
 pub mod kill;
 pub mod ledger;
 pub mod pins;
@@ -64,6 +65,19 @@ macro_rules! store_tests {
                 }
             }
         )*
+    };
+}
+
+/// Makes the tests of [`Flows`](tool_core::Flows) that outlive the process: see [`store_tests!`]. The two handles belong to
+/// different gateways.
+#[macro_export]
+macro_rules! flow_tests {
+    ($open:path) => {
+        $crate::store_tests!(@each $open, flows: [
+            a_run_that_waits_is_claimed_once,
+            a_run_belongs_to_the_gateway_that_runs_it,
+            of_many_claims_one_succeeds,
+        ]);
     };
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 use serde_json::json;
 use toolplane::{
     Builder, StoredListCache,
-    core::{Approvals, Clock, KeptTexts, Ledger, Tokens},
+    core::{Approvals, Clock, Flows, KeptTexts, Ledger, Tokens},
     manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
     registry::{ServerRecord, Store},
     runtime::TokioClock,
@@ -36,6 +36,8 @@ pub(crate) struct OpenStore {
     pub(crate) tokens: Arc<dyn Tokens>,
     /// Approvals.
     pub(crate) approvals: Arc<dyn Approvals>,
+    /// Workflows that wait or run.
+    pub(crate) flows: Arc<dyn Flows>,
     /// Calls with idempotency keys, and those with unknown outcome.
     pub(crate) ledger: Arc<dyn Ledger>,
     /// Lists of servers.
@@ -147,7 +149,9 @@ impl OpenStore {
         if !self.is_named {
             return builder;
         }
-        builder = builder.list_cache(Arc::new(StoredListCache::new(self.texts)));
+        builder = builder
+            .flows(self.flows)
+            .list_cache(Arc::new(StoredListCache::new(self.texts)));
         match self.shared.usage().await {
             Ok(usage) => builder.usage_log(usage),
             Err(error) => {

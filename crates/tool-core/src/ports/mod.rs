@@ -3,6 +3,7 @@
 mod approval;
 mod authentication;
 mod clock;
+mod flows;
 mod kept_texts;
 mod ledger;
 mod tokens;
@@ -11,6 +12,7 @@ pub use self::{
     approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
     authentication::{Authenticate, AuthenticationError},
     clock::{Clock, Instant, SystemClock},
+    flows::{FlowChoice, FlowClaim, FlowPhase, FlowRun, Flows, FlowsError},
     kept_texts::{KeptTexts, KeptTextsError},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},
     tokens::{TokenRecord, TokenState, Tokens, TokensError},

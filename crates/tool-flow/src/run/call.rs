@@ -11,7 +11,7 @@ use tool_core::{
 use super::{
     record::{StepRecord, StepStatus},
     scope::ScopeRun,
-    state::{Recorded, Waiting, WaitingFor},
+    state::{Recorded, Waiting, WaitingFor, running_entry, waiting_entry},
 };
 use crate::definition::{Step, ToolCall};
 
@@ -30,16 +30,14 @@ impl ScopeRun<'_> {
     /// Makes the call of a step, unless it ended in an earlier round. `path` identifies it within the run.
     pub(super) async fn call(&self, step: &Step, call: &ToolCall, path: String) -> CallEnd {
         let start = self.base.clock.now();
-        if let Some(earlier) = self.run.earlier.get(&path) {
+        let earlier = self.run.earlier.get(&path);
+        if let Some(earlier) = earlier.filter(|earlier| !matches!(earlier, Recorded::Running)) {
             let end = match earlier {
-                Recorded::Result(value) => CallEnd::Value(value.clone(), StepStatus::Succeeded),
                 Recorded::Failed(error) => CallEnd::Failed(error.clone()),
+                Recorded::Result(value) => CallEnd::Value(value.clone(), StepStatus::Succeeded),
+                Recorded::Running => CallEnd::Stopped,
             };
-            self.run
-                .progress
-                .lock()
-                .recorded
-                .insert(path.clone(), earlier.clone());
+            self.keep(&path, earlier.clone());
             self.record(path, call, StepStatus::Earlier, 0, start, None);
             return end;
         }
@@ -55,10 +53,25 @@ impl ScopeRun<'_> {
             Ok(own) => own,
             Err(error) => return self.failed(path, call, 0, start, error),
         };
+        if !step.repeatable
+            && !own.may_run_twice()
+            && let Err(error) = self.begin(&path, earlier.is_some()).await
+        {
+            return self.failed(path, call, 0, start, error);
+        }
         let result = self.run.reentry.call(&mut own).await;
         let attempts = own.n_begun();
         let end = outcome(&own, result);
         self.run.progress.lock().ended.push(own);
+        let entry = match &end {
+            Ok(reply) => Recorded::Result(value_of(reply)).to_json(),
+            Err(NoReply::Error(error)) => Recorded::Failed(error.clone()).to_json(),
+            Err(NoReply::Waiting(_)) => waiting_entry(),
+        };
+        if let Err(error) = self.run.journal.save(&path, entry).await {
+            // After a crash it would be unknown what the tool did, and nothing would repeat it.
+            tracing::warn!(%error, step = path, "the result of a step of a workflow is not stored");
+        }
         match end {
             Ok(reply) => {
                 let value = value_of(&reply);
@@ -67,14 +80,10 @@ impl ScopeRun<'_> {
                     let error = ToolError::new(ErrorKind::ResultTooLarge, message);
                     return self.failed(path, call, attempts, start, error);
                 }
-                let mut progress = self.run.progress.lock();
-                progress
-                    .recorded
-                    .insert(path.clone(), Recorded::Result(value.clone()));
+                self.keep(&path, Recorded::Result(value.clone()));
                 if self.is_last(step) {
-                    progress.last_reply = Some(reply);
+                    self.run.progress.lock().last_reply = Some(reply);
                 }
-                drop(progress);
                 let status = if path.ends_with(FALLBACK) {
                     StepStatus::FellBack
                 } else {
@@ -84,11 +93,7 @@ impl ScopeRun<'_> {
                 CallEnd::Value(value, status)
             }
             Err(NoReply::Error(error)) => {
-                self.run
-                    .progress
-                    .lock()
-                    .recorded
-                    .insert(path.clone(), Recorded::Failed(error.clone()));
+                self.keep(&path, Recorded::Failed(error.clone()));
                 self.failed(path, call, attempts, start, error)
             }
             Err(NoReply::Waiting(what)) => {
@@ -97,6 +102,25 @@ impl ScopeRun<'_> {
                 CallEnd::Stopped
             }
         }
+    }
+
+    /// Records that a call begins that must not be made twice. `has_begun` is `true` if an earlier process made it already.
+    async fn begin(&self, path: &str, has_begun: bool) -> Result<(), ToolError> {
+        if has_begun {
+            let message = "the gateway ended while the tool ran; whether it had its effect is not known";
+            return Err(ToolError::new(ErrorKind::OutcomeUnknown, message).with_may_have_run());
+        }
+        let saved = self.run.journal.save(path, running_entry()).await;
+        saved.map_err(|error| {
+            let message = "the call cannot be recorded, so it is not made";
+            ToolError::new(ErrorKind::Unavailable, message).with_source(error)
+        })
+    }
+
+    /// Keeps the result of a call for the next round.
+    fn keep(&self, path: &str, recorded: Recorded) {
+        let mut progress = self.run.progress.lock();
+        progress.recorded.insert(path.to_owned(), recorded);
     }
 
     /// Returns the arguments of a call.

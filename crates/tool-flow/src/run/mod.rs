@@ -1,6 +1,7 @@
 //! A run of a workflow: its steps as calls, in the order of their dependencies.
 
 mod call;
+pub(crate) mod journal;
 pub(crate) mod record;
 mod scope;
 pub(crate) mod state;
@@ -17,6 +18,7 @@ use tokio::sync::Semaphore;
 use tool_core::{CallChain, CallContext, Outcome, Reentry, Reply, Resume, ToolError};
 
 use self::{
+    journal::Journal,
     record::{StepRecord, StepStatus, Summary},
     scope::ScopeRun,
     state::{Recorded, Waiting},
@@ -42,6 +44,8 @@ pub(crate) struct Run<'a> {
     chain: Arc<CallChain>,
     input: RawJson,
     permits: Semaphore,
+    /// Journal, in which its calls are recorded.
+    pub(crate) journal: &'a Journal,
     /// Results of calls that ended in an earlier round.
     earlier: BTreeMap<String, Recorded>,
     /// Answers for the call that waits for them.
@@ -83,6 +87,7 @@ impl<'a> Run<'a> {
         definition: &'a Definition,
         reentry: &'a dyn Reentry,
         retry: &'a RetryOverrides,
+        journal: &'a Journal,
         cx: &CallContext,
     ) -> Self {
         let name = cx.tool().name().clone();
@@ -94,6 +99,7 @@ impl<'a> Run<'a> {
             chain: CallChain::begin(name, cx.called_from.clone(), definition.max_calls),
             input: cx.arguments.raw().clone(),
             permits: Semaphore::new(definition.window),
+            journal,
             earlier: BTreeMap::new(),
             resume: Mutex::new(None),
             n_bytes: AtomicUsize::new(0),

@@ -11,6 +11,8 @@ use tool_core::{ErrorKind, InputRequest, PendingCall, Resume, ToolError};
 pub(crate) enum Recorded {
     Result(RawJson),
     Failed(ToolError),
+    /// The process died while the call ran.
+    Running,
 }
 
 /// Call that waits.
@@ -25,11 +27,20 @@ pub(crate) enum WaitingFor {
     Decision(Box<PendingCall>),
 }
 
-/// State of a workflow between two rounds.
+/// State of a workflow that a caller sends back with its answers.
 pub(crate) struct FlowState {
-    pub(crate) recorded: BTreeMap<String, Recorded>,
+    /// Where the results of its calls are.
+    pub(crate) recorded: KeptResults,
     /// Path of the step that waits, and the state that its tool expects back.
-    pub(crate) waiting: Option<(String, Option<RawJson>)>,
+    pub(crate) waiting: (String, Option<RawJson>),
+}
+
+/// Place of the results of a workflow's calls.
+pub(crate) enum KeptResults {
+    /// In the state itself.
+    Here(BTreeMap<String, Recorded>),
+    /// In the storage, under this id.
+    Stored(String),
 }
 
 /// Version of the form of states.
@@ -38,20 +49,23 @@ const VERSION: u64 = 1;
 impl FlowState {
     /// Writes the state of a workflow with this digest.
     pub(crate) fn to_json(&self, digest: &str) -> RawJson {
-        let steps: Vec<_> = self
-            .recorded
-            .iter()
-            .map(|(path, recorded)| (path.as_str(), recorded.to_json()))
-            .collect();
+        let (path, inner) = &self.waiting;
         let mut members = vec![
             ("workflow", RawJson::from(VERSION)),
             ("digest", RawJson::from(digest)),
-            ("steps", RawJson::from_members(&steps)),
+            match &self.recorded {
+                KeptResults::Here(recorded) => {
+                    let steps = recorded.iter();
+                    let steps: Vec<_> = steps
+                        .map(|(path, entry)| (path.as_str(), entry.to_json()))
+                        .collect();
+                    ("steps", RawJson::from_members(&steps))
+                }
+                KeptResults::Stored(id) => ("run", RawJson::from(id.as_str())),
+            },
+            ("waiting", RawJson::from(path.as_str())),
         ];
-        if let Some((path, inner)) = &self.waiting {
-            members.push(("waiting", RawJson::from(path.as_str())));
-            members.extend(inner.clone().map(|inner| ("inner", inner)));
-        }
+        members.extend(inner.clone().map(|inner| ("inner", inner)));
         RawJson::from_members(&members)
     }
 
@@ -76,32 +90,60 @@ impl FlowState {
             let message = "the workflow has changed since the call began; begin again, after a look at what its steps did";
             return Err(ToolError::new(ErrorKind::ToolChanged, message));
         }
-        let steps = state
-            .get("steps")
-            .filter(|steps| steps.kind() == JsonKind::Object)
-            .ok_or_else(other)?;
-        let mut recorded = BTreeMap::new();
-        for (path, entry) in steps.members() {
-            recorded.insert(path.into_owned(), Recorded::read(&entry).ok_or_else(other)?);
-        }
+        let recorded = match state.get("run").and_then(|id| id.string()) {
+            Some(id) => KeptResults::Stored(id),
+            None => {
+                let steps = state
+                    .get("steps")
+                    .filter(|steps| steps.kind() == JsonKind::Object);
+                let steps = steps.ok_or_else(other)?;
+                let entries = steps.members().map(|(path, entry)| (path.into_owned(), entry));
+                KeptResults::Here(recorded(entries).ok_or_else(other)?)
+            }
+        };
         let waiting = state.get("waiting").and_then(|path| path.string());
-        let inner = state.get("inner");
         Ok(Self {
             recorded,
-            waiting: waiting.map(|path| (path, inner)),
+            waiting: (waiting.ok_or_else(other)?, state.get("inner")),
         })
     }
 
     /// Returns the answers for the step that waits for them.
-    pub(crate) fn resume(&mut self, responses: &RawJson) -> Option<(String, Resume)> {
-        let (path, inner) = self.waiting.take()?;
-        Some((path, Resume::new(responses.clone()).with_state(inner)))
+    pub(crate) fn resume(&self, responses: &RawJson) -> (String, Resume) {
+        let (path, inner) = &self.waiting;
+        let resume = Resume::new(responses.clone()).with_state(inner.clone());
+        (path.clone(), resume)
     }
 }
 
+/// Reads the entries of steps. Those that wait have no result. Returns `None` if one cannot be read.
+pub(crate) fn recorded(
+    entries: impl IntoIterator<Item = (String, RawJson)>,
+) -> Option<BTreeMap<String, Recorded>> {
+    let mut recorded = BTreeMap::new();
+    for (path, entry) in entries {
+        if entry.get("waiting").is_none() {
+            recorded.insert(path, Recorded::read(&entry)?);
+        }
+    }
+    Some(recorded)
+}
+
+/// Returns the entry of a step whose call begins.
+pub(crate) fn running_entry() -> RawJson {
+    RawJson::from(json!({"running": true}))
+}
+
+/// Returns the entry of a step whose call waits: it is made again.
+pub(crate) fn waiting_entry() -> RawJson {
+    RawJson::from(json!({"waiting": true}))
+}
+
 impl Recorded {
-    fn to_json(&self) -> RawJson {
+    /// Returns the entry of the step.
+    pub(crate) fn to_json(&self) -> RawJson {
         match self {
+            Self::Running => running_entry(),
             Self::Result(result) => RawJson::from_members(&[("result", result.clone())]),
             Self::Failed(error) => RawJson::from(json!({
                 "error": error.kind().as_str(),
@@ -114,6 +156,9 @@ impl Recorded {
     fn read(entry: &RawJson) -> Option<Self> {
         if let Some(result) = entry.get("result") {
             return Some(Self::Result(result));
+        }
+        if entry.get("running").is_some() {
+            return Some(Self::Running);
         }
         let kind = ErrorKind::named(&entry.get("error")?.string()?)?;
         let error = ToolError::new(kind, entry.get("message")?.string()?);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{Approvals, KeptTexts, Ledger, Tokens};
+use tool_core::{Approvals, Flows, KeptTexts, Ledger, Tokens};
 use tool_registry::{Pins, Store};
 use tool_store_postgres::{SqlLedger, SqlPins};
 use tp_postgres::TestDatabase;
@@ -46,10 +46,17 @@ async fn texts() -> Option<(TestDatabase, Arc<dyn KeptTexts>, Arc<dyn KeptTexts>
     Some((database, one, other))
 }
 
+async fn flows() -> Option<(TestDatabase, Arc<dyn Flows>, Arc<dyn Flows>)> {
+    let database = database()?;
+    let (one, other) = (open(&database), open(&database));
+    Some((database, one, other))
+}
+
 tool_store_suite::store_tests!(stores);
 tool_store_suite::token_tests!(tokens);
 tool_store_suite::pin_tests!(pins);
 tool_store_suite::text_tests!(texts);
+tool_store_suite::flow_tests!(flows);
 
 /// Apart, since some tests of approvals and of the ledger have the same name.
 mod of_approvals {

@@ -68,6 +68,7 @@ pub(super) fn ports<D: Database>(
 ) -> OpenStore {
     OpenStore {
         tools: store.clone(),
+        flows: store.clone(),
         tokens: store.clone(),
         approvals: store.clone(),
         ledger: Arc::new(SqlLedger::new(store.clone())),

@@ -127,6 +127,8 @@ impl Builder {
     /// Takes the parts that outlive a configuration.
     fn reload_state(&mut self, configuration: &Configuration, plane: &Arc<LateToolplane>) -> ReloadState {
         self.extensions.plane = plane.clone();
+        #[cfg(feature = "workflows")]
+        self.extensions.flows.clock.clone_from(&self.clock);
         let of_process = || Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())) as _;
         ReloadState::new(
             mem::take(&mut self.extensions),

@@ -1,6 +1,8 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use tool_chaos::ChaosLayer;
+#[cfg(feature = "workflows")]
+use tool_core::Flows;
 use tool_core::{
     ApprovalListener, Approvals, Authenticate, Clock, Descriptor, DynInvoke, Event, Executor, Invoke, Layer,
     Ledger, Observe, PinMode, Secrets, Source, Tokens, observe_fn,
@@ -256,6 +258,13 @@ impl Builder {
     /// Sets the storage of approvals. Default: in memory.
     pub fn approvals(mut self, approvals: Arc<dyn Approvals>) -> Self {
         self.approvals = Some(approvals);
+        self
+    }
+
+    /// Sets the storage of workflows that wait or run. Default: in memory, where a restart forgets them.
+    #[cfg(feature = "workflows")]
+    pub fn flows(mut self, flows: Arc<dyn Flows>) -> Self {
+        self.extensions.flows.flows = Some(flows);
         self
     }
 

@@ -26,6 +26,9 @@ pub(crate) struct HostExtensions {
     pub(crate) pins: PinSetup,
     /// The toolplane, for the meta-tools by which agents make tools, and for workflows.
     pub(crate) plane: Arc<LateToolplane>,
+    /// Storage of workflows.
+    #[cfg(feature = "workflows")]
+    pub(crate) flows: crate::host::workflows::FlowSetup,
     /// Executor of workflows, with those that wait.
     #[cfg(feature = "workflows")]
     pub(crate) workflows: std::sync::OnceLock<tool_flow::WorkflowExecutor>,
@@ -93,7 +96,7 @@ impl HostExtensions {
 
     #[cfg(feature = "workflows")]
     fn workflows(&self) -> &tool_flow::WorkflowExecutor {
-        let create = || crate::host::workflows::executor(&self.plane);
+        let create = || crate::host::workflows::executor(&self.plane, &self.flows);
         self.workflows.get_or_init(create)
     }
 

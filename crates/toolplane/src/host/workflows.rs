@@ -2,16 +2,29 @@
 
 use std::sync::Arc;
 
-use tool_core::{Descriptor, Overrides, Reentry, Tool};
-use tool_flow::{StepRetry, StepTool, WorkflowExecutor, WorkflowProblem, check_workflow};
-use tool_runtime::RetrySettings;
+use tool_core::{Clock, Descriptor, Flows, Overrides, Reentry, Tool};
+use tool_flow::{MemoryFlows, StepRetry, StepTool, WorkflowExecutor, WorkflowProblem, check_workflow};
+use tool_runtime::{RetrySettings, TokioClock};
 
 use crate::{Toolplane, calls::reentry::LateToolplane};
 
+/// Storage of the workflows that wait, and clock of the one in memory.
+#[derive(Default)]
+pub(crate) struct FlowSetup {
+    pub(crate) flows: Option<Arc<dyn Flows>>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+}
+
 /// Creates the executor of workflows, which calls tools of this toolplane.
-pub(crate) fn executor(plane: &Arc<LateToolplane>) -> WorkflowExecutor {
+pub(crate) fn executor(plane: &Arc<LateToolplane>, setup: &FlowSetup) -> WorkflowExecutor {
     let reentry: Arc<dyn Reentry> = plane.clone();
-    WorkflowExecutor::new(reentry, Arc::new(overrides))
+    let in_memory = || {
+        let clock = setup.clock.clone();
+        let clock = clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
+        Arc::new(MemoryFlows::new(clock)) as Arc<dyn Flows>
+    };
+    let flows = setup.flows.clone().unwrap_or_else(in_memory);
+    WorkflowExecutor::new(reentry, Arc::new(overrides), flows)
 }
 
 /// Returns the settings of the call of a step with `retry`, which replace the tool's own.
@@ -23,6 +36,9 @@ fn overrides(retry: StepRetry) -> Overrides {
         .with_max_delay(retry.max_delay.unwrap_or(usual.max_delay));
     Overrides::default().with(settings)
 }
+
+/// Tells whether a tool is visible to the author of a workflow.
+pub(crate) type IsVisible<'a> = &'a dyn Fn(&Arc<Tool>) -> bool;
 
 impl Toolplane {
     /// Checks all workflows against the tools that they call, as far as their definitions are known: starts no server. Returns
@@ -44,7 +60,7 @@ impl Toolplane {
     pub(crate) fn check_steps(
         &self,
         descriptor: &Descriptor,
-        is_visible: Option<&dyn Fn(&Arc<Tool>) -> bool>,
+        is_visible: Option<IsVisible<'_>>,
     ) -> Vec<WorkflowProblem> {
         let Some(settings) = WorkflowExecutor::settings(descriptor) else {
             return Vec::new();
@@ -54,7 +70,7 @@ impl Toolplane {
     }
 
     /// Returns what is known about a tool that a step calls.
-    fn step_tool(&self, name: &str, is_visible: Option<&dyn Fn(&Arc<Tool>) -> bool>) -> StepTool {
+    fn step_tool(&self, name: &str, is_visible: Option<IsVisible<'_>>) -> StepTool {
         let (name, _) = name.split_once('@').unwrap_or((name, ""));
         let snapshot = self.0.registry.snapshot();
         let by_spelling = || {

@@ -286,7 +286,7 @@ pub fn config_schema() -> raw_json::RawJson {
     let executors = primitives.executors;
     #[cfg(feature = "workflows")]
     let executors = {
-        let workflows = crate::host::workflows::executor(&Arc::default());
+        let workflows = crate::host::workflows::executor(&Arc::default(), &Default::default());
         executors
             .into_iter()
             .chain([Arc::new(workflows) as _])

@@ -1,6 +1,7 @@
 //! Workflows in the standard stack, with scripted tools.
 
 mod agents;
+mod durable;
 mod failures;
 mod order;
 mod rounds;
