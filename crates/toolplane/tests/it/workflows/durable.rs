@@ -82,7 +82,7 @@ fn crash(directory: &TempDir, world: &World, workflow: &'static str, at: &'stati
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         // Nothing that was running gets to write anything.
-        std::mem::forget(plane);
+
     });
     runtime.shutdown_background();
     world.script(at, [ScriptStep::Echo]);
