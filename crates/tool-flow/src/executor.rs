@@ -13,7 +13,7 @@ use crate::{
     definition::Definition,
     run::{
         Run,
-        journal::Journal,
+        journal::{Endings, Journal},
         state::{FlowState, KeptResults, Recorded, Waiting, WaitingFor, recorded},
     },
 };
@@ -40,6 +40,7 @@ pub struct WorkflowExecutor {
     reentry: Arc<dyn Reentry>,
     retry: RetryOverrides,
     flows: Arc<dyn Flows>,
+    endings: Arc<Endings>,
 }
 
 /// Workflow, ready to be called.
@@ -70,6 +71,7 @@ impl WorkflowExecutor {
             reentry,
             retry,
             flows,
+            endings: Arc::default(),
         }
     }
 }
@@ -206,6 +208,7 @@ impl WorkflowBackend {
             }) => FlowChoice::Id(id),
             Some(_) => return self.begun(cx, key, None, state, answers).map(Ok),
         };
+        self.executor.endings.settled(&key).await;
         let claim = flows.claim(choice).await.map_err(|error| {
             ToolError::new(ErrorKind::Unavailable, "the store of workflows does not answer")
                 .with_source(error)
@@ -254,7 +257,7 @@ impl WorkflowBackend {
             _ => BTreeMap::new(),
         };
         Ok(Begun {
-            journal: Journal::new(self.executor.flows.clone(), id, key, is_stored),
+            journal: Journal::new(&self.executor.flows, &self.executor.endings, (id, key), is_stored),
             earlier,
             answers,
         })

@@ -20,3 +20,4 @@ mod tasks;
 mod telemetry;
 mod training;
 mod websocket;
+mod workflows;

@@ -83,6 +83,9 @@ impl Reader {
         let max_calls = fields.count("max_calls", MAX_CALLS, problems);
         let steps = fields.get(&["steps"]);
         fields.finish(problems);
+        if !settings.is_object() {
+            return None;
+        }
         let Some((at, steps)) = steps else {
             problems.push(
                 PrepareError::at("", "the workflow has no `steps`")

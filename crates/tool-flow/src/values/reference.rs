@@ -162,7 +162,11 @@ impl fmt::Display for Segment {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
     use super::*;
+    use crate::values::scope::Results;
 
     #[test]
     fn references_are_parsed_and_written() {
@@ -200,6 +204,52 @@ mod tests {
             ),
         ] {
             assert_eq!(Reference::parse(text).unwrap_err(), problem, "{text}");
+        }
+    }
+
+    /// JSON with keys of all kinds.
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![any::<i32>().prop_map(Value::from), ".{0,4}".prop_map(Value::from)];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            let key = prop_oneof!["[a-z0-9_-]{1,3}", "\\PC{0,3}"];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key, inner, 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// A reference leads to the same value as the JSON Pointer (RFC 6901) with the same steps, by another implementation.
+        #[test]
+        fn a_reference_leads_where_a_pointer_leads(value in json(), turns in prop::collection::vec(any::<prop::sample::Index>(), 0..5)) {
+            let (mut at, mut path, mut pointer) = (&value, Vec::new(), String::new());
+            for turn in turns {
+                match at {
+                    Value::Array(items) if !items.is_empty() => {
+                        let index = turn.index(items.len());
+                        path.push(Segment::Item(index));
+                        pointer.push_str(&format!("/{index}"));
+                        at = &items[index];
+                    }
+                    Value::Object(members) if !members.is_empty() => {
+                        let (key, member) = members.iter().nth(turn.index(members.len())).expect("it is there");
+                        path.push(Segment::Member(key.clone()));
+                        pointer = tool_settings::pointer(&pointer, key);
+                        at = member;
+                    }
+                    _ => break,
+                }
+            }
+            let reference = Reference { root: Root::Input, path };
+            let written = reference.to_string();
+            let parsed = Reference::parse(&written[1..]);
+            prop_assert_eq!(parsed.as_ref(), Ok(&reference), "{}", written);
+            let (input, results) = (RawJson::from(&value), Results::default());
+            let values = Values { input: &input, results: &results, variables: &[], missing_is_null: false };
+            let found: Value = reference.resolve(&values).expect("it is there").to().expect("it is JSON");
+            prop_assert_eq!(Some(&found), value.pointer(&pointer));
         }
     }
 }

@@ -82,7 +82,6 @@ fn crash(directory: &TempDir, world: &World, workflow: &'static str, at: &'stati
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         // Nothing that was running gets to write anything.
-
     });
     runtime.shutdown_background();
     world.script(at, [ScriptStep::Echo]);
@@ -180,4 +179,16 @@ async fn an_answer_comes_to_another_gateway_and_counts_once() {
     let error = one.call(again()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(world.called().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_time_is_continued_by_the_same_call() {
+    let (directory, world) = (tempfile::tempdir().unwrap(), World::default());
+    let (plane, _) = gateway(&directory, &world);
+    world.script("look", [ScriptStep::Hang(true), ScriptStep::Echo]);
+    let hurried = request("deliver", &json!({"item": 1})).deadline(Duration::from_millis(300));
+    plane.call(hurried).await.unwrap_err();
+    assert_eq!(world.called(), ["reserve", "look"]);
+    call(&plane, "deliver").await.unwrap().into_reply().unwrap();
+    assert_eq!(world.called(), ["reserve", "look", "look", "ship"]);
 }

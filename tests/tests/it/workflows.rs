@@ -1,0 +1,110 @@
+//! Workflows through the gateway: a question and an approval in the middle, and no call twice.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Configuration, Era, Gateway, Offer, call_params, mock_server};
+
+/// A server whose first tool fails if it is called twice, and whose second one asks.
+const SERVER: &str = r#"
+tools:
+  reserve:
+    replies:
+      - structured: {seat: 7}
+      - failure: it was called twice
+  ask:
+    replies:
+      - template: '{"name": "{{ $answers.who.content.name }}"}'
+        before:
+          - elicit: {key: who, message: "Who goes?", schema: {type: object, properties: {name: {type: string}}}}
+"#;
+
+/// Returns an offer to answer forms: questions of the server by a name, requests for approval by consent.
+fn offer() -> Offer {
+    Offer::new(r#"{"elicitation":{"form":{}}}"#, |method, params| {
+        let content = match params.contains("Who goes?") {
+            true => json!({"name": "Zoë"}),
+            false => consent(params),
+        };
+        let answer = json!({"action": "accept", "content": content});
+        (method == "elicitation/create").then(|| answer.to_string())
+    })
+}
+
+/// Fills in every field of a form for consent: `true`, or the first choice.
+fn consent(params: &str) -> Value {
+    let params: Value = serde_json::from_str(params).unwrap();
+    let fields = params["requestedSchema"]["properties"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    let filled = fields.into_iter().map(|(name, schema)| {
+        let value = schema["enum"].get(0).cloned().unwrap_or(Value::Bool(true));
+        (name, value)
+    });
+    Value::Object(filled.collect())
+}
+
+fn configuration(scenario: &std::path::Path) -> Configuration {
+    let mock = json!({"kind": "mock", "template": r#"{"paid": {{ seat }}, "by": {{ name }}}"#});
+    let steps = json!([
+        {"name": "reserve", "tool": "peer__reserve", "input": {}},
+        {"name": "who", "tool": "peer__ask", "input": {}, "depends_on": ["reserve"]},
+        {"name": "pay", "tool": "pay", "input": {"seat": "$results.reserve.seat", "name": "$results.who.name"}},
+    ]);
+    let pay = json!({"description": "Pays.", "executor": mock, "approval": "required"});
+    let order = json!({"description": "Orders.", "executor": {"kind": "workflow", "steps": steps}});
+    Configuration::default()
+        .server("peer", mock_server(scenario))
+        .tool("pay", pay)
+        .tool("order", order)
+}
+
+/// Calls the workflow, and answers what is asked.
+fn assert_ordered(way: &str, client: &mut dyn Client) {
+    let params = call_params("order", "{}");
+    let result = client.converse("tools/call", &params).result();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    assert_eq!(
+        result["structuredContent"],
+        json!({"paid": 7, "by": "Zoë"}),
+        "{way}: {result}"
+    );
+    let steps = result["_meta"]["dev.toolplane/workflow"]["steps"]
+        .as_array()
+        .unwrap()
+        .iter();
+    let last: Vec<_> = steps
+        .map(|step| step["step"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(last, ["reserve", "who", "pay"], "{way}");
+    let asked = client.offer().asked.iter();
+    assert_eq!(
+        asked.filter(|(method, _)| method == "elicitation/create").count(),
+        2,
+        "{way}"
+    );
+}
+
+#[test]
+fn a_question_and_an_approval_in_the_middle_repeat_no_call() {
+    for server in [Era::Modern, Era::Legacy] {
+        let folder = tempfile::tempdir().unwrap();
+        let scenario = folder.path().join("scenario.yaml");
+        fs::write(&scenario, format!("era: {}{SERVER}", server.name())).unwrap();
+        let configuration = configuration(&scenario);
+        for era in [Era::Legacy, Era::Modern] {
+            let way = format!("{} server, {} client", server.name(), era.name());
+            let mut gateway = Gateway::stdio_offering(era, &configuration, offer());
+            assert_ordered(&format!("over stdio, {way}"), &mut gateway.client);
+            assert_eq!(gateway.end().code(), Some(0));
+            let gateway = Gateway::http(&configuration);
+            assert_ordered(
+                &format!("over HTTP, {way}"),
+                &mut gateway.client_offering(era, offer()),
+            );
+            assert_eq!(gateway.terminate().code(), Some(0));
+        }
+    }
+}
