@@ -150,7 +150,10 @@ impl WorkflowBackend {
         let run = Run::new(&self.definition, &**reentry, retry, &journal, cx).continued(earlier, answers);
         let (Waiting { step, what }, recorded) = match run.run(cx).await.into_outcome() {
             Ok(result) => {
-                journal.end().await;
+                // Without time it is like a call that was cancelled: the journal keeps it for the same call.
+                if result.is_ok() || !has_no_time(cx) {
+                    journal.end().await;
+                }
                 return result;
             }
             Err(waiting) => waiting,
@@ -262,6 +265,11 @@ impl WorkflowBackend {
             answers,
         })
     }
+}
+
+/// Returns `true` if the deadline of a call has passed.
+pub(crate) fn has_no_time(cx: &CallContext) -> bool {
+    cx.remaining().is_some_and(|left| left.is_zero())
 }
 
 /// Returns the error of a state whose run is not there.

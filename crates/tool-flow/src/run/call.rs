@@ -13,7 +13,10 @@ use super::{
     scope::ScopeRun,
     state::{Recorded, Waiting, WaitingFor, running_entry, waiting_entry},
 };
-use crate::definition::{Step, ToolCall};
+use crate::{
+    definition::{Step, ToolCall},
+    executor::has_no_time,
+};
 
 /// Maximum length of the text of a failed tool in an error, in characters.
 const MAX_TEXT: usize = 2000;
@@ -65,6 +68,8 @@ impl ScopeRun<'_> {
         self.run.progress.lock().ended.push(own);
         let entry = match &end {
             Ok(reply) => Recorded::Result(value_of(reply)).to_json(),
+            // It failed for the time of the whole call, which says nothing about the step.
+            Err(NoReply::Error(error)) if has_no_time(self.base) && !error.may_have_run() => waiting_entry(),
             Err(NoReply::Error(error)) => Recorded::Failed(error.clone()).to_json(),
             Err(NoReply::Waiting(_)) => waiting_entry(),
         };
