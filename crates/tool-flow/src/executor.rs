@@ -146,6 +146,7 @@ impl WorkflowBackend {
             earlier,
             answers,
         } = begun;
+        let is_continued = !earlier.is_empty();
         let WorkflowExecutor { reentry, retry, .. } = &self.executor;
         let run = Run::new(&self.definition, &**reentry, retry, &journal, cx).continued(earlier, answers);
         let (Waiting { step, what }, recorded) = match run.run(cx).await.into_outcome() {
@@ -183,7 +184,7 @@ impl WorkflowBackend {
             }
             WaitingFor::Decision(mut pending) => {
                 pending.reason = format!("step `{step}`: {}", pending.reason);
-                Outcome::Pending(pending)
+                Outcome::Pending(Box::new((*pending).with_begun(cx.may_have_run() || is_continued)))
             }
         })
     }
@@ -222,7 +223,6 @@ impl WorkflowBackend {
             }
             FlowClaim::Claimed(run) => {
                 // That of another call: it waits on.
-                let run = FlowRun::new(run.id, run.key);
                 let kept = flows.save(run, FlowPhase::Waiting).await;
                 Err(kept.err().map_or_else(ended, |error| ended().with_source(error)))
             }
@@ -246,7 +246,8 @@ impl WorkflowBackend {
         state: Option<FlowState>,
         answers: Option<(String, Resume)>,
     ) -> Result<Begun, ToolError> {
-        let is_stored = claimed.is_some();
+        // A run in memory was forgotten with its claim.
+        let is_stored = claimed.is_some() && self.executor.flows.is_durable();
         let id = match &claimed {
             Some(run) => run.id.clone(),
             None => cx.correlation_id.to_string().into(),

@@ -156,12 +156,12 @@ impl StructureCheck<'_, '_> {
                     None => self.unknown_step(used.at, used.step, around),
                 }
             }
-            self.variables(part, step, around);
+            self.variables(part, around);
         });
     }
 
     /// Reports variables that no loop around the step has.
-    fn variables(&mut self, part: Part<'_>, step: &Step, around: &Surroundings<'_>) {
+    fn variables(&mut self, part: Part<'_>, around: &Surroundings<'_>) {
         let names: Vec<&str> = match part {
             Part::Reference(reference) => match &reference.value.root {
                 Root::Variable(name) => vec![name],
@@ -172,7 +172,6 @@ impl StructureCheck<'_, '_> {
                 variables.map(|name| &**name).collect()
             }
         };
-        let _ = step;
         for name in names {
             if around.variables.contains(&name) {
                 continue;
@@ -278,9 +277,7 @@ impl StructureCheck<'_, '_> {
                     None => self.unknown_step(used.at, used.step, &Surroundings::default()),
                 }
             }
-            if let Some(step) = steps.steps.first() {
-                self.variables(part, step, &Surroundings::default());
-            }
+            self.variables(part, &Surroundings::default());
         });
     }
 

@@ -148,8 +148,9 @@ impl ScopeRun<'_> {
         arguments: Arc<Arguments>,
     ) -> Result<CallContext, ToolError> {
         let chain = &self.run.chain;
-        if chain.tools().any(|tool| *tool == call.tool) {
-            return Err(refused(format!("`{}` would call itself", call.tool)));
+        let tool = self.run.reentry.find(&call.tool, self.base).await?;
+        if chain.tools().any(|outer| outer == tool.name()) {
+            return Err(refused(format!("`{}` would call itself", tool.name())));
         }
         if chain.tools().count() > CallChain::MAX_DEPTH {
             return Err(refused(format!(
@@ -163,7 +164,6 @@ impl ScopeRun<'_> {
                 "the workflow makes more calls than `max_calls` of the outermost one allows, which is {max_calls} here"
             )));
         }
-        let tool = self.run.reentry.find(&call.tool, self.base).await?;
         let id = id_of(self.base.correlation_id, path);
         let mut own = self
             .base

@@ -28,6 +28,10 @@ impl Reentry for LateToolplane {
     fn find<'a>(&'a self, tool: &'a str, cx: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
         Box::pin(async move {
             let plane = self.plane()?;
+            // A tool's name never has an `@`.
+            if let Some((name, version)) = tool.split_once('@') {
+                return plane.0.registry.find_version(name, version).await;
+            }
             let address = Address::Tool(tool.into());
             let found = plane
                 .find(&address, &cx.origin.caller, &cx.client_identity(), None)

@@ -99,9 +99,11 @@ pub struct PendingCall {
     pub reason: String,
     /// Details for programs, as one object.
     pub detail: Option<RawJson>,
-    /// Time after which the same call may be made again for its result, if the tool has begun its work. `None` if nothing
-    /// was done yet.
+    /// Time after which the same call may be made again for its result, if the tool is at work. `None` if it waits for a
+    /// decision.
     pub retry_after: Option<Duration>,
+    /// `true` if parts of the call were done before the decision that it waits for, as by a workflow. They are not done again.
+    pub has_begun: bool,
 }
 
 impl PendingCall {
@@ -113,7 +115,15 @@ impl PendingCall {
             reason: reason.into(),
             detail: None,
             retry_after: None,
+            has_begun: false,
         }
+    }
+
+    /// Sets whether parts of the call were done already.
+    #[must_use]
+    pub fn with_begun(mut self, has_begun: bool) -> Self {
+        self.has_begun = has_begun;
+        self
     }
 
     /// Says that the tool has begun its work: the same call, made again after this time, waits for the same work.
@@ -132,14 +142,20 @@ impl PendingCall {
                 "the tool is still at work, as `{handle}`; make the same call again, unchanged, in about {} to get its result",
                 format_duration(pause)
             ),
-            None => format!(
-                "nothing was done yet; the call waits for {reason}, requested as `{handle}`. Tell the user; once it is given, \
-                 repeat the same call unchanged"
-            ),
+            None => {
+                let done = match self.has_begun {
+                    true => "a part was done and will not be done again",
+                    false => "nothing was done yet",
+                };
+                format!(
+                    "{done}; the call waits for {reason}, requested as `{handle}`. Tell the user; once it is given, repeat the \
+                     same call unchanged"
+                )
+            }
         }
     }
 
-    /// Returns `true` if the tool has begun its work. Otherwise nothing was done yet.
+    /// Returns `true` if the tool is at work. Otherwise the call waits for a decision.
     #[must_use]
     pub fn is_at_work(&self) -> bool {
         self.retry_after.is_some()

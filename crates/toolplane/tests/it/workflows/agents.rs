@@ -18,6 +18,8 @@ authoring: {enabled: true}
 tools:
   greet: {description: Greets., executor: {kind: world}}
   fire: {description: Fires somebody., required_permissions: [staff], executor: {kind: world}}
+workflows:
+  exact: {description: Calls one version., steps: [{tool: welcome@1.0.0}]}
 ";
 
 fn plane(world: &World) -> Toolplane {
@@ -74,8 +76,11 @@ async fn a_workflow_is_made_published_and_called() {
     call(&plane, &ada, "welcome", &json!({}))
         .await
         .expect("it completes");
+    call(&plane, &ada, "exact", &json!({}))
+        .await
+        .expect("the version is there");
     // That a call may be repeated is a declaration, which counts once an operator accepted it.
-    assert_eq!(world.called(), ["greet"]);
+    assert_eq!(world.called(), ["greet", "greet"]);
 }
 
 #[tokio::test]

@@ -32,6 +32,11 @@ async fn pending(plane: &Toolplane, arguments: &Value) -> String {
     match plane.call(request("order", arguments)).await {
         Ok(Outcome::Pending(pending)) => {
             assert!(pending.reason.starts_with("step `pay`: "), "{}", pending.reason);
+            assert!(
+                pending
+                    .advice()
+                    .starts_with("a part was done and will not be done again")
+            );
             pending.handle.to_string()
         }
         other => panic!("expected to wait: {other:?}"),
