@@ -221,11 +221,11 @@ struct MergeOnDrop<'a, 'b> {
 impl Drop for MergeOnDrop<'_, '_> {
     fn drop(&mut self) {
         let mut progress = self.run.progress.lock();
-        for record in &progress.records {
-            self.cx.explain("workflow", || record.to_string());
-        }
         for ended in progress.ended.drain(..) {
             self.cx.merge_step(ended);
+        }
+        for record in &progress.records {
+            self.cx.explain("workflow", || record.to_string());
         }
     }
 }

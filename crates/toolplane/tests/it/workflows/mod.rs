@@ -5,6 +5,7 @@ mod durable;
 mod failures;
 mod order;
 mod rounds;
+mod seen;
 mod values;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 use serde_json::Value;
 use tool_testkit::{ScriptStep, ScriptedExecutor, executor};
 use toolplane::{
-    CallRequest, Toolplane,
+    Builder, CallRequest, Toolplane,
     core::{CallContext, ErrorKind, Invoke, Outcome, Reply, ToolError},
     manifest::{LoadOptions, Syntax, load},
 };
@@ -57,8 +58,8 @@ impl World {
         self.0.lock().expect("nothing panics with it").most_running
     }
 
-    /// Builds a toolplane with these tools and workflows.
-    fn plane(&self, tools: &[&str], more: &str) -> Toolplane {
+    /// Returns a builder with these tools and workflows.
+    fn builder(&self, tools: &[&str], more: &str) -> Builder {
         let mut text = "tools:\n".to_owned();
         for tool in tools {
             text.push_str(&format!(
@@ -68,11 +69,14 @@ impl World {
         text.push_str(more);
         let loaded = load(&LoadOptions::new().text("test", Syntax::Yaml, text));
         let loaded = loaded.unwrap_or_else(|problems| panic!("{problems}"));
-        let plane = Toolplane::builder()
+        Toolplane::builder()
             .loaded(&loaded)
             .executor(executor("world", self.clone()))
-            .build()
-            .expect("it can be built");
+    }
+
+    /// Builds a toolplane with these tools and workflows.
+    fn plane(&self, tools: &[&str], more: &str) -> Toolplane {
+        let plane = self.builder(tools, more).build().expect("it can be built");
         let refused: Vec<_> = plane
             .refused()
             .into_iter()
