@@ -1,4 +1,4 @@
-//! What others see of a workflow: spans, progress, decisions.
+//! Spans, progress and explanations of workflows.
 
 use std::sync::{Arc, Mutex};
 
