@@ -52,6 +52,8 @@ struct WorkflowBackend {
 }
 
 impl WorkflowExecutor {
+    /// Key in `_meta` of a workflow's result, with the records of its steps.
+    pub const META_KEY: &'static str = "dev.toolplane/workflow";
     /// Kind that descriptors name.
     pub const KIND: &'static str = "workflow";
 
@@ -137,15 +139,16 @@ struct Begun {
 
 impl WorkflowBackend {
     async fn run(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let begun = match self.begin(cx).await? {
-            Ok(begun) => begun,
-            Err(pending) => return Ok(Outcome::Pending(Box::new(pending))),
-        };
-        let Begun {
+        let Some(Begun {
             journal,
             earlier,
             answers,
-        } = begun;
+        }) = self.begin(cx).await?
+        else {
+            let handle = hex(&call_key(cx, &self.digest)[..8]);
+            let pending = PendingCall::new(handle, "another gateway runs this workflow for the same call");
+            return Ok(Outcome::Pending(Box::new(pending.with_retry_after(RETRY_AFTER))));
+        };
         let is_continued = !earlier.is_empty();
         let WorkflowExecutor { reentry, retry, .. } = &self.executor;
         let run = Run::new(&self.definition, &**reentry, retry, &journal, cx).continued(earlier, answers);
@@ -189,9 +192,8 @@ impl WorkflowBackend {
         })
     }
 
-    /// Begins a run, or continues one that waits or whose process has died. The inner error is for a call that another process
-    /// makes.
-    async fn begin(&self, cx: &mut CallContext) -> Result<Result<Begun, PendingCall>, ToolError> {
+    /// Begins a run, or continues one that waits or whose process has died. Returns `None` if another process runs it.
+    async fn begin(&self, cx: &mut CallContext) -> Result<Option<Begun>, ToolError> {
         let flows = &self.executor.flows;
         let key = call_key(cx, &self.digest);
         let resume = cx.extras.resume.take();
@@ -210,7 +212,7 @@ impl WorkflowBackend {
                 recorded: KeptResults::Stored(id),
                 ..
             }) => FlowChoice::Id(id),
-            Some(_) => return self.begun(cx, key, None, state, answers).map(Ok),
+            Some(_) => return self.begun(cx, key, None, state, answers).map(Some),
         };
         self.executor.endings.settled(&key).await;
         let claim = flows.claim(choice).await.map_err(|error| {
@@ -219,22 +221,16 @@ impl WorkflowBackend {
         })?;
         match claim {
             FlowClaim::Claimed(run) if run.key == key => {
-                self.begun(cx, key, Some(run), None, answers).map(Ok)
+                self.begun(cx, key, Some(run), None, answers).map(Some)
             }
             FlowClaim::Claimed(run) => {
                 // That of another call: it waits on.
                 let kept = flows.save(run, FlowPhase::Waiting).await;
                 Err(kept.err().map_or_else(ended, |error| ended().with_source(error)))
             }
-            FlowClaim::Running => {
-                let pending = PendingCall::new(
-                    hex(&key[..8]),
-                    "another gateway runs this workflow for the same call",
-                );
-                Ok(Err(pending.with_retry_after(RETRY_AFTER)))
-            }
+            FlowClaim::Running => Ok(None),
             _ if state.is_some() => Err(ended()),
-            _ => self.begun(cx, key, None, None, None).map(Ok),
+            _ => self.begun(cx, key, None, None, None).map(Some),
         }
     }
 

@@ -137,6 +137,7 @@ impl Graph {
     }
 
     fn quoted(&self, label: &str) -> String {
+        let label = label.replace(char::is_control, " ");
         match self.format {
             // Mermaid knows no escape in a text but entities.
             GraphFormat::Mermaid => format!(

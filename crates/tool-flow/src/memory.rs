@@ -12,6 +12,8 @@ pub struct MemoryFlows {
 #[derive(Default)]
 struct Kept {
     runs: HashMap<Arc<str>, WaitingRun>,
+    /// Ids of the runs, by their keys.
+    ids: HashMap<[u8; 32], Vec<Arc<str>>>,
     n_bytes: usize,
 }
 
@@ -56,12 +58,20 @@ impl Kept {
     fn remove(&mut self, id: &str) -> Option<WaitingRun> {
         let waiting = self.runs.remove(id)?;
         self.n_bytes -= waiting.n_bytes;
+        if let Some(ids) = self.ids.get_mut(&waiting.run.key) {
+            ids.retain(|known| **known != *id);
+            if ids.is_empty() {
+                self.ids.remove(&waiting.run.key);
+            }
+        }
         Some(waiting)
     }
 
     fn forget_expired(&mut self, now: Instant) {
-        self.runs.retain(|_, waiting| waiting.until > now);
-        self.n_bytes = self.runs.values().map(|waiting| waiting.n_bytes).sum();
+        let expired = self.runs.iter().filter(|(_, waiting)| waiting.until <= now);
+        for id in expired.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.remove(&id);
+        }
     }
 }
 
@@ -75,11 +85,7 @@ impl Flows for MemoryFlows {
             let mut kept = self.kept.lock();
             let id = match choice {
                 FlowChoice::Id(id) => Some(Arc::from(id)),
-                FlowChoice::Key(key) => {
-                    let mut runs = kept.runs.iter();
-                    let found = runs.find(|(_, waiting)| waiting.run.key == key);
-                    found.map(|(id, _)| id.clone())
-                }
+                FlowChoice::Key(key) => kept.ids.get(&key).and_then(|ids| ids.first().cloned()),
                 _ => None,
             };
             let now = self.clock.now();
@@ -112,7 +118,9 @@ impl Flows for MemoryFlows {
                 n_bytes,
                 run,
             };
-            kept.runs.insert(waiting.run.id.clone(), waiting);
+            let id = waiting.run.id.clone();
+            kept.ids.entry(waiting.run.key).or_default().push(id.clone());
+            kept.runs.insert(id, waiting);
             Ok(())
         })
     }
@@ -150,6 +158,17 @@ mod tests {
         let more = FlowRun::new("more", [1; 32]);
         assert!(flows.save(more, FlowPhase::Waiting).await.is_err());
         flows.end("0").await.unwrap();
+        flows
+            .save(FlowRun::new("another", [2; 32]), FlowPhase::Waiting)
+            .await
+            .unwrap();
+        let another = flows.claim(FlowChoice::Key([2; 32])).await;
+        assert_eq!(another, Ok(FlowClaim::Claimed(FlowRun::new("another", [2; 32]))));
+        for _ in 1..MAX_RUNS {
+            let claimed = flows.claim(FlowChoice::Key([1; 32])).await;
+            assert!(matches!(claimed, Ok(FlowClaim::Claimed(_))), "{claimed:?}");
+        }
+        assert!(flows.kept.lock().ids.is_empty());
         assert_eq!(flows.kept.lock().n_bytes, 0);
     }
 }

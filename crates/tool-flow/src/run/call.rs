@@ -69,7 +69,9 @@ impl ScopeRun<'_> {
         let entry = match &end {
             Ok(reply) => Recorded::Result(value_of(reply)).to_json(),
             // It failed for the time of the whole call, which says nothing about the step.
-            Err(NoReply::Error(error)) if has_no_time(self.base) && !error.may_have_run() => waiting_entry(),
+            Err(NoReply::Error(error)) if has_no_time(&self.run.base) && !error.may_have_run() => {
+                waiting_entry()
+            }
             Err(NoReply::Error(error)) => Recorded::Failed(error.clone()).to_json(),
             Err(NoReply::Waiting(_)) => waiting_entry(),
         };

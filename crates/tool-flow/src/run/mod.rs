@@ -19,18 +19,16 @@ use tool_core::{CallChain, CallContext, Outcome, Reentry, Reply, Resume, ToolErr
 
 use self::{
     journal::Journal,
-    record::{StepRecord, StepStatus, Summary},
+    record::{StepRecord, Summary},
     scope::ScopeRun,
     state::{Recorded, Waiting},
 };
 use crate::{
-    RetryOverrides,
+    RetryOverrides, WorkflowExecutor,
     definition::{Definition, OnError},
     values::scope::{Results, Values},
 };
 
-/// Key in `_meta` of a workflow's result, with the records of its steps.
-pub(crate) const META_KEY: &str = "dev.toolplane/workflow";
 /// Maximum size of all results of a run, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
@@ -166,7 +164,7 @@ impl<'a> Run<'a> {
             reply.mark_partial();
         }
         let summary = Summary::completed(&progress.records, progress.n_omitted, progress.is_partial);
-        reply.add_meta(META_KEY, summary);
+        reply.add_meta(WorkflowExecutor::META_KEY, summary);
         RunEnd::Completed(Box::new(reply))
     }
 
@@ -194,13 +192,15 @@ impl<'a> Run<'a> {
         self.n_bytes.fetch_add(n_bytes, Ordering::AcqRel) + n_bytes <= MAX_BYTES
     }
 
+    /// Records that a step has no result and the run goes on.
+    fn go_on_without(&self) {
+        self.progress.lock().is_partial = true;
+    }
+
     /// Records the end of a step, and reports it as progress.
     fn record(&self, record: StepRecord) {
         let mut progress = self.progress.lock();
         progress.n_ended += 1;
-        if record.status == StepStatus::Failed {
-            progress.is_partial = true;
-        }
         if let Some(receiver) = &self.base.origin.progress {
             receiver.report(record.progress(progress.n_ended));
         }

@@ -157,6 +157,7 @@ impl<'a> ScopeRun<'a> {
                 }
                 if step.optional || self.run.definition.on_error == OnError::Continue {
                     self.results.put_failed(step.name.clone());
+                    self.run.go_on_without();
                 } else {
                     self.failure.lock().get_or_insert((at, error));
                 }

@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, LazyLock},
+    thread,
 };
 
 use cel::{
@@ -49,6 +50,8 @@ struct ExpressionSize {
     nodes: u64,
     /// Maximum depth of loops within loops.
     depth: u32,
+    /// Maximum depth of operators within operators.
+    nesting: u32,
     /// Number of operators that join texts or lists.
     joins: u64,
 }
@@ -66,6 +69,15 @@ struct ValueSizes {
 const MAX_SOURCE: usize = 4096;
 /// Maximum depth of loops within loops.
 const MAX_DEPTH: u32 = 3;
+/// Maximum depth of operators within operators.
+const MAX_NESTING: u32 = 64;
+/// Maximum depth of operators within operators that is evaluated on the caller's stack. An evaluation recurses as deep, and takes
+/// up to 40 KiB for each level in a build without optimization.
+const MAX_INLINE_NESTING: u32 = 12;
+/// Stack for the evaluation of deeper expressions, in bytes.
+const EVALUATION_STACK: usize = 8 << 20;
+/// Stack of the parser, in bytes: enough for an expression of the maximum length that is nothing but one kind of operator.
+const PARSER_STACK: usize = 64 << 20;
 /// Maximum cost of an evaluation: evaluated operators, and one for every 256 bytes of text that one may touch.
 const MAX_COST: u64 = 10_000_000;
 /// Names of types, which are values in CEL.
@@ -112,6 +124,11 @@ impl Expression {
                 source.len()
             ));
         }
+        // The parser recurses as deep as operators nest, before anything can tell how deep that is.
+        on_stack(PARSER_STACK, || Self::parse(source))
+    }
+
+    fn parse(source: &str) -> Result<Self, String> {
         let program = ENVIRONMENT.compile(source).map_err(|errors| {
             let first = errors.errors.first();
             let (line, column) = first.map_or((1, 1), |error| error.pos);
@@ -128,6 +145,12 @@ impl Expression {
         } = walk;
         if let Some(problem) = problem {
             return Err(problem);
+        }
+        if size.nesting > MAX_NESTING {
+            return Err(format!(
+                "the operators of the expression are nested {} deep; {MAX_NESTING} are allowed",
+                size.nesting
+            ));
         }
         if size.depth > MAX_DEPTH {
             return Err(format!(
@@ -166,7 +189,7 @@ impl Expression {
         }
     }
 
-    fn value(&self, values: &Values<'_>) -> Result<CelValue, String> {
+    fn value_here(&self, values: &Values<'_>) -> Result<CelValue, String> {
         let mut sizes = ValueSizes::default();
         let mut context = Context::with_env(ENVIRONMENT.clone());
         let mut bind = |name: &str, value: CelValue| context.add_variable_from_value(name, value);
@@ -197,6 +220,14 @@ impl Expression {
         })
     }
 
+    /// Evaluates the expression, a deep one on a stack of its own.
+    fn value(&self, values: &Values<'_>) -> Result<CelValue, String> {
+        if self.size.nesting <= MAX_INLINE_NESTING {
+            return self.value_here(values);
+        }
+        on_stack(EVALUATION_STACK, || self.value_here(values))
+    }
+
     fn error(&self, problem: impl fmt::Display) -> String {
         format!("`{}`: {problem}", excerpt(&self.source))
     }
@@ -220,6 +251,18 @@ impl fmt::Debug for Expression {
     }
 }
 
+/// Runs a function on a thread with a stack of this size, in bytes.
+fn on_stack<R: Send>(n_bytes: usize, run: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
+    thread::scope(|scope| {
+        let running = thread::Builder::new()
+            .stack_size(n_bytes)
+            .spawn_scoped(scope, run);
+        let running = running.map_err(|error| format!("there is no thread for an expression: {error}"))?;
+        let panicked = |_| Err("the engine of expressions fails on it".to_owned());
+        running.join().unwrap_or_else(panicked)
+    })
+}
+
 /// Returns the beginning of a text, in one line.
 fn excerpt(text: &str) -> String {
     let line = |c: char| if c.is_control() { ' ' } else { c };
@@ -236,6 +279,7 @@ struct Walk<'a> {
     uses: Uses,
     size: ExpressionSize,
     depth: u32,
+    nesting: u32,
     /// Variables of the expression's own loops.
     own: Vec<&'a str>,
     problem: Option<String>,
@@ -244,6 +288,13 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn expression(&mut self, expression: &'a IdedExpr) {
         self.size.nodes += 1;
+        self.nesting += 1;
+        self.size.nesting = self.size.nesting.max(self.nesting);
+        self.parts(expression);
+        self.nesting -= 1;
+    }
+
+    fn parts(&mut self, expression: &'a IdedExpr) {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Call(call) => self.call(call),
@@ -532,6 +583,42 @@ mod tests {
         assert!(
             error.contains("steps on these values; 10000000 are allowed"),
             "{error}"
+        );
+    }
+
+    /// The stack of a worker of tokio has 2 MiB.
+    #[test]
+    fn a_deep_expression_is_refused_or_evaluated_on_half_a_worker_s_stack() {
+        let worker = std::thread::Builder::new().stack_size(1 << 20);
+        let run = worker.spawn(|| {
+            for (open, middle, close) in [
+                ("", "1", "+1"),
+                ("", "input", ".a"),
+                ("", "input", "[0]"),
+                ("(", "1", ")"),
+                ("[", "1", "]"),
+                ("{1:", "1", "}"),
+                ("!", "true", ""),
+                ("-", "1", ""),
+                ("size(", "[]", ")"),
+                ("", "true", " && true"),
+                ("", "true", "?true:true"),
+                ("", "[1]", ".map(a,a)"),
+                ("[1].map(a,", "1", ")"),
+            ] {
+                for length in [MAX_SOURCE, 512, 128, 80, 60, 40] {
+                    let n = (length - middle.len().min(length)) / (open.len() + close.len());
+                    let source = format!("{}{middle}{}", open.repeat(n), close.repeat(n));
+                    let _ = evaluate(&source);
+                }
+            }
+        });
+        run.expect("a thread").join().expect("it does not panic");
+        let sum = |n: usize| format!("1{}", "+1".repeat(n));
+        assert_eq!(evaluate(&sum(60)), Ok(json!(61)));
+        assert_eq!(
+            evaluate(&sum(2000)),
+            Err("the operators of the expression are nested 2001 deep; 64 are allowed".to_owned())
         );
     }
 

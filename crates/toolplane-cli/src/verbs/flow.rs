@@ -19,9 +19,6 @@ use crate::{
     output::{Console, table::Table, text},
 };
 
-/// Key of the records of a workflow's steps, in `_meta` of its result.
-const META_KEY: &str = "dev.toolplane/workflow";
-
 pub(crate) fn run(options: &Options, flow: &Flow, console: Console) -> Result<Exit, CliError> {
     match flow {
         Flow::Check { workflow } => on_plane(options, console, async |loaded, plane| {
@@ -143,7 +140,7 @@ fn show_steps(call: &Call, result: &Result<Outcome, ToolError>, console: Console
     let summary = match result {
         Ok(Outcome::Reply(reply)) => {
             let mut meta = reply.meta().iter();
-            meta.find(|(key, _)| *key == META_KEY)
+            meta.find(|(key, _)| *key == WorkflowExecutor::META_KEY)
                 .map(|(_, summary)| summary.clone())
         }
         Ok(_) => None,

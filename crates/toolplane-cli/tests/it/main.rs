@@ -40,3 +40,4 @@ mod tokens;
 mod versions;
 mod websocket;
 mod wire_names;
+mod workflows;

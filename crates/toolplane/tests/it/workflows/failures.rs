@@ -98,6 +98,7 @@ workflows:
     );
     let spare = reply(&plane, "instead", &json!({})).await;
     assert_eq!(spare.raw().as_str(), r#"{"instead":true}"#);
+    assert!(!spare.is_partial());
     assert_eq!(
         statuses(&summary(&spare)),
         [status("broken", "error"), status("broken!fallback", "fallback")]
