@@ -4,7 +4,7 @@
 //!
 //! # Examples
 //! ```
-//! use tool_core::{CallChain, CallContext, Invoke, Outcome, Reply, ToolError};
+//! use tool_core::{CallContext, Invoke, Outcome, Reply, ToolError};
 //!
 //! /// Tool that returns its arguments.
 //! struct Echo;
