@@ -6,7 +6,7 @@
 //! | part | where |
 //! |---|---|
 //! | a definition, and how it is read | `definition` |
-//! | references, and expressions in CEL | `values` |
+//! | references, and expressions in CEL | the crate `tool-mapping` |
 //! | checks before it runs | `check`: [`check_workflow`] against the tools that it calls |
 //! | a run: order, calls, records, state between rounds | `run` |
 //! | its picture | [`workflow_graph`] |
@@ -18,7 +18,6 @@ mod graph;
 mod memory;
 mod run;
 mod schema;
-mod values;
 
 pub use raw_json::{self, RawJson};
 pub use serde_json;

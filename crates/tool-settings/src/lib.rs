@@ -16,6 +16,7 @@ mod read;
 mod section;
 mod section_entries;
 mod sections;
+mod setting_fields;
 pub mod suggest;
 mod values;
 
@@ -32,6 +33,7 @@ pub use self::{
     section::{ConfiguredTool, DeferredCheck, Section, SectionKeys, SectionLevel, ToolSettings},
     section_entries::SectionEntries,
     sections::Sections,
+    setting_fields::{PlacedValue, SettingFields, kind_of},
     values::{
         ByteSize, NetworkHosts, Percent, Period, SandboxChoice, at_least_one, longer_than_zero, parsed,
         positive,

@@ -23,6 +23,12 @@ impl Jitter {
         longest.mul_f64(fraction)
     }
 
+    /// Returns a uniformly distributed number below `bound`; 0 if that is 0.
+    pub fn below(&self, bound: u64) -> u64 {
+        // The high half of the product (Lemire, 2019). The bias of at most `bound` in 2^64 does not matter here.
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+
     /// Returns the next number (`SplitMix64`, Steele, Lea and Flood, 2014): one atomic addition and a mix of the sum.
     fn next(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -3,19 +3,14 @@ use std::collections::HashMap;
 use raw_json::RawJson;
 use serde_json::Value;
 use tool_core::PrepareError;
+use tool_mapping::{Mapping, MappingPart, Placed, Reference, ReferenceRoot, Segment};
 use tool_settings::suggest;
 
 use super::{
     structure::visit_parts,
     types::{PartOf, Types, part_of},
 };
-use crate::{
-    definition::{Action, Definition, Scope, Step, ToolCall},
-    values::{
-        mapping::{Mapping, Part, Placed},
-        reference::{Reference, Root},
-    },
-};
+use crate::definition::{Action, Definition, Scope, Step, ToolCall};
 
 /// Knowledge about a tool that a step of a workflow calls.
 #[derive(Debug, Clone)]
@@ -154,17 +149,17 @@ impl ToolCheck<'_> {
     }
 
     /// Reports a reference to something that there is not.
-    fn part(&mut self, part: Part<'_>, variables: &[Variable<'_>]) {
-        let Part::Reference(Placed { at, value: reference }) = part else {
+    fn part(&mut self, part: MappingPart<'_>, variables: &[Variable<'_>]) {
+        let MappingPart::Reference(Placed { at, value: reference }) = part else {
             return;
         };
         let Some(schema) = self.schema(reference, variables) else {
             return;
         };
         let says = match &reference.root {
-            Root::Input => "the input schema of the workflow".to_owned(),
-            Root::Result(step) => format!("the output schema of `{step}`"),
-            Root::Variable(name) => format!("the schema of `{name}`"),
+            ReferenceRoot::Input => "the input schema of the workflow".to_owned(),
+            ReferenceRoot::Result(step) => format!("the output schema of `{step}`"),
+            ReferenceRoot::Variable(name) => format!("the schema of `{name}`"),
         };
         match part_of(&schema, &reference.path) {
             PartOf::Impossible => {
@@ -225,7 +220,7 @@ impl ToolCheck<'_> {
 
     fn argument(&mut self, call: &ToolCall, schema: &Value, key: &str, types: Option<Types>) {
         let at = tool_settings::pointer(&call.input_at, key);
-        let path = [crate::values::reference::Segment::Member(key.to_owned())];
+        let path = [Segment::Member(key.to_owned())];
         match part_of(schema, &path) {
             PartOf::Described(parameter) => {
                 let allowed = Types::of_schema(parameter);
@@ -299,9 +294,9 @@ impl ToolCheck<'_> {
     /// Returns the schema of the root of a reference.
     fn schema(&self, reference: &Reference, variables: &[Variable<'_>]) -> Option<Value> {
         match &reference.root {
-            Root::Input => Some(self.input.clone()),
-            Root::Result(step) => self.outputs.get(&**step).cloned(),
-            Root::Variable(name) => {
+            ReferenceRoot::Input => Some(self.input.clone()),
+            ReferenceRoot::Result(step) => self.outputs.get(&**step).cloned(),
+            ReferenceRoot::Variable(name) => {
                 let mut inner_first = variables.iter().rev();
                 let (_, schema) = inner_first.find(|(known, _)| **known == **name)?;
                 schema.clone()

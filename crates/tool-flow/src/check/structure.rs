@@ -3,15 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use tool_core::PrepareError;
+use tool_mapping::{Mapping, MappingPart, ReferenceRoot};
 use tool_settings::suggest;
 
-use crate::{
-    definition::{Action, Definition, Scope, Step},
-    values::{
-        mapping::{Mapping, Part},
-        reference::Root,
-    },
-};
+use crate::definition::{Action, Definition, Scope, Step};
 
 /// Finds the dependencies of all steps, and reports every problem with them.
 pub(crate) fn resolve(definition: &mut Definition, problems: &mut Vec<PrepareError>) {
@@ -161,14 +156,14 @@ impl StructureCheck<'_, '_> {
     }
 
     /// Reports variables that no loop around the step has.
-    fn variables(&mut self, part: Part<'_>, around: &Surroundings<'_>) {
+    fn variables(&mut self, part: MappingPart<'_>, around: &Surroundings<'_>) {
         let names: Vec<&str> = match part {
-            Part::Reference(reference) => match &reference.value.root {
-                Root::Variable(name) => vec![name],
+            MappingPart::Reference(reference) => match &reference.value.root {
+                ReferenceRoot::Variable(name) => vec![name],
                 _ => Vec::new(),
             },
-            Part::Expression(expression) => {
-                let variables = expression.value.uses.variables.iter();
+            MappingPart::Expression(expression) => {
+                let variables = expression.value.uses().variables.iter();
                 variables.map(|name| &**name).collect()
             }
         };
@@ -181,11 +176,11 @@ impl StructureCheck<'_, '_> {
                 .chain(around.variables.iter().copied())
                 .collect();
             let hint = match part {
-                Part::Reference(_) => format!(
+                MappingPart::Reference(_) => format!(
                     "there are {}; begin with `$$` if the text itself begins with `$`",
                     suggest::list(&known)
                 ),
-                Part::Expression(_) => format!("there are {}", suggest::list(&known)),
+                MappingPart::Expression(_) => format!("there are {}", suggest::list(&known)),
             };
             let message = format!("there is no value `{}` here", suggest::shown(name));
             self.problem(part.at(), message, &hint);
@@ -295,32 +290,32 @@ fn index_of(scope: &Scope, name: &str) -> Option<usize> {
 }
 
 /// Calls a function for each reference and expression of a step itself, without those of the steps inside of it.
-pub(crate) fn visit_parts<'a>(step: &'a Step, visit: &mut dyn FnMut(Part<'a>)) {
+pub(crate) fn visit_parts<'a>(step: &'a Step, visit: &mut dyn FnMut(MappingPart<'a>)) {
     for call in step.calls() {
         if let Some(input) = &call.input {
             input.visit(visit);
         }
     }
     match &step.action {
-        Action::Conditional { condition, .. } => visit(Part::Expression(condition)),
+        Action::Conditional { condition, .. } => visit(MappingPart::Expression(condition)),
         Action::ForEach { items, .. } => items.visit(visit),
         Action::Call(_) | Action::Parallel(_) => {}
     }
 }
 
 /// Returns the steps whose results a part uses.
-fn uses(part: Part<'_>) -> Vec<Use<'_>> {
+fn uses(part: MappingPart<'_>) -> Vec<Use<'_>> {
     match part {
-        Part::Reference(reference) => match &reference.value.root {
-            Root::Result(step) => vec![Use {
+        MappingPart::Reference(reference) => match &reference.value.root {
+            ReferenceRoot::Result(step) => vec![Use {
                 at: &reference.at,
                 step,
                 is_guarded: false,
             }],
             _ => Vec::new(),
         },
-        Part::Expression(expression) => {
-            let uses = &expression.value.uses;
+        MappingPart::Expression(expression) => {
+            let uses = expression.value.uses();
             let of = |step, is_guarded| Use {
                 at: &expression.at,
                 step,
@@ -334,10 +329,10 @@ fn uses(part: Part<'_>) -> Vec<Use<'_>> {
 }
 
 /// Returns the steps whose results an expression asks for before it uses them.
-fn guarded(part: Part<'_>) -> BTreeSet<Arc<str>> {
+fn guarded(part: MappingPart<'_>) -> BTreeSet<Arc<str>> {
     match part {
-        Part::Reference(_) => BTreeSet::new(),
-        Part::Expression(expression) => expression.value.uses.guarded.clone(),
+        MappingPart::Reference(_) => BTreeSet::new(),
+        MappingPart::Expression(expression) => expression.value.uses().guarded.clone(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::values::reference::Segment;
+use tool_mapping::Segment;
 
 /// Types of JSON, as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,7 +212,7 @@ mod tests {
             "$defs": {"url": {"type": "string"}},
         });
         let at = |text: &str| {
-            let reference = crate::values::reference::Reference::parse(text).expect("it is one");
+            let reference = tool_mapping::Reference::parse(text).expect("it is one");
             reference.path
         };
         assert_eq!(

@@ -1,14 +1,10 @@
 //! Definition of a workflow, as read from its settings.
 
-mod fields;
 mod read;
 
 use std::{sync::Arc, time::Duration};
 
-use crate::values::{
-    expression::Expression,
-    mapping::{Mapping, Placed},
-};
+use tool_mapping::{Expression, Mapping, Placed};
 
 /// Definition of a workflow.
 #[derive(Debug)]

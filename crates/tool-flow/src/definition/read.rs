@@ -4,16 +4,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 use tool_core::PrepareError;
-use tool_settings::{pointer, suggest};
+use tool_mapping::{Expression, Mapping, Placed};
+use tool_settings::{PlacedValue, SettingFields, kind_of, pointer, suggest};
 
 use super::{
     Action, DEFAULT_CALLS, DEFAULT_ITEMS, DEFAULT_WINDOW, Definition, MAX_CALLS, MAX_DEPTH, MAX_ITEMS,
     MAX_STEPS, OnError, RESERVED, Scope, Step, StepRetry, ToolCall,
-    fields::{Fields, kind_of},
-};
-use crate::values::{
-    expression::Expression,
-    mapping::{Mapping, Placed},
 };
 
 /// Maximum number of concurrent calls that a workflow may ask for.
@@ -66,7 +62,7 @@ impl Definition {
 impl Reader {
     fn definition(&mut self, settings: &Value) -> Option<Definition> {
         let problems = &mut self.problems;
-        let mut fields = Fields::of(settings, "", problems);
+        let mut fields = SettingFields::of(settings, "", problems);
         let output = fields.get(&["output"]);
         let output = output.map(|(at, value)| Mapping::read(value, &at, problems));
         let on_error = fields.text(&["on_error", "onError", "errorHandling"], problems);
@@ -138,7 +134,7 @@ impl Reader {
             return Some(plain_step(name, at, Action::Call(ToolCall::whole(tool, at))));
         }
         let problems = &mut self.problems;
-        let mut fields = Fields::of(value, at, problems);
+        let mut fields = SettingFields::of(value, at, problems);
         let name = fields.text(&["name", "id"], problems);
         let optional = fields.flag("optional", problems);
         let timeout = fields.period("timeout", problems);
@@ -200,7 +196,7 @@ impl Reader {
         None
     }
 
-    fn call(&mut self, fields: &mut Fields<'_>) -> Option<Action> {
+    fn call(&mut self, fields: &mut SettingFields<'_>) -> Option<Action> {
         let tool = fields.text(&["tool"], &mut self.problems);
         let input = fields.get(&INPUT_KEYS);
         let (at, tool) = tool?;
@@ -209,7 +205,7 @@ impl Reader {
         Some(Action::Call(call))
     }
 
-    fn parallel(&mut self, fields: &mut Fields<'_>, depth: usize) -> Option<Action> {
+    fn parallel(&mut self, fields: &mut SettingFields<'_>, depth: usize) -> Option<Action> {
         if let Some((at, steps)) = fields.get(&["parallel"]) {
             return Some(Action::Parallel(self.steps(steps, &at, depth + 1)));
         }
@@ -219,7 +215,7 @@ impl Reader {
         Some(Action::Parallel(self.parallel_tools(tools, &at, input.as_ref())))
     }
 
-    fn conditional(&mut self, fields: &mut Fields<'_>, at: &str, depth: usize) -> Option<Action> {
+    fn conditional(&mut self, fields: &mut SettingFields<'_>, at: &str, depth: usize) -> Option<Action> {
         let condition = fields.text(&["if", "condition"], &mut self.problems);
         let then = fields.get(&["then", "trueBranch"]);
         let otherwise = fields.get(&["else", "falseBranch"]);
@@ -241,7 +237,7 @@ impl Reader {
         })
     }
 
-    fn for_each(&mut self, fields: &mut Fields<'_>, at: &str, depth: usize) -> Option<Action> {
+    fn for_each(&mut self, fields: &mut SettingFields<'_>, at: &str, depth: usize) -> Option<Action> {
         let items = fields.get(&["for_each", "forEach"]);
         let variable = fields.text(&["as"], &mut self.problems);
         let body = fields.get(&["do"]);
@@ -267,12 +263,7 @@ impl Reader {
     }
 
     /// Reads a list of tools that all get the same input.
-    fn parallel_tools(
-        &mut self,
-        tools: &Value,
-        at: &str,
-        input: Option<&super::fields::Placed<'_>>,
-    ) -> Scope {
+    fn parallel_tools(&mut self, tools: &Value, at: &str, input: Option<&PlacedValue<'_>>) -> Scope {
         let mut scope = Scope::default();
         for (at, tool) in texts(tools, at, &mut self.problems) {
             let mut call = ToolCall::whole(&tool, &at);
@@ -360,7 +351,7 @@ impl ToolCall {
         }
     }
 
-    fn set_input(&mut self, input: Option<super::fields::Placed<'_>>, problems: &mut Vec<PrepareError>) {
+    fn set_input(&mut self, input: Option<PlacedValue<'_>>, problems: &mut Vec<PrepareError>) {
         let Some((at, value)) = input else { return };
         let can_be_object = match value {
             Value::Object(_) => true,
@@ -396,7 +387,7 @@ fn tool_call(value: &Value, at: &str, problems: &mut Vec<PrepareError>) -> Optio
     if let Value::String(tool) = value {
         return Some(ToolCall::whole(tool, at));
     }
-    let mut fields = Fields::of(value, at, problems);
+    let mut fields = SettingFields::of(value, at, problems);
     let tool = fields.text(&["tool"], problems);
     let input = fields.get(&INPUT_KEYS);
     fields.finish(problems);
@@ -412,7 +403,7 @@ fn tool_call(value: &Value, at: &str, problems: &mut Vec<PrepareError>) -> Optio
 }
 
 fn step_retry(value: &Value, at: &str, problems: &mut Vec<PrepareError>) -> Option<StepRetry> {
-    let mut fields = Fields::of(value, at, problems);
+    let mut fields = SettingFields::of(value, at, problems);
     let max_attempts = fields.count("max_attempts", MAX_ATTEMPTS, problems);
     let initial_delay = fields.period("initial_delay", problems);
     let max_delay = fields.period("max_delay", problems);

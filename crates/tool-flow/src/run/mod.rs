@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::Semaphore;
 use tool_core::{CallChain, CallContext, Outcome, Reentry, Reply, Resume, ToolError};
+use tool_mapping::{Results, Values};
 
 use self::{
     journal::Journal,
@@ -26,7 +27,6 @@ use self::{
 use crate::{
     RetryOverrides, WorkflowExecutor,
     definition::{Definition, OnError},
-    values::scope::{Results, Values},
 };
 
 /// Maximum size of all results of a run, in bytes.
@@ -138,12 +138,8 @@ impl<'a> Run<'a> {
         if let Some(waiting) = progress.waiting.take() {
             return RunEnd::Waiting(waiting, std::mem::take(&mut progress.recorded));
         }
-        let values = Values {
-            input: &self.input,
-            results,
-            variables: &[],
-            missing_is_null: self.definition.on_error == OnError::Continue,
-        };
+        let values = Values::new(&self.input, results)
+            .with_missing_as_null(self.definition.on_error == OnError::Continue);
         let reply = match &self.definition.output {
             Some(output) => output.make(&values).map(Reply::value),
             None => Ok(progress.last_reply.take().unwrap_or_else(|| {

@@ -15,16 +15,14 @@ use futures_util::{
 use parking_lot::Mutex;
 use raw_json::{JsonKind, RawJson};
 use tool_core::{BoxFuture, CallContext, ErrorKind, Instant, ToolError};
+use tool_mapping::{Results, Values};
 
 use super::{
     Run,
     call::{CallEnd, invalid},
     record::{StepRecord, StepStatus},
 };
-use crate::{
-    definition::{Action, OnError, Scope, Step},
-    values::scope::{Results, Values},
-};
+use crate::definition::{Action, OnError, Scope, Step};
 
 /// Run of the steps of one scope.
 pub(super) struct ScopeRun<'a> {
@@ -325,12 +323,7 @@ impl<'a> ScopeRun<'a> {
     }
 
     pub(super) fn values(&self) -> Values<'_> {
-        Values {
-            input: &self.run.input,
-            results: self.results,
-            variables: &self.variables,
-            missing_is_null: false,
-        }
+        Values::new(&self.run.input, self.results).with_variables(&self.variables)
     }
 
     /// Returns the error of a step whose input cannot be made.

@@ -126,7 +126,7 @@ fn a_definition_is_read_strictly() {
         (
             json!({"steps": [{"tool": "a", "input": {"b": "${TOKEN}"}}]}),
             "/steps/0/input/b",
-            "a workflow has no secrets and no environment variables",
+            "no secrets and no environment variables are known here",
         ),
         (
             json!({"steps": [{"tool": "a", "input": {"b": ["$input."]}}]}),

@@ -1,14 +1,30 @@
-//! Members of a map of settings, read one by one.
+//! Members of a map of executor settings, read one by one.
 
 use std::{num::NonZeroU32, time::Duration};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use tool_core::PrepareError;
-use tool_settings::{Period, pointer, suggest};
+use tool_core::{
+    PrepareError,
+    serde_json::{Map, Value},
+};
 
-/// Reader of a map's members. Whatever is not read is reported as unknown.
-pub(super) struct Fields<'a> {
+use crate::{Period, pointer, suggest};
+
+/// Reader of the members of a map of executor settings. Whatever is not read is reported as unknown.
+///
+/// # Examples
+/// ```
+/// use tool_core::serde_json::json;
+/// use tool_settings::SettingFields;
+///
+/// let (settings, mut problems) = (json!({"window": 5, "widnow": 6}), Vec::new());
+/// let mut fields = SettingFields::of(&settings, "", &mut problems);
+/// assert_eq!(fields.count("window", 100, &mut problems), Some(5));
+/// fields.finish(&mut problems);
+/// assert_eq!(problems[0].pointer, "/widnow");
+/// ```
+#[derive(Debug)]
+pub struct SettingFields<'a> {
     /// JSON Pointer of the map.
     at: String,
     members: Option<&'a Map<String, Value>>,
@@ -17,11 +33,11 @@ pub(super) struct Fields<'a> {
 }
 
 /// A value and its JSON Pointer.
-pub(super) type Placed<'a> = (String, &'a Value);
+pub type PlacedValue<'a> = (String, &'a Value);
 
-impl<'a> Fields<'a> {
+impl<'a> SettingFields<'a> {
     /// Reads a map. Anything else is reported, and has no members.
-    pub(super) fn of(value: &'a Value, at: &str, problems: &mut Vec<PrepareError>) -> Self {
+    pub fn of(value: &'a Value, at: &str, problems: &mut Vec<PrepareError>) -> Self {
         let members = value.as_object();
         if members.is_none() {
             problems.push(PrepareError::at(
@@ -38,7 +54,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the member with the first of these names that is there. The first name is the usual one. A null is no member.
-    pub(super) fn get(&mut self, names: &[&'static str]) -> Option<Placed<'a>> {
+    pub fn get(&mut self, names: &[&'static str]) -> Option<PlacedValue<'a>> {
         self.known.extend(names.first());
         let (key, value) = names.iter().find_map(|name| self.members?.get_key_value(*name))?;
         self.read.push(key);
@@ -46,7 +62,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a member that is a text.
-    pub(super) fn text(
+    pub fn text(
         &mut self,
         names: &[&'static str],
         problems: &mut Vec<PrepareError>,
@@ -65,18 +81,13 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a member that is `true` or `false`; `false` if it is absent.
-    pub(super) fn flag(&mut self, name: &'static str, problems: &mut Vec<PrepareError>) -> bool {
+    pub fn flag(&mut self, name: &'static str, problems: &mut Vec<PrepareError>) -> bool {
         self.parsed(name, "`true` or `false`", problems)
             .unwrap_or_default()
     }
 
     /// Returns a member that is a whole number of at least 1 and at most `most`.
-    pub(super) fn count(
-        &mut self,
-        name: &'static str,
-        most: u32,
-        problems: &mut Vec<PrepareError>,
-    ) -> Option<u32> {
+    pub fn count(&mut self, name: &'static str, most: u32, problems: &mut Vec<PrepareError>) -> Option<u32> {
         let (at, value) = self.get(&[name])?;
         let count = NonZeroU32::deserialize(value).ok().map(NonZeroU32::get);
         let fits = count.filter(|count| *count <= most);
@@ -90,12 +101,13 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a member that is a time with its unit, such as `30s`.
-    pub(super) fn period(
-        &mut self,
-        name: &'static str,
-        problems: &mut Vec<PrepareError>,
-    ) -> Option<Duration> {
+    pub fn period(&mut self, name: &'static str, problems: &mut Vec<PrepareError>) -> Option<Duration> {
         let (at, value) = self.get(&[name])?;
+        if !value.is_string() {
+            let problem = format!("expected a time such as `30s`, found {}", kind_of(value));
+            problems.push(PrepareError::at(at, problem));
+            return None;
+        }
         match Period::deserialize(value) {
             Ok(Period(period)) if !period.is_zero() => Some(period),
             Ok(_) => {
@@ -115,7 +127,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a member of a type that serde reads. `expected` describes it.
-    pub(super) fn parsed<T: Deserialize<'a>>(
+    pub fn parsed<T: Deserialize<'a>>(
         &mut self,
         name: &'static str,
         expected: &str,
@@ -135,7 +147,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports the members that were not read.
-    pub(super) fn finish(self, problems: &mut Vec<PrepareError>) {
+    pub fn finish(self, problems: &mut Vec<PrepareError>) {
         for key in self.members.into_iter().flat_map(Map::keys) {
             if self.read.contains(&key.as_str()) {
                 continue;
@@ -154,7 +166,8 @@ impl<'a> Fields<'a> {
 }
 
 /// Describes a value for messages, without its content.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+#[must_use]
+pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "a boolean",

@@ -20,28 +20,30 @@ use serde_json::{Map, Number, Value};
 use tool_settings::suggest;
 
 use super::{
-    reference::{INPUT, RESULTS, Root},
+    reference::{INPUT, RESULTS, ReferenceRoot},
     scope::Values,
 };
 
 /// Compiled expression, and the values that it uses.
-pub(crate) struct Expression {
+pub struct Expression {
     source: String,
     program: Program,
-    pub(crate) uses: Uses,
+    uses: ExpressionUses,
     size: ExpressionSize,
 }
 
 /// Values that an expression uses.
 #[derive(Debug, Default)]
-pub(crate) struct Uses {
-    pub(crate) input: bool,
+#[non_exhaustive]
+pub struct ExpressionUses {
+    /// `true` if it uses the input.
+    pub input: bool,
     /// Steps whose results it uses.
-    pub(crate) steps: BTreeSet<Arc<str>>,
+    pub steps: BTreeSet<Arc<str>>,
     /// Steps for whose results it asks with `has(results.step)`. They may have none.
-    pub(crate) guarded: BTreeSet<Arc<str>>,
+    pub guarded: BTreeSet<Arc<str>>,
     /// Variables of loops.
-    pub(crate) variables: BTreeSet<Arc<str>>,
+    pub variables: BTreeSet<Arc<str>>,
 }
 
 /// Size of an expression, from which its cost follows.
@@ -117,7 +119,7 @@ impl Expression {
     ///
     /// # Errors
     /// Says what is wrong, as a fragment, with the place of a syntax error.
-    pub(crate) fn compile(source: &str) -> Result<Self, String> {
+    pub fn compile(source: &str) -> Result<Self, String> {
         if source.len() > MAX_SOURCE {
             return Err(format!(
                 "the expression has {} bytes; {MAX_SOURCE} are allowed",
@@ -166,20 +168,33 @@ impl Expression {
         })
     }
 
+    /// Returns the values that the expression uses.
+    #[must_use]
+    pub fn uses(&self) -> &ExpressionUses {
+        &self.uses
+    }
+
     /// Returns the text of the expression.
-    pub(crate) fn source(&self) -> &str {
+    #[must_use]
+    pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Evaluates the expression. The error is a sentence fragment.
-    pub(crate) fn evaluate(&self, values: &Values<'_>) -> Result<RawJson, String> {
+    /// Evaluates the expression.
+    ///
+    /// # Errors
+    /// Says why it has no value, or would cost too much: a sentence fragment.
+    pub fn evaluate(&self, values: &Values<'_>) -> Result<RawJson, String> {
         let value = self.value(values)?;
         let value = to_json(&value).ok_or_else(|| self.error("its value is no JSON"))?;
         Ok(RawJson::from(value))
     }
 
-    /// Evaluates a condition. The error is a sentence fragment.
-    pub(crate) fn is_true(&self, values: &Values<'_>) -> Result<bool, String> {
+    /// Evaluates a condition.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`], or if the value is neither `true` nor `false`.
+    pub fn is_true(&self, values: &Values<'_>) -> Result<bool, String> {
         match self.value(values)? {
             CelValue::Bool(value) => Ok(value),
             other => Err(self.error(format_args!(
@@ -204,7 +219,7 @@ impl Expression {
             bind(RESULTS, map(results));
         }
         for name in &self.uses.variables {
-            let value = values.root(&Root::Variable(name.clone()));
+            let value = values.root(&ReferenceRoot::Variable(name.clone()));
             let value = value.map_err(|problem| self.error(format_args!("`{name}` {problem}")))?;
             bind(name, to_cel(&value, &mut sizes));
         }
@@ -276,7 +291,7 @@ fn excerpt(text: &str) -> String {
 /// Walk through an expression.
 #[derive(Default)]
 struct Walk<'a> {
-    uses: Uses,
+    uses: ExpressionUses,
     size: ExpressionSize,
     depth: u32,
     nesting: u32,
@@ -485,7 +500,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::values::scope::Results;
+    use crate::scope::Results;
 
     fn evaluate(source: &str) -> Result<Value, String> {
         let input = RawJson::from(

@@ -9,26 +9,32 @@ use tool_settings::pointer;
 
 use super::{
     expression::Expression,
-    reference::{Reference, Root},
+    reference::{Reference, ReferenceRoot},
     scope::Values,
 };
 
-/// Value that is made while a workflow runs.
+/// Value that is made at run time.
 #[derive(Debug)]
-pub(crate) enum Mapping {
+pub enum Mapping {
     /// Value that is known beforehand.
     Literal(RawJson),
+    /// Value of a reference.
     Reference(Placed<Reference>),
+    /// Value of an expression.
     Expression(Placed<Expression>),
+    /// Object whose members are made.
     Object(Vec<(String, Self)>),
+    /// List whose items are made.
     List(Vec<Self>),
 }
 
 /// Something with its place, a JSON Pointer from the root of the settings.
 #[derive(Debug)]
-pub(crate) struct Placed<T> {
-    pub(crate) at: String,
-    pub(crate) value: T,
+pub struct Placed<T> {
+    /// Place.
+    pub at: String,
+    /// What is there.
+    pub value: T,
 }
 
 /// Key of a map that is an expression.
@@ -39,8 +45,8 @@ const LITERAL: &str = "$literal";
 const ESCAPE: &str = "begin with `$$` if the text itself begins with `$`";
 
 impl Mapping {
-    /// Reads a mapping. Problems are reported, and what has one is left out.
-    pub(crate) fn read(value: &Value, at: &str, problems: &mut Vec<PrepareError>) -> Self {
+    /// Reads a mapping. `at` is its place, a JSON Pointer. Problems are added to `problems`, and what has one is left out.
+    pub fn read(value: &Value, at: &str, problems: &mut Vec<PrepareError>) -> Self {
         match value {
             Value::String(text) => Self::of_text(text, at, problems),
             Value::Array(items) => {
@@ -74,7 +80,7 @@ impl Mapping {
             return Self::Literal(RawJson::from(rest));
         }
         if rest.starts_with('{') {
-            let problem = PrepareError::at(at, "a workflow has no secrets and no environment variables");
+            let problem = PrepareError::at(at, "no secrets and no environment variables are known here");
             problems.push(problem.with_hint(format!("give them to the tool that needs them, or {ESCAPE}")));
             return Self::Literal(RawJson::null());
         }
@@ -131,8 +137,11 @@ impl Mapping {
         settled.map_or(self, Self::Literal)
     }
 
-    /// Makes the value. The error is a sentence fragment.
-    pub(crate) fn make(&self, values: &Values<'_>) -> Result<RawJson, String> {
+    /// Makes the value.
+    ///
+    /// # Errors
+    /// Says which reference leads nowhere, or why an expression has no value: a sentence fragment.
+    pub fn make(&self, values: &Values<'_>) -> Result<RawJson, String> {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Reference(reference) => {
@@ -159,11 +168,11 @@ impl Mapping {
     }
 
     /// Calls a function for each reference and each expression.
-    pub(crate) fn visit<'a>(&'a self, visit: &mut dyn FnMut(Part<'a>)) {
+    pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(MappingPart<'a>)) {
         match self {
             Self::Literal(_) => {}
-            Self::Reference(reference) => visit(Part::Reference(reference)),
-            Self::Expression(expression) => visit(Part::Expression(expression)),
+            Self::Reference(reference) => visit(MappingPart::Reference(reference)),
+            Self::Expression(expression) => visit(MappingPart::Expression(expression)),
             Self::Object(members) => {
                 for (_, member) in members {
                     member.visit(visit);
@@ -178,30 +187,34 @@ impl Mapping {
     }
 }
 
-/// Part of a mapping that depends on other values.
-#[derive(Clone, Copy)]
-pub(crate) enum Part<'a> {
+/// MappingPart of a mapping that depends on other values.
+#[derive(Debug, Clone, Copy)]
+pub enum MappingPart<'a> {
+    /// Reference.
     Reference(&'a Placed<Reference>),
+    /// Expression.
     Expression(&'a Placed<Expression>),
 }
 
-impl<'a> Part<'a> {
+impl<'a> MappingPart<'a> {
     /// Returns the steps whose results the part uses or asks for.
-    pub(crate) fn steps(self) -> Vec<Arc<str>> {
+    #[must_use]
+    pub fn steps(self) -> Vec<Arc<str>> {
         match self {
             Self::Reference(reference) => match &reference.value.root {
-                Root::Result(step) => vec![step.clone()],
+                ReferenceRoot::Result(step) => vec![step.clone()],
                 _ => Vec::new(),
             },
             Self::Expression(expression) => {
-                let uses = &expression.value.uses;
+                let uses = expression.value.uses();
                 uses.steps.union(&uses.guarded).cloned().collect()
             }
         }
     }
 
     /// Returns the place of the part.
-    pub(crate) fn at(self) -> &'a str {
+    #[must_use]
+    pub fn at(self) -> &'a str {
         match self {
             Self::Reference(reference) => &reference.at,
             Self::Expression(expression) => &expression.at,

@@ -6,17 +6,19 @@ use raw_json::{JsonKind, RawJson};
 
 use super::scope::Values;
 
-/// Reference to a value of a running workflow. It is resolved once: a value that looks like a reference is not one.
+/// Reference to a value. It is resolved once: a value that looks like a reference is not one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reference {
-    pub(crate) root: Root,
-    pub(crate) path: Vec<Segment>,
+pub struct Reference {
+    /// Value that it begins at.
+    pub root: ReferenceRoot,
+    /// Steps down from there.
+    pub path: Vec<Segment>,
 }
 
 /// Value that a reference begins at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Root {
-    /// The arguments of the workflow.
+pub enum ReferenceRoot {
+    /// The input.
     Input,
     /// The result of a step.
     Result(Arc<str>),
@@ -26,14 +28,14 @@ pub(crate) enum Root {
 
 /// One step down into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Segment {
+pub enum Segment {
     /// A member of an object, or, if it is a number, an item of a list.
     Member(String),
     /// An item of a list, counted from 0.
     Item(usize),
 }
 
-/// Name of the arguments of the workflow.
+/// Name of the input.
 pub(crate) const INPUT: &str = "input";
 /// Name of the results of all steps.
 pub(crate) const RESULTS: &str = "results";
@@ -43,19 +45,19 @@ impl Reference {
     ///
     /// # Errors
     /// Says what is wrong, as a fragment.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (root, mut rest) = name(text)?;
         let root = match root {
-            INPUT => Root::Input,
+            INPUT => ReferenceRoot::Input,
             RESULTS => {
                 let Some(after) = rest.strip_prefix('.') else {
                     return Err("the name of a step is missing, as in `$results.search`".to_owned());
                 };
                 let (step, after) = name(after)?;
                 rest = after;
-                Root::Result(step.into())
+                ReferenceRoot::Result(step.into())
             }
-            variable => Root::Variable(variable.into()),
+            variable => ReferenceRoot::Variable(variable.into()),
         };
         let mut path = Vec::new();
         while !rest.is_empty() {
@@ -66,8 +68,11 @@ impl Reference {
         Ok(Self { root, path })
     }
 
-    /// Returns the value. The error continues a sentence about the reference.
-    pub(crate) fn resolve(&self, values: &Values<'_>) -> Result<RawJson, String> {
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// Continues a sentence about the reference, such as `has no item 3 there`.
+    pub fn resolve(&self, values: &Values<'_>) -> Result<RawJson, String> {
         if values.is_null(&self.root) {
             return Ok(RawJson::null());
         }
@@ -134,9 +139,9 @@ fn segment(text: &str) -> Result<(Segment, &str), String> {
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.root {
-            Root::Input => f.write_str("$input")?,
-            Root::Result(step) => write!(f, "$results.{step}")?,
-            Root::Variable(name) => write!(f, "${name}")?,
+            ReferenceRoot::Input => f.write_str("$input")?,
+            ReferenceRoot::Result(step) => write!(f, "$results.{step}")?,
+            ReferenceRoot::Variable(name) => write!(f, "${name}")?,
         }
         for segment in &self.path {
             match segment {
@@ -166,7 +171,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::values::scope::Results;
+    use crate::scope::Results;
 
     #[test]
     fn references_are_parsed_and_written() {
@@ -242,7 +247,7 @@ mod tests {
                     _ => break,
                 }
             }
-            let reference = Reference { root: Root::Input, path };
+            let reference = Reference { root: ReferenceRoot::Input, path };
             let written = reference.to_string();
             let parsed = Reference::parse(&written[1..]);
             prop_assert_eq!(parsed.as_ref(), Ok(&reference), "{}", written);

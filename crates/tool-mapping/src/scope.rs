@@ -8,11 +8,11 @@ use std::{
 use parking_lot::Mutex;
 use raw_json::RawJson;
 
-use super::reference::Root;
+use super::reference::ReferenceRoot;
 
 /// Results of the steps of a scope, and of those around it.
 #[derive(Debug, Default)]
-pub(crate) struct Results<'a> {
+pub struct Results<'a> {
     own: Mutex<OwnResults>,
     outer: Option<&'a Self>,
 }
@@ -26,7 +26,8 @@ struct OwnResults {
 
 impl<'a> Results<'a> {
     /// Creates the results of a scope inside of another.
-    pub(crate) fn within(outer: &'a Self) -> Self {
+    #[must_use]
+    pub fn within(outer: &'a Self) -> Self {
         Self {
             own: Mutex::default(),
             outer: Some(outer),
@@ -34,33 +35,37 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the results of the scope around this one.
-    pub(crate) fn outer(&self) -> Option<&'a Self> {
+    #[must_use]
+    pub fn outer(&self) -> Option<&'a Self> {
         self.outer
     }
 
     /// Records the result of a step.
-    pub(crate) fn put(&self, step: Arc<str>, result: RawJson) {
+    pub fn put(&self, step: Arc<str>, result: RawJson) {
         self.own.lock().values.insert(step, result);
     }
 
     /// Records that a step has failed.
-    pub(crate) fn put_failed(&self, step: Arc<str>) {
+    pub fn put_failed(&self, step: Arc<str>) {
         self.own.lock().failed.insert(step);
     }
 
     /// Returns the result of a step, if it has one.
-    pub(crate) fn get(&self, step: &str) -> Option<RawJson> {
+    #[must_use]
+    pub fn get(&self, step: &str) -> Option<RawJson> {
         let own = self.own.lock().values.get(step).cloned();
         own.or_else(|| self.outer?.get(step))
     }
 
     /// Returns `true` if a step of this scope has failed.
-    pub(crate) fn has_failed(&self, step: &str) -> bool {
+    #[must_use]
+    pub fn has_failed(&self, step: &str) -> bool {
         self.own.lock().failed.contains(step)
     }
 
     /// Returns the results of this scope, by the names of the steps.
-    pub(crate) fn to_json(&self) -> RawJson {
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
         let own = self.own.lock();
         let members: Vec<_> = own
             .values
@@ -71,26 +76,58 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Values at one place of a running workflow: the input, the results of the steps before it, and the variables of the loops
-/// around it.
-pub(crate) struct Values<'a> {
-    pub(crate) input: &'a RawJson,
-    pub(crate) results: &'a Results<'a>,
-    pub(crate) variables: &'a [(Arc<str>, RawJson)],
+/// Values at one place: the input, the results of the steps before it, and the variables of the loops around it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Values<'a> {
+    /// Input.
+    pub input: &'a RawJson,
+    /// Results of steps.
+    pub results: &'a Results<'a>,
+    /// Variables of loops, the outermost first.
+    pub variables: &'a [(Arc<str>, RawJson)],
     /// `true` if a missing result is null, as in the output of a workflow that goes on after errors.
-    pub(crate) missing_is_null: bool,
+    pub missing_is_null: bool,
 }
 
-impl Values<'_> {
-    /// Returns the value of a root. The error continues a sentence about the reference.
-    pub(crate) fn root(&self, root: &Root) -> Result<RawJson, String> {
+impl<'a> Values<'a> {
+    /// Creates the values of a place outside of loops. A missing result is an error.
+    #[must_use]
+    pub fn new(input: &'a RawJson, results: &'a Results<'a>) -> Self {
+        Self {
+            input,
+            results,
+            variables: &[],
+            missing_is_null: false,
+        }
+    }
+
+    /// Sets the variables of the loops around the place, the outermost first.
+    #[must_use]
+    pub fn with_variables(mut self, variables: &'a [(Arc<str>, RawJson)]) -> Self {
+        self.variables = variables;
+        self
+    }
+
+    /// Sets whether a missing result is null.
+    #[must_use]
+    pub fn with_missing_as_null(mut self, missing_is_null: bool) -> Self {
+        self.missing_is_null = missing_is_null;
+        self
+    }
+
+    /// Returns the value of a root.
+    ///
+    /// # Errors
+    /// Continues a sentence about the reference.
+    pub fn root(&self, root: &ReferenceRoot) -> Result<RawJson, String> {
         match root {
-            Root::Input => Ok(self.input.clone()),
-            Root::Result(step) => match self.results.get(step) {
+            ReferenceRoot::Input => Ok(self.input.clone()),
+            ReferenceRoot::Result(step) => match self.results.get(step) {
                 Some(result) => Ok(result),
                 None => Err(format!("is not there: the step `{step}` has no result")),
             },
-            Root::Variable(name) => {
+            ReferenceRoot::Variable(name) => {
                 let mut inner_first = self.variables.iter().rev();
                 let found = inner_first.find(|(known, _)| known == name);
                 let value = found.map(|(_, value)| value.clone());
@@ -100,7 +137,9 @@ impl Values<'_> {
     }
 
     /// Returns `true` if a reference to this root is null, since the step has no result.
-    pub(crate) fn is_null(&self, root: &Root) -> bool {
-        self.missing_is_null && matches!(root, Root::Result(step) if self.results.get(step).is_none())
+    #[must_use]
+    pub fn is_null(&self, root: &ReferenceRoot) -> bool {
+        self.missing_is_null
+            && matches!(root, ReferenceRoot::Result(step) if self.results.get(step).is_none())
     }
 }
