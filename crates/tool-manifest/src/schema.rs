@@ -11,7 +11,7 @@ use crate::{
     },
     servers::server::ServerBody,
     tools::{
-        tool::ToolBody,
+        tool::{self, ToolBody},
         workflow::{self, WorkflowBody},
     },
 };
@@ -231,6 +231,9 @@ fn add_executors(definitions: &mut Map<String, Value>, executors: &[(&str, RawJs
         if *kind == workflow::KIND {
             describe_workflow(definitions, &object);
         }
+        if *kind == tool::ROUTE_KIND {
+            describe_route(definitions, &object);
+        }
         let name = format!("executor.{kind}");
         choices.push(json!({"$ref": format!("{DEFINITIONS}{name}")}));
         definitions.insert(name, Value::Object(object));
@@ -253,6 +256,19 @@ fn describe_workflow(definitions: &mut Map<String, Value>, executor: &Map<String
                 known.insert(key.to_owned(), schema.clone());
             }
         }
+    }
+}
+
+/// Describes the settings of a route in the short form as its executor does.
+fn describe_route(definitions: &mut Map<String, Value>, executor: &Map<String, Value>) {
+    let route = definitions
+        .get_mut("Tool")
+        .and_then(|schema| schema.pointer_mut("/properties/route"));
+    if let (Some(Value::Object(route)), Some(Value::Object(own))) = (route, executor.get("properties")) {
+        let mut own = own.clone();
+        own.remove("kind");
+        route.insert("properties".to_owned(), Value::Object(own));
+        route.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
 }
 

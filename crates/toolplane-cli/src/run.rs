@@ -68,6 +68,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Lock(lock) => verbs::lock::run(options, &lock, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
         Verb::Flow(flow) => verbs::flow::run(options, &flow, console),
+        Verb::Route(route) => verbs::route::run(options, &route, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
         Verb::Endpoint(endpoint) => verbs::endpoint::run(options, &endpoint, console),
         Verb::Health(health) => verbs::operator::health::run(options, &health, console),

@@ -32,7 +32,7 @@
 //! # Features
 //! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, `exec-container` for containers, and `exec-endpoint` for command endpoints), `sandbox` for servers that are programs, `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
-//! default. `workflows` adds tools that are made of calls of other tools, `websocket` servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
+//! default. `workflows` adds tools that are made of calls of other tools, `routes` tools that choose another tool at call time, `websocket` servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].
 // The future of the stack nests the futures of all layers, deeper than the usual 128.
 #![recursion_limit = "256"]
@@ -67,6 +67,8 @@ pub use tool_registry::{
     self as registry, InstalledKind, LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinSet,
     Pins, PinsError, RefusedFeature, WithheldDefinition,
 };
+#[cfg(feature = "routes")]
+pub use tool_route as route;
 pub use tool_runtime as runtime;
 pub use tool_scan::escape_for_model;
 pub use tool_search as search;

@@ -28,7 +28,7 @@ const PATH_SETTINGS: [&str; 1] = ["result_file"];
 /// A tool: its definition for agents, its executor, and its guarantees and needs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Tool", extend("required" = ["description", "executor"]))]
+#[schemars(rename = "Tool", extend("required" = ["description"], "oneOf" = [{"required": ["executor"]}, {"required": ["route"]}]))]
 pub(crate) struct ToolBody {
     /// A name for people.
     pub(super) title: Field<String>,
@@ -52,6 +52,9 @@ pub(crate) struct ToolBody {
     pub(super) sections: SectionEntries,
     /// Executor of the tool: `kind`, and the settings of that kind.
     pub(super) executor: ExecutorField,
+    /// Makes the tool a route, which calls whichever tool with a capability is best at the moment: see the settings of the
+    /// executor `route`, of which this is the short form.
+    pub(super) route: RouteField,
     /// Capabilities of the tool, such as `search`, by which it is found: see `tools search --capability`.
     /// `realtime-data` also shortens the time for which answers are cached.
     pub(super) capabilities: Field<Vec<Field<String>>>,
@@ -115,6 +118,25 @@ impl JsonSchema for ExecutorField {
             "properties": {"kind": {"type": "string"}},
             "required": ["kind"],
         })
+    }
+}
+
+/// Settings of a route, left as they are written.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RouteField(pub(crate) Raw);
+
+impl JsonSchema for RouteField {
+    fn schema_name() -> Cow<'static, str> {
+        "RouteSettings".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object"})
     }
 }
 
@@ -228,7 +250,15 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 
 /// Reads a tool in our own dialect.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
-    let executor = executor(cx, at, body.executor.0);
+    let executor = match body
+        .route
+        .0
+        .0
+        .filter(|at| !matches!(cx.document.kind(*at), Kind::Null))
+    {
+        Some(route) => route_executor(cx, route, body.executor.0),
+        None => executor(cx, at, body.executor.0),
+    };
     with_executor(cx, name, (named, at), body, (WrittenAs::Body, executor))
 }
 
@@ -288,6 +318,32 @@ pub(super) fn with_executor(
     let mut draft = assemble(cx, parts)?;
     draft.checks = settings.checks;
     Some(draft)
+}
+
+/// Kind of the executor of routes.
+pub(crate) const ROUTE_KIND: &str = "route";
+
+/// Returns the executor of a tool with `route`.
+fn route_executor(cx: Cx<'_>, at: NodeId, executor: Raw) -> Option<(ExecutorSpec, Settings)> {
+    if let Some(executor) = executor.0 {
+        let hint = "remove one of them: a route calls other tools, and an executor runs this one";
+        cx.key_error(executor, "a tool with `route` has no `executor`", hint);
+        return None;
+    }
+    if !matches!(cx.document.kind(at), Kind::Map(_)) {
+        let found = cx.document.describe(at);
+        cx.error(
+            at,
+            format!("expected a map, found {found}"),
+            "write `{capability: ..}`",
+        );
+        return None;
+    }
+    let settings = Settings {
+        root: Some(at),
+        entries: cx.document.entries(at).to_vec(),
+    };
+    Some((spec(cx, ROUTE_KIND, &settings), settings))
 }
 
 /// Splits `{kind, ..settings}`.

@@ -87,7 +87,7 @@ impl<S> Layer<S> for BreakerLayer {
 
 impl<S: Invoke> Invoke for Breaker<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let permits = match enabled(cx) {
+        let permits = match enabled(cx.tool()) {
             Some(settings) => Some(Permits::acquire(cx, settings)?),
             None => None,
         };
@@ -122,7 +122,7 @@ impl AttemptGuard<'_> {
             let was_answered = dispatch == DispatchState::Answered;
             let outcomes = Outcomes {
                 tool: circuit_outcome(signals.tool, was_answered),
-                upstream: match upstream_settings(self.cx).per {
+                upstream: match upstream_settings(self.cx.tool()).per {
                     BreakerScope::Upstream => circuit_outcome(signals.upstream, was_answered),
                     BreakerScope::Tool => connection_outcome(signals.upstream, dispatch),
                 },

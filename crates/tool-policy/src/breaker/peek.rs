@@ -1,7 +1,7 @@
-use tool_core::{CallContext, Invoke, Layer, NamedLayer, Outcome, Scope, ToolError};
+use tool_core::{CallContext, Instant, Invoke, Layer, NamedLayer, Outcome, Scope, Tool, ToolError};
 
 use super::{
-    BreakerLayer,
+    BreakerLayer, CircuitOpen,
     permits::{Circuits, enabled},
 };
 
@@ -43,6 +43,22 @@ impl BreakerPeekLayer {
     pub const fn for_breaker(_breaker: &BreakerLayer) -> Self {
         Self { _of_breaker: () }
     }
+
+    /// Checks that a call of a tool could pass its circuits now, without making one.
+    ///
+    /// # Errors
+    /// The circuit that lets no call pass, if the tool has breakers: its own or that of its upstream.
+    pub fn peek(tool: &Tool, now: Instant) -> Result<(), (Scope, CircuitOpen)> {
+        if enabled(tool).is_none() {
+            return Ok(());
+        }
+        let circuits = Circuits::of_tool(tool);
+        circuits.tool.peek(now).map_err(|open| (Scope::Tool, open))?;
+        match &circuits.upstream {
+            Some(upstream) => upstream.peek(now).map_err(|open| (Scope::Upstream, open)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl NamedLayer for BreakerPeekLayer {
@@ -59,19 +75,7 @@ impl<S> Layer<S> for BreakerPeekLayer {
 
 impl<S: Invoke> Invoke for BreakerPeek<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if enabled(cx).is_some() {
-            let circuits = Circuits::for_call(cx);
-            let now = cx.clock.now();
-            circuits
-                .tool
-                .peek(now)
-                .map_err(|open| open.refuse(cx, Scope::Tool))?;
-            if let Some(upstream) = &circuits.upstream {
-                upstream
-                    .peek(now)
-                    .map_err(|open| open.refuse(cx, Scope::Upstream))?;
-            }
-        }
+        BreakerPeekLayer::peek(cx.tool(), cx.clock.now()).map_err(|(scope, open)| open.refuse(cx, scope))?;
         self.inner.invoke(cx).await
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerChange, CallContext, ErrorKind, Event, Instant, Jitter, NamedLayer, Scope, ToolError,
+    BreakerChange, CallContext, ErrorKind, Event, Instant, Jitter, NamedLayer, Scope, Tool, ToolError,
     format_duration,
 };
 
@@ -19,14 +19,14 @@ pub(super) struct Circuits {
 }
 
 /// Returns the settings of the tool's breakers, unless it has none or they are disabled.
-pub(super) fn enabled(cx: &CallContext) -> Option<Breakers> {
-    let settings = cx.tool().settings().get::<Breakers>().copied();
+pub(super) fn enabled(tool: &Tool) -> Option<Breakers> {
+    let settings = tool.settings().get::<Breakers>().copied();
     settings.filter(|settings| !settings.tool.disabled)
 }
 
 /// Returns the settings of the upstream's circuit.
-pub(super) fn upstream_settings(cx: &CallContext) -> BreakerSettings {
-    let settings = cx.tool().settings().get::<Breakers>();
+pub(super) fn upstream_settings(tool: &Tool) -> BreakerSettings {
+    let settings = tool.settings().get::<Breakers>();
     settings.map_or_else(BreakerSettings::default, |settings| settings.upstream)
 }
 
@@ -52,13 +52,13 @@ pub(super) struct Outcomes {
 }
 
 impl Circuits {
-    pub(super) fn for_call(cx: &CallContext) -> Self {
-        let state = cx.tool().state();
+    pub(super) fn of_tool(tool: &Tool) -> Self {
+        let state = tool.state();
         Self {
             tool: state.get_or_init(Circuit::default),
             upstream: state
                 .upstream()
-                .filter(|_| !upstream_settings(cx).disabled)
+                .filter(|_| !upstream_settings(tool).disabled)
                 .map(|upstream| upstream.get_or_init(Circuit::default)),
         }
     }
@@ -67,7 +67,7 @@ impl Circuits {
 impl Permits {
     /// Takes the permits for an attempt of this call.
     pub(super) fn acquire(cx: &mut CallContext, settings: Breakers) -> Result<Self, ToolError> {
-        let circuits = Circuits::for_call(cx);
+        let circuits = Circuits::of_tool(cx.tool());
         let start = cx.clock.now();
         let permit = circuits
             .tool

@@ -3,6 +3,7 @@
 mod catalog;
 mod operator;
 mod registry;
+mod route;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -15,6 +16,7 @@ pub(crate) use self::{
         Accept, Deprecate, Import, ImportApi, ImportOpenapi, Lock, Publish, Search, Secrets, Servers, Sort,
         Tools, VersionVerb,
     },
+    route::{Priority, Route},
 };
 use crate::exit::Exit;
 
@@ -134,6 +136,8 @@ pub(crate) enum Verb {
     /// Check, draw or run workflows
     #[command(subcommand)]
     Flow(Flow),
+    /// Tell which tool a call for a capability would go to now, and why; calls nothing
+    Route(Route),
     /// Serve all tools over MCP
     Serve(Serve),
     /// Answer requests for tools on stdin, as JSON: for `MCP_ENDPOINT` of an okso runtime

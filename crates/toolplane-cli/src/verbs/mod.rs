@@ -13,6 +13,7 @@ pub(crate) mod operator;
 pub(crate) mod reference;
 pub(crate) mod registry;
 mod requirements;
+pub(crate) mod route;
 pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod servers;

@@ -28,6 +28,7 @@ mod operations;
 mod operator;
 mod reload;
 mod replicas;
+mod routes;
 mod sandbox;
 mod search;
 mod serve;

@@ -18,6 +18,7 @@ pub(crate) fn missing_kinds() -> impl Iterator<Item = (&'static str, &'static st
         ("docker", "exec-container", cfg!(feature = "exec-container")),
         ("endpoint", "exec-endpoint", cfg!(feature = "exec-endpoint")),
         ("workflow", "workflows", cfg!(feature = "workflows")),
+        ("route", "routes", cfg!(feature = "routes")),
     ];
     kinds
         .into_iter()

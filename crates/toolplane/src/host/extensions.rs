@@ -32,6 +32,9 @@ pub(crate) struct HostExtensions {
     /// Executor of workflows, with those that wait.
     #[cfg(feature = "workflows")]
     pub(crate) workflows: std::sync::OnceLock<tool_flow::WorkflowExecutor>,
+    /// Tools that routes choose from.
+    #[cfg(feature = "routes")]
+    pub(crate) routes: std::sync::OnceLock<Arc<crate::host::routes::RouteHost>>,
 }
 
 /// Name of the source of all tools of the configuration and of the host program.
@@ -100,6 +103,23 @@ impl HostExtensions {
         self.workflows.get_or_init(create)
     }
 
+    #[cfg(feature = "routes")]
+    fn routes(&self) -> tool_route::RouteExecutor {
+        let create = || Arc::new(crate::host::routes::RouteHost::new(self.plane.clone()));
+        let host = self.routes.get_or_init(create).clone();
+        tool_route::RouteExecutor::new(self.plane.clone(), host)
+    }
+
+    /// Adds the executors whose tools call other tools.
+    pub(crate) fn add_callers(&self, executors: &mut Vec<Arc<dyn Executor>>) {
+        #[cfg(feature = "workflows")]
+        executors.push(Arc::new(self.workflows().clone()));
+        #[cfg(feature = "routes")]
+        executors.push(Arc::new(self.routes()));
+        #[cfg(not(any(feature = "workflows", feature = "routes")))]
+        let _ = executors;
+    }
+
     /// Returns the parts of the registry: the configuration's tools and executors, then these.
     ///
     /// # Errors
@@ -110,8 +130,7 @@ impl HostExtensions {
         primitives: Primitives,
     ) -> Result<(RegistryParts, LiveParts), BuildError> {
         let mut executors = primitives.executors;
-        #[cfg(feature = "workflows")]
-        executors.push(Arc::new(self.workflows().clone()));
+        self.add_callers(&mut executors);
         executors.extend(self.executors.iter().cloned());
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
         let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new(OWN_SOURCE, tools))];

@@ -6,6 +6,8 @@ pub(crate) mod containers;
 pub(crate) mod endpoints;
 pub(crate) mod extensions;
 pub(crate) mod layers;
+#[cfg(feature = "routes")]
+pub(crate) mod routes;
 #[cfg(feature = "exec-script")]
 pub(crate) mod scripts;
 pub(crate) mod stored_manifests;

@@ -10,7 +10,7 @@ use tool_core::{Executor, Secrets, Source};
 use tool_manifest::Configuration;
 
 pub(crate) use self::servers::{ListCache, RetiredServers, Servers};
-use crate::{CallbackDelivery, HttpUse, InvalidCallbackUrl};
+use crate::{CallbackDelivery, HttpUse, InvalidCallbackUrl, host::extensions::HostExtensions};
 
 /// Executors and sources of a configuration.
 #[derive(Default)]
@@ -283,15 +283,8 @@ pub fn config_schema() -> raw_json::RawJson {
     let configuration = Configuration::default();
     let secrets: Arc<dyn Secrets> = Arc::new(tool_manifest::ProcessSecrets::of_process(Default::default()));
     let primitives = primitives(&configuration, &secrets, &LiveParts::default());
-    let executors = primitives.executors;
-    #[cfg(feature = "workflows")]
-    let executors = {
-        let workflows = crate::host::workflows::executor(&Arc::default(), &Default::default());
-        executors
-            .into_iter()
-            .chain([Arc::new(workflows) as _])
-            .collect::<Vec<_>>()
-    };
+    let mut executors = primitives.executors;
+    HostExtensions::default().add_callers(&mut executors);
     let schemas: Vec<_> = executors
         .iter()
         .map(|executor| (executor.kind(), executor.config_schema()))

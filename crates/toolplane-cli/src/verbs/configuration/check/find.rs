@@ -54,6 +54,12 @@ pub(super) fn workflows(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<D
     );
 }
 
+/// Reports what routes name and nothing has.
+pub(super) fn routes(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    let found = plane.route_problems();
+    problems.extend(found.iter().map(|(route, found)| loaded.warning(route, found)));
+}
+
 /// Returns a problem of a workflow with its place.
 pub(in crate::verbs) fn diagnostic(loaded: &Loaded, workflow: &str, found: &WorkflowProblem) -> Diagnostic {
     if found.is_warning {

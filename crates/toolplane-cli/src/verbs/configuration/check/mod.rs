@@ -104,6 +104,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
             let warned = plane.warnings().into_iter();
             problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
             find::workflows(loaded, &plane, &mut problems);
+            find::routes(loaded, &plane, &mut problems);
             find::idle_rules(loaded, &plane, &mut problems);
             find::principals(loaded, &plane, &mut problems).await;
             names::listed(loaded, &plane, &mut problems);
