@@ -329,7 +329,8 @@ impl Resolver<'_> {
                 TaskSupport::Background if descriptor.origin.awaits_acceptance() => TaskSupport::None,
                 support => support,
             };
-            if executor.calls_tools() && descriptor.timeout.is_none() {
+            settings.calls_tools = executor.calls_tools();
+            if settings.calls_tools && descriptor.timeout.is_none() {
                 settings.attempt_timeout = settings.call_timeout;
             }
             if executor.bounds_results() {

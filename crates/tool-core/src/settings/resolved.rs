@@ -19,6 +19,8 @@ pub struct Settings {
     pub passes_key: bool,
     /// Way in which a call of the tool becomes a task, if no MCP server runs it.
     pub task_support: TaskSupport,
+    /// `true` if the tool calls other tools: see [`Executor::calls_tools`](crate::Executor::calls_tools).
+    pub calls_tools: bool,
     slots: SettingSlots,
 }
 
@@ -43,6 +45,7 @@ impl Default for Settings {
             max_result_bytes: None,
             passes_key: false,
             task_support: TaskSupport::None,
+            calls_tools: false,
             slots: SettingSlots::default(),
         }
     }

@@ -59,7 +59,7 @@ pub trait Executor: Send + Sync {
     }
 
     /// Returns `true` if the tool calls other tools, so that no time limit of one attempt fits: an attempt then ends with its call,
-    /// unless the tool has a `timeout_ms` of its own.
+    /// unless the tool has a `timeout_ms` of its own. Retries by default are those of the tools that it calls, not its own.
     fn calls_tools(&self) -> bool {
         false
     }

@@ -26,7 +26,8 @@ use super::{Backoff, RetryBudget};
 /// refused does not, and the call still ends as [`ErrorKind::OutcomeUnknown`].
 ///
 /// # Retries of retries
-/// A repeated attempt says that it is one, in the call's `_meta` under [`RetryLayer::META_KEY`]. A call that arrives with this key
+/// A tool that calls other tools has no retries but those that it sets itself, or that its own call sets: the others are for the
+/// tools that it calls. A repeated attempt says that it is one, in the call's `_meta` under [`RetryLayer::META_KEY`]. A call that arrives with this key
 /// is not retried here, so that attempts do not multiply along a chain of gateways.
 ///
 /// # Order
@@ -113,7 +114,7 @@ impl<S: Invoke> Invoke for Retry<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let settings = cx.setting::<RetrySettings>().copied();
         // A dry run makes no attempt, so it earns no retries for others either.
-        let settings = settings.filter(|_| !cx.is_dry_run() && !is_repeated(cx));
+        let settings = settings.filter(|_| !cx.is_dry_run() && !is_repeated(cx) && is_retried_itself(cx));
         let plan = settings.map(|settings| (settings, budget_of(cx)));
         if let Some((_, budget)) = &plan {
             budget.deposit(cx.clock.now());
@@ -149,6 +150,21 @@ impl<S: Invoke> Invoke for Retry<S> {
             }
         }
     }
+}
+
+/// Returns `false` if the retries are those of the tools that this one calls, so that attempts do not multiply: it calls some, and
+/// nothing says that the whole is attempted again.
+fn is_retried_itself(cx: &CallContext) -> bool {
+    let tool = cx.tool();
+    let (settings, descriptor) = (tool.settings(), tool.descriptor());
+    let of_tool =
+        || descriptor.origin.declarations_count() && descriptor.overrides.get::<RetrySettings>().is_some();
+    let of_call = || {
+        cx.overrides
+            .as_deref()
+            .is_some_and(|own| own.get::<RetrySettings>().is_some())
+    };
+    !settings.calls_tools || of_tool() || of_call()
 }
 
 /// Returns the last error, or that of an earlier attempt which may have run, extended by the last one.

@@ -60,6 +60,8 @@ mod reload_cache;
 mod resilience;
 #[cfg(feature = "exec-mock")]
 mod result_size;
+#[cfg(feature = "routes")]
+mod routes;
 mod scenarios;
 #[cfg(feature = "exec-mock")]
 mod search;
@@ -78,3 +80,5 @@ mod typed_calls;
 mod unknown_credentials;
 #[cfg(feature = "workflows")]
 mod workflows;
+#[cfg(any(feature = "routes", feature = "workflows"))]
+mod world;

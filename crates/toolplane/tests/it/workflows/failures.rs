@@ -195,20 +195,21 @@ async fn a_workflow_that_may_have_had_an_effect_is_not_repeated() {
     let plane = world.plane(
         &["write", "broken"],
         "
-defaults: {retry: {max_attempts: 3, initial_delay: 1ms}}
 workflows:
   writes:
     description: A.
+    retry: {max_attempts: 3, initial_delay: 1ms}
     steps: [{tool: write}, {tool: broken, depends_on: [write], retry: {max_attempts: 1}}]
   reads:
     description: A.
+    retry: {max_attempts: 3, initial_delay: 1ms}
     steps: [{tool: broken, retry: {max_attempts: 1}}]
 ",
     );
     let error = failure(&plane, "writes", &json!({})).await;
     assert!(error.may_have_run());
     assert_eq!(world.called(), ["write", "broken"]);
-    // Nothing was sent, so that the workflow as a whole is tried again.
+    // Nothing was sent, so that the workflow as a whole is tried again, as it says.
     let error = failure(&plane, "reads", &json!({})).await;
     assert!(!error.may_have_run());
     assert_eq!(world.called().len(), 2 + 3);
@@ -254,4 +255,23 @@ async fn a_run_that_is_dropped_leaves_no_step_running() {
     let call = plane.call(CallRequest::new("waits"));
     assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err());
     assert_eq!(world.called(), ["hang"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn default_retries_are_those_of_the_steps() {
+    for (own, n_calls) in [("", 2), (", retry: {max_attempts: 2}", 4)] {
+        let world = World::default();
+        world.script("a", [failed(ErrorKind::Unavailable)]);
+        let plane = world.plane(
+            &["a"],
+            &format!(
+                "
+workflows: {{once: {{description: Once., steps: [{{tool: a}}]{own}}}}}
+defaults: {{retry: {{max_attempts: 2}}, breaker: {{disabled: true}}}}
+"
+            ),
+        );
+        failure(&plane, "once", &json!({})).await;
+        assert_eq!(world.called().len(), n_calls, "{own}");
+    }
 }
