@@ -21,7 +21,7 @@ use tool_settings::suggest;
 
 use super::{
     reference::{INPUT, RESULTS, ReferenceRoot},
-    scope::Values,
+    scope::MappingValues,
 };
 
 /// Compiled expression, and the values that it uses.
@@ -184,7 +184,7 @@ impl Expression {
     ///
     /// # Errors
     /// Says why it has no value, or would cost too much: a sentence fragment.
-    pub fn evaluate(&self, values: &Values<'_>) -> Result<RawJson, String> {
+    pub fn evaluate(&self, values: &MappingValues<'_>) -> Result<RawJson, String> {
         let value = self.value(values)?;
         let value = to_json(&value).ok_or_else(|| self.error("its value is no JSON"))?;
         Ok(RawJson::from(value))
@@ -194,7 +194,7 @@ impl Expression {
     ///
     /// # Errors
     /// As [`Expression::evaluate`], or if the value is neither `true` nor `false`.
-    pub fn is_true(&self, values: &Values<'_>) -> Result<bool, String> {
+    pub fn is_true(&self, values: &MappingValues<'_>) -> Result<bool, String> {
         match self.value(values)? {
             CelValue::Bool(value) => Ok(value),
             other => Err(self.error(format_args!(
@@ -204,7 +204,7 @@ impl Expression {
         }
     }
 
-    fn value_here(&self, values: &Values<'_>) -> Result<CelValue, String> {
+    fn value_here(&self, values: &MappingValues<'_>) -> Result<CelValue, String> {
         let mut sizes = ValueSizes::default();
         let mut context = Context::with_env(ENVIRONMENT.clone());
         let mut bind = |name: &str, value: CelValue| context.add_variable_from_value(name, value);
@@ -236,7 +236,7 @@ impl Expression {
     }
 
     /// Evaluates the expression, a deep one on a stack of its own.
-    fn value(&self, values: &Values<'_>) -> Result<CelValue, String> {
+    fn value(&self, values: &MappingValues<'_>) -> Result<CelValue, String> {
         if self.size.nesting <= MAX_INLINE_NESTING {
             return self.value_here(values);
         }
@@ -509,7 +509,7 @@ mod tests {
         let results = Results::default();
         results.put("search".into(), RawJson::from(json!({"urls": ["x", "y"]})));
         let variables = [(Arc::from("item"), RawJson::from(json!({"id": 7})))];
-        let values = Values {
+        let values = MappingValues {
             input: &input,
             results: &results,
             variables: &variables,
@@ -581,7 +581,7 @@ mod tests {
     fn an_expression_is_refused_on_values_that_are_too_large() {
         let items: Vec<u32> = (0..400).collect();
         let input = RawJson::from(json!({ "items": items }));
-        let values = Values {
+        let values = MappingValues {
             input: &input,
             results: &Results::default(),
             variables: &[],
@@ -640,7 +640,7 @@ mod tests {
     #[test]
     fn conditions_are_true_or_false() {
         let (input, results) = (RawJson::object(), Results::default());
-        let values = Values {
+        let values = MappingValues {
             input: &input,
             results: &results,
             variables: &[],

@@ -1,10 +1,10 @@
 //! JSON that is made at run time: literals, references into other values, and expressions in CEL under a budget.
 //!
-//! A [`Mapping`] is JSON whose texts may be [references](Reference), and whose maps may be [expressions](Expression):
+//! A [`Mapping`] is JSON whose texts may be [references](ValueReference), and whose maps may be [expressions](Expression):
 //!
 //! | written | value |
 //! |---|---|
-//! | `"$input.topic"`, `"$results.search.urls[0]"`, `"$item"` | what the reference leads to in the [`Values`] |
+//! | `"$input.topic"`, `"$results.search.urls[0]"`, `"$item"` | what the reference leads to in the [`MappingValues`] |
 //! | `{"$cel": "size(input.items) > 3"}` | the value of the expression |
 //! | `{"$literal": ..}` | what stands there, as it is |
 //! | `"$$text"` | the text `$text` |
@@ -22,8 +22,8 @@ pub use tool_core::PrepareError;
 pub use self::{
     expression::{Expression, ExpressionUses},
     mapping::{Mapping, MappingPart, Placed},
-    reference::{Reference, ReferenceRoot, Segment},
-    scope::{Results, Values},
+    reference::{PathSegment, ReferenceRoot, ValueReference},
+    scope::{MappingValues, Results},
 };
 
 #[cfg(doctest)]

@@ -9,8 +9,8 @@ use tool_settings::pointer;
 
 use super::{
     expression::Expression,
-    reference::{Reference, ReferenceRoot},
-    scope::Values,
+    reference::{ReferenceRoot, ValueReference},
+    scope::MappingValues,
 };
 
 /// Value that is made at run time.
@@ -19,7 +19,7 @@ pub enum Mapping {
     /// Value that is known beforehand.
     Literal(RawJson),
     /// Value of a reference.
-    Reference(Placed<Reference>),
+    Reference(Placed<ValueReference>),
     /// Value of an expression.
     Expression(Placed<Expression>),
     /// Object whose members are made.
@@ -33,7 +33,7 @@ pub enum Mapping {
 pub struct Placed<T> {
     /// Place.
     pub at: String,
-    /// What is there.
+    /// Content of the place.
     pub value: T,
 }
 
@@ -84,7 +84,7 @@ impl Mapping {
             problems.push(problem.with_hint(format!("give them to the tool that needs them, or {ESCAPE}")));
             return Self::Literal(RawJson::null());
         }
-        match Reference::parse(rest) {
+        match ValueReference::parse(rest) {
             Ok(value) => Self::Reference(Placed {
                 at: at.to_owned(),
                 value,
@@ -141,7 +141,7 @@ impl Mapping {
     ///
     /// # Errors
     /// Says which reference leads nowhere, or why an expression has no value: a sentence fragment.
-    pub fn make(&self, values: &Values<'_>) -> Result<RawJson, String> {
+    pub fn make(&self, values: &MappingValues<'_>) -> Result<RawJson, String> {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Reference(reference) => {
@@ -191,7 +191,7 @@ impl Mapping {
 #[derive(Debug, Clone, Copy)]
 pub enum MappingPart<'a> {
     /// Reference.
-    Reference(&'a Placed<Reference>),
+    Reference(&'a Placed<ValueReference>),
     /// Expression.
     Expression(&'a Placed<Expression>),
 }

@@ -4,15 +4,15 @@ use std::{fmt, sync::Arc};
 
 use raw_json::{JsonKind, RawJson};
 
-use super::scope::Values;
+use super::scope::MappingValues;
 
 /// Reference to a value. It is resolved once: a value that looks like a reference is not one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
+pub struct ValueReference {
     /// Value that it begins at.
     pub root: ReferenceRoot,
     /// Steps down from there.
-    pub path: Vec<Segment>,
+    pub path: Vec<PathSegment>,
 }
 
 /// Value that a reference begins at.
@@ -28,7 +28,7 @@ pub enum ReferenceRoot {
 
 /// One step down into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Segment {
+pub enum PathSegment {
     /// A member of an object, or, if it is a number, an item of a list.
     Member(String),
     /// An item of a list, counted from 0.
@@ -40,7 +40,7 @@ pub(crate) const INPUT: &str = "input";
 /// Name of the results of all steps.
 pub(crate) const RESULTS: &str = "results";
 
-impl Reference {
+impl ValueReference {
     /// Parses what follows the `$`.
     ///
     /// # Errors
@@ -72,18 +72,18 @@ impl Reference {
     ///
     /// # Errors
     /// Continues a sentence about the reference, such as `has no item 3 there`.
-    pub fn resolve(&self, values: &Values<'_>) -> Result<RawJson, String> {
+    pub fn resolve(&self, values: &MappingValues<'_>) -> Result<RawJson, String> {
         if values.is_null(&self.root) {
             return Ok(RawJson::null());
         }
         let mut value = values.root(&self.root)?;
         for segment in &self.path {
             let next = match segment {
-                Segment::Member(key) if value.kind() == JsonKind::Object => value.get(key),
-                Segment::Member(key) if value.kind() == JsonKind::Array => {
+                PathSegment::Member(key) if value.kind() == JsonKind::Object => value.get(key),
+                PathSegment::Member(key) if value.kind() == JsonKind::Array => {
                     key.parse().ok().and_then(|index| value.items().nth(index))
                 }
-                Segment::Item(index) if value.kind() == JsonKind::Array => value.items().nth(*index),
+                PathSegment::Item(index) if value.kind() == JsonKind::Array => value.items().nth(*index),
                 _ => None,
             };
             value = next.ok_or_else(|| format!("has no {segment} there"))?;
@@ -107,10 +107,10 @@ fn name(text: &str) -> Result<(&str, &str), String> {
 }
 
 /// Splits off `.key`, `[0]` or `["key"]`.
-fn segment(text: &str) -> Result<(Segment, &str), String> {
+fn segment(text: &str) -> Result<(PathSegment, &str), String> {
     if let Some(rest) = text.strip_prefix('.') {
         let (key, rest) = name(rest)?;
-        return Ok((Segment::Member(key.to_owned()), rest));
+        return Ok((PathSegment::Member(key.to_owned()), rest));
     }
     let Some(rest) = text.strip_prefix('[') else {
         let found: String = text.chars().take(1).collect();
@@ -127,16 +127,16 @@ fn segment(text: &str) -> Result<(Segment, &str), String> {
         let rest = rest[keys.byte_offset()..]
             .strip_prefix(']')
             .ok_or_else(unclosed)?;
-        return Ok((Segment::Member(key), rest));
+        return Ok((PathSegment::Member(key), rest));
     }
     let (index, rest) = rest.split_once(']').ok_or_else(unclosed)?;
     let index = index.parse().map_err(|_| {
         "an item is written as `[0]`, and a key with other characters as `[\"a key\"]`".to_owned()
     })?;
-    Ok((Segment::Item(index), rest))
+    Ok((PathSegment::Item(index), rest))
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ValueReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.root {
             ReferenceRoot::Input => f.write_str("$input")?,
@@ -145,18 +145,18 @@ impl fmt::Display for Reference {
         }
         for segment in &self.path {
             match segment {
-                Segment::Member(key) if name(key).is_ok_and(|(_, rest)| rest.is_empty()) => {
+                PathSegment::Member(key) if name(key).is_ok_and(|(_, rest)| rest.is_empty()) => {
                     write!(f, ".{key}")?;
                 }
-                Segment::Member(key) => write!(f, "[{}]", serde_json::Value::from(key.as_str()))?,
-                Segment::Item(index) => write!(f, "[{index}]")?,
+                PathSegment::Member(key) => write!(f, "[{}]", serde_json::Value::from(key.as_str()))?,
+                PathSegment::Item(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Segment {
+impl fmt::Display for PathSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Member(key) => write!(f, "`{}`", key.escape_debug()),
@@ -184,7 +184,7 @@ mod tests {
             r#"$input["a key"].b"#,
             r#"$input["\"]"]"#,
         ] {
-            let parsed = Reference::parse(&text[1..]).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let parsed = ValueReference::parse(&text[1..]).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(parsed.to_string(), text);
         }
     }
@@ -208,7 +208,7 @@ mod tests {
                 "an item is written as `[0]`, and a key with other characters as `[\"a key\"]`",
             ),
         ] {
-            assert_eq!(Reference::parse(text).unwrap_err(), problem, "{text}");
+            assert_eq!(ValueReference::parse(text).unwrap_err(), problem, "{text}");
         }
     }
 
@@ -234,25 +234,25 @@ mod tests {
                 match at {
                     Value::Array(items) if !items.is_empty() => {
                         let index = turn.index(items.len());
-                        path.push(Segment::Item(index));
+                        path.push(PathSegment::Item(index));
                         pointer.push_str(&format!("/{index}"));
                         at = &items[index];
                     }
                     Value::Object(members) if !members.is_empty() => {
                         let (key, member) = members.iter().nth(turn.index(members.len())).expect("it is there");
-                        path.push(Segment::Member(key.clone()));
+                        path.push(PathSegment::Member(key.clone()));
                         pointer = tool_settings::pointer(&pointer, key);
                         at = member;
                     }
                     _ => break,
                 }
             }
-            let reference = Reference { root: ReferenceRoot::Input, path };
+            let reference = ValueReference { root: ReferenceRoot::Input, path };
             let written = reference.to_string();
-            let parsed = Reference::parse(&written[1..]);
+            let parsed = ValueReference::parse(&written[1..]);
             prop_assert_eq!(parsed.as_ref(), Ok(&reference), "{}", written);
             let (input, results) = (RawJson::from(&value), Results::default());
-            let values = Values { input: &input, results: &results, variables: &[], missing_is_null: false };
+            let values = MappingValues { input: &input, results: &results, variables: &[], missing_is_null: false };
             let found: Value = reference.resolve(&values).expect("it is there").to().expect("it is JSON");
             prop_assert_eq!(Some(&found), value.pointer(&pointer));
         }

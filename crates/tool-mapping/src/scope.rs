@@ -79,7 +79,7 @@ impl<'a> Results<'a> {
 /// Values at one place: the input, the results of the steps before it, and the variables of the loops around it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Values<'a> {
+pub struct MappingValues<'a> {
     /// Input.
     pub input: &'a RawJson,
     /// Results of steps.
@@ -90,7 +90,7 @@ pub struct Values<'a> {
     pub missing_is_null: bool,
 }
 
-impl<'a> Values<'a> {
+impl<'a> MappingValues<'a> {
     /// Creates the values of a place outside of loops. A missing result is an error.
     #[must_use]
     pub fn new(input: &'a RawJson, results: &'a Results<'a>) -> Self {

@@ -9,7 +9,7 @@ use tool_core::{
     Arguments, CallChain, CallContext, ErrorKind, FailedStep, HealthSignal, HealthSignals, InputRequest,
     Outcome, Reply, Resume, Tool, ToolError,
 };
-use tool_mapping::{Results, Values};
+use tool_mapping::{MappingValues, Results};
 
 use crate::{
     RouteExecutor, RouteReport, Router,
@@ -229,7 +229,7 @@ impl RouteCall<'_> {
         let Some(mapping) = mapping else {
             return Ok(cx.arguments.clone());
         };
-        let made = mapping.make(&Values::new(cx.arguments.raw(), &Results::default()));
+        let made = mapping.make(&MappingValues::new(cx.arguments.raw(), &Results::default()));
         let made = made.map_err(|problem| {
             let message = format!("the arguments of `{}` cannot be made: {problem}", tool.name());
             ToolError::new(ErrorKind::InvalidArguments, message)

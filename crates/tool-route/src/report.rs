@@ -1,4 +1,4 @@
-//! What is told about a choice.
+//! Report of a choice.
 
 use std::{fmt, time::Duration};
 

@@ -28,7 +28,7 @@ struct Route {
     requirements: Option<Vec<String>>,
     /// Bounds that a candidate must keep. One that neither declares nor shows the figure keeps none.
     constraints: Option<Constraints>,
-    /// What counts besides health: `speed`, `cost`, `reliability`, or a list of them.
+    /// Figures that count besides health: `speed`, `cost`, `reliability`, or a list of them.
     priority: Option<Value>,
     /// Weights of the score.
     weights: Option<Weights>,

@@ -14,6 +14,7 @@ mod hostile;
 mod inspector;
 mod news;
 mod relay;
+mod routes;
 mod serving;
 mod support;
 mod tasks;

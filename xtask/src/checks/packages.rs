@@ -58,8 +58,8 @@ const BOUNDS: [(&str, &str, usize); 35] = [
     ("toolplane", "outbound", 232),
     ("toolplane", "websocket", 219),
     ("toolplane-gateway", DEFAULT, 194),
-    // 366, and the parser of expressions in workflows.
-    ("toolplane-cli", DEFAULT, 374),
+    // 366, the parser of expressions in workflows, and the crates of mappings and routes.
+    ("toolplane-cli", DEFAULT, 376),
     ("tool-testkit", DEFAULT, 121),
     ("toolplane-sim", DEFAULT, 196),
     ("tp-fault", DEFAULT, 77),

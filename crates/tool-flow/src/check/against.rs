@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use raw_json::RawJson;
 use serde_json::Value;
 use tool_core::PrepareError;
-use tool_mapping::{Mapping, MappingPart, Placed, Reference, ReferenceRoot, Segment};
+use tool_mapping::{Mapping, MappingPart, PathSegment, Placed, ReferenceRoot, ValueReference};
 use tool_settings::suggest;
 
 use super::{
@@ -220,7 +220,7 @@ impl ToolCheck<'_> {
 
     fn argument(&mut self, call: &ToolCall, schema: &Value, key: &str, types: Option<Types>) {
         let at = tool_settings::pointer(&call.input_at, key);
-        let path = [Segment::Member(key.to_owned())];
+        let path = [PathSegment::Member(key.to_owned())];
         match part_of(schema, &path) {
             PartOf::Described(parameter) => {
                 let allowed = Types::of_schema(parameter);
@@ -292,7 +292,7 @@ impl ToolCheck<'_> {
     }
 
     /// Returns the schema of the root of a reference.
-    fn schema(&self, reference: &Reference, variables: &[Variable<'_>]) -> Option<Value> {
+    fn schema(&self, reference: &ValueReference, variables: &[Variable<'_>]) -> Option<Value> {
         match &reference.root {
             ReferenceRoot::Input => Some(self.input.clone()),
             ReferenceRoot::Result(step) => self.outputs.get(&**step).cloned(),

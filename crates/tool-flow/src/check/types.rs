@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use tool_mapping::Segment;
+use tool_mapping::PathSegment;
 
 /// Types of JSON, as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,16 +107,16 @@ pub(crate) enum PartOf<'a> {
 }
 
 /// Returns what a schema says about the part at this path.
-pub(crate) fn part_of<'a>(root: &'a Value, path: &[Segment]) -> PartOf<'a> {
+pub(crate) fn part_of<'a>(root: &'a Value, path: &[PathSegment]) -> PartOf<'a> {
     let mut schema = root;
     for segment in path {
         let Some(settled) = settled(root, schema) else {
             return PartOf::Unknown;
         };
         let next = match segment {
-            Segment::Member(key) if key.parse::<usize>().is_err() => member(settled, key),
-            Segment::Member(_) => PartOf::Unknown,
-            Segment::Item(index) => item(settled, *index),
+            PathSegment::Member(key) if key.parse::<usize>().is_err() => member(settled, key),
+            PathSegment::Member(_) => PartOf::Unknown,
+            PathSegment::Item(index) => item(settled, *index),
         };
         match next {
             PartOf::Described(next) => schema = next,
@@ -212,7 +212,7 @@ mod tests {
             "$defs": {"url": {"type": "string"}},
         });
         let at = |text: &str| {
-            let reference = tool_mapping::Reference::parse(text).expect("it is one");
+            let reference = tool_mapping::ValueReference::parse(text).expect("it is one");
             reference.path
         };
         assert_eq!(

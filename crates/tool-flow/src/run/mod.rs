@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::Semaphore;
 use tool_core::{CallChain, CallContext, Outcome, Reentry, Reply, Resume, ToolError};
-use tool_mapping::{Results, Values};
+use tool_mapping::{MappingValues, Results};
 
 use self::{
     journal::Journal,
@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
         if let Some(waiting) = progress.waiting.take() {
             return RunEnd::Waiting(waiting, std::mem::take(&mut progress.recorded));
         }
-        let values = Values::new(&self.input, results)
+        let values = MappingValues::new(&self.input, results)
             .with_missing_as_null(self.definition.on_error == OnError::Continue);
         let reply = match &self.definition.output {
             Some(output) => output.make(&values).map(Reply::value),

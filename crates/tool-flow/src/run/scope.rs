@@ -15,7 +15,7 @@ use futures_util::{
 use parking_lot::Mutex;
 use raw_json::{JsonKind, RawJson};
 use tool_core::{BoxFuture, CallContext, ErrorKind, Instant, ToolError};
-use tool_mapping::{Results, Values};
+use tool_mapping::{MappingValues, Results};
 
 use super::{
     Run,
@@ -322,8 +322,8 @@ impl<'a> ScopeRun<'a> {
         StepEnd::Value(value(), StepStatus::Succeeded)
     }
 
-    pub(super) fn values(&self) -> Values<'_> {
-        Values::new(&self.run.input, self.results).with_variables(&self.variables)
+    pub(super) fn values(&self) -> MappingValues<'_> {
+        MappingValues::new(&self.run.input, self.results).with_variables(&self.variables)
     }
 
     /// Returns the error of a step whose input cannot be made.

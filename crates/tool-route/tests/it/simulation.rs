@@ -98,7 +98,7 @@ enum Strategy {
     FixedList,
 }
 
-/// What callers saw.
+/// Calls as their callers saw them.
 #[derive(Debug, Default, Clone, Copy)]
 struct Seen {
     n_calls: u32,

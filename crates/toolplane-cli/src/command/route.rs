@@ -17,7 +17,7 @@ pub(crate) struct Route {
     /// Capability or tag that a tool is the better for; may be given more than once
     #[arg(long, value_name = "NAME")]
     pub(crate) requirement: Vec<String>,
-    /// What counts besides health; may be given more than once
+    /// Figure that counts besides health; may be given more than once
     #[arg(long, value_enum)]
     pub(crate) priority: Vec<Priority>,
     /// Maximum latency of a tool, measured or declared
@@ -31,7 +31,7 @@ pub(crate) struct Route {
     pub(crate) min_sla: Option<f64>,
 }
 
-/// What counts in the choice of a tool, besides its health.
+/// Figure that counts in the choice of a tool, besides its health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Priority {
     /// Latency
