@@ -3,7 +3,8 @@ use std::time::Duration;
 use toolplane::core::{DegradedStep, ErrorKind};
 
 use crate::{
-    AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReplyFreshness, SimulationRecord,
+    AttemptEnd, AttemptRecord, CallRecord, CallResult, FlowRecord, FlowResult, OperationRecord,
+    ReplyFreshness, SimulationRecord,
     client::{FRESH, STALE},
 };
 
@@ -34,6 +35,7 @@ pub fn check(record: &SimulationRecord) -> Vec<String> {
             .map(|hedge| format!("op{}: hedged, though it must not run twice", hedge.operation)),
     );
     violations.extend(check_stand_ins(record));
+    violations.extend(record.flows.iter().flat_map(|flow| check_flow(record, flow)));
     violations.extend(record.leaks.iter().cloned());
     let n_invocations: usize = record
         .operations
@@ -52,6 +54,34 @@ pub fn check(record: &SimulationRecord) -> Vec<String> {
         violations.push(format!(
             "{n_retries} retries and hedges of {n_calls} calls, where {allowed} are allowed"
         ));
+    }
+    violations
+}
+
+/// Checks a call of the workflow: it ended in time and once, its steps ran in their order, and its result says what they did.
+fn check_flow(record: &SimulationRecord, flow: &FlowRecord) -> Vec<String> {
+    let of = |what: &str| format!("workflow of op{}: {what}", flow.steps[0]);
+    let Some((ended, result)) = flow.ended else {
+        return vec![of("it never ended")];
+    };
+    let mut violations = Vec::new();
+    if ended - flow.began > flow.limit + GRAIN {
+        violations.push(of("it took longer than its limit"));
+    }
+    let [first, second] = flow.steps.map(|step| record.operations[step].n_effects);
+    if second > 0 && first == 0 {
+        violations.push(of("the second step was done without the first"));
+    }
+    match result {
+        FlowResult::Completed if (first, second) != (1, 1) => {
+            violations.push(of("it is complete, and not every step was done"));
+        }
+        FlowResult::Failed {
+            may_have_run: false, ..
+        } if first + second > 0 => {
+            violations.push(of("a step was done, and the error says that none may have run"));
+        }
+        _ => {}
     }
     violations
 }

@@ -8,12 +8,24 @@ use toolplane::{
 
 use crate::{
     faults::chance,
-    record::{CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness},
+    record::{
+        CallRecord, CallResult, FlowRecord, FlowResult, OperationRecord, ReceivedAnswer, ReplyFreshness,
+    },
     world::World,
 };
 
 /// Tools without a cache, and whether they are repeatable: twice has the effect of once.
-pub(crate) const TOOLS: [(&str, bool); 4] = [("read", true), ("put", true), ("pay", false), ("send", false)];
+pub(crate) const TOOLS: [(&str, bool); 5] = [
+    ("read", true),
+    ("put", true),
+    ("pay", false),
+    ("send", false),
+    (ROUTE, false),
+];
+/// Route between `pay` and `send`: for the check, a call of it is one operation, whichever tool does it.
+pub(crate) const ROUTE: &str = "choose";
+/// Workflow of two steps, and their tools, which nothing else calls.
+pub(crate) const WORKFLOW: (&str, [&str; 2]) = ("travel", ["book", "ticket"]);
 
 /// Tools with a cache, and whether they may run twice for a call.
 pub(crate) const KEPT: [(&str, bool); 2] = [("look", true), ("quote", false)];
@@ -40,7 +52,12 @@ pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u6
     let mut chance = chance(seed, 1_000_000 + client, 0);
     for _ in 0..OPERATIONS {
         sleep(Duration::from_millis(chance.u64(0..1_500))).await;
-        let which = chance.usize(0..TOOLS.len() + KEPT.len());
+        let which = chance.usize(0..TOOLS.len() + KEPT.len() + 1);
+        if which == TOOLS.len() + KEPT.len() {
+            let patience = (chance.u32(0..4) == 0).then(|| Duration::from_millis(chance.u64(1..3_000)));
+            travel(&plane, &world, patience).await;
+            continue;
+        }
         let has_key = which < TOOLS.len() && chance.u32(0..3) == 0;
         let operation = match TOOLS.get(which) {
             Some((tool, is_repeatable)) => {
@@ -66,6 +83,48 @@ pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u6
             sleep(Duration::from_millis(chance.u64(0..2_000))).await;
         }
     }
+}
+
+/// Calls the workflow and records the call.
+async fn travel(plane: &Toolplane, world: &World, patience: Option<Duration>) {
+    let began = world.now();
+    let (workflow, tools) = WORKFLOW;
+    let (index, steps) = {
+        let mut record = world.record();
+        let steps = tools.map(|tool| {
+            record.operations.push(OperationRecord {
+                tool,
+                ..OperationRecord::default()
+            });
+            record.operations.len() - 1
+        });
+        record.line(began, steps[0], "begins a workflow");
+        record.flows.push(FlowRecord {
+            steps,
+            began,
+            limit: CALL_LIMIT,
+            ended: None,
+        });
+        (record.flows.len() - 1, steps)
+    };
+    let arguments = format!("{{\"first\":{},\"second\":{}}}", steps[0], steps[1]);
+    let request = CallRequest::new(workflow).json(arguments).expect("an object");
+    let answered = match patience {
+        Some(patience) => timeout(patience, plane.call(request)).await.ok(),
+        None => Some(plane.call(request).await),
+    };
+    let result = match answered {
+        Some(Ok(_)) => FlowResult::Completed,
+        Some(Err(error)) => FlowResult::Failed {
+            kind: error.kind(),
+            may_have_run: error.may_have_run(),
+        },
+        None => FlowResult::Withdrawn,
+    };
+    let at = world.now();
+    let mut record = world.record();
+    record.line(at, steps[0], &format!("ends the workflow: {result:?}"));
+    record.flows[index].ended = Some((at, result));
 }
 
 /// Makes one call and records it.

@@ -1,7 +1,7 @@
 //! Deterministic simulation: clients call tools through the standard stack, in a world with seeded refusals, lost
 //! answers, hangs and outages. The runtime's clock is paused and advances only when nothing is left to do, so an hour
 //! of faults takes milliseconds, and the same seed gives the same history, byte by byte. Afterwards the history is
-//! checked: each call had one result, no tool ran twice that must not, no caller received a false answer, stale answers
+//! checked: each call had one result, also by a route or as a step of a workflow, no tool ran twice that must not, no caller received a false answer, stale answers
 //! were allowed and marked, and nothing leaked.
 //!
 //! The method is that of [FoundationDB](https://apple.github.io/foundationdb/testing.html) and TigerBeetle; the unknown
@@ -24,8 +24,8 @@ mod world;
 pub use self::{
     check::check,
     record::{
-        AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness,
-        SimulationRecord,
+        AttemptEnd, AttemptRecord, CallRecord, CallResult, FlowRecord, FlowResult, OperationRecord,
+        ReceivedAnswer, ReplyFreshness, SimulationRecord,
     },
     simulation::{SimulationReport, run},
 };

@@ -7,6 +7,8 @@ use toolplane::core::{DegradedStep, ErrorKind};
 pub struct SimulationRecord {
     /// Operations of the clients.
     pub operations: Vec<OperationRecord>,
+    /// Calls of the workflow.
+    pub flows: Vec<FlowRecord>,
     /// Attempts that arrived in the world, in the order of time.
     pub attempts: Vec<AttemptRecord>,
     /// Answers of the world.
@@ -39,6 +41,35 @@ pub struct OperationRecord {
     pub invocations: Vec<CallRecord>,
     /// Number of executions.
     pub n_effects: usize,
+}
+
+/// A call of the workflow of two steps, neither of which may be done twice. The second one begins once the first has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// Indexes of the operations of its steps.
+    pub steps: [usize; 2],
+    /// Time of the start.
+    pub began: Duration,
+    /// Time limit.
+    pub limit: Duration,
+    /// Time and result of the end; `None` if it never ended.
+    pub ended: Option<(Duration, FlowResult)>,
+}
+
+/// Result of a call of the workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowResult {
+    /// Completed.
+    Completed,
+    /// Failed with an error that says whether a step may have run.
+    Failed {
+        /// Kind of the error.
+        kind: ErrorKind,
+        /// `true` if a step may have run.
+        may_have_run: bool,
+    },
+    /// Given up by the client.
+    Withdrawn,
 }
 
 /// A call and its result.

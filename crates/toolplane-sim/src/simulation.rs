@@ -8,7 +8,7 @@ use toolplane::{
 
 use crate::{
     CallResult, SimulationRecord, check,
-    client::{self, FRESH, KEPT, STALE, TOOLS, client},
+    client::{self, FRESH, KEPT, ROUTE, STALE, TOOLS, WORKFLOW, client},
     faults::chance,
     record::OperationRecord,
     world::World,
@@ -142,6 +142,9 @@ fn configuration(at_once: u32) -> Loaded {
             } else {
                 ""
             };
+            if *name == ROUTE {
+                return format!("  {name}: {{description: d, route: {{tools: [pay, send]}}}}\n");
+            }
             let is_kept = KEPT.iter().any(|(kept, _)| kept == name);
             // A cached tool cannot be declared as not idempotent, so `quote` only lacks the declaration.
             let about = match (is_kept, is_repeatable) {
@@ -154,6 +157,18 @@ fn configuration(at_once: u32) -> Loaded {
             )
         })
         .collect();
+    let (name, [first, second]) = WORKFLOW;
+    let workflow = format!(
+        "  {first}: {{description: d, executor: {{kind: sim}}}}
+  {second}: {{description: d, executor: {{kind: sim}}}}
+workflows:
+  {name}:
+    description: d
+    steps:
+      - {{tool: {first}, input: {{operation: $input.first}}}}
+      - {{tool: {second}, depends_on: [{first}], input: {{operation: $input.second}}}}
+"
+    );
     let yaml = format!(
         "defaults:
   call_timeout: {}s
@@ -163,7 +178,8 @@ fn configuration(at_once: u32) -> Loaded {
   concurrency: {{per_tool: {{max: {at_once}, queue: 4}}, total: {{max: 6}}}}
   rate_limit: {{per_principal: {{requests: 20, period: 1s, burst: 20}}}}
 tools:
-{tools}",
+{tools}
+{workflow}",
         client::CALL_LIMIT.as_secs()
     );
     load(&LoadOptions::new().text("simulation", Syntax::Yaml, yaml)).expect("the configuration is usable")

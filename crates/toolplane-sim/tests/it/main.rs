@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use toolplane::core::{DegradedStep, ErrorKind};
 use toolplane_sim::{
-    AttemptEnd, AttemptRecord, CallRecord, CallResult, OperationRecord, ReceivedAnswer, ReplyFreshness,
-    SimulationRecord, check, run,
+    AttemptEnd, AttemptRecord, CallRecord, CallResult, FlowRecord, FlowResult, OperationRecord,
+    ReceivedAnswer, ReplyFreshness, SimulationRecord, check, run,
 };
 
 #[test]
@@ -36,6 +36,10 @@ fn two_hundred_worlds() {
         "LostAfter",
         "HangsAfter",
         "arrives beside another: Done",
+        "workflow: Completed",
+        "workflow: Withdrawn",
+        "may_have_run: true",
+        "may_have_run: false",
     ] {
         assert!(all.contains(what), "{what} never comes up");
     }
@@ -339,5 +343,49 @@ fn what_stands_in_for_a_tool_that_may_have_run_is_found() {
         change(&mut first);
         let found = of(&[first, stand_in], CallResult::Degraded(fallback));
         assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+#[test]
+fn the_checks_find_workflows_that_say_something_false() {
+    let of = |effects: [usize; 2], ended: Option<FlowResult>| {
+        let step = |n_effects| OperationRecord {
+            tool: "book",
+            n_effects,
+            ..OperationRecord::default()
+        };
+        check(&SimulationRecord {
+            operations: effects.map(step).into(),
+            flows: vec![FlowRecord {
+                steps: [0, 1],
+                began: SECOND,
+                limit: 2 * SECOND,
+                ended: ended.map(|result| (2 * SECOND, result)),
+            }],
+            ..SimulationRecord::default()
+        })
+    };
+    let failed = |may_have_run| FlowResult::Failed {
+        kind: ErrorKind::Unavailable,
+        may_have_run,
+    };
+    for (effects, result) in [
+        ([1, 1], FlowResult::Completed),
+        ([1, 0], failed(true)),
+        ([0, 0], failed(true)),
+        ([0, 0], failed(false)),
+        ([1, 1], FlowResult::Withdrawn),
+    ] {
+        assert_eq!(of(effects, Some(result)), Vec::<String>::new());
+    }
+    for (effects, result, what) in [
+        ([1, 0], Some(FlowResult::Completed), "not every step was done"),
+        ([1, 0], Some(failed(false)), "none may have run"),
+        ([0, 1], Some(failed(true)), "without the first"),
+        ([0, 0], None, "never ended"),
+        ([2, 0], Some(failed(true)), "done 2 times"),
+    ] {
+        let found = of(effects, result);
+        assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
     }
 }

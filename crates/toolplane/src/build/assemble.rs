@@ -129,6 +129,10 @@ impl Builder {
         self.extensions.plane = plane.clone();
         #[cfg(feature = "workflows")]
         self.extensions.flows.clock.clone_from(&self.clock);
+        #[cfg(feature = "routes")]
+        {
+            self.extensions.route_seed = self.seed;
+        }
         let of_process = || Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())) as _;
         ReloadState::new(
             mem::take(&mut self.extensions),

@@ -32,9 +32,12 @@ pub(crate) struct HostExtensions {
     /// Executor of workflows, with those that wait.
     #[cfg(feature = "workflows")]
     pub(crate) workflows: std::sync::OnceLock<tool_flow::WorkflowExecutor>,
-    /// Tools that routes choose from.
+    /// Seed of the draws of routes.
     #[cfg(feature = "routes")]
-    pub(crate) routes: std::sync::OnceLock<Arc<crate::host::routes::RouteHost>>,
+    pub(crate) route_seed: Option<u64>,
+    /// Executor of routes.
+    #[cfg(feature = "routes")]
+    pub(crate) routes: std::sync::OnceLock<tool_route::RouteExecutor>,
 }
 
 /// Name of the source of all tools of the configuration and of the host program.
@@ -104,10 +107,16 @@ impl HostExtensions {
     }
 
     #[cfg(feature = "routes")]
-    fn routes(&self) -> tool_route::RouteExecutor {
-        let create = || Arc::new(crate::host::routes::RouteHost::new(self.plane.clone()));
-        let host = self.routes.get_or_init(create).clone();
-        tool_route::RouteExecutor::new(self.plane.clone(), host)
+    fn routes(&self) -> &tool_route::RouteExecutor {
+        let create = || {
+            let host = Arc::new(crate::host::routes::RouteHost::new(self.plane.clone()));
+            let executor = tool_route::RouteExecutor::new(self.plane.clone(), host);
+            match self.route_seed {
+                Some(seed) => executor.with_seed(seed),
+                None => executor,
+            }
+        };
+        self.routes.get_or_init(create)
     }
 
     /// Adds the executors whose tools call other tools.
@@ -115,7 +124,7 @@ impl HostExtensions {
         #[cfg(feature = "workflows")]
         executors.push(Arc::new(self.workflows().clone()));
         #[cfg(feature = "routes")]
-        executors.push(Arc::new(self.routes()));
+        executors.push(Arc::new(self.routes().clone()));
         #[cfg(not(any(feature = "workflows", feature = "routes")))]
         let _ = executors;
     }
