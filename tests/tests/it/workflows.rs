@@ -1,10 +1,13 @@
 //! Workflows through the gateway: a question and an approval in the middle, and no call twice.
 
-use std::fs;
+use std::{fs, time::Duration};
 
+use mcp_mock::MockServer;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Configuration, Era, Gateway, Offer, call_params, mock_server};
+use crate::support::{
+    Client, Configuration, Era, Gateway, Net, Offer, Stopwatch, call_params, eventually, mock_server,
+};
 
 /// A server whose first tool fails if it is called twice, and whose second one asks.
 const SERVER: &str = r#"
@@ -108,3 +111,72 @@ fn a_question_and_an_approval_in_the_middle_repeat_no_call() {
         }
     }
 }
+
+/// A server whose first tool fails if it is called twice, and whose second one answers its first call too late.
+const SLOW_SERVER: &str = r#"
+tools:
+  reserve:
+    replies:
+      - structured: {seat: 7}
+      - failure: it was called twice
+  print:
+    replies:
+      - delay: 10m
+        structured: {ticket: late}
+      - structured: {ticket: printed}
+"#;
+
+/// The gateway is killed while the second step runs. Another one on the same store continues the same call, once the lease of the
+/// first (30 seconds) has ended, and does not call the first step again.
+#[test]
+fn a_killed_gateway_is_continued_without_a_repeated_call() {
+    let net = Net::new();
+    let server = net.serve(&MockServer::from_yaml(SLOW_SERVER).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let steps = json!([
+        {"name": "reserve", "tool": "peer__reserve", "input": {}},
+        {"name": "print", "tool": "peer__print", "input": {}, "depends_on": ["reserve"], "repeatable": true},
+    ]);
+    let configuration = json!({
+        "store": {"sqlite": folder.path().join("tools.db")},
+        "servers": {"peer": {"url": server.url()}},
+        "workflows": {"order": {"description": "Orders.", "steps": steps, "call_timeout": "20m"}},
+    });
+    let path = folder.path().join("toolplane.yaml");
+    fs::write(&path, configuration.to_string()).unwrap();
+    let params = r#"{"name":"order","arguments":{},"_meta":{"progressToken":"steps"}}"#;
+
+    let mut first = Gateway::stdio_of_file(&path);
+    first.client.begin("tools/call", params);
+    eventually("the first step has ended", || {
+        first.client.drain(Duration::from_millis(50));
+        let mut notifications = first.client.notifications.iter();
+        notifications.any(|(_, params)| params.contains("reserve: success"))
+    });
+    first.kill();
+
+    let mut second = Gateway::stdio_of_file(&path);
+    let watch = Stopwatch::start();
+    let result = loop {
+        let answer = second.client.request("tools/call", params);
+        let result: Value = serde_json::from_str(&answer.result()).unwrap();
+        if result["structuredContent"]["ticket"].is_string() {
+            break result;
+        }
+        assert!(watch.elapsed() < LEASE * 2, "{result}");
+        let reason = &result["_meta"]["dev.toolplane/pending"]["reason"];
+        assert_eq!(
+            *reason, "another gateway runs this workflow for the same call",
+            "{result}"
+        );
+        second.client.drain(Duration::from_secs(1));
+    };
+    assert_eq!(result["structuredContent"], json!({"ticket": "printed"}));
+    let steps = &result["_meta"]["dev.toolplane/workflow"]["steps"];
+    assert_eq!(steps[0]["status"], "resumed", "{result}");
+    assert_eq!(steps[1]["status"], "success", "{result}");
+    assert_eq!(second.end().code(), Some(0));
+}
+
+/// Time for which the work of a gateway belongs to it after its last renewal.
+const LEASE: Duration = Duration::from_secs(30);

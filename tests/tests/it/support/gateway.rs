@@ -157,6 +157,21 @@ impl Gateway {
         Self::stdio_offering(era, configuration, Offer::default())
     }
 
+    /// Serves an existing configuration on stdio.
+    pub(crate) fn stdio_of_file(configuration: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = serve(configuration, folder.path());
+        Self {
+            client: StdioClient::start(command.arg("--stdio"), Era::Legacy),
+            _folder: folder,
+        }
+    }
+
+    /// Kills it, as a crash would.
+    pub(crate) fn kill(self) {
+        self.client.process.signal(Signal::KILL);
+    }
+
     /// Serves a client on stdio that can be asked.
     pub(crate) fn stdio_offering(era: Era, configuration: &Configuration, offer: Offer) -> Self {
         let folder = tempfile::tempdir().unwrap();
