@@ -46,6 +46,14 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
             "gRPC and the definitions of OTLP from PyPI",
             python(&pins, "requirements-otel.txt", &folder.join("python-otel")),
         ),
+        part(
+            "SDKs of OpenAI, Anthropic, Google and Ollama from PyPI",
+            python(
+                &pins,
+                "requirements-providers.txt",
+                &folder.join("python-providers"),
+            ),
+        ),
         part("git", program("git", "git")),
         part("Chromium", program("chromium", "chromium")),
         part("PostgreSQL", postgres()),

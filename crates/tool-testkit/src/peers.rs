@@ -174,6 +174,14 @@ impl Peers {
         Ok(self.python_program("python-otel", "python")?.arg(script))
     }
 
+    /// Starts a Python script that imports the SDKs of OpenAI, Anthropic, Google and Ollama.
+    ///
+    /// # Errors
+    /// When they are not installed.
+    pub fn provider_script(&self, script: &Path) -> Result<PeerCommand, Skip> {
+        Ok(self.python_program("python-providers", "python")?.arg(script))
+    }
+
     /// Starts Chromium without a window and without a network beyond the loopback interface: append a URL. It prints
     /// the loaded page and writes its profile into `folder`.
     ///

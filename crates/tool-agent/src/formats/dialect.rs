@@ -1,0 +1,196 @@
+//! JSON Schemas in the dialects of providers.
+
+use raw_json::RawJson;
+use serde_json::{Map, Value};
+
+use super::{NoteKind, ProviderFormat};
+
+/// A note without its tool: JSON Pointer, what became of it, and what it is.
+pub(super) type Note = (String, NoteKind, String);
+
+/// Keywords at the root of a schema that OpenAI and Anthropic refuse.
+const REFUSED_ROOT: [&str; 5] = ["oneOf", "anyOf", "allOf", "not", "enum"];
+/// Keywords that Gemini reads (Gemini API, `GenerationConfig.responseJsonSchema`, which has the same dialect).
+const GEMINI: [&str; 21] = [
+    "$anchor",
+    "$defs",
+    "$id",
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "oneOf",
+    "prefixItems",
+    "properties",
+    "propertyOrdering",
+    "required",
+    "title",
+    "type",
+];
+/// Keywords of a property that Ollama passes to the templates of models (`api.ToolProperty`).
+const OLLAMA: [&str; 6] = ["anyOf", "description", "enum", "items", "properties", "type"];
+/// Keywords whose value is a schema.
+pub(super) const SCHEMA: [&str; 11] = [
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+/// Keywords whose value is a list of schemas.
+pub(super) const SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords whose value is a map of schemas.
+pub(super) const SCHEMA_MAPS: [&str; 5] = [
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
+
+/// Returns a schema in the dialect of a provider. It keeps its text if nothing has to be changed.
+pub(super) fn adapt(format: ProviderFormat, schema: &RawJson, notes: &mut Vec<Note>) -> RawJson {
+    let Ok(before) = schema.to::<Value>() else {
+        return schema.clone();
+    };
+    let mut after = before.clone();
+    let Value::Object(root) = &mut after else {
+        notes.push((
+            String::new(),
+            NoteKind::Changed,
+            "the schema takes anything, and the format takes objects".to_owned(),
+        ));
+        return RawJson::from(serde_json::json!({"type": "object", "properties": {}}));
+    };
+    // Arguments are an object in every protocol, so that this says nothing new.
+    root.entry("type").or_insert_with(|| Value::from("object"));
+    match format {
+        ProviderFormat::OpenAiChat | ProviderFormat::OpenAiResponses => {
+            root.entry("properties")
+                .or_insert_with(|| Value::Object(Map::new()));
+            refuse_root(root, notes);
+        }
+        ProviderFormat::Anthropic => refuse_root(root, notes),
+        ProviderFormat::Gemini => {
+            walk(&mut after, "", &mut |schema, at| {
+                remove_unknown(schema, at, notes);
+            });
+        }
+        ProviderFormat::Ollama => note_ignored(root, notes),
+    }
+    if after == before {
+        schema.clone()
+    } else {
+        RawJson::from(after)
+    }
+}
+
+/// Removes what a root must not have.
+fn refuse_root(root: &mut Map<String, Value>, notes: &mut Vec<Note>) {
+    for key in REFUSED_ROOT {
+        if root.remove(key).is_some() {
+            notes.push((
+                format!("/{key}"),
+                NoteKind::Removed,
+                format!("`{key}` at the root of a schema"),
+            ));
+        }
+    }
+}
+
+fn remove_unknown(schema: &mut Map<String, Value>, at: &str, notes: &mut Vec<Note>) {
+    let unknown: Vec<String> = schema
+        .keys()
+        .filter(|key| !GEMINI.contains(&key.as_str()))
+        .cloned()
+        .collect();
+    for key in unknown {
+        let value = schema.remove(&key);
+        // The older name of the same thing.
+        if key == "definitions"
+            && !schema.contains_key("$defs")
+            && let Some(definitions) = value
+        {
+            schema.insert(key, definitions);
+            notes.push((
+                format!("{at}/definitions"),
+                NoteKind::Ignored,
+                "references into `definitions`; write `$defs`".to_owned(),
+            ));
+            continue;
+        }
+        notes.push((
+            format!("{at}/{}", escaped(&key)),
+            NoteKind::Removed,
+            format!("`{key}`"),
+        ));
+    }
+}
+
+/// Notes what Ollama does not pass on.
+fn note_ignored(root: &Map<String, Value>, notes: &mut Vec<Note>) {
+    const ROOT: [&str; 7] = [
+        "$defs",
+        "$schema",
+        "description",
+        "items",
+        "properties",
+        "required",
+        "type",
+    ];
+    let unknown = root.keys().filter(|key| !ROOT.contains(&key.as_str()));
+    notes.extend(unknown.map(|key| {
+        (
+            format!("/{}", escaped(key)),
+            NoteKind::Ignored,
+            format!("`{key}`"),
+        )
+    }));
+    let properties = root.get("properties").and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        let keys = property.as_object().into_iter().flat_map(Map::keys);
+        for key in keys.filter(|key| !OLLAMA.contains(&key.as_str())) {
+            let pointer = format!("/properties/{}/{}", escaped(name), escaped(key));
+            notes.push((pointer, NoteKind::Ignored, format!("`{key}`")));
+        }
+    }
+}
+
+/// Calls a function for a schema and each schema in it, with the place of each.
+pub(super) fn walk(schema: &mut Value, at: &str, visit: &mut dyn FnMut(&mut Map<String, Value>, &str)) {
+    let Value::Object(members) = schema else { return };
+    visit(members, at);
+    for (key, value) in members.iter_mut() {
+        let key = key.as_str();
+        let at = format!("{at}/{}", escaped(key));
+        if SCHEMA_MAPS.contains(&key) {
+            for (name, schema) in value.as_object_mut().into_iter().flatten() {
+                walk(schema, &format!("{at}/{}", escaped(name)), visit);
+            }
+        } else if SCHEMAS.contains(&key) || (key == "items" && value.is_array()) {
+            for (index, schema) in value.as_array_mut().into_iter().flatten().enumerate() {
+                walk(schema, &format!("{at}/{index}"), visit);
+            }
+        } else if SCHEMA.contains(&key) {
+            walk(value, &at, visit);
+        }
+    }
+}
+
+/// Escapes a key for a JSON Pointer (RFC 6901).
+pub(super) fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,29 @@
+//! The agent's side of tools: definitions, calls and results in the formats of providers of language models.
+//!
+//! | format | provider |
+//! |---|---|
+//! | [`ProviderFormat::OpenAiChat`] | OpenAI, Chat Completions, and the many services that copy it |
+//! | [`ProviderFormat::OpenAiResponses`] | OpenAI, Responses |
+//! | [`ProviderFormat::Anthropic`] | Anthropic, Messages |
+//! | [`ProviderFormat::Gemini`] | Google, Gemini API (`generateContent`) |
+//! | [`ProviderFormat::Ollama`] | Ollama, `/api/chat` |
+//!
+//! A conversation with tools has four parts, each in the format of its provider: [`ToolDefinitions`] and a [`ToolChoice`] go out,
+//! an [`AssistantTurn`] with [`ToolCall`]s comes back, whole or by a [`TurnStream`], and [`ToolResult`]s go out again. What a
+//! format cannot express is told in [`FormatNote`]s, never dropped silently.
+
+mod formats;
+
+pub use raw_json::{self, RawJson};
+pub use serde_json;
+pub use tool_core;
+
+pub use self::formats::{
+    AssistantTurn, ContentPart, DefinitionOptions, FormatError, FormatNote, NoteKind, ProviderFormat,
+    ProviderNames, ResultMessages, StopReason, TokenUsage, ToolCall, ToolChoice, ToolDefinitions, ToolResult,
+    ToolSpec, TurnStream,
+};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
