@@ -32,7 +32,7 @@
 //! # Features
 //! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`, `exec-script` for code, `exec-container` for containers, and `exec-endpoint` for command endpoints), `sandbox` for servers that are programs, `outbound` for webhooks and health check endpoints, `otel`
 //! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
-//! default. `workflows` adds tools that are made of calls of other tools, `routes` tools that choose another tool at call time, `websocket` servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
+//! default. `workflows` adds tools that are made of calls of other tools, `routes` tools that choose another tool at call time, `agent` the formats of providers of language models, `websocket` servers that are reached over WebSocket, and `embed-local` embeddings by a model in a directory. Each works alone; a configuration that needs a feature
 //! which the build lacks is refused with [`BuildError::LeftOut`].
 // The future of the stack nests the futures of all layers, deeper than the usual 128.
 #![recursion_limit = "256"]
@@ -53,6 +53,8 @@ mod sections;
 mod stack;
 
 pub use tokio;
+#[cfg(feature = "agent")]
+pub use tool_agent as agent;
 #[cfg(feature = "catalog")]
 pub use tool_catalog as catalog;
 pub use tool_chaos as faults;

@@ -105,7 +105,7 @@ pub struct ToolDefinitions {
     names: ProviderNames,
     notes: Vec<FormatNote>,
     /// Schemas of the tools in strict mode, whose optional arguments come back as null.
-    strict: HashMap<Arc<str>, Value>,
+    strict: HashMap<Arc<str>, RawJson>,
 }
 
 impl ToolDefinitions {
@@ -151,8 +151,8 @@ impl ToolDefinitions {
         }
         if options.strict && has_strict {
             match strict::strict(&tool.input_schema, &mut notes) {
-                Ok((schema, original)) => {
-                    self.strict.insert(tool.name.clone(), original);
+                Ok(schema) => {
+                    self.strict.insert(tool.name.clone(), tool.input_schema.clone());
                     strict = Some(schema);
                 }
                 Err((pointer, reason)) => {
@@ -277,10 +277,12 @@ impl ToolDefinitions {
 
     /// Returns arguments as the tool expects them: without the nulls by which strict mode writes that an argument is absent.
     pub(crate) fn arguments(&self, tool: &str, arguments: RawJson) -> RawJson {
-        match self.strict.get(tool) {
-            Some(schema) => strict::without_nulls(schema, schema, &arguments).unwrap_or(arguments),
-            None => arguments,
-        }
+        let schema = self.strict.get(tool);
+        let schema = schema.filter(|_| arguments.as_str().contains("null"));
+        let Some(schema) = schema.and_then(|schema| schema.to::<Value>().ok()) else {
+            return arguments;
+        };
+        strict::without_nulls(&schema, &schema, &arguments).unwrap_or(arguments)
     }
 }
 

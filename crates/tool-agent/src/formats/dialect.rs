@@ -63,10 +63,11 @@ pub(super) const SCHEMA_MAPS: [&str; 5] = [
 
 /// Returns a schema in the dialect of a provider. It keeps its text if nothing has to be changed.
 pub(super) fn adapt(format: ProviderFormat, schema: &RawJson, notes: &mut Vec<Note>) -> RawJson {
-    let Ok(before) = schema.to::<Value>() else {
+    let Ok(mut after) = schema.to::<Value>() else {
         return schema.clone();
     };
-    let mut after = before.clone();
+    let n_notes = notes.len();
+    let mut is_changed = false;
     let Value::Object(root) = &mut after else {
         notes.push((
             String::new(),
@@ -76,25 +77,32 @@ pub(super) fn adapt(format: ProviderFormat, schema: &RawJson, notes: &mut Vec<No
         return RawJson::from(serde_json::json!({"type": "object", "properties": {}}));
     };
     // Arguments are an object in every protocol, so that this says nothing new.
-    root.entry("type").or_insert_with(|| Value::from("object"));
+    let mut add = |root: &mut Map<String, Value>, key: &str, value: Value| {
+        if !root.contains_key(key) {
+            root.insert(key.to_owned(), value);
+            is_changed = true;
+        }
+    };
+    add(root, "type", Value::from("object"));
     match format {
         ProviderFormat::OpenAiChat | ProviderFormat::OpenAiResponses => {
-            root.entry("properties")
-                .or_insert_with(|| Value::Object(Map::new()));
+            add(root, "properties", Value::Object(Map::new()));
             refuse_root(root, notes);
         }
         ProviderFormat::Anthropic => refuse_root(root, notes),
         ProviderFormat::Gemini => {
-            walk(&mut after, "", &mut |schema, at| {
+            walk(&mut after, &mut String::new(), &mut |schema, at| {
                 remove_unknown(schema, at, notes);
             });
         }
         ProviderFormat::Ollama => note_ignored(root, notes),
     }
-    if after == before {
-        schema.clone()
-    } else {
+    let mut made = notes[n_notes..].iter();
+    is_changed |= made.any(|(_, kind, _)| *kind != NoteKind::Ignored);
+    if is_changed {
         RawJson::from(after)
+    } else {
+        schema.clone()
     }
 }
 
@@ -112,6 +120,9 @@ fn refuse_root(root: &mut Map<String, Value>, notes: &mut Vec<Note>) {
 }
 
 fn remove_unknown(schema: &mut Map<String, Value>, at: &str, notes: &mut Vec<Note>) {
+    if schema.keys().all(|key| GEMINI.contains(&key.as_str())) {
+        return;
+    }
     let unknown: Vec<String> = schema
         .keys()
         .filter(|key| !GEMINI.contains(&key.as_str()))
@@ -169,24 +180,53 @@ fn note_ignored(root: &Map<String, Value>, notes: &mut Vec<Note>) {
     }
 }
 
-/// Calls a function for a schema and each schema in it, with the place of each.
-pub(super) fn walk(schema: &mut Value, at: &str, visit: &mut dyn FnMut(&mut Map<String, Value>, &str)) {
+/// Calls a function for a schema and each schema in it, with the place of each. `at` is the place of the schema, and is the same
+/// afterwards.
+pub(super) fn walk(
+    schema: &mut Value,
+    at: &mut String,
+    visit: &mut dyn FnMut(&mut Map<String, Value>, &str),
+) {
     let Value::Object(members) = schema else { return };
     visit(members, at);
+    let length = at.len();
     for (key, value) in members.iter_mut() {
         let key = key.as_str();
-        let at = format!("{at}/{}", escaped(key));
-        if SCHEMA_MAPS.contains(&key) {
-            for (name, schema) in value.as_object_mut().into_iter().flatten() {
-                walk(schema, &format!("{at}/{}", escaped(name)), visit);
-            }
-        } else if SCHEMAS.contains(&key) || (key == "items" && value.is_array()) {
-            for (index, schema) in value.as_array_mut().into_iter().flatten().enumerate() {
-                walk(schema, &format!("{at}/{index}"), visit);
-            }
-        } else if SCHEMA.contains(&key) {
-            walk(value, &at, visit);
+        let (is_map, is_list) = (SCHEMA_MAPS.contains(&key), SCHEMAS.contains(&key));
+        if !is_map && !is_list && !SCHEMA.contains(&key) {
+            continue;
         }
+        push(at, key);
+        match value {
+            Value::Object(schemas) if is_map => {
+                let length = at.len();
+                for (name, schema) in schemas {
+                    push(at, name);
+                    walk(schema, at, visit);
+                    at.truncate(length);
+                }
+            }
+            Value::Array(schemas) => {
+                let length = at.len();
+                for (index, schema) in schemas.iter_mut().enumerate() {
+                    push(at, &index.to_string());
+                    walk(schema, at, visit);
+                    at.truncate(length);
+                }
+            }
+            schema => walk(schema, at, visit),
+        }
+        at.truncate(length);
+    }
+}
+
+/// Appends a key to a JSON Pointer.
+pub(super) fn push(at: &mut String, key: &str) {
+    at.push('/');
+    if key.contains(['~', '/']) {
+        at.push_str(&escaped(key));
+    } else {
+        at.push_str(key);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     NoteKind,
-    dialect::{Note, escaped},
+    dialect::{Note, escaped, push},
 };
 
 /// Formats of texts that strict mode knows.
@@ -57,15 +57,14 @@ const REFUSED: [&str; 19] = [
 /// Maximum depth of schemas that are converted.
 const MAX_DEPTH: usize = 32;
 
-/// Returns a schema for strict mode, and the original one as a tree.
+/// Returns a schema for strict mode.
 ///
 /// # Errors
 /// The place and the reason for which the schema cannot be expressed.
-pub(super) fn strict(schema: &RawJson, notes: &mut Vec<Note>) -> Result<(RawJson, Value), (String, String)> {
-    let original: Value = schema
+pub(super) fn strict(schema: &RawJson, notes: &mut Vec<Note>) -> Result<RawJson, (String, String)> {
+    let mut converted: Value = schema
         .to()
         .map_err(|_| (String::new(), "the schema cannot be read".to_owned()))?;
-    let mut converted = original.clone();
     if let Value::Object(root) = &mut converted {
         root.entry("type").or_insert_with(|| Value::from("object"));
         for key in ["anyOf", "oneOf", "enum"] {
@@ -75,8 +74,8 @@ pub(super) fn strict(schema: &RawJson, notes: &mut Vec<Note>) -> Result<(RawJson
         }
         root.entry("properties").or_insert_with(|| json!({}));
     }
-    Converter { notes }.schema(&mut converted, "", 0)?;
-    Ok((RawJson::from(converted), original))
+    Converter { notes }.schema(&mut converted, &mut String::new(), 0)?;
+    Ok(RawJson::from(converted))
 }
 
 struct Converter<'a> {
@@ -84,12 +83,12 @@ struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    fn schema(&mut self, schema: &mut Value, at: &str, depth: usize) -> Result<(), (String, String)> {
+    fn schema(&mut self, schema: &mut Value, at: &mut String, depth: usize) -> Result<(), (String, String)> {
         let Value::Object(schema) = schema else {
-            return Err((at.to_owned(), "a schema that takes anything".to_owned()));
+            return Err((at.clone(), "a schema that takes anything".to_owned()));
         };
         if depth > MAX_DEPTH {
-            return Err((at.to_owned(), "the schema is nested too deep".to_owned()));
+            return Err((at.clone(), "the schema is nested too deep".to_owned()));
         }
         if let Some(key) = REFUSED.iter().find(|key| schema.contains_key(**key)) {
             return Err((format!("{at}/{key}"), format!("`{key}`")));
@@ -125,27 +124,26 @@ impl Converter<'_> {
         for key in ["$defs", "definitions"] {
             if let Some(Value::Object(definitions)) = schema.get_mut(key) {
                 for (name, definition) in definitions {
-                    let at = format!("{at}/{key}/{}", escaped(name));
-                    self.schema(definition, &at, depth + 1)?;
+                    self.inner(definition, at, &[key, name], depth)?;
                 }
             }
         }
         if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
             for (index, choice) in choices.iter_mut().enumerate() {
-                self.schema(choice, &format!("{at}/anyOf/{index}"), depth + 1)?;
+                self.inner(choice, at, &["anyOf", &index.to_string()], depth)?;
             }
         }
         if let Some(items) = schema.get_mut("items") {
-            self.schema(items, &format!("{at}/items"), depth + 1)?;
+            self.inner(items, at, &["items"], depth)?;
         }
         let says_type = ["type", "enum", "const", "anyOf", "$ref"]
             .iter()
             .any(|key| schema.contains_key(*key));
         if !says_type && !schema.contains_key("properties") {
-            return Err((at.to_owned(), "a schema that takes anything".to_owned()));
+            return Err((at.clone(), "a schema that takes anything".to_owned()));
         }
         if allows_type(schema, "array") && !schema.contains_key("items") {
-            return Err((at.to_owned(), "a list of anything".to_owned()));
+            return Err((at.clone(), "a list of anything".to_owned()));
         }
         if schema.contains_key("properties") || allows_type(schema, "object") {
             self.object(schema, at, depth)?;
@@ -153,22 +151,39 @@ impl Converter<'_> {
         Ok(())
     }
 
+    /// Converts a schema inside of another one.
+    fn inner(
+        &mut self,
+        schema: &mut Value,
+        at: &mut String,
+        path: &[&str],
+        depth: usize,
+    ) -> Result<(), (String, String)> {
+        let length = at.len();
+        for key in path {
+            push(at, key);
+        }
+        self.schema(schema, at, depth + 1)?;
+        at.truncate(length);
+        Ok(())
+    }
+
     fn object(
         &mut self,
         schema: &mut Map<String, Value>,
-        at: &str,
+        at: &mut String,
         depth: usize,
     ) -> Result<(), (String, String)> {
         match schema.get("additionalProperties") {
             None if schema.contains_key("properties") => {
                 self.notes.push((
-                    at.to_owned(),
+                    at.clone(),
                     NoteKind::Changed,
                     "further properties are not taken".to_owned(),
                 ));
             }
             Some(Value::Bool(false)) => {}
-            _ => return Err((at.to_owned(), "an object with any properties".to_owned())),
+            _ => return Err((at.clone(), "an object with any properties".to_owned())),
         }
         schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         let required: Vec<String> = schema
@@ -183,7 +198,7 @@ impl Converter<'_> {
             })
             .unwrap_or_default();
         let Some(Value::Object(properties)) = schema.get_mut("properties") else {
-            return Err((at.to_owned(), "an object with any properties".to_owned()));
+            return Err((at.clone(), "an object with any properties".to_owned()));
         };
         if let Some(missing) = required.iter().find(|name| !properties.contains_key(*name)) {
             return Err((
@@ -193,12 +208,11 @@ impl Converter<'_> {
         }
         let names: Vec<Value> = properties.keys().map(|name| Value::from(name.as_str())).collect();
         for (name, property) in properties.iter_mut() {
-            let at = format!("{at}/properties/{}", escaped(name));
-            self.schema(property, &at, depth + 1)?;
+            self.inner(property, at, &["properties", name], depth)?;
             if !required.contains(name) && !takes_null(property) {
                 *property = nullable(property.take());
                 self.notes.push((
-                    at,
+                    format!("{at}/properties/{}", escaped(name)),
                     NoteKind::Changed,
                     "an optional argument to one that may be null".to_owned(),
                 ));

@@ -117,7 +117,7 @@ pub(crate) fn events(format: ProviderFormat, whole: &Value, cuts: &[f64]) -> Vec
                         }
                     }
                     _ => {
-                        events.push(json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]}))
+                        events.push(json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]}));
                     }
                 }
             }

@@ -13,8 +13,8 @@ pub(crate) use self::{
     catalog::{AddCatalog, Catalog, Export, InstallEntry},
     operator::{Approvals, CreateToken, Health, Ledger, ProbedLevel, Sandbox, SandboxProbe, Tokens},
     registry::{
-        Accept, Deprecate, Import, ImportApi, ImportOpenapi, Lock, Publish, Search, Secrets, Servers, Sort,
-        Tools, VersionVerb,
+        Accept, Definitions, Deprecate, Import, ImportApi, ImportOpenapi, Lock, Provider, Publish, Search,
+        Secrets, Servers, Sort, Tools, VersionVerb,
     },
     route::{Priority, Route},
 };

@@ -117,6 +117,8 @@ pub(crate) enum Tools {
         #[arg(value_name = "TOOL")]
         name: String,
     },
+    /// Print the definitions of tools in the format of a provider of language models: the member `tools` of its requests
+    Definitions(Definitions),
     /// Publish, deprecate, withdraw and roll back versions in the store
     #[command(flatten)]
     Versions(VersionVerb),
@@ -297,6 +299,35 @@ pub(crate) struct Lock {
     /// Write the present definitions although others are locked: those of these tools and servers, or all
     #[arg(long, value_name = "NAME", num_args = 0..)]
     pub(crate) update: Option<Vec<String>>,
+}
+
+/// `toolplane tools definitions`
+#[derive(Debug, Args)]
+pub(crate) struct Definitions {
+    /// Names of the tools; all that you may call by default
+    #[arg(value_name = "TOOL")]
+    pub(crate) tools: Vec<String>,
+    /// Format
+    #[arg(long = "for", value_enum, value_name = "PROVIDER")]
+    pub(crate) provider: Provider,
+    /// Ask for arguments that satisfy their schema, where the provider has that and the schema allows it
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// Format of a provider of language models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Provider {
+    /// Chat Completions of OpenAI
+    Openai,
+    /// Responses of OpenAI
+    OpenaiResponses,
+    /// Messages of Anthropic
+    Anthropic,
+    /// Gemini API of Google
+    Gemini,
+    /// Chat of Ollama
+    Ollama,
 }
 
 /// `toolplane tools search`

@@ -10,6 +10,7 @@ mod call;
 mod catalog;
 mod code;
 mod containers;
+mod definitions;
 mod endpoint;
 mod exits;
 mod first_calls;

@@ -1,3 +1,4 @@
+mod definitions;
 mod disabled;
 mod search;
 mod show;
@@ -42,6 +43,9 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
                 &disabled,
                 console,
             )
+        }),
+        Tools::Definitions(wanted) => on_plane(options, console, async |_, plane| {
+            definitions::print(plane, &wanted, console).await
         }),
         Tools::Versions(verb) => super::registry::run(options, verb, console),
         Tools::Diff { name, other } => match name.as_deref().filter(|name| name.contains('@')) {
