@@ -8,8 +8,8 @@
 //! | [`ProviderFormat::Gemini`] | Google, Gemini API (`generateContent`) |
 //! | [`ProviderFormat::Ollama`] | Ollama, `/api/chat` |
 //!
-//! A conversation with tools has four parts, each in the format of its provider: [`ToolDefinitions`] and a [`ToolChoice`] go out,
-//! an [`AssistantTurn`] with [`ToolCall`]s comes back, whole or by a [`TurnStream`], and [`ToolResult`]s go out again. What a
+//! A conversation with tools has four parts, each in the format of its provider: [`ToolDefinitions`] and a [`ModelToolChoice`] go out,
+//! an [`AssistantTurn`] with [`ModelCall`]s comes back, whole or by a [`TurnStream`], and [`CallOutput`]s go out again. What a
 //! format cannot express is told in [`FormatNote`]s, never dropped silently.
 
 mod formats;
@@ -19,9 +19,9 @@ pub use serde_json;
 pub use tool_core;
 
 pub use self::formats::{
-    AssistantTurn, ContentPart, DefinitionOptions, FormatError, FormatNote, NoteKind, ProviderFormat,
-    ProviderNames, ResultMessages, StopReason, TokenUsage, ToolCall, ToolChoice, ToolDefinitions, ToolResult,
-    ToolSpec, TurnStream,
+    AssistantTurn, CallOutput, ContentPart, DefinitionOptions, FormatError, FormatNote, ModelCall,
+    ModelToolChoice, NoteKind, ProviderFormat, ProviderNames, ResultMessages, StopReason, TokenUsage,
+    ToolDefinitions, ToolSpec, TurnStream,
 };
 
 #[cfg(doctest)]

@@ -58,10 +58,11 @@ const BOUNDS: [(&str, &str, usize); 35] = [
     ("toolplane", "outbound", 232),
     ("toolplane", "websocket", 219),
     ("toolplane-gateway", DEFAULT, 194),
-    // 366, the parser of expressions in workflows, and the crates of mappings and routes.
-    ("toolplane-cli", DEFAULT, 376),
+    // 366, the parser of expressions in workflows, and the crates of mappings, routes and the agent's side.
+    ("toolplane-cli", DEFAULT, 377),
     ("tool-testkit", DEFAULT, 121),
-    ("toolplane-sim", DEFAULT, 196),
+    // 196, and workflows and routes.
+    ("toolplane-sim", DEFAULT, 204),
     ("tp-fault", DEFAULT, 77),
 ];
 

@@ -7,7 +7,7 @@ use super::{FormatError, ProviderFormat, ProviderNames, object, string, text};
 /// Rule for whether a model calls tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ToolChoice {
+pub enum ModelToolChoice {
     /// The model decides.
     #[default]
     Auto,
@@ -19,7 +19,7 @@ pub enum ToolChoice {
     Tool(Arc<str>),
 }
 
-impl ToolChoice {
+impl ModelToolChoice {
     /// Returns the member of a request that states the choice, with its key. `None` if the format has no such member, as that of
     /// Ollama, or if the tool has no name there.
     #[must_use]
@@ -72,7 +72,7 @@ impl ToolChoice {
         }
     }
 
-    /// Reads the choice of a request in the format of a provider: the value of the member that [`ToolChoice::to_provider`] makes.
+    /// Reads the choice of a request in the format of a provider: the value of the member that [`ModelToolChoice::to_provider`] makes.
     ///
     /// # Errors
     /// If it is none, or names a tool that is not there.

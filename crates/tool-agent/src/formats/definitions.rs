@@ -66,13 +66,13 @@ pub struct FormatNote {
     pub tool: Arc<str>,
     /// JSON Pointer into its input schema; empty for the tool as a whole.
     pub pointer: String,
-    /// What became of it.
+    /// Consequence.
     pub kind: NoteKind,
-    /// What it is: a fragment.
+    /// Description: a fragment.
     pub message: String,
 }
 
-/// What became of something that a format cannot express.
+/// Consequence of something that a format cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoteKind {

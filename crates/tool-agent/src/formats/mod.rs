@@ -12,12 +12,12 @@ mod turn;
 use raw_json::RawJson;
 
 pub use self::{
-    choice::ToolChoice,
+    choice::ModelToolChoice,
     definitions::{DefinitionOptions, FormatNote, NoteKind, ToolDefinitions, ToolSpec},
     names::ProviderNames,
-    results::{ContentPart, ResultMessages, ToolResult},
+    results::{CallOutput, ContentPart, ResultMessages},
     stream::TurnStream,
-    turn::{AssistantTurn, StopReason, TokenUsage, ToolCall},
+    turn::{AssistantTurn, ModelCall, StopReason, TokenUsage},
 };
 
 /// Format of a provider of language models.

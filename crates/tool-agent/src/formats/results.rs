@@ -1,12 +1,12 @@
 use raw_json::{JsonKind, RawJson};
 use tool_core::{Body, Reply, ToolError};
 
-use super::{ProviderFormat, ToolCall, member, object, string, text};
+use super::{ModelCall, ProviderFormat, member, object, string, text};
 
 /// Result of a tool call, for the model.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct ToolResult {
+pub struct CallOutput {
     /// Id of the call; `None` where the format has none, and the order of the results tells.
     pub call: Option<String>,
     /// Name of the tool, as the model wrote it.
@@ -58,14 +58,14 @@ pub enum ContentPart {
 pub struct ResultMessages {
     /// Messages to append to the history, in this order.
     pub messages: Vec<RawJson>,
-    /// What the format cannot express, and what became of it: the name of the tool, and a fragment.
+    /// Notes about parts that the format cannot express: the name of the tool, and a fragment.
     pub notes: Vec<(String, String)>,
 }
 
-impl ToolResult {
+impl CallOutput {
     /// Makes the result of a call that was answered.
     #[must_use]
-    pub fn of_reply(call: &ToolCall, reply: &Reply) -> Self {
+    pub fn of_reply(call: &ModelCall, reply: &Reply) -> Self {
         let content = reply
             .raw()
             .get("content")
@@ -87,7 +87,7 @@ impl ToolResult {
 
     /// Makes the result of a call that failed: with the words for models, and without internals.
     #[must_use]
-    pub fn of_error(call: &ToolCall, error: &ToolError) -> Self {
+    pub fn of_error(call: &ModelCall, error: &ToolError) -> Self {
         let message = format!("{}: {}. {}", error.kind(), error.message(), error.advice());
         Self {
             call: call.given_id(),
@@ -186,62 +186,8 @@ impl ToolResult {
                 result.content.extend(images);
                 vec![result]
             }
-            ProviderFormat::Anthropic => {
-                let blocks = message.get("content");
-                let blocks = blocks.iter().flat_map(RawJson::items);
-                let results = blocks.filter(|block| string(block, "type").as_deref() == Some("tool_result"));
-                results
-                    .map(|block| {
-                        let content = block.get("content");
-                        let parts = match content.as_ref().map(RawJson::kind) {
-                            Some(JsonKind::Array) => content
-                                .iter()
-                                .flat_map(RawJson::items)
-                                .map(of_anthropic)
-                                .collect(),
-                            _ => vec![ContentPart::Text(texts(content.as_ref()))],
-                        };
-                        Self {
-                            call: string(&block, "tool_use_id"),
-                            name: String::new(),
-                            content: parts,
-                            structured: None,
-                            is_error: block
-                                .get("is_error")
-                                .is_some_and(|is_error| is_error.as_str() == "true"),
-                        }
-                    })
-                    .collect()
-            }
-            ProviderFormat::Gemini => {
-                let parts = message.get("parts");
-                let parts = parts.iter().flat_map(RawJson::items);
-                parts
-                    .filter_map(|part| {
-                        let response = part.get("functionResponse")?;
-                        let said = response.get("response").unwrap_or(RawJson::object());
-                        let error = member(&said, "error");
-                        let value = error.clone().or_else(|| member(&said, "result")).unwrap_or(said);
-                        let mut content = Vec::new();
-                        if let Some(words) = value.string() {
-                            content.push(ContentPart::Text(words));
-                        }
-                        let inline = response.get("parts");
-                        content.extend(inline.iter().flat_map(RawJson::items).filter_map(|part| {
-                            let data = part.get("inlineData").or_else(|| part.get("inline_data"))?;
-                            let mime = string(&data, "mimeType").or_else(|| string(&data, "mime_type"));
-                            Some(media(mime?, string(&data, "data")?))
-                        }));
-                        Some(Self {
-                            call: string(&response, "id"),
-                            name: string(&response, "name").unwrap_or_default(),
-                            structured: value.string().is_none().then_some(value),
-                            content,
-                            is_error: error.is_some(),
-                        })
-                    })
-                    .collect()
-            }
+            ProviderFormat::Anthropic => read_anthropic(message),
+            ProviderFormat::Gemini => read_gemini(message),
             ProviderFormat::Ollama if is_role(message, "tool") => {
                 let words = texts(message.get("content").as_ref());
                 vec![of_text(None, string(message, "tool_name"), words)]
@@ -377,11 +323,71 @@ impl ToolResult {
     }
 }
 
+/// Reads the results in a message of Anthropic.
+fn read_anthropic(message: &RawJson) -> Vec<CallOutput> {
+    let blocks = message.get("content");
+    let blocks = blocks.iter().flat_map(RawJson::items);
+    let results = blocks.filter(|block| string(block, "type").as_deref() == Some("tool_result"));
+    results
+        .map(|block| {
+            let content = block.get("content");
+            let parts = match content.as_ref().map(RawJson::kind) {
+                Some(JsonKind::Array) => content
+                    .iter()
+                    .flat_map(RawJson::items)
+                    .map(of_anthropic)
+                    .collect(),
+                _ => vec![ContentPart::Text(texts(content.as_ref()))],
+            };
+            CallOutput {
+                call: string(&block, "tool_use_id"),
+                name: String::new(),
+                content: parts,
+                structured: None,
+                is_error: block
+                    .get("is_error")
+                    .is_some_and(|is_error| is_error.as_str() == "true"),
+            }
+        })
+        .collect()
+}
+
+/// Reads the results in a message of Gemini.
+fn read_gemini(message: &RawJson) -> Vec<CallOutput> {
+    let parts = message.get("parts");
+    let parts = parts.iter().flat_map(RawJson::items);
+    parts
+        .filter_map(|part| {
+            let response = part.get("functionResponse")?;
+            let said = response.get("response").unwrap_or(RawJson::object());
+            let error = member(&said, "error");
+            let value = error.clone().or_else(|| member(&said, "result")).unwrap_or(said);
+            let mut content = Vec::new();
+            if let Some(words) = value.string() {
+                content.push(ContentPart::Text(words));
+            }
+            let inline = response.get("parts");
+            content.extend(inline.iter().flat_map(RawJson::items).filter_map(|part| {
+                let data = part.get("inlineData").or_else(|| part.get("inline_data"))?;
+                let mime = string(&data, "mimeType").or_else(|| string(&data, "mime_type"));
+                Some(media(mime?, string(&data, "data")?))
+            }));
+            Some(CallOutput {
+                call: string(&response, "id"),
+                name: string(&response, "name").unwrap_or_default(),
+                structured: value.string().is_none().then_some(value),
+                content,
+                is_error: error.is_some(),
+            })
+        })
+        .collect()
+}
+
 /// Beginning of the text of a failed call, in formats that have no mark for it.
 const ERROR: &str = "Error: ";
 
 /// Messages of Chat Completions take texts from tools alone. Images, sounds and files follow in a message of the user.
-fn openai_chat(results: &[ToolResult], made: &mut ResultMessages) {
+fn openai_chat(results: &[CallOutput], made: &mut ResultMessages) {
     let mut media = Vec::new();
     for result in results {
         let is_elsewhere = |part: &ContentPart| !matches!(part, ContentPart::Text(_) | ContentPart::Other(_));
@@ -442,7 +448,7 @@ fn openai_chat(results: &[ToolResult], made: &mut ResultMessages) {
 
 impl ResultMessages {
     /// Notes that a part is named and not shown.
-    fn note_placeholder(&mut self, result: &ToolResult, part: &ContentPart) {
+    fn note_placeholder(&mut self, result: &CallOutput, part: &ContentPart) {
         if !matches!(part, ContentPart::Text(_)) {
             let note = format!("the model gets `{}` instead", placeholder(part));
             self.notes.push((result.name.clone(), note));

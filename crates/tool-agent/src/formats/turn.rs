@@ -11,7 +11,7 @@ pub struct AssistantTurn {
     /// Text for the user; empty if there is none.
     pub text: String,
     /// Calls of tools, in their order.
-    pub calls: Vec<ToolCall>,
+    pub calls: Vec<ModelCall>,
     /// Reason for the end of the turn.
     pub stop: StopReason,
     /// Messages to append to the history, as the provider wrote them: also what only the provider understands, such as encrypted
@@ -24,7 +24,7 @@ pub struct AssistantTurn {
 /// Call of a tool by a model.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct ToolCall {
+pub struct ModelCall {
     /// Id by which the result refers to the call. Formats without ids number the calls of a turn.
     pub id: String,
     /// Name of the tool; `None` if the model calls one that it was not offered.
@@ -63,7 +63,7 @@ pub struct TokenUsage {
     pub output: u64,
 }
 
-impl ToolCall {
+impl ModelCall {
     /// Makes a call from what a model wrote.
     pub(super) fn new(definitions: &ToolDefinitions, id: String, name: String, arguments: RawJson) -> Self {
         let tool = definitions.names().tool(&name).cloned();
@@ -124,8 +124,8 @@ impl AssistantTurn {
     /// Writes a turn as messages of a provider, as a history from elsewhere needs it. A turn that this provider made has its own
     /// [`messages`](Self::messages).
     #[must_use]
-    pub fn write(definitions: &ToolDefinitions, said: &str, calls: &[ToolCall]) -> Vec<RawJson> {
-        let name = |call: &ToolCall| {
+    pub fn write(definitions: &ToolDefinitions, said: &str, calls: &[ModelCall]) -> Vec<RawJson> {
+        let name = |call: &ModelCall| {
             let known = call
                 .tool
                 .as_ref()
@@ -133,86 +133,97 @@ impl AssistantTurn {
             text(known.map_or(&call.name, |known| known))
         };
         match definitions.format() {
-            ProviderFormat::OpenAiChat => {
-                let calls: Vec<_> = calls
-                    .iter()
-                    .map(|call| {
-                        let function =
-                            object(&[("name", name(call)), ("arguments", text(call.arguments.as_str()))]);
-                        object(&[
-                            ("id", text(&call.id)),
-                            ("type", text("function")),
-                            ("function", function),
-                        ])
-                    })
-                    .collect();
-                let mut message = vec![("role", text("assistant")), ("content", text(said))];
-                if !calls.is_empty() {
-                    message.push(("tool_calls", RawJson::from_items(&calls)));
-                }
-                vec![object(&message)]
-            }
-            ProviderFormat::OpenAiResponses => {
-                let message = (!said.is_empty())
-                    .then(|| object(&[("role", text("assistant")), ("content", text(said))]));
-                let calls = calls.iter().map(|call| {
-                    object(&[
-                        ("type", text("function_call")),
-                        ("call_id", text(&call.id)),
-                        ("name", name(call)),
-                        ("arguments", text(call.arguments.as_str())),
-                    ])
-                });
-                message.into_iter().chain(calls).collect()
-            }
-            ProviderFormat::Anthropic => {
-                let said =
-                    (!said.is_empty()).then(|| object(&[("type", text("text")), ("text", text(said))]));
-                let calls = calls.iter().map(|call| {
-                    object(&[
-                        ("type", text("tool_use")),
-                        ("id", text(&call.id)),
-                        ("name", name(call)),
-                        ("input", call.arguments.clone()),
-                    ])
-                });
-                let content: Vec<_> = said.into_iter().chain(calls).collect();
-                vec![object(&[
-                    ("role", text("assistant")),
-                    ("content", RawJson::from_items(&content)),
-                ])]
-            }
-            ProviderFormat::Gemini => {
-                let said = (!said.is_empty()).then(|| object(&[("text", text(said))]));
-                let calls = calls.iter().map(|call| {
-                    let mut members = Vec::new();
-                    members.extend(call.given_id().map(|id| ("id", text(&id))));
-                    members.push(("name", name(call)));
-                    members.push(("args", call.arguments.clone()));
-                    object(&[("functionCall", object(&members))])
-                });
-                let parts: Vec<_> = said.into_iter().chain(calls).collect();
-                vec![object(&[
-                    ("role", text("model")),
-                    ("parts", RawJson::from_items(&parts)),
-                ])]
-            }
-            ProviderFormat::Ollama => {
-                let calls: Vec<_> = calls
-                    .iter()
-                    .map(|call| {
-                        let function = object(&[("name", name(call)), ("arguments", call.arguments.clone())]);
-                        object(&[("function", function)])
-                    })
-                    .collect();
-                let mut message = vec![("role", text("assistant")), ("content", text(said))];
-                if !calls.is_empty() {
-                    message.push(("tool_calls", RawJson::from_items(&calls)));
-                }
-                vec![object(&message)]
-            }
+            ProviderFormat::OpenAiChat => write_openai_chat(said, calls, &name),
+            ProviderFormat::OpenAiResponses => write_openai_responses(said, calls, &name),
+            ProviderFormat::Anthropic => write_anthropic(said, calls, &name),
+            ProviderFormat::Gemini => write_gemini(said, calls, &name),
+            ProviderFormat::Ollama => write_ollama(said, calls, &name),
         }
     }
+}
+
+fn write_openai_chat(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) -> RawJson) -> Vec<RawJson> {
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|call| {
+            let function = object(&[("name", name(call)), ("arguments", text(call.arguments.as_str()))]);
+            object(&[
+                ("id", text(&call.id)),
+                ("type", text("function")),
+                ("function", function),
+            ])
+        })
+        .collect();
+    let mut message = vec![("role", text("assistant")), ("content", text(said))];
+    if !calls.is_empty() {
+        message.push(("tool_calls", RawJson::from_items(&calls)));
+    }
+    vec![object(&message)]
+}
+
+fn write_openai_responses(
+    said: &str,
+    calls: &[ModelCall],
+    name: &dyn Fn(&ModelCall) -> RawJson,
+) -> Vec<RawJson> {
+    let message = (!said.is_empty()).then(|| object(&[("role", text("assistant")), ("content", text(said))]));
+    let calls = calls.iter().map(|call| {
+        object(&[
+            ("type", text("function_call")),
+            ("call_id", text(&call.id)),
+            ("name", name(call)),
+            ("arguments", text(call.arguments.as_str())),
+        ])
+    });
+    message.into_iter().chain(calls).collect()
+}
+
+fn write_anthropic(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) -> RawJson) -> Vec<RawJson> {
+    let said = (!said.is_empty()).then(|| object(&[("type", text("text")), ("text", text(said))]));
+    let calls = calls.iter().map(|call| {
+        object(&[
+            ("type", text("tool_use")),
+            ("id", text(&call.id)),
+            ("name", name(call)),
+            ("input", call.arguments.clone()),
+        ])
+    });
+    let content: Vec<_> = said.into_iter().chain(calls).collect();
+    vec![object(&[
+        ("role", text("assistant")),
+        ("content", RawJson::from_items(&content)),
+    ])]
+}
+
+fn write_gemini(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) -> RawJson) -> Vec<RawJson> {
+    let said = (!said.is_empty()).then(|| object(&[("text", text(said))]));
+    let calls = calls.iter().map(|call| {
+        let mut members = Vec::new();
+        members.extend(call.given_id().map(|id| ("id", text(&id))));
+        members.push(("name", name(call)));
+        members.push(("args", call.arguments.clone()));
+        object(&[("functionCall", object(&members))])
+    });
+    let parts: Vec<_> = said.into_iter().chain(calls).collect();
+    vec![object(&[
+        ("role", text("model")),
+        ("parts", RawJson::from_items(&parts)),
+    ])]
+}
+
+fn write_ollama(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) -> RawJson) -> Vec<RawJson> {
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|call| {
+            let function = object(&[("name", name(call)), ("arguments", call.arguments.clone())]);
+            object(&[("function", function)])
+        })
+        .collect();
+    let mut message = vec![("role", text("assistant")), ("content", text(said))];
+    if !calls.is_empty() {
+        message.push(("tool_calls", RawJson::from_items(&calls)));
+    }
+    vec![object(&message)]
 }
 
 fn missing(what: &str) -> FormatError {
@@ -242,7 +253,7 @@ fn openai_chat(definitions: &ToolDefinitions, response: &RawJson) -> Result<Assi
     let calls = calls.iter().flat_map(RawJson::items).filter_map(|call| {
         let function = call.get("function")?;
         let arguments = string(&function, "arguments").unwrap_or_default();
-        Some(ToolCall::new(
+        Some(ModelCall::new(
             definitions,
             string(&call, "id")?,
             string(&function, "name")?,
@@ -281,7 +292,7 @@ fn openai_responses(definitions: &ToolDefinitions, response: &RawJson) -> Result
                     said.push_str(&words.unwrap_or_default());
                 }
             }
-            Some("function_call") => calls.push(ToolCall::new(
+            Some("function_call") => calls.push(ModelCall::new(
                 definitions,
                 string(&item, "call_id").ok_or_else(|| missing("call_id"))?,
                 string(&item, "name").ok_or_else(|| missing("name"))?,
@@ -315,7 +326,7 @@ fn anthropic(definitions: &ToolDefinitions, response: &RawJson) -> Result<Assist
     for block in content.items() {
         match string(&block, "type").as_deref() {
             Some("text") => said.push_str(&string(&block, "text").unwrap_or_default()),
-            Some("tool_use") => calls.push(ToolCall::new(
+            Some("tool_use") => calls.push(ModelCall::new(
                 definitions,
                 string(&block, "id").ok_or_else(|| missing("id"))?,
                 string(&block, "name").ok_or_else(|| missing("name"))?,
@@ -366,7 +377,7 @@ fn gemini(definitions: &ToolDefinitions, response: &RawJson) -> Result<Assistant
             let id = id.unwrap_or_else(|| format!("call-{}", calls.len()));
             let name = string(&call, "name").ok_or_else(|| missing("name"))?;
             let arguments = member(&call, "args").unwrap_or(RawJson::object());
-            calls.push(ToolCall::new(definitions, id, name, arguments).numbered(is_numbered));
+            calls.push(ModelCall::new(definitions, id, name, arguments).numbered(is_numbered));
         } else if part
             .get("thought")
             .is_none_or(|thought| thought.as_str() != "true")
@@ -405,7 +416,7 @@ fn ollama(definitions: &ToolDefinitions, response: &RawJson) -> Result<Assistant
         let id = id.unwrap_or_else(|| format!("call-{}", calls.len()));
         let name = string(&function, "name").ok_or_else(|| missing("name"))?;
         let arguments = member(&function, "arguments").unwrap_or(RawJson::object());
-        calls.push(ToolCall::new(definitions, id, name, arguments).numbered(is_numbered));
+        calls.push(ModelCall::new(definitions, id, name, arguments).numbered(is_numbered));
     }
     let stop = match string(response, "done_reason").as_deref() {
         Some("length") => StopReason::MaxTokens,

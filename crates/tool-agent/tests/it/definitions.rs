@@ -1,7 +1,7 @@
 //! Definitions of tools, and what formats cannot express.
 
 use tool_agent::{
-    DefinitionOptions, NoteKind, ProviderFormat, ToolChoice, ToolDefinitions, ToolSpec,
+    DefinitionOptions, ModelToolChoice, NoteKind, ProviderFormat, ToolDefinitions, ToolSpec,
     serde_json::{Value, json},
 };
 
@@ -218,19 +218,19 @@ fn a_tool_choice_is_written_and_read() {
     for &format in ProviderFormat::ALL {
         let made = definitions(format, &["files.read"]);
         for choice in [
-            ToolChoice::Auto,
-            ToolChoice::None,
-            ToolChoice::Required,
-            ToolChoice::Tool("files.read".into()),
+            ModelToolChoice::Auto,
+            ModelToolChoice::None,
+            ModelToolChoice::Required,
+            ModelToolChoice::Tool("files.read".into()),
         ] {
             let Some((_, written)) = choice.to_provider(format, made.names()) else {
                 assert_eq!(format, ProviderFormat::Ollama);
                 continue;
             };
-            let read = ToolChoice::from_provider(format, &written, made.names()).expect("it is read");
+            let read = ModelToolChoice::from_provider(format, &written, made.names()).expect("it is read");
             assert_eq!(read, choice, "{format:?}: {}", written.as_str());
         }
-        let unknown = ToolChoice::Tool("other".into());
+        let unknown = ModelToolChoice::Tool("other".into());
         assert_eq!(unknown.to_provider(format, made.names()), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Results of tools, for models.
 
 use tool_agent::{
-    AssistantTurn, ContentPart, ProviderFormat, RawJson, ToolCall, ToolResult,
+    AssistantTurn, CallOutput, ContentPart, ModelCall, ProviderFormat, RawJson,
     serde_json::{Value, json},
     tool_core::{ErrorKind, Reply, ToolError},
 };
@@ -9,14 +9,14 @@ use tool_agent::{
 use crate::{calls::response, definitions, json as raw, value};
 
 /// Returns the first call of a turn in this format.
-fn call(format: ProviderFormat) -> ToolCall {
+fn call(format: ProviderFormat) -> ModelCall {
     let made = definitions(format, &["files.read"]);
     let turn = AssistantTurn::read(&made, &raw(&response(format).to_string())).expect("it is read");
     turn.calls[0].clone()
 }
 
-fn written(format: ProviderFormat, result: ToolResult) -> (Vec<Value>, Vec<String>) {
-    let made = ToolResult::write(format, &[result]);
+fn written(format: ProviderFormat, result: CallOutput) -> (Vec<Value>, Vec<String>) {
+    let made = CallOutput::write(format, &[result]);
     let notes = made.notes.into_iter().map(|(_, note)| note).collect();
     (made.messages.iter().map(value).collect(), notes)
 }
@@ -26,7 +26,7 @@ fn a_plain_value_is_text_or_structure() {
     let of = |format| {
         written(
             format,
-            ToolResult::of_reply(&call(format), &Reply::from(json!({"sky": "clear"}))),
+            CallOutput::of_reply(&call(format), &Reply::from(json!({"sky": "clear"}))),
         )
         .0
     };
@@ -71,7 +71,7 @@ fn rich() -> Reply {
 
 #[test]
 fn media_go_where_the_provider_takes_them() {
-    let of = |format| written(format, ToolResult::of_reply(&call(format), &rich()));
+    let of = |format| written(format, CallOutput::of_reply(&call(format), &rich()));
     let (openai, notes) = of(ProviderFormat::OpenAiChat);
     assert_eq!(openai[0]["content"], "Look:");
     assert_eq!(openai[1]["role"], "user");
@@ -123,7 +123,7 @@ fn media_go_where_the_provider_takes_them() {
 fn a_failure_is_told_as_one() {
     let error = ToolError::new(ErrorKind::Timeout, "no answer within 5 s");
     for &format in ProviderFormat::ALL {
-        let (messages, _) = written(format, ToolResult::of_error(&call(format), &error));
+        let (messages, _) = written(format, CallOutput::of_error(&call(format), &error));
         let text = messages[0].to_string();
         assert!(text.contains("no answer within 5 s"), "{text}");
         match format {
@@ -133,7 +133,7 @@ fn a_failure_is_told_as_one() {
             }
             _ => assert!(text.contains("Error: timeout"), "{text}"),
         }
-        let read = ToolResult::read(format, &RawJson::from(&messages[0]));
+        let read = CallOutput::read(format, &RawJson::from(&messages[0]));
         assert!(read[0].is_error, "{format:?}");
     }
 }
@@ -141,12 +141,12 @@ fn a_failure_is_told_as_one() {
 #[test]
 fn results_of_a_history_are_read() {
     for &format in ProviderFormat::ALL {
-        let result = ToolResult::of_reply(&call(format), &rich());
-        let made = ToolResult::write(format, &[result.clone(), result.clone()]);
+        let result = CallOutput::of_reply(&call(format), &rich());
+        let made = CallOutput::write(format, &[result.clone(), result.clone()]);
         let read: Vec<_> = made
             .messages
             .iter()
-            .flat_map(|message| ToolResult::read(format, message))
+            .flat_map(|message| CallOutput::read(format, message))
             .collect();
         assert_eq!(read.len(), 2, "{format:?}");
         assert_eq!(read[0].call, result.call, "{format:?}");
@@ -163,6 +163,6 @@ fn results_of_a_history_are_read() {
             ProviderFormat::Gemini,
         ];
         assert_eq!(has_image, keeps_images.contains(&format), "{format:?}");
-        assert!(ToolResult::read(format, &raw(r#"{"role":"user","content":"hi"}"#)).is_empty());
+        assert!(CallOutput::read(format, &raw(r#"{"role":"user","content":"hi"}"#)).is_empty());
     }
 }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use tool_agent::{
-    AssistantTurn, DefinitionOptions, NoteKind, ProviderFormat, RawJson, ToolChoice, ToolDefinitions,
-    ToolResult, ToolSpec,
+    AssistantTurn, CallOutput, DefinitionOptions, ModelToolChoice, NoteKind, ProviderFormat, RawJson,
+    ToolDefinitions, ToolSpec,
     serde_json::{self, Value, json},
     tool_core::Reply,
 };
@@ -181,9 +181,9 @@ fn history(format: ProviderFormat, definitions: &ToolDefinitions) -> Vec<RawJson
             Reply::result(RawJson::from(image), false),
             Reply::from(json!({"n": 1})),
         ])
-        .map(|(call, reply)| ToolResult::of_reply(call, &reply))
+        .map(|(call, reply)| CallOutput::of_reply(call, &reply))
         .collect();
-    let results = ToolResult::write(format, &results);
+    let results = CallOutput::write(format, &results);
     let question = RawJson::from(question);
     [question]
         .into_iter()
@@ -220,7 +220,7 @@ fn sdks_send_what_we_write_and_read_what_we_read() {
     for &format in ProviderFormat::ALL {
         let definitions = tools(format);
         let history = history(format, &definitions);
-        let choice = ToolChoice::Required.to_provider(format, definitions.names());
+        let choice = ModelToolChoice::Required.to_provider(format, definitions.names());
         let choice: serde_json::Map<_, _> = choice
             .into_iter()
             .map(|(key, choice)| (key.to_owned(), value(&choice)))
