@@ -98,6 +98,66 @@ impl CallOutput {
         }
     }
 
+    /// Cuts the texts of a result to this number of bytes together, and says so. A structured result that is longer becomes a text.
+    #[must_use]
+    pub fn cut(mut self, max_bytes: usize) -> Self {
+        let mut left = max_bytes;
+        let has_text = self
+            .content
+            .iter()
+            .any(|part| matches!(part, ContentPart::Text(_)));
+        if let Some(structured) = self.structured.take_if(|structured| structured.len() > max_bytes)
+            && !has_text
+        {
+            self.content
+                .push(ContentPart::Text(structured.as_str().to_owned()));
+        }
+        for part in &mut self.content {
+            let ContentPart::Text(words) = part else { continue };
+            if words.len() <= left {
+                left -= words.len();
+                continue;
+            }
+            let end = (0..=left)
+                .rev()
+                .find(|end| words.is_char_boundary(*end))
+                .unwrap_or_default();
+            let n_cut = words.len() - end;
+            words.truncate(end);
+            words.push_str(&format!("\n[cut: {n_cut} more bytes were left out]"));
+            left = 0;
+        }
+        self
+    }
+
+    /// Writes the result for a store.
+    pub(crate) fn to_json(&self) -> RawJson {
+        let parts: Vec<_> = self.content.iter().map(ContentPart::to_json).collect();
+        let mut members = vec![
+            ("name", text(&self.name)),
+            ("content", RawJson::from_items(&parts)),
+            ("is_error", RawJson::from(self.is_error)),
+        ];
+        members.extend(self.call.as_deref().map(|call| ("call", text(call))));
+        members.extend(
+            self.structured
+                .clone()
+                .map(|structured| ("structured", structured)),
+        );
+        object(&members)
+    }
+
+    /// Reads a stored result.
+    pub(crate) fn from_json(stored: &RawJson) -> Option<Self> {
+        Some(Self {
+            call: string(stored, "call"),
+            name: string(stored, "name")?,
+            content: stored.get("content")?.items().map(part_of).collect(),
+            structured: stored.get("structured"),
+            is_error: stored.get("is_error").is_some_and(|is| is.as_str() == "true"),
+        })
+    }
+
     /// Writes the results of the calls of one turn as messages of a provider.
     #[must_use]
     pub fn write(format: ProviderFormat, results: &[Self]) -> ResultMessages {
@@ -452,6 +512,29 @@ impl ResultMessages {
         if !matches!(part, ContentPart::Text(_)) {
             let note = format!("the model gets `{}` instead", placeholder(part));
             self.notes.push((result.name.clone(), note));
+        }
+    }
+}
+
+impl ContentPart {
+    /// Writes the part as a block of MCP, which [`part_of`] reads.
+    fn to_json(&self) -> RawJson {
+        let media = |kind: &str, mime: &str, data: &str| {
+            object(&[
+                ("type", text(kind)),
+                ("mimeType", text(mime)),
+                ("data", text(data)),
+            ])
+        };
+        match self {
+            Self::Text(words) => object(&[("type", text("text")), ("text", text(words))]),
+            Self::Image { mime, data } => media("image", mime, data),
+            Self::Audio { mime, data } => media("audio", mime, data),
+            Self::File { uri, mime, data } => {
+                let resource = [("uri", text(uri)), ("mimeType", text(mime)), ("blob", text(data))];
+                object(&[("type", text("resource")), ("resource", object(&resource))])
+            }
+            Self::Other(block) => block.clone(),
         }
     }
 }

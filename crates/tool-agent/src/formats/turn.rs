@@ -65,7 +65,7 @@ pub struct TokenUsage {
 
 impl ModelCall {
     /// Makes a call from what a model wrote.
-    pub(super) fn new(definitions: &ToolDefinitions, id: String, name: String, arguments: RawJson) -> Self {
+    pub(crate) fn new(definitions: &ToolDefinitions, id: String, name: String, arguments: RawJson) -> Self {
         let tool = definitions.names().tool(&name).cloned();
         let arguments = match &tool {
             Some(tool) => definitions.arguments(tool, arguments),
@@ -78,6 +78,29 @@ impl ModelCall {
             arguments,
             is_numbered: false,
         }
+    }
+
+    /// Writes the call for a store.
+    pub(crate) fn to_json(&self) -> RawJson {
+        let mut members = vec![
+            ("id", text(&self.id)),
+            ("name", text(&self.name)),
+            ("arguments", self.arguments.clone()),
+            ("numbered", RawJson::from(self.is_numbered)),
+        ];
+        members.extend(self.tool.as_deref().map(|tool| ("tool", text(tool))));
+        object(&members)
+    }
+
+    /// Reads a stored call.
+    pub(crate) fn from_json(stored: &RawJson) -> Option<Self> {
+        Some(Self {
+            id: string(stored, "id")?,
+            name: string(stored, "name")?,
+            arguments: stored.get("arguments")?,
+            tool: string(stored, "tool").map(Arc::from),
+            is_numbered: stored.get("numbered").is_some_and(|is| is.as_str() == "true"),
+        })
     }
 
     /// Says that the provider gave the call no id.

@@ -1,5 +1,6 @@
 //! Formats of providers.
 
+mod agents;
 mod calls;
 mod definitions;
 mod names;
