@@ -37,6 +37,8 @@
 // The future of the stack nests the futures of all layers, deeper than the usual 128.
 #![recursion_limit = "256"]
 
+#[cfg(feature = "agent")]
+mod agents;
 mod authoring;
 mod build;
 mod callers;
@@ -82,6 +84,10 @@ pub use tool_store_postgres as store_postgres;
 #[cfg(feature = "store-sqlite")]
 pub use tool_store_sqlite as store_sqlite;
 
+#[cfg(feature = "agent")]
+pub use self::agents::ConversationTools;
+#[cfg(all(feature = "agent", feature = "outbound"))]
+pub use self::agents::{HttpModel, HttpModelSettings};
 #[cfg(feature = "exec-mcp")]
 pub use self::build::list_store::StoredListCache;
 #[cfg(feature = "exec-container")]

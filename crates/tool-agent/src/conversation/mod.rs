@@ -1,6 +1,7 @@
 //! The loop of an agent: a model and tools take turns until the model is done.
 
 mod agent;
+mod body;
 mod limits;
 mod model;
 mod scripted;

@@ -119,14 +119,16 @@ impl HostExtensions {
         self.routes.get_or_init(create)
     }
 
-    /// Adds the executors whose tools call other tools.
-    pub(crate) fn add_callers(&self, executors: &mut Vec<Arc<dyn Executor>>) {
-        #[cfg(feature = "workflows")]
-        executors.push(Arc::new(self.workflows().clone()));
-        #[cfg(feature = "routes")]
-        executors.push(Arc::new(self.routes().clone()));
-        #[cfg(not(any(feature = "workflows", feature = "routes")))]
-        let _ = executors;
+    /// Returns the executors whose tools call other tools.
+    pub(crate) fn callers(&self) -> Vec<Arc<dyn Executor>> {
+        // Without either feature, nothing of it is used.
+        let Self { plane: _, .. } = self;
+        vec![
+            #[cfg(feature = "workflows")]
+            Arc::new(self.workflows().clone()),
+            #[cfg(feature = "routes")]
+            Arc::new(self.routes().clone()),
+        ]
     }
 
     /// Returns the parts of the registry: the configuration's tools and executors, then these.
@@ -139,7 +141,7 @@ impl HostExtensions {
         primitives: Primitives,
     ) -> Result<(RegistryParts, LiveParts), BuildError> {
         let mut executors = primitives.executors;
-        self.add_callers(&mut executors);
+        executors.extend(self.callers());
         executors.extend(self.executors.iter().cloned());
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
         let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new(OWN_SOURCE, tools))];

@@ -98,6 +98,16 @@ impl Outbound {
 }
 
 fn client() -> Result<Client, reqwest::Error> {
+    client_of(&builder)
+}
+
+/// Creates a client that gives up an answer of which nothing arrives for this time. Reading the CA store blocks.
+#[cfg(feature = "agent")]
+pub(crate) fn streaming_client(timeout: Duration) -> Result<Client, reqwest::Error> {
+    client_of(&|| builder().read_timeout(timeout))
+}
+
+fn client_of(builder: &dyn Fn() -> ClientBuilder) -> Result<Client, reqwest::Error> {
     // Without a CA store the platform's verifier is unavailable; the built-in roots are not.
     builder().build().or_else(|_| {
         let roots = TLS_SERVER_ROOT_CERTS

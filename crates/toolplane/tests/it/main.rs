@@ -1,5 +1,7 @@
 //! The standard stack around scripted executors, and the facade around configurations.
 
+#[cfg(all(feature = "agent", feature = "outbound"))]
+mod agents;
 #[cfg(feature = "exec-mcp")]
 mod aliases;
 mod approval;
@@ -80,5 +82,5 @@ mod typed_calls;
 mod unknown_credentials;
 #[cfg(feature = "workflows")]
 mod workflows;
-#[cfg(any(feature = "routes", feature = "workflows"))]
+#[cfg(any(feature = "agent", feature = "routes", feature = "workflows"))]
 mod world;

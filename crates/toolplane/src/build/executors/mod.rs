@@ -284,7 +284,7 @@ pub fn config_schema() -> raw_json::RawJson {
     let secrets: Arc<dyn Secrets> = Arc::new(tool_manifest::ProcessSecrets::of_process(Default::default()));
     let primitives = primitives(&configuration, &secrets, &LiveParts::default());
     let mut executors = primitives.executors;
-    HostExtensions::default().add_callers(&mut executors);
+    executors.extend(HostExtensions::default().callers());
     let schemas: Vec<_> = executors
         .iter()
         .map(|executor| (executor.kind(), executor.config_schema()))
