@@ -7,7 +7,7 @@ use std::{
 use clap::{FromArgMatches, error::ErrorKind};
 
 use crate::{
-    command::{Cli, Color, Format, LogFormat, Options, Verb, command},
+    command::{Agent, Cli, Color, Format, LogFormat, Options, Verb, command},
     error::CliError,
     exit::Exit,
     output::Console,
@@ -67,6 +67,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Secrets(secrets) => verbs::registry::secrets(options, secrets, console),
         Verb::Lock(lock) => verbs::lock::run(options, &lock, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
+        Verb::Agent(Agent::Run(agent)) => verbs::agent::run(options, &agent, console),
         Verb::Flow(flow) => verbs::flow::run(options, &flow, console),
         Verb::Route(route) => verbs::route::run(options, &route, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),

@@ -1,5 +1,6 @@
 //! The types that read the command line. Help, completions and the reference are generated from them.
 
+mod agent;
 mod catalog;
 mod operator;
 mod registry;
@@ -10,6 +11,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::{
+    agent::{Agent, RunAgent},
     catalog::{AddCatalog, Catalog, Export, InstallEntry},
     operator::{Approvals, CreateToken, Health, Ledger, ProbedLevel, Sandbox, SandboxProbe, Tokens},
     registry::{
@@ -133,6 +135,9 @@ pub(crate) enum Verb {
     /// Call a tool
     #[command(after_help = CALL_HELP)]
     Call(Call),
+    /// Let a model use the tools
+    #[command(subcommand)]
+    Agent(Agent),
     /// Check, draw or run workflows
     #[command(subcommand)]
     Flow(Flow),

@@ -1,5 +1,6 @@
 //! The verbs of the command line.
 
+pub(crate) mod agent;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod configuration;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accesses;
+mod agents;
 mod approvals;
 mod authoring;
 mod bad_input;

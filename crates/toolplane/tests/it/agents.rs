@@ -44,10 +44,7 @@ async fn calls_of_a_turn_run_together_and_are_governed() {
     let second = std::time::Duration::from_secs(1);
     world.script("a", [ScriptStep::After(second, json!("from a"))]);
     world.script("b", [ScriptStep::After(second, json!("from b"))]);
-    let plane = world.plane(
-        &["a", "b"],
-        "policy: {limits: {calls_per_turn: 2}}\n",
-    );
+    let plane = world.plane(&["a", "b"], "policy: {limits: {calls_per_turn: 2}}\n");
     let script = json!([
         {"calls": [{"tool": "a"}, {"tool": "b"}, {"tool": "a", "arguments": {"n": 1}}]},
         {"expect": ["from a", "from b", "denied"], "text": "Done."},

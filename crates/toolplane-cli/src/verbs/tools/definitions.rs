@@ -15,6 +15,17 @@ use crate::{
     output::{Console, json, text},
 };
 
+/// Returns the format of a provider.
+pub(in crate::verbs) fn format_of(provider: Provider) -> ProviderFormat {
+    match provider {
+        Provider::Openai => ProviderFormat::OpenAiChat,
+        Provider::OpenaiResponses => ProviderFormat::OpenAiResponses,
+        Provider::Anthropic => ProviderFormat::Anthropic,
+        Provider::Gemini => ProviderFormat::Gemini,
+        Provider::Ollama => ProviderFormat::Ollama,
+    }
+}
+
 /// Prints definitions, and on stderr what the format cannot express.
 pub(super) async fn print(
     plane: &Toolplane,
@@ -30,15 +41,8 @@ pub(super) async fn print(
         tools = plane.view(&caller).await.tools().to_vec();
     }
     let specs: Vec<_> = tools.iter().map(|tool| ToolSpec::from(&**tool)).collect();
-    let format = match wanted.provider {
-        Provider::Openai => ProviderFormat::OpenAiChat,
-        Provider::OpenaiResponses => ProviderFormat::OpenAiResponses,
-        Provider::Anthropic => ProviderFormat::Anthropic,
-        Provider::Gemini => ProviderFormat::Gemini,
-        Provider::Ollama => ProviderFormat::Ollama,
-    };
     let options = DefinitionOptions::default().with_strict(wanted.strict);
-    let definitions = ToolDefinitions::new(format, &specs, options);
+    let definitions = ToolDefinitions::new(format_of(wanted.provider), &specs, options);
     for note in definitions.notes() {
         console.warn(&text::line(&note.to_string()));
     }

@@ -1,4 +1,4 @@
-mod definitions;
+pub(super) mod definitions;
 mod disabled;
 mod search;
 mod show;
