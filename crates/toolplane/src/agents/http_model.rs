@@ -89,11 +89,11 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// Failure of one attempt.
 struct Failure {
     message: String,
-    /// What may follow.
+    /// Consequence.
     next: Next,
 }
 
-/// What may follow a failed attempt.
+/// Consequence of a failed attempt.
 #[derive(Clone, Copy)]
 enum Next {
     /// Nothing.
