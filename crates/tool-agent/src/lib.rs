@@ -17,6 +17,7 @@
 
 mod conversation;
 mod formats;
+mod recording;
 
 pub use raw_json::{self, RawJson};
 pub use serde_json;
@@ -31,6 +32,8 @@ pub use self::formats::{
     ModelToolChoice, NoteKind, ProviderFormat, ProviderNames, ResultMessages, StopReason, TokenUsage,
     ToolDefinitions, ToolSpec, TurnStream,
 };
+
+pub use self::recording::{RecordLayer, RecordingError, Replay, ReplayExecutor, ReplayLayer, ReplayMode};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

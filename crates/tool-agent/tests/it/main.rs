@@ -4,6 +4,7 @@ mod agents;
 mod calls;
 mod definitions;
 mod names;
+mod recordings;
 mod results;
 mod sdks;
 mod streams;
