@@ -28,6 +28,7 @@ mod memory;
 mod mock_server;
 mod operations;
 mod operator;
+mod recordings;
 mod reload;
 mod replicas;
 mod routes;

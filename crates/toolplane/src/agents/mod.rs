@@ -2,6 +2,7 @@
 
 #[cfg(feature = "outbound")]
 mod http_model;
+mod recording;
 mod tools;
 
 #[cfg(feature = "outbound")]
