@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, and says why"
 )]
 
+mod agents;
 mod bridge;
 mod browser;
 mod dynamic;

@@ -50,8 +50,15 @@ pub(super) fn write(path: &Path, content: &RawJson) -> Result<(), RecordingError
     fs::rename(&beside, path).map_err(|error| RecordingError::io(path, &error))
 }
 
-/// Writes JSON in lines, with every number and text as it is.
+/// Depth of arguments and results in a file.
+const MEMBER_DEPTH: usize = 1;
+
+/// Writes JSON in lines, with every number and text as it is. A member that has spaces of its own stays as it is.
 fn pretty(value: &RawJson, depth: usize, out: &mut String) {
+    if depth == MEMBER_DEPTH && compact(value) != *value {
+        out.push_str(value.as_str());
+        return;
+    }
     let line = |out: &mut String, depth: usize| {
         out.push('\n');
         out.push_str(&"  ".repeat(depth));
@@ -90,7 +97,18 @@ fn pretty(value: &RawJson, depth: usize, out: &mut String) {
     out.push(close);
 }
 
-/// Returns JSON without the spaces and lines of a file.
+/// Returns a member of a file as it was before it was written in lines.
+fn as_recorded(value: &RawJson) -> RawJson {
+    let short = compact(value);
+    let mut lines = String::new();
+    pretty(&short, MEMBER_DEPTH, &mut lines);
+    match lines == value.as_str() {
+        true => short,
+        false => value.clone(),
+    }
+}
+
+/// Returns JSON without spaces and lines.
 fn compact(value: &RawJson) -> RawJson {
     match value.kind() {
         JsonKind::Object => {
@@ -206,19 +224,19 @@ impl RecordedCall {
             }
             Err(made)
         } else if let Some(result) = stored.get("result") {
-            Ok(Reply::result(compact(&result), is(stored, "is_error")))
+            Ok(Reply::result(as_recorded(&result), is(stored, "is_error")))
         } else {
             let value = stored
                 .get("value")
                 .ok_or("it has no `value`, `result` or `error`")?;
-            let mut reply = Reply::value(compact(&value));
+            let mut reply = Reply::value(as_recorded(&value));
             reply.is_error = is(stored, "is_error");
             Ok(reply)
         };
         Ok(Self {
             tool: text("tool")?,
             definition: text("definition")?,
-            arguments: compact(&stored.get("arguments").ok_or("`arguments` is missing")?),
+            arguments: as_recorded(&stored.get("arguments").ok_or("`arguments` is missing")?),
             result,
         })
     }

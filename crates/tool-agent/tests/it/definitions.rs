@@ -70,7 +70,7 @@ fn what_a_dialect_cannot_express_is_told() {
     let schema = json!({
         "type": "object",
         "properties": {
-            "a": {"type": "string", "pattern": "^x", "minLength": 1},
+            "a": {"type": "string", "minLength": 1, "pattern": "^x"},
             "b": {"type": "array", "items": {"type": "number", "multipleOf": 2}},
         },
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
@@ -118,12 +118,12 @@ fn strict_mode_closes_objects_and_requires_everything() {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "properties": {
-            "query": {"type": "string"},
             "limit": {"type": "integer", "default": 10, "minimum": 1},
-            "order": {"enum": ["new", "old"], "type": "string"},
-            "where": {"$ref": "#/$defs/place"},
-            "tags": {"type": "array", "items": {"type": "string"}},
             "maybe": {"type": ["string", "null"]},
+            "order": {"enum": ["new", "old"], "type": "string"},
+            "query": {"type": "string"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "where": {"$ref": "#/$defs/place"},
         },
         "required": ["query"],
         "$defs": {"place": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}},

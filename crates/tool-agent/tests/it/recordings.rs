@@ -121,6 +121,39 @@ fn calls_are_recorded_as_readable_files_and_answered_from_them() {
 }
 
 #[test]
+fn an_answer_is_replayed_byte_for_byte() {
+    let texts = [
+        r#"{"wrens": [1e2, 12345678901234567890123]}"#,
+        r#"{"a":{"b":[],"c":{}},"d":[{"e":"\u00e9"}]}"#,
+        "{\n  \"a\": [\n    1\n  ]\n}",
+        "[ ]",
+        "\"a  b\"",
+        r#"{"\u0061": 1,"a":1}"#,
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = recorded(folder.path());
+    let values: Vec<_> = texts
+        .iter()
+        .map(|text| RawJson::parse((*text).to_owned()).expect("JSON"))
+        .collect();
+    let replies = |value: &RawJson| [Reply::value(value.clone()), Reply::result(value.clone(), false)];
+    for given in values.iter().flat_map(replies) {
+        reply(invoke(
+            &record,
+            &mut cx("a", vec![ScriptStep::Reply(given)], json!({})),
+        ));
+    }
+    let (_, stack) = replayed(folder.path(), ReplayMode::Strict);
+    for given in values.iter().flat_map(replies) {
+        let again = reply(invoke(
+            &stack,
+            &mut cx("a", vec![ScriptStep::Hang(true)], json!({})),
+        ));
+        assert_eq!(again.raw().as_str(), given.raw().as_str());
+    }
+}
+
+#[test]
 fn what_was_not_recorded_is_a_clear_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = recorded(folder.path());

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::Provider;
+use super::{Provider, Recording};
 
 /// `toolplane agent`
 #[derive(Debug, Subcommand)]
@@ -56,4 +56,6 @@ pub(crate) struct RunAgent {
     /// Ask for arguments that satisfy their schema, where the provider has that and the schema allows it
     #[arg(long)]
     pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
 }

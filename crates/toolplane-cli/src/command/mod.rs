@@ -277,6 +277,20 @@ pub(crate) enum GraphLanguage {
     Dot,
 }
 
+/// Options to record calls and to answer them from a recording.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Recording {
+    /// Record the calls of tools into files of this directory, without secrets
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Answer the calls of tools from a recording: nothing is sent, no server is started, and no other call passes
+    #[arg(long, value_name = "DIR")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Way in which a call is matched with a recorded one
+    #[arg(long, value_enum, default_value_t = ReplayMatch::Strict, requires = "replay")]
+    pub(crate) replay_match: ReplayMatch,
+}
+
 /// Way in which a call is matched with a recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMatch {
@@ -304,15 +318,8 @@ pub(crate) struct Serve {
     /// Inject the faults of this chaos file into calls: for tests, never for real work
     #[arg(long, value_name = "FILE")]
     pub(crate) chaos: Option<PathBuf>,
-    /// Record the calls of tools into files of this directory, without secrets
-    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
-    pub(crate) record: Option<PathBuf>,
-    /// Answer the calls of tools from a recording: nothing is sent, no server is started, and no other call passes
-    #[arg(long, value_name = "DIR")]
-    pub(crate) replay: Option<PathBuf>,
-    /// Way in which a call is matched with a recorded one
-    #[arg(long, value_enum, default_value_t = ReplayMatch::Strict, requires = "replay")]
-    pub(crate) replay_match: ReplayMatch,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
     /// Time that running calls have to finish after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::output::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,

@@ -4,21 +4,25 @@ use std::{fs, io, path::Path};
 
 use serde::Serialize;
 use toolplane::{
-    HttpModel, HttpModelSettings, RawJson, Toolplane,
+    Builder, HttpModel, HttpModelSettings, RawJson, Toolplane,
     agent::{
         AgentEnd, AgentError, AgentLimits, AgentWatch, CallOutput, ContentPart, Conversation,
         DefinitionOptions, Model, ModelCall, ProviderFormat, ScriptedModel, StopReason, WaitingCall,
     },
     core::Secret,
+    manifest::Loaded,
 };
 
-use super::{on_plane, tools::definitions::format_of};
+use super::{on_opened_plane, recording::recorded, tools::definitions::format_of};
 use crate::{
     command::{Format, Options, RunAgent},
     config,
     error::CliError,
     exit::Exit,
+    lock,
     output::{Console, text},
+    store::OpenStore,
+    telemetry::Telemetry,
 };
 
 /// Maximum number of characters of a result that is shown.
@@ -28,7 +32,12 @@ pub(crate) fn run(options: &Options, agent: &RunAgent, console: Console) -> Resu
     let format = format_of(agent.provider);
     let model = model(agent, format)?;
     let mut conversation = conversation(agent, format)?;
-    on_plane(options, console, async |_, plane| {
+    let complete = async |builder: Builder, loaded: &Loaded, store: Option<&OpenStore>| {
+        let builder = lock::with_pins(builder, loaded, store, console).await?;
+        recorded(builder, &agent.recording, console)
+    };
+    let open = async |telemetry: &Telemetry| config::open_with(options, telemetry, console, complete).await;
+    on_opened_plane(console, open, async |_, plane| {
         let end = converse(plane, agent, &*model, &mut conversation, console).await;
         // Also after a failure, so that nothing that was said is lost.
         if let Some(file) = &agent.state {

@@ -11,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod mock_server;
 pub(crate) mod operator;
+mod recording;
 pub(crate) mod reference;
 pub(crate) mod registry;
 mod requirements;

@@ -1,5 +1,4 @@
 pub(super) mod pipes;
-mod recording;
 mod reload;
 
 use std::{
@@ -57,7 +56,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             true => lock::with_locked_pins(builder, &loaded, console)?,
             false => lock::with_pins(builder, &loaded, store.as_ref(), console).await?,
         };
-        let builder = recording::recorded(builder, serve, console)?;
+        let builder = super::recording::recorded(builder, &serve.recording, console)?;
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
@@ -72,7 +71,11 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             console,
         )?;
         // A reload would bring back the servers that a recording replaces.
-        let reloads = serve.replay.is_none().then(|| AbortOnDrop(tokio::spawn(reloads)));
+        let reloads = serve
+            .recording
+            .replay
+            .is_none()
+            .then(|| AbortOnDrop(tokio::spawn(reloads)));
         let stop = Arc::new(Notify::new());
         let served = async {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! `serve --record` and `serve --replay`.
+//! Options `--record` and `--replay`.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use toolplane::{
 };
 
 use crate::{
-    command::{ReplayMatch, Serve},
+    command::{Recording, ReplayMatch},
     error::CliError,
     output::Console,
 };
 
 /// Lets the builder record calls, or answer them from a recording.
-pub(super) fn recorded(builder: Builder, serve: &Serve, console: Console) -> Result<Builder, CliError> {
+pub(super) fn recorded(builder: Builder, options: &Recording, console: Console) -> Result<Builder, CliError> {
     let failed = |error: RecordingError| CliError::usage(error.to_string());
-    if let Some(folder) = &serve.record {
+    if let Some(folder) = &options.record {
         console.say(&format!("recording calls into `{}`", folder.display()));
         return builder.record(folder).map_err(failed);
     }
-    let Some(folder) = &serve.replay else {
+    let Some(folder) = &options.replay else {
         return Ok(builder);
     };
-    let mode = match serve.replay_match {
+    let mode = match options.replay_match {
         ReplayMatch::Strict => ReplayMode::Strict,
         ReplayMatch::Position => ReplayMode::ByPosition,
     };
