@@ -24,6 +24,7 @@ mod limits;
 mod members;
 mod raw_json;
 mod scan;
+mod spaces;
 mod splice;
 mod value_index;
 

@@ -10,7 +10,6 @@ use tool_registry::{NewVersion, StoreError, StoredVersion, ToolFile, VersionHead
 use crate::{
     disk::Disk,
     documents::{Content, Tool, check_path, file_name},
-    indent::{compact, indent},
     journal::Staging,
 };
 
@@ -35,11 +34,11 @@ pub(crate) fn stage(
     tool: &str,
     stored: &StoredVersion,
 ) -> Result<Content, StoreError> {
-    let manifest = stored.manifest.as_str();
-    let is_as_written = compact(manifest) != manifest;
+    let manifest = &stored.manifest;
+    let is_as_written = manifest.compact() != *manifest;
     let text = match is_as_written {
-        true => manifest.to_owned(),
-        false => indent(manifest) + "\n",
+        true => manifest.as_str().to_owned(),
+        false => manifest.indented() + "\n",
     };
     let mut content = Content {
         is_as_written,
@@ -85,13 +84,11 @@ fn read_manifest(disk: &Disk, tool: &Tool, head: &VersionHead) -> Result<StoredV
     let text = disk.read(&path)?;
     let text = text.ok_or_else(|| StoreError::corrupt(what(), "there is no such file"))?;
     let content = tool.contents.get(&head.version).cloned().unwrap_or_default();
-    let text = match content.is_as_written {
-        true => text,
-        false => String::from_utf8(text)
-            .map(|text| compact(&text).into_bytes())
-            .map_err(|_| StoreError::corrupt(what(), "it is not UTF-8"))?,
-    };
     let manifest = RawJson::parse(text).map_err(|error| StoreError::corrupt(what(), error))?;
+    let manifest = match content.is_as_written {
+        true => manifest,
+        false => manifest.compact(),
+    };
     if is_fixed(head) && content.digest(&manifest) != head.digest {
         return Err(changed(&what(), name, &head.version));
     }

@@ -8,15 +8,13 @@ use std::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use raw_json::{RawJson, hex};
 use semver::Version;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, ser::Error as _};
 use serde_json::value::RawValue;
 use tool_core::{SecretUse, rfc3339};
 use tool_registry::{
     Acceptance, AgentVersion, Deprecation, LatestChange, SecretGrant, ServerRecord, ToolAlias, ToolRecord,
     VersionHead, VersionState,
 };
-
-use crate::indent::{compact, indent};
 
 /// Bytes that names of files do not have.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -335,7 +333,10 @@ impl Document for ServerRecord {
                 document.name
             ));
         }
-        let settings = RawJson::parse(compact(document.settings.get())).map_err(|error| error.to_string())?;
+        let settings = document.settings.get().to_owned();
+        let settings = RawJson::parse(settings)
+            .map_err(|error| error.to_string())?
+            .compact();
         let mut server =
             Self::new(name, settings, time(&document.created_at)?).with_official(document.is_official);
         server.updated_at = time(&document.updated_at)?;
@@ -349,7 +350,7 @@ impl Document for ServerRecord {
             created_at: time_text(self.created_at),
             updated_at: time_text(self.updated_at),
             proposed_by: self.proposed_by.as_deref().map(str::to_owned),
-            settings: RawValue::from_string(compact(self.settings.as_str()))?,
+            settings: RawValue::from_string(self.settings.compact().as_str().to_owned())?,
         })
     }
 }
@@ -360,9 +361,8 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> 
 
 /// Writes a document with one member on each line.
 pub(crate) fn write<T: Serialize>(document: &T) -> Result<String, serde_json::Error> {
-    let mut text = indent(&serde_json::to_string(document)?);
-    text.push('\n');
-    Ok(text)
+    let text = RawJson::parse(serde_json::to_string(document)?).map_err(serde_json::Error::custom)?;
+    Ok(text.indented() + "\n")
 }
 
 /// Returns the name of the file or folder of a tool or server.

@@ -22,7 +22,6 @@ mod disk;
 mod documents;
 mod file_options;
 mod file_store;
-mod indent;
 mod journal;
 mod marks;
 mod operations;

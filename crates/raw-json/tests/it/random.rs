@@ -72,6 +72,18 @@ proptest! {
     }
 
     #[test]
+    fn spaces_are_those_of_serde_json(value in value()) {
+        let compact = serde_json::to_string(&value).unwrap();
+        let pretty = serde_json::to_string_pretty(&value).unwrap();
+        for text in [&compact, &pretty] {
+            let raw = RawJson::parse(text.clone()).unwrap();
+            prop_assert_eq!(&raw.indented(), &pretty);
+            let without = raw.compact();
+            prop_assert_eq!(without.as_str(), compact.as_str());
+        }
+    }
+
+    #[test]
     fn the_canonical_form_means_the_same(value in value()) {
         let pretty = RawJson::parse(serde_json::to_string_pretty(&value).unwrap()).unwrap();
         let text = canonical(&pretty);

@@ -255,3 +255,16 @@ fn with_members_in_is_with_members_one_level_down() {
         &JsonErrorKind::Unexpected("an object")
     );
 }
+
+#[test]
+fn only_spaces_between_tokens_change() {
+    let value = raw(r#" {"a" : [1e2,{ }, [ ], 123456789012345678901234567890,"x\", [é"],"\u0062":null} "#);
+    assert_eq!(
+        value.indented(),
+        "{\n  \"a\": [\n    1e2,\n    {},\n    [],\n    123456789012345678901234567890,\n    \"x\\\", [é\"\n  ],\n  \"\\u0062\": null\n}"
+    );
+    assert_eq!(
+        value.compact().as_str(),
+        r#"{"a":[1e2,{},[],123456789012345678901234567890,"x\", [é"],"\u0062":null}"#
+    );
+}

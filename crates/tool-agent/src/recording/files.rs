@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use raw_json::{JsonKind, RawJson};
+use raw_json::RawJson;
 use tool_core::{Body, ErrorKind, Reply, ToolError};
 
 use super::redact::redacted;
@@ -40,93 +40,28 @@ pub(super) const TOOLS: &str = "tools";
 /// Directory of the calls.
 pub(super) const CALLS: &str = "calls";
 
-/// Writes JSON with line breaks, whole or not at all.
-pub(super) fn write(path: &Path, content: &RawJson) -> Result<(), RecordingError> {
-    let mut text = String::new();
-    pretty(content, 0, &mut text);
-    text.push('\n');
+/// Writes a file, whole or not at all.
+pub(super) fn write(path: &Path, content: &str) -> Result<(), RecordingError> {
     let beside = path.with_extension("new");
-    fs::write(&beside, text).map_err(|error| RecordingError::io(&beside, &error))?;
+    fs::write(&beside, content).map_err(|error| RecordingError::io(&beside, &error))?;
     fs::rename(&beside, path).map_err(|error| RecordingError::io(path, &error))
 }
 
-/// Depth of arguments and results in a file.
-const MEMBER_DEPTH: usize = 1;
-
-/// Writes JSON in lines, with every number and text as it is. A member that has spaces of its own stays as it is.
-fn pretty(value: &RawJson, depth: usize, out: &mut String) {
-    if depth == MEMBER_DEPTH && compact(value) != *value {
-        out.push_str(value.as_str());
-        return;
+/// Returns a member's value as it is written: in lines, unless it has spaces of its own.
+fn to_lines(value: &RawJson) -> String {
+    match value.compact() == *value {
+        // A text within JSON has no line breaks.
+        true => value.indented().replace('\n', "\n  "),
+        false => value.as_str().to_owned(),
     }
-    let line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.push_str(&"  ".repeat(depth));
-    };
-    let (open, close, n_inner) = match value.kind() {
-        JsonKind::Object => ('{', '}', value.members().count()),
-        JsonKind::Array => ('[', ']', value.items().count()),
-        _ => {
-            out.push_str(value.as_str());
-            return;
-        }
-    };
-    out.push(open);
-    let next = |out: &mut String, index: usize| {
-        if index > 0 {
-            out.push(',');
-        }
-        line(out, depth + 1);
-    };
-    if value.kind() == JsonKind::Object {
-        for (index, (name, member)) in value.members().enumerate() {
-            next(out, index);
-            out.push_str(RawJson::from(&*name).as_str());
-            out.push_str(": ");
-            pretty(&member, depth + 1, out);
-        }
-    } else {
-        for (index, item) in value.items().enumerate() {
-            next(out, index);
-            pretty(&item, depth + 1, out);
-        }
-    }
-    if n_inner > 0 {
-        line(out, depth);
-    }
-    out.push(close);
 }
 
-/// Returns a member of a file as it was before it was written in lines.
-fn as_recorded(value: &RawJson) -> RawJson {
-    let short = compact(value);
-    let mut lines = String::new();
-    pretty(&short, MEMBER_DEPTH, &mut lines);
-    match lines == value.as_str() {
-        true => short,
+/// Returns a member's value as it was before it was written.
+fn from_lines(value: &RawJson) -> RawJson {
+    let compact = value.compact();
+    match to_lines(&compact) == value.as_str() {
+        true => compact,
         false => value.clone(),
-    }
-}
-
-/// Returns JSON without spaces and lines.
-fn compact(value: &RawJson) -> RawJson {
-    match value.kind() {
-        JsonKind::Object => {
-            let members: Vec<_> = value
-                .members()
-                .map(|(name, member)| (name, compact(&member)))
-                .collect();
-            let members: Vec<_> = members
-                .iter()
-                .map(|(name, member)| (&**name, member.clone()))
-                .collect();
-            RawJson::from_members(&members)
-        }
-        JsonKind::Array => {
-            let items: Vec<_> = value.items().map(|item| compact(&item)).collect();
-            RawJson::from_items(&items)
-        }
-        _ => value.clone(),
     }
 }
 
@@ -161,8 +96,8 @@ pub(super) struct RecordedCall {
 }
 
 impl RecordedCall {
-    /// Writes the call. `at` is the time of its start, in RFC 3339.
-    pub(super) fn to_json(&self, principal: &str, at: &str, took: Duration) -> RawJson {
+    /// Returns the content of the call's file. `at` is the time of its start, in RFC 3339.
+    pub(super) fn to_text(&self, principal: &str, at: &str, took: Duration) -> String {
         let text = |text: &str| RawJson::from(text);
         let milliseconds = (took.as_secs_f64() * 1e6).round() / 1e3;
         let mut members = vec![
@@ -199,7 +134,11 @@ impl RecordedCall {
                 members.push(("error", RawJson::from_members(&told)));
             }
         }
-        RawJson::from_members(&members)
+        let lines: Vec<_> = members
+            .iter()
+            .map(|(key, value)| format!("  \"{key}\": {}", to_lines(value)))
+            .collect();
+        format!("{{\n{}\n}}\n", lines.join(",\n"))
     }
 
     /// Reads a call. The error is a fragment.
@@ -224,19 +163,19 @@ impl RecordedCall {
             }
             Err(made)
         } else if let Some(result) = stored.get("result") {
-            Ok(Reply::result(as_recorded(&result), is(stored, "is_error")))
+            Ok(Reply::result(from_lines(&result), is(stored, "is_error")))
         } else {
             let value = stored
                 .get("value")
                 .ok_or("it has no `value`, `result` or `error`")?;
-            let mut reply = Reply::value(as_recorded(&value));
+            let mut reply = Reply::value(from_lines(&value));
             reply.is_error = is(stored, "is_error");
             Ok(reply)
         };
         Ok(Self {
             tool: text("tool")?,
             definition: text("definition")?,
-            arguments: as_recorded(&stored.get("arguments").ok_or("`arguments` is missing")?),
+            arguments: from_lines(&stored.get("arguments").ok_or("`arguments` is missing")?),
             result,
         })
     }

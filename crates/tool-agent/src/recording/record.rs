@@ -81,7 +81,7 @@ impl Recorder {
             true => folder.join(format!("{}.{}.json", tool.name(), &hex(&digest)[..8])),
             false => path,
         };
-        write(&path, tool.definition())
+        write(&path, &(tool.definition().indented() + "\n"))
     }
 
     fn record(
@@ -95,7 +95,7 @@ impl Recorder {
         self.define(cx.tool())?;
         let name = format!("{number:06}-{}.json", cx.tool().name());
         let took = cx.clock.now().since(start);
-        let content = call.to_json(&cx.origin.caller.principal, at, took);
+        let content = call.to_text(&cx.origin.caller.principal, at, took);
         write(&self.folder.join(CALLS).join(name), &content)
     }
 }

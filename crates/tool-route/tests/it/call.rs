@@ -185,7 +185,7 @@ async fn arguments_are_made_for_each_candidate() {
     plane.add("a", first, script(ScriptStep::Echo));
     plane.add("b", |_| {}, script(ScriptStep::Echo));
     let mut settings = settings();
-    settings["arguments"] = json!({"a": {"q": "$input.query", "limit": {"$cel": "size(input.query) + 1"}}});
+    settings["arguments"] = json!({"a": {"limit": {"$cel": "size(input.query) + 1"}, "q": "$input.query"}});
     let route = plane.route(settings);
     let mut cx = plane.cx(&route);
     let reply = plane

@@ -287,7 +287,7 @@ pub(crate) struct Recording {
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
     /// Way in which a call is matched with a recorded one
-    #[arg(long, value_enum, default_value_t = ReplayMatch::Strict, requires = "replay")]
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = ReplayMatch::Strict, requires = "replay")]
     pub(crate) replay_match: ReplayMatch,
 }
 

@@ -318,15 +318,15 @@ pub(crate) struct Definitions {
 /// Format of a provider of language models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Provider {
-    /// Chat Completions of OpenAI
+    /// Format of the Chat Completions API of OpenAI
     Openai,
-    /// Responses of OpenAI
+    /// Format of the Responses API of OpenAI
     OpenaiResponses,
-    /// Messages of Anthropic
+    /// Format of the Messages API of Anthropic
     Anthropic,
-    /// Gemini API of Google
+    /// Format of the Gemini API of Google
     Gemini,
-    /// Chat of Ollama
+    /// Format of the chat API of Ollama
     Ollama,
 }
 

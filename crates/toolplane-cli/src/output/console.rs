@@ -10,7 +10,7 @@ use tool_scan::escape_json;
 use crate::{
     command::{Color, Format, Options},
     error::CliError,
-    output::{json, table::Table, text, yaml},
+    output::{table::Table, text, yaml},
     process::logging,
 };
 
@@ -82,7 +82,7 @@ impl Console {
     ) -> Result<(), CliError> {
         match self.format {
             Format::Table => self.data(&text::terminal(&table())),
-            Format::Json => self.data(&escape_json(&json::pretty(&raw(value)?))),
+            Format::Json => self.data(&escape_json(&raw(value)?.indented())),
             Format::Yaml => self.data(&yaml::yaml(&raw(value)?)),
         }
     }

@@ -1,7 +1,6 @@
 //! Output: the console, and how values are written to it.
 
 mod console;
-pub(crate) mod json;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod yaml;

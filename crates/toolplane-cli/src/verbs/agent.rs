@@ -13,7 +13,7 @@ use toolplane::{
     manifest::Loaded,
 };
 
-use super::{on_opened_plane, recording::recorded, tools::definitions::format_of};
+use super::{on_opened_plane, recording::Recorder, tools::definitions::format_of};
 use crate::{
     command::{Format, Options, RunAgent},
     config,
@@ -32,9 +32,9 @@ pub(crate) fn run(options: &Options, agent: &RunAgent, console: Console) -> Resu
     let format = format_of(agent.provider);
     let model = model(agent, format)?;
     let mut conversation = conversation(agent, format)?;
+    let recorder = Recorder::open(&agent.recording, console)?;
     let complete = async |builder: Builder, loaded: &Loaded, store: Option<&OpenStore>| {
-        let builder = lock::with_pins(builder, loaded, store, console).await?;
-        recorded(builder, &agent.recording, console)
+        recorder.add_to(lock::with_pins(builder, loaded, store, console).await?)
     };
     let open = async |telemetry: &Telemetry| config::open_with(options, telemetry, console, complete).await;
     on_opened_plane(console, open, async |_, plane| {
@@ -43,6 +43,7 @@ pub(crate) fn run(options: &Options, agent: &RunAgent, console: Console) -> Resu
         if let Some(file) = &agent.state {
             write(file, &conversation)?;
         }
+        recorder.report_unused();
         show(agent, end, console)
     })
 }

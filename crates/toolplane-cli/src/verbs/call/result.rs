@@ -11,7 +11,7 @@ use super::explain;
 use crate::{
     command::Format,
     error::CliError,
-    output::{Console, json::pretty, text, yaml::yaml},
+    output::{Console, text, yaml::yaml},
 };
 
 /// Prints a reply: verbatim for programs, by its content for people.
@@ -56,7 +56,7 @@ fn for_people(reply: &Reply) -> String {
                 .filter(|value| value.kind() != JsonKind::Null);
             let blocks = result.get("content").and_then(|content| items(&content));
             if blocks.is_none() && structured.is_none() {
-                return text::lines(&pretty(result)).into_owned();
+                return text::lines(&result.indented()).into_owned();
             }
             let mut parts: Vec<String> = Vec::new();
             for block in blocks.unwrap_or_default() {
@@ -72,7 +72,7 @@ fn for_people(reply: &Reply) -> String {
             parts.extend(
                 structured
                     .as_ref()
-                    .map(|value| text::lines(&pretty(value)).into_owned()),
+                    .map(|value| text::lines(&value.indented()).into_owned()),
             );
             parts.join("\n")
         }
@@ -87,7 +87,7 @@ fn items(content: &RawJson) -> Option<Vec<RawJson>> {
 fn shown(value: &RawJson) -> String {
     match value.string() {
         Some(text) => text::lines(&text).into_owned(),
-        None => text::lines(&pretty(value)).into_owned(),
+        None => text::lines(&value.indented()).into_owned(),
     }
 }
 
@@ -116,7 +116,7 @@ fn block_text(block: &RawJson) -> String {
                 ),
             }
         }
-        _ => pretty(block),
+        _ => block.indented(),
     };
     text::lines(&shown).into_owned()
 }

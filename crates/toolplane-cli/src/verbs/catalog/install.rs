@@ -21,7 +21,7 @@ use crate::{
     error::CliError,
     exit::Exit,
     lock,
-    output::{Console, json::pretty, text},
+    output::{Console, text},
     store::required_store,
     verbs::registry::{
         author, checking_plane_of, configuration, needed, published_line, published_value, publisher_of,
@@ -297,7 +297,7 @@ async fn install_server(
     };
     let mut lines = vec![
         format!("the server {name} {said}"),
-        text::lines(&pretty(settings)).into_owned(),
+        text::lines(&settings.indented()).into_owned(),
     ];
     if let Some(plan) = plan {
         value["package"] =

@@ -9,12 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    config::variable,
-    error::CliError,
-    exit::Exit,
-    output::{json, text},
-};
+use crate::{config::variable, error::CliError, exit::Exit, output::text};
 
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -69,7 +64,7 @@ impl AddedCatalogs {
     pub(super) fn write(&self) -> Result<(), CliError> {
         let path = path()?;
         let content = serde_json::to_value(self).map(raw_json::RawJson::from);
-        let content = content.map(|content| json::pretty(&content));
+        let content = content.map(|content| content.indented());
         let content = content.map_err(|error| {
             CliError::new(Exit::Bug, "internal", "the catalogs cannot be written").with_source(&error)
         })?;

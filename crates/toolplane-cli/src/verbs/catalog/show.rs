@@ -10,7 +10,7 @@ use super::{
 use crate::{
     error::CliError,
     exit::Exit,
-    output::{Console, json::pretty, text},
+    output::{Console, text},
 };
 
 pub(super) async fn run(entry: &str, console: Console) -> Result<Exit, CliError> {
@@ -36,12 +36,12 @@ pub(super) async fn run(entry: &str, console: Console) -> Result<Exit, CliError>
             for file in files {
                 lines.push(format!("  file        {}", text::line(file)));
             }
-            lines.push(text::lines(&pretty(&version.manifest)).into_owned());
+            lines.push(text::lines(&version.manifest.indented()).into_owned());
             needs::needs_of_tool(version)?
         }
         BundleContent::Server(settings) => {
             value["settings"] = settings.to().unwrap_or_default();
-            lines.push(text::lines(&pretty(settings)).into_owned());
+            lines.push(text::lines(&settings.indented()).into_owned());
             needs::needs_of_server(settings)?
         }
         BundleContent::McpServer(server) => {
@@ -67,7 +67,7 @@ pub(super) async fn run(entry: &str, console: Console) -> Result<Exit, CliError>
                     value["settings"] = plan.settings.to().unwrap_or_default();
                     value["asked"] = super::install::inputs_json(&plan.asked);
                     value["optional"] = super::install::inputs_json(&plan.optional);
-                    lines.push(text::lines(&pretty(&plan.settings)).into_owned());
+                    lines.push(text::lines(&plan.settings.indented()).into_owned());
                     lines.extend(super::install::input_lines(&plan));
                     needs::needs_of_server(&plan.settings)?
                 }

@@ -4,7 +4,7 @@ use crate::{
     command::{Format, Schema, SchemaOf},
     error::CliError,
     exit::Exit,
-    output::{Console, json::pretty, yaml::yaml},
+    output::{Console, yaml::yaml},
 };
 
 pub(crate) fn run(of: &Schema, console: Console) -> Result<Exit, CliError> {
@@ -14,7 +14,7 @@ pub(crate) fn run(of: &Schema, console: Console) -> Result<Exit, CliError> {
     };
     match console.format {
         Format::Yaml => console.data(&yaml(&schema))?,
-        _ => console.data(&pretty(&schema))?,
+        _ => console.data(&schema.indented())?,
     }
     Ok(Exit::Done)
 }

@@ -21,6 +21,7 @@ use toolplane_gateway::{
     StdioOptions, serve_metrics,
 };
 
+use super::recording::Recorder;
 use crate::{
     command::{Format, Mode, Options, Serve},
     config,
@@ -56,7 +57,8 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             true => lock::with_locked_pins(builder, &loaded, console)?,
             false => lock::with_pins(builder, &loaded, store.as_ref(), console).await?,
         };
-        let builder = super::recording::recorded(builder, &serve.recording, console)?;
+        let recorder = Recorder::open(&serve.recording, console)?;
+        let builder = recorder.add_to(builder)?;
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
@@ -71,11 +73,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             console,
         )?;
         // A reload would bring back the servers that a recording replaces.
-        let reloads = serve
-            .recording
-            .replay
-            .is_none()
-            .then(|| AbortOnDrop(tokio::spawn(reloads)));
+        let reloads = (!recorder.replays()).then(|| AbortOnDrop(tokio::spawn(reloads)));
         let stop = Arc::new(Notify::new());
         let served = async {
             tokio::select! {
@@ -99,6 +97,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
                 }
             }
         };
+        recorder.report_unused();
         let ended = async {
             plane.shutdown().await;
             telemetry.shutdown(EXPORT_TIMEOUT).await;

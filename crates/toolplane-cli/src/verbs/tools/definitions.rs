@@ -12,7 +12,7 @@ use crate::{
     command::{Definitions, Provider},
     error::CliError,
     exit::Exit,
-    output::{Console, json, text},
+    output::{Console, text},
 };
 
 /// Returns the format of a provider.
@@ -46,6 +46,6 @@ pub(super) async fn print(
     for note in definitions.notes() {
         console.warn(&text::line(&note.to_string()));
     }
-    console.value(definitions.tools(), || json::pretty(definitions.tools()))?;
+    console.value(definitions.tools(), || definitions.tools().indented())?;
     Ok(Exit::Done)
 }
