@@ -20,10 +20,10 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ReplayMode {
-    /// The same tool and arguments; of several, the first that was not used.
+    /// By tool and arguments: the first such call that was not used.
     #[default]
     Strict,
-    /// The next call of the same tool, whatever its arguments.
+    /// By tool and order: the next call of the tool that was not used, whatever its arguments.
     ByPosition,
 }
 

@@ -294,9 +294,9 @@ pub(crate) struct Recording {
 /// Way in which a call is matched with a recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMatch {
-    /// The same tool and arguments
+    /// By tool and arguments
     Strict,
-    /// The next call of the same tool
+    /// By tool and order
     Position,
 }
 

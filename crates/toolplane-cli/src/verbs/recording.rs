@@ -16,7 +16,7 @@ use crate::{
 /// Maximum number of files in a report.
 const MAX_FILES: usize = 5;
 
-/// What `--record` and `--replay` ask for, with the recording opened.
+/// Recorder or replay of a plane, by the options of a command.
 pub(super) struct Recorder<'a> {
     options: &'a Recording,
     replay: Option<Arc<Replay>>,
