@@ -262,7 +262,13 @@ impl<'a> Agent<'a> {
         };
         pending.is_running = false;
         let mut waiting = Vec::new();
-        for ((index, call), result) in open.into_iter().zip(&calls).zip(results) {
+        let mut results = results.into_iter();
+        for (index, call) in open.into_iter().zip(&calls) {
+            // Each call has a result in the history, or the provider refuses the next request.
+            let result = results.next().unwrap_or_else(|| {
+                let message = "the call has no result; whether it had its effect is not known";
+                Err(ToolError::new(ErrorKind::OutcomeUnknown, message))
+            });
             let tool = call.tool.clone().unwrap_or_else(|| call.name.as_str().into());
             let output = match result {
                 Ok(Outcome::Reply(reply)) => CallOutput::of_reply(call, &reply),

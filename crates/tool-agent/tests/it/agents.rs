@@ -146,6 +146,39 @@ fn failures_of_tools_are_for_the_model() {
 }
 
 #[test]
+fn a_call_without_a_result_is_told_as_unknown() {
+    struct Forgetful;
+
+    impl AgentTools for Forgetful {
+        fn call_turn<'a>(&'a self, calls: &'a [ModelCall]) -> BoxFuture<'a, Vec<Result<Outcome, ToolError>>> {
+            Box::pin(async {
+                calls
+                    .iter()
+                    .take(1)
+                    .map(|_| Ok(Reply::value(RawJson::from("rain")).into()))
+                    .collect()
+            })
+        }
+    }
+
+    for &format in ProviderFormat::ALL {
+        let script = json!([
+            {"calls": [{"tool": "weather"}, {"tool": "pay"}]},
+            {"expect": ["rain", "outcome_unknown: the call has no result"], "text": "I cannot tell."},
+        ]);
+        let model = ScriptedModel::from_json(format, &script).expect("it can be read");
+        let definitions = definitions(format);
+        let mut conversation = Conversation::new(format);
+        conversation.user("Pay.");
+        let agent = Agent::new(&model, &Forgetful, &definitions);
+        assert_eq!(
+            answer(block_on(agent.run(&mut conversation, &()))),
+            "I cannot tell."
+        );
+    }
+}
+
+#[test]
 fn a_call_that_waits_suspends_the_conversation() {
     for &format in ProviderFormat::ALL {
         let pending = PendingCall::new("7f", "a person decides");

@@ -272,13 +272,20 @@ impl Model for HttpModel {
 /// Events of an answer that arrives in pieces: server-sent events, or lines of JSON.
 enum Pieces {
     Sse(SseDecoder),
-    Lines(Vec<u8>),
+    Lines {
+        buffer: Vec<u8>,
+        /// Number of bytes that have no end of a line.
+        n_searched: usize,
+    },
 }
 
 impl Pieces {
     fn new(format: ProviderFormat) -> Self {
         match format {
-            ProviderFormat::Ollama => Self::Lines(Vec::new()),
+            ProviderFormat::Ollama => Self::Lines {
+                buffer: Vec::new(),
+                n_searched: 0,
+            },
             _ => Self::Sse(SseDecoder::default()),
         }
     }
@@ -286,7 +293,7 @@ impl Pieces {
     fn push(&mut self, chunk: &[u8]) {
         match self {
             Self::Sse(decoder) => decoder.push(chunk),
-            Self::Lines(buffer) => buffer.extend_from_slice(chunk),
+            Self::Lines { buffer, .. } => buffer.extend_from_slice(chunk),
         }
     }
 
@@ -305,10 +312,16 @@ impl Pieces {
                         return Err("an event of its stream is too large".to_owned());
                     }
                 },
-                Self::Lines(buffer) => match buffer.iter().position(|byte| *byte == b'\n') {
-                    None => return Ok(None),
-                    Some(end) => buffer.drain(..=end).collect(),
-                },
+                Self::Lines { buffer, n_searched } => {
+                    let mut rest = buffer.iter().skip(*n_searched);
+                    let Some(end) = rest.position(|byte| *byte == b'\n') else {
+                        *n_searched = buffer.len();
+                        return Ok(None);
+                    };
+                    let end = *n_searched + end;
+                    *n_searched = 0;
+                    buffer.drain(..=end).collect()
+                }
             };
             // The end of a stream of OpenAI, and events without data.
             if data.trim_ascii().is_empty() || data == b"[DONE]" {
@@ -320,7 +333,7 @@ impl Pieces {
 
     /// Returns a last line without an end.
     fn last(&mut self) -> Result<Option<RawJson>, String> {
-        if let Self::Lines(buffer) = self {
+        if let Self::Lines { buffer, .. } = self {
             buffer.push(b'\n');
         }
         self.next()
