@@ -16,6 +16,8 @@ use super::{AssistantTurn, FormatError, ProviderFormat, ToolDefinitions, member,
 ///     let chunk = json!({"choices": [{"index": 0, "delta": {"content": piece}}]});
 ///     assert_eq!(stream.push(&RawJson::from(chunk))?, piece);
 /// }
+/// let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+/// stream.push(&RawJson::from(end))?;
 /// assert_eq!(stream.finish()?.text, "Hello");
 /// # Ok::<(), tool_agent::FormatError>(())
 /// ```
@@ -39,6 +41,8 @@ struct State {
     /// Calls of Ollama, in their order.
     whole_calls: Vec<RawJson>,
     stop: Option<String>,
+    /// `true` once the provider has said that the turn is over.
+    is_over: bool,
     usage: Option<RawJson>,
     input_tokens: Option<RawJson>,
     /// The whole response, where the last event has it.
@@ -99,11 +103,13 @@ impl<'a> TurnStream<'a> {
     /// If the stream ended too early, or is not in the format of the provider.
     pub fn finish(self) -> Result<AssistantTurn, FormatError> {
         let Self { definitions, state } = self;
+        // Calls of a turn that was cut off are not made: a call without arguments looks like one whose arguments did not arrive.
+        if !state.is_over && state.stop.is_none() && state.whole.is_none() {
+            return Err(FormatError::new("the stream ended before the turn was complete"));
+        }
         let response = match definitions.format() {
             ProviderFormat::OpenAiChat => state.into_openai_chat(),
-            ProviderFormat::OpenAiResponses => state
-                .whole
-                .ok_or_else(|| FormatError::new("the stream ended before the response was complete"))?,
+            ProviderFormat::OpenAiResponses => state.whole.unwrap_or_else(RawJson::null),
             ProviderFormat::Anthropic => state.into_anthropic()?,
             ProviderFormat::Gemini => state.into_gemini(),
             ProviderFormat::Ollama => state.into_ollama(),
@@ -229,6 +235,7 @@ impl State {
                 self.stop = delta.and_then(|delta| string(&delta, "stop_reason"));
                 self.usage = member(event, "usage");
             }
+            Some("message_stop") => self.is_over = true,
             _ => {}
         }
         String::new()
@@ -316,6 +323,7 @@ impl State {
         if let Some(reason) = string(chunk, "done_reason") {
             self.stop = Some(reason);
         }
+        self.is_over |= chunk.get("done").is_some_and(|done| done.as_str() == "true");
         if chunk.get("eval_count").is_some() {
             self.usage = Some(chunk.clone());
         }

@@ -132,16 +132,27 @@ pub(super) fn arguments_of_text(written: &str) -> RawJson {
 impl AssistantTurn {
     /// Reads a whole response of a provider. `definitions` are those that its request had.
     ///
+    /// The last call of a turn that was cut off is only valid if it has arguments: see [`ModelCall::has_valid_arguments`].
+    ///
     /// # Errors
     /// If it is not in the format of the provider.
     pub fn read(definitions: &ToolDefinitions, response: &RawJson) -> Result<Self, FormatError> {
-        match definitions.format() {
+        let mut turn = match definitions.format() {
             ProviderFormat::OpenAiChat => openai_chat(definitions, response),
             ProviderFormat::OpenAiResponses => openai_responses(definitions, response),
             ProviderFormat::Anthropic => anthropic(definitions, response),
             ProviderFormat::Gemini => gemini(definitions, response),
             ProviderFormat::Ollama => ollama(definitions, response),
+        }?;
+        let is_cut = matches!(turn.stop, StopReason::MaxTokens | StopReason::Refusal);
+        if let Some(last) = turn.calls.last_mut().filter(|_| is_cut)
+            && last.has_valid_arguments()
+            && last.arguments.members().next().is_none()
+        {
+            // The arguments may be missing.
+            last.arguments = text("");
         }
+        Ok(turn)
     }
 
     /// Writes a turn as messages of a provider, as a history from elsewhere needs it. A turn that this provider made has its own

@@ -1,7 +1,7 @@
 //! Turns of models.
 
 use tool_agent::{
-    AssistantTurn, DefinitionOptions, ProviderFormat, StopReason, ToolDefinitions, ToolSpec,
+    AssistantTurn, DefinitionOptions, ModelCall, ProviderFormat, StopReason, ToolDefinitions, ToolSpec,
     serde_json::{Value, json},
 };
 
@@ -115,6 +115,54 @@ fn arguments_that_are_no_json_are_kept_and_told() {
         turn.calls[0].arguments.string().as_deref(),
         Some("{\"city\": \"Os")
     );
+}
+
+#[test]
+fn the_last_call_of_a_turn_that_was_cut_off_needs_its_arguments() {
+    let calls = |written: &str, parsed: Value| {
+        let chat = json!({"id": "c", "type": "function", "function": {"name": "a", "arguments": written}});
+        let responses = json!({"type": "function_call", "call_id": "c", "name": "a", "arguments": written});
+        let function = json!({"function": {"name": "a", "arguments": parsed}});
+        [
+            (
+                ProviderFormat::OpenAiChat,
+                json!({"choices": [{"message": {"role": "assistant", "tool_calls": [chat, chat]}, "finish_reason": "length"}]}),
+            ),
+            (
+                ProviderFormat::OpenAiResponses,
+                json!({"output": [responses, responses], "incomplete_details": {"reason": "max_output_tokens"}}),
+            ),
+            (
+                ProviderFormat::Anthropic,
+                json!({"stop_reason": "max_tokens", "content": [
+                    {"type": "tool_use", "id": "1", "name": "a", "input": parsed},
+                    {"type": "tool_use", "id": "2", "name": "a", "input": parsed},
+                ]}),
+            ),
+            (
+                ProviderFormat::Gemini,
+                json!({"candidates": [{"finishReason": "MAX_TOKENS", "content": {"role": "model", "parts": [
+                    {"functionCall": {"name": "a", "args": parsed}},
+                    {"functionCall": {"name": "a", "args": parsed}},
+                ]}}]}),
+            ),
+            (
+                ProviderFormat::Ollama,
+                json!({"message": {"role": "assistant", "tool_calls": [function, function]}, "done_reason": "length"}),
+            ),
+        ]
+    };
+    for (written, parsed, expected) in [
+        ("", json!({}), [true, false]),
+        (r#"{"n":1}"#, json!({"n": 1}), [true, true]),
+    ] {
+        for (format, response) in calls(written, parsed) {
+            let made = definitions(format, &["a"]);
+            let turn = AssistantTurn::read(&made, &raw(&response.to_string())).expect("it is read");
+            let valid: Vec<_> = turn.calls.iter().map(ModelCall::has_valid_arguments).collect();
+            assert_eq!(valid, expected, "{format:?}");
+        }
+    }
 }
 
 #[test]

@@ -199,3 +199,29 @@ fn a_stream_that_fails_says_so() {
     let made = definitions(ProviderFormat::OpenAiResponses, &[]);
     assert!(TurnStream::new(&made).finish().is_err());
 }
+
+/// The arguments of a call that was cut off may be empty, and a call without arguments may do harm.
+#[test]
+fn a_stream_that_ends_early_is_no_turn() {
+    for &format in ProviderFormat::ALL {
+        let made = definitions(format, &["files.read"]);
+        let events = events(format, &response(format), &[0.5]);
+        // Events after the one that ends the turn.
+        let n_after = match format {
+            ProviderFormat::OpenAiChat | ProviderFormat::Anthropic => 1,
+            _ => 0,
+        };
+        for n in 0..events.len() {
+            let mut stream = TurnStream::new(&made);
+            for event in &events[..n] {
+                stream.push(&RawJson::from(event)).expect("it is no failure");
+            }
+            let turn = stream.finish();
+            assert_eq!(
+                turn.is_ok(),
+                n + n_after >= events.len(),
+                "{format:?} after {n}: {turn:?}"
+            );
+        }
+    }
+}
