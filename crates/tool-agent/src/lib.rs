@@ -13,7 +13,8 @@
 //! format cannot express is told in [`FormatNote`]s, never dropped silently.
 //!
 //! An [`Agent`] does all of this in a loop, with whatever [`Model`] and [`AgentTools`], until the model has an answer or a call waits
-//! for a decision. Its [`Conversation`] can be stored and go on in another process.
+//! for a decision. Its [`Conversation`] can be stored and go on in another process. A [`RecordLayer`] keeps calls as files, and a
+//! [`ReplayLayer`] answers from them.
 
 mod conversation;
 mod formats;
@@ -32,7 +33,6 @@ pub use self::formats::{
     ModelToolChoice, NoteKind, ProviderFormat, ProviderNames, ResultMessages, StopReason, TokenUsage,
     ToolDefinitions, ToolSpec, TurnStream,
 };
-
 pub use self::recording::{RecordLayer, RecordingError, Replay, ReplayExecutor, ReplayLayer, ReplayMode};
 
 #[cfg(doctest)]
