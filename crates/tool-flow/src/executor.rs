@@ -2,7 +2,6 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use raw_json::{RawJson, digest, hex};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tool_core::{
     Backend, CallContext, Descriptor, DynBackend, ErrorKind, Executor, FlowChoice, FlowClaim, FlowPhase,
     FlowRun, Flows, Invoke, Outcome, Overrides, PendingCall, PrepareError, Reach, Reentry, Resume, ToolError,
@@ -145,7 +144,7 @@ impl WorkflowBackend {
             answers,
         }) = self.begin(cx).await?
         else {
-            let handle = hex(&call_key(cx, &self.digest)[..8]);
+            let handle = hex(&cx.continuation_key(&self.digest)[..8]);
             let pending = PendingCall::new(handle, "another gateway runs this workflow for the same call");
             return Ok(Outcome::Pending(Box::new(pending.with_retry_after(RETRY_AFTER))));
         };
@@ -155,7 +154,7 @@ impl WorkflowBackend {
         let (Waiting { step, what }, recorded) = match run.run(cx).await.into_outcome() {
             Ok(result) => {
                 // Without time it is like a call that was cancelled: the journal keeps it for the same call.
-                if result.is_ok() || !has_no_time(cx) {
+                if result.is_ok() || !cx.has_expired() {
                     journal.end().await;
                 }
                 return result;
@@ -195,7 +194,7 @@ impl WorkflowBackend {
     /// Begins a run, or continues one that waits or whose process has died. Returns `None` if another process runs it.
     async fn begin(&self, cx: &mut CallContext) -> Result<Option<Begun>, ToolError> {
         let flows = &self.executor.flows;
-        let key = call_key(cx, &self.digest);
+        let key = cx.continuation_key(&self.digest);
         let resume = cx.extras.resume.take();
         let state = resume.as_ref().map(|resume| {
             let state = resume.state.clone().unwrap_or(RawJson::null());
@@ -264,11 +263,6 @@ impl WorkflowBackend {
     }
 }
 
-/// Returns `true` if the deadline of a call has passed.
-pub(crate) fn has_no_time(cx: &CallContext) -> bool {
-    cx.remaining().is_some_and(|left| left.is_zero())
-}
-
 /// Returns the error of a state whose run is not there.
 fn ended() -> ToolError {
     let message = "the run that the state is for has ended, or another call continues it";
@@ -277,25 +271,6 @@ fn ended() -> ToolError {
 
 /// Time after which a call is made again that another process makes.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-
-/// Returns the key of a call: the same caller, workflow, arguments and idempotency key continue it.
-fn call_key(cx: &CallContext, digest: &str) -> [u8; 32] {
-    let mut key = Sha256::new();
-    let idempotency_key = cx.extras.idempotency_key.as_deref().unwrap_or_default();
-    for part in [
-        &*cx.origin.caller.tenant,
-        &*cx.origin.caller.principal,
-        &**cx.tool().name(),
-        digest,
-        idempotency_key,
-    ] {
-        key.update((part.len() as u64).to_be_bytes());
-        key.update(part);
-    }
-    key.update(cx.arguments.digest());
-    let key = key.finalize();
-    std::array::from_fn(|index| key[index])
-}
 
 impl Backend for WorkflowBackend {}
 

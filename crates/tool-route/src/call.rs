@@ -1,10 +1,9 @@
 //! A call of a route.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use raw_json::RawJson;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tool_core::{
     Arguments, CallChain, CallContext, ErrorKind, FailedStep, HealthSignal, HealthSignals, InputRequest,
     Outcome, Reply, Resume, Tool, ToolError,
@@ -90,7 +89,7 @@ impl RouteCall<'_> {
             // Only who may call a tool learns its name.
             let is_visible = !matches!(kind, ErrorKind::Denied | ErrorKind::NotFound);
             failed.add(is_visible.then(|| name.clone()), &error);
-            if may_have_run || kind == ErrorKind::Cancelled || has_no_time(cx) {
+            if may_have_run || kind == ErrorKind::Cancelled || cx.has_expired() {
                 let report = RouteReport::for_caller(&ranking, Some(picked), &obstacle);
                 explain(cx, &report);
                 return Err(cx.mark(failure(error, may_have_run, &failed, &report)));
@@ -134,7 +133,7 @@ impl RouteCall<'_> {
         let Some(resume) = &cx.extras.resume else {
             let awaited = match cx.is_dry_run() {
                 true => None,
-                false => self.waiting.take(&call_key(cx), cx.clock.now()),
+                false => self.waiting.take(cx),
             };
             return Ok((awaited.and_then(|name| position(&name)), None));
         };
@@ -264,7 +263,7 @@ impl RouteCall<'_> {
             Outcome::Pending(mut pending) => {
                 pending.reason = format!("`{name}`: {}", pending.reason);
                 if !cx.is_dry_run() {
-                    self.waiting.put(call_key(cx), name.clone(), cx.clock.now());
+                    self.waiting.put(cx, name.clone());
                 }
                 Outcome::Pending(pending)
             }
@@ -341,26 +340,4 @@ fn explain(cx: &mut CallContext, report: &RouteReport) {
     for candidate in &report.candidates {
         cx.explain(LAYER, || candidate.to_string());
     }
-}
-
-fn has_no_time(cx: &CallContext) -> bool {
-    cx.remaining() == Some(Duration::ZERO)
-}
-
-/// Returns the key of a call: the same caller, route, arguments and idempotency key continue it.
-fn call_key(cx: &CallContext) -> [u8; 32] {
-    let mut key = Sha256::new();
-    let idempotency_key = cx.extras.idempotency_key.as_deref().unwrap_or_default();
-    for part in [
-        &*cx.origin.caller.tenant,
-        &*cx.origin.caller.principal,
-        &**cx.tool().name(),
-        idempotency_key,
-    ] {
-        key.update((part.len() as u64).to_be_bytes());
-        key.update(part);
-    }
-    key.update(cx.arguments.digest());
-    let key = key.finalize();
-    std::array::from_fn(|index| key[index])
 }

@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tool_core::{
@@ -56,10 +56,9 @@ struct RouteBackend {
 
 /// Candidates of calls that wait for a decision: the same call goes to the same candidate.
 #[derive(Default)]
-pub(crate) struct WaitingCalls(Mutex<VecDeque<WaitingCall>>);
+pub(crate) struct WaitingCalls(Mutex<HashMap<[u8; 32], WaitingCall>>);
 
 struct WaitingCall {
-    key: [u8; 32],
     candidate: Arc<str>,
     since: Instant,
 }
@@ -224,25 +223,31 @@ impl Backend for RouteBackend {}
 
 impl WaitingCalls {
     /// Remembers that a call waits for a decision about a candidate.
-    pub(crate) fn put(&self, key: [u8; 32], candidate: Arc<str>, now: Instant) {
+    pub(crate) fn put(&self, cx: &CallContext, candidate: Arc<str>) {
+        let (key, since) = (cx.continuation_key(""), cx.clock.now());
         let mut calls = self.0.lock();
-        calls.retain(|call| call.key != key && now.since(call.since) < WAITING);
-        if calls.len() == MAX_WAITING {
-            calls.pop_front();
+        if calls.len() >= MAX_WAITING {
+            calls.retain(|_, call| since.since(call.since) < WAITING);
         }
-        calls.push_back(WaitingCall {
-            key,
-            candidate,
-            since: now,
-        });
+        if calls.len() >= MAX_WAITING
+            && let Some(oldest) = calls
+                .iter()
+                .min_by_key(|(_, call)| call.since)
+                .map(|(key, _)| *key)
+        {
+            calls.remove(&oldest);
+        }
+        calls.insert(key, WaitingCall { candidate, since });
     }
 
     /// Returns the candidate that a decision is awaited for, and forgets it.
-    pub(crate) fn take(&self, key: &[u8; 32], now: Instant) -> Option<Arc<str>> {
-        let mut calls = self.0.lock();
-        let place = calls.iter().position(|call| call.key == *key)?;
-        let call = calls.remove(place)?;
-        (now.since(call.since) < WAITING).then_some(call.candidate)
+    pub(crate) fn take(&self, cx: &CallContext) -> Option<Arc<str>> {
+        // Seldom does a call wait, and the key costs more than the choice.
+        if self.0.lock().is_empty() {
+            return None;
+        }
+        let call = self.0.lock().remove(&cx.continuation_key(""))?;
+        (cx.clock.now().since(call.since) < WAITING).then_some(call.candidate)
     }
 }
 

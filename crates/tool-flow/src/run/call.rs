@@ -13,10 +13,7 @@ use super::{
     scope::ScopeRun,
     state::{Recorded, Waiting, WaitingFor, running_entry, waiting_entry},
 };
-use crate::{
-    definition::{Step, ToolCall},
-    executor::has_no_time,
-};
+use crate::definition::{Step, ToolCall};
 
 /// Maximum length of the text of a failed tool in an error, in characters.
 const MAX_TEXT: usize = 2000;
@@ -69,7 +66,7 @@ impl ScopeRun<'_> {
         let entry = match &end {
             Ok(reply) => Recorded::Result(value_of(reply)).to_json(),
             // It failed for the time of the whole call, which says nothing about the step.
-            Err(NoReply::Error(error)) if has_no_time(&self.run.base) && !error.may_have_run() => {
+            Err(NoReply::Error(error)) if self.run.base.has_expired() && !error.may_have_run() => {
                 waiting_entry()
             }
             Err(NoReply::Error(error)) => Recorded::Failed(error.clone()).to_json(),

@@ -115,12 +115,7 @@ async fn the_time_is_shared_between_candidates_that_may_be_given_up() {
     let mut cx = plane.cx(&route);
     cx.tighten_deadline(Duration::from_secs(10));
     let start = tokio::time::Instant::now();
-    let reply = plane
-        .call_with(&mut cx)
-        .await
-        .expect("it answers")
-        .into_reply()
-        .expect("a reply");
+    let reply = plane.reply(&mut cx).await;
     assert_eq!(chosen(reply.meta()), "b");
     assert_eq!(start.elapsed(), Duration::from_secs(5));
 }
@@ -188,12 +183,7 @@ async fn arguments_are_made_for_each_candidate() {
     settings["arguments"] = json!({"a": {"limit": {"$cel": "size(input.query) + 1"}, "q": "$input.query"}});
     let route = plane.route(settings);
     let mut cx = plane.cx(&route);
-    let reply = plane
-        .call_with(&mut cx)
-        .await
-        .expect("it answers")
-        .into_reply()
-        .expect("a reply");
+    let reply = plane.reply(&mut cx).await;
     assert_eq!(reply.text(), r#"{"limit":5,"q":"rust"}"#);
     // A candidate whose arguments cannot be made is passed over.
     let mut broken = json!({"capability": "search", "requirements": ["first"]});
@@ -252,12 +242,7 @@ async fn a_question_is_answered_by_the_tool_that_asked() {
     let mut cx = plane.cx(&route);
     let resume = Resume::new(RawJson::from(json!({"city": "Oslo"}))).with_state(input.state.clone());
     cx.extras.resume = Some(resume.into());
-    let reply = plane
-        .call_with(&mut cx)
-        .await
-        .expect("it answers")
-        .into_reply()
-        .expect("a reply");
+    let reply = plane.reply(&mut cx).await;
     assert_eq!(chosen(reply.meta()), "a");
     assert_eq!((asks.n_calls(), other.n_calls()), (2, 0));
     let mut cx = plane.cx(&route);
@@ -293,16 +278,18 @@ async fn a_decision_is_awaited_for_one_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_sends_nothing_and_changes_nothing() {
+async fn a_dry_run_explains_its_choice_and_leads_no_later_one() {
     let plane = Plane::new();
-    let tool = answers("a");
-    plane.add("a", |_| {}, tool.clone());
-    let route = plane.route(settings());
+    plane.add("a", |_| {}, answers("a"));
+    let mut settings = settings();
+    // Less than the hysteresis: a tool that leads stays.
+    settings["weights"] = json!({"requirement": 5});
+    let route = plane.route(settings);
     let mut cx = plane.cx(&route);
     cx.mode = tool_core::Mode::DryRun;
     cx.record_decisions();
     // The stack of the test has no end of dry runs: the script runs as it is.
-    let _ = plane.call_with(&mut cx).await;
+    plane.reply(&mut cx).await;
     let said: Vec<_> = cx
         .decisions()
         .iter()
@@ -310,4 +297,9 @@ async fn a_dry_run_sends_nothing_and_changes_nothing() {
         .collect();
     let own: Vec<_> = said.iter().filter(|said| said.contains("`a`")).collect();
     assert_eq!(own, ["calls `a`", "`a`: 100.0"]);
+    plane.add("b", first, answers("b"));
+    assert_eq!(plane.call(&route).await.expect("it answers"), "b");
+    // A call does lead.
+    plane.add("c", |_| {}, answers("c"));
+    assert_eq!(plane.call(&route).await.expect("it answers"), "b");
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tool_core::{
     BoxFuture, CallContext, Caller, ClientCapabilities, ClientIdentity, Clock, DynBackend, DynInvoke,
     Executor, ExecutorSpec, Health, HealthReport, Instant, Invoke, LatencyClass, Layers, Metadata, Observe,
-    Observers, Outcome, Reentry, Tool, ToolError,
+    Observers, Outcome, Reentry, Reply, Tool, ToolError,
 };
 use tool_observe::{HealthTracker, WatchAttemptLayer};
 use tool_route::{Obstacle, RouteExecutor, RouteTools, WantedTools};
@@ -117,6 +117,12 @@ impl Plane {
     /// Makes a call whose context the test looks at.
     pub(crate) async fn call_with(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.stack.invoke_boxed(cx).await
+    }
+
+    /// Makes a call that answers.
+    pub(crate) async fn reply(&self, cx: &mut CallContext) -> Reply {
+        let outcome = self.call_with(cx).await.expect("it answers");
+        outcome.into_reply().expect("a reply")
     }
 }
 

@@ -78,7 +78,7 @@ impl<S: Invoke> Invoke for Timeout<S> {
         };
         cx.origin.progress = progress;
         ended.unwrap_or_else(|| {
-            if cx.remaining().is_some_and(|left| left.is_zero()) {
+            if cx.has_expired() {
                 return Err(past_deadline(cx, start));
             }
             let missing = match watch {

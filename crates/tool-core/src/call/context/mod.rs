@@ -205,6 +205,31 @@ impl CallContext {
             .map(|deadline| (deadline + waited).since(self.clock.now()))
     }
 
+    /// Returns `true` if the deadline of the call has passed.
+    #[must_use]
+    pub fn has_expired(&self) -> bool {
+        self.remaining().is_some_and(|left| left.is_zero())
+    }
+
+    /// Returns the key by which a call continues when it is made again: SHA-256 of the caller, the tool and the `version` of its
+    /// definition, the idempotency key and the arguments.
+    #[must_use]
+    pub fn continuation_key(&self, version: &str) -> [u8; 32] {
+        let mut key = Sha256::new();
+        for part in [
+            &*self.origin.caller.tenant,
+            &*self.origin.caller.principal,
+            &**self.tool().name(),
+            version,
+            self.extras.idempotency_key.as_deref().unwrap_or_default(),
+        ] {
+            key.update((part.len() as u64).to_be_bytes());
+            key.update(part);
+        }
+        key.update(self.arguments.digest());
+        key.finalize().into()
+    }
+
     /// Returns `true` if an abandoned attempt counts as a failure of its tool: it was sent and ran for at least nine
     /// tenths of the configured limit. An impatient caller says nothing about the tool; a tool that hangs longer than
     /// its callers wait would otherwise never be seen to fail.
