@@ -65,13 +65,7 @@ fn take_all(cx: Cx<'_>, root: NodeId, draft: &mut Draft) {
 
 fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let document = cx.document;
-    if !matches!(document.kind(at), Kind::Map(_)) {
-        let found = document.describe(at);
-        cx.error(
-            at,
-            format!("expected a map, found {found}"),
-            "begin with `tools:` or `servers:`",
-        );
+    if !cx.expect_map(at, "begin with `tools:` or `servers:`") {
         return;
     }
     let foreign = Cx { lenient: true, ..cx };

@@ -133,9 +133,7 @@ fn executor(
         return None;
     };
     let config = config.0.filter(|at| !matches!(cx.document.kind(*at), Kind::Null));
-    if let Some(at) = config.filter(|at| !matches!(cx.document.kind(*at), Kind::Map(_))) {
-        let found = cx.document.describe(at);
-        cx.error(at, format!("expected a map, found {found}"), "");
+    if config.is_some_and(|at| !cx.expect_map(at, "")) {
         return None;
     }
     let settings = match config {

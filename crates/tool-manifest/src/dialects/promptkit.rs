@@ -5,7 +5,7 @@ use tool_settings::{Field, NodeId, Raw};
 
 use crate::{
     dialects::manifest::Manifest,
-    document::{node::Kind, place::Cx, suggest},
+    document::{place::Cx, suggest},
     loading::draft::Draft,
     servers::server::milliseconds,
     tools::{
@@ -196,13 +196,7 @@ fn live(cx: Cx<'_>, spec: NodeId, http: Raw) -> Option<(ExecutorSpec, Settings)>
         );
         return None;
     };
-    if !matches!(cx.document.kind(at), Kind::Map(_)) {
-        let found = cx.document.describe(at);
-        cx.error(
-            at,
-            format!("expected a map, found {found}"),
-            "write `{url: .., method: ..}`",
-        );
+    if !cx.expect_map(at, "write `{url: .., method: ..}`") {
         return None;
     }
     if let Some(multimodal) = cx.document.get(at, "multimodal") {

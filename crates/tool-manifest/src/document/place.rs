@@ -8,7 +8,10 @@ use tool_settings::{
 use crate::{
     Diagnostic, Location,
     diagnostics::report::Report,
-    document::{node::Document, unknown_keys},
+    document::{
+        node::{Document, Kind},
+        unknown_keys,
+    },
 };
 
 /// Place of a definition, kept after its file was read.
@@ -67,6 +70,16 @@ impl<'a> Cx<'a> {
         }
         let location = self.document.location(at);
         self.push(Diagnostic::error(message), location, hint.into());
+    }
+
+    /// Returns `true` for a map, and reports anything else.
+    pub(crate) fn expect_map(self, at: NodeId, hint: &str) -> bool {
+        let is_map = matches!(self.document.kind(at), Kind::Map(_));
+        if !is_map {
+            let found = self.document.describe(at);
+            self.error(at, format!("expected a map, found {found}"), hint);
+        }
+        is_map
     }
 
     /// Reports that an entry is wrong: its key is shown.

@@ -330,13 +330,7 @@ fn route_executor(cx: Cx<'_>, at: NodeId, executor: Raw) -> Option<(ExecutorSpec
         cx.key_error(executor, "a tool with `route` has no `executor`", hint);
         return None;
     }
-    if !matches!(cx.document.kind(at), Kind::Map(_)) {
-        let found = cx.document.describe(at);
-        cx.error(
-            at,
-            format!("expected a map, found {found}"),
-            "write `{capability: ..}`",
-        );
+    if !cx.expect_map(at, "write `{capability: ..}`") {
         return None;
     }
     let settings = Settings {
@@ -356,13 +350,7 @@ fn executor(cx: Cx<'_>, tool: NodeId, raw: Raw) -> Option<(ExecutorSpec, Setting
         );
         return None;
     };
-    if !matches!(cx.document.kind(at), Kind::Map(_)) {
-        let found = cx.document.describe(at);
-        cx.error(
-            at,
-            format!("expected a map, found {found}"),
-            "write `{kind: .., ..}`",
-        );
+    if !cx.expect_map(at, "write `{kind: .., ..}`") {
         return None;
     }
     let Some(kind) = cx.document.get(at, "kind") else {
