@@ -62,7 +62,7 @@ pub use self::{
     secrets::{
         HIDDEN, IfUnset, NoSecrets, Provider, Reference, Secret, SecretError, SecretSearch, Secrets,
         Template, TemplateError, hide_credentials, hide_fields, hide_fields_in_text, hide_fields_of_question,
-        hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result, names_secret,
+        hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result, hide_secrets, names_secret,
         sanitize_arguments, written_credentials,
     },
     settings::{

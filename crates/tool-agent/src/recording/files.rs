@@ -7,9 +7,7 @@ use std::{
 };
 
 use raw_json::RawJson;
-use tool_core::{Body, ErrorKind, Reply, ToolError};
-
-use super::redact::redacted;
+use tool_core::{Body, CallContext, ErrorKind, Reply, ToolError, hide_fields, hide_secrets};
 
 /// Error of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,9 +88,16 @@ pub(super) struct RecordedCall {
     pub(super) tool: String,
     /// SHA-256 of the tool's definition, in hexadecimal digits.
     pub(super) definition: String,
-    /// Arguments, without secrets.
+    /// Arguments, without secrets and the hidden fields.
     pub(super) arguments: RawJson,
+    /// Fields of the arguments that are hidden, by the tool's setting `redact`.
+    pub(super) hidden: Vec<String>,
     pub(super) result: Result<Reply, ToolError>,
+}
+
+/// Returns the arguments of a call as a recording has them.
+pub(super) fn without_secrets(cx: &CallContext, hidden: &[String]) -> RawJson {
+    hide_secrets(&hide_fields(cx.arguments.raw(), hidden))
 }
 
 impl RecordedCall {
@@ -108,13 +113,16 @@ impl RecordedCall {
             ("duration_ms", RawJson::from(serde_json::json!(milliseconds))),
             ("arguments", self.arguments.clone()),
         ];
+        if !self.hidden.is_empty() {
+            members.push(("redact", RawJson::from(serde_json::json!(self.hidden))));
+        }
         match &self.result {
             Ok(reply) => {
                 let (key, body) = match &reply.body {
                     Body::Value(value) => ("value", value),
                     Body::Result(result) => ("result", result),
                 };
-                members.push((key, redacted(body)));
+                members.push((key, hide_secrets(body)));
                 if reply.is_error {
                     members.push(("is_error", RawJson::from(true)));
                 }
@@ -122,7 +130,7 @@ impl RecordedCall {
             Err(error) => {
                 let mut told = vec![
                     ("kind", text(error.kind().as_str())),
-                    ("message", redacted(&text(error.message()))),
+                    ("message", hide_secrets(&text(error.message()))),
                 ];
                 if error.may_have_run() {
                     told.push(("may_have_run", RawJson::from(true)));
@@ -172,7 +180,13 @@ impl RecordedCall {
             reply.is_error = is(stored, "is_error");
             Ok(reply)
         };
+        let hidden = stored.get("redact");
+        let hidden = hidden
+            .iter()
+            .flat_map(RawJson::items)
+            .filter_map(|field| field.string());
         Ok(Self {
+            hidden: hidden.collect(),
             tool: text("tool")?,
             definition: text("definition")?,
             arguments: from_lines(&stored.get("arguments").ok_or("`arguments` is missing")?),

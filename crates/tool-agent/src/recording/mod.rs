@@ -2,7 +2,6 @@
 
 mod files;
 mod record;
-mod redact;
 mod replay;
 
 pub use self::{

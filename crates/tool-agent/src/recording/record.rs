@@ -11,10 +11,7 @@ use std::{
 use raw_json::hex;
 use tool_core::{CallContext, Invoke, Layer, NamedLayer, Outcome, Target, Tool, ToolError, rfc3339};
 
-use super::{
-    files::{CALLS, RecordedCall, RecordingError, TOOLS, write},
-    redact::redacted,
-};
+use super::files::{CALLS, RecordedCall, RecordingError, TOOLS, without_secrets, write};
 
 /// Records calls of tools into files: arguments, results, times and errors, without secrets.
 ///
@@ -127,10 +124,12 @@ impl<S: Invoke> Invoke for Record<S> {
             Err(error) => Err(error.clone()),
             Ok(_) => return result,
         };
+        let hidden = cx.tool().settings().redacted_fields().to_vec();
         let call = RecordedCall {
             tool: cx.tool().name().to_string(),
             definition: hex(cx.tool().digest()),
-            arguments: redacted(cx.arguments.raw()),
+            arguments: without_secrets(cx, &hidden),
+            hidden,
             result: ended,
         };
         if let Err(error) = recorder.record(cx, number, &at, start, &call) {

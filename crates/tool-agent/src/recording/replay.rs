@@ -11,10 +11,7 @@ use tool_core::{
     NamedLayer, Origin, Outcome, PrepareError, Target, ToolError,
 };
 
-use super::{
-    files::{CALLS, RecordedCall, RecordingError, TOOLS, read_all},
-    redact::redacted,
-};
+use super::files::{CALLS, RecordedCall, RecordingError, TOOLS, read_all, without_secrets};
 
 /// Way in which calls are matched with recorded ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -127,10 +124,17 @@ impl Replay {
         let place = match self.mode {
             ReplayMode::ByPosition => Some(0),
             ReplayMode::Strict => {
-                let wanted = raw_json::digest(&redacted(cx.arguments.raw()));
-                known
-                    .iter()
-                    .position(|(_, call)| raw_json::digest(&call.arguments) == wanted)
+                let arguments = |hidden: &[String]| raw_json::digest(&without_secrets(cx, hidden));
+                let mut hidden = &*known[0].1.hidden;
+                let mut wanted = arguments(hidden);
+                known.iter().position(|(_, call)| {
+                    // They differ after a change of the tool's settings alone.
+                    if *call.hidden != *hidden {
+                        hidden = &call.hidden;
+                        wanted = arguments(hidden);
+                    }
+                    raw_json::digest(&call.arguments) == wanted
+                })
             }
         };
         let Some(place) = place else {

@@ -6,8 +6,8 @@ use tool_agent::{
     RawJson, RecordLayer, Replay, ReplayLayer, ReplayMode,
     serde_json::{Value, json},
     tool_core::{
-        CallContext, DynInvoke, ErrorKind, Invoke, Layer as _, Outcome, PendingCall, Reply, SystemClock,
-        TargetBackend, ToolError,
+        CallContext, DynInvoke, ErrorKind, Invoke, Layer as _, Outcome, PendingCall, RedactedFields, Reply,
+        SystemClock, TargetBackend, ToolError,
     },
 };
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
@@ -206,6 +206,30 @@ fn secrets_are_not_recorded() {
     // The same call is found all the same.
     let (_, stack) = replayed(folder.path(), ReplayMode::Strict);
     reply(invoke(&stack, &mut cx("a", vec![], arguments)));
+}
+
+#[test]
+fn fields_that_a_tool_hides_are_not_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = recorded(folder.path());
+    let arguments = json!({"person": {"ssn": "078-05-1120"}, "n": 1});
+    let hiding = || {
+        let mut tool = TestTool::new("a");
+        tool.settings.set(RedactedFields(["ssn".to_owned()].into()));
+        let tool = tool.build(ScriptedExecutor::new(vec![ScriptStep::Value(json!("done"))]));
+        call(tool, arguments.clone(), Arc::new(SystemClock::new()))
+    };
+    reply(invoke(&record, &mut hiding()));
+    let file = fs::read_to_string(folder.path().join("calls/000001-a.json")).expect("it is there");
+    assert!(
+        !file.contains("078-05-1120") && file.contains("\"n\": 1"),
+        "{file}"
+    );
+    // Also the tool of a server that is not started, whose settings are not known, finds the call.
+    for mut cx in [hiding(), cx("a", vec![], arguments.clone())] {
+        let (_, stack) = replayed(folder.path(), ReplayMode::Strict);
+        reply(invoke(&stack, &mut cx));
+    }
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn value_length(text: &[u8], work: &mut usize) -> Option<usize> {
 }
 
 /// Applies `change` to each member of an object. Returns the object itself if nothing changes or it is not an object.
-fn with_each_member(object: &RawJson, change: impl Fn(&str, &RawJson) -> RawJson) -> RawJson {
+pub(super) fn with_each_member(object: &RawJson, change: impl Fn(&str, &RawJson) -> RawJson) -> RawJson {
     let mut changed = Vec::new();
     for (key, member) in object.members() {
         let now = change(&key, &member);
@@ -313,7 +313,7 @@ fn with_each_member(object: &RawJson, change: impl Fn(&str, &RawJson) -> RawJson
 }
 
 /// Applies `change` to each item of a list. Returns the list itself if nothing changes or it is not a list.
-fn with_each_item(list: &RawJson, change: impl Fn(&RawJson) -> RawJson) -> RawJson {
+pub(super) fn with_each_item(list: &RawJson, change: impl Fn(&RawJson) -> RawJson) -> RawJson {
     let items: Vec<RawJson> = list.items().collect();
     let now: Vec<RawJson> = items.iter().map(change).collect();
     if now == items {

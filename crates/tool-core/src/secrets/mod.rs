@@ -3,6 +3,7 @@
 mod credentials;
 mod forms;
 mod hidden_fields;
+mod hidden_secrets;
 mod sanitize;
 mod search;
 mod secret;
@@ -16,6 +17,7 @@ pub use self::{
         hide_fields, hide_fields_in_text, hide_fields_of_question, hide_fields_of_questions,
         hide_fields_of_report, hide_fields_of_result,
     },
+    hidden_secrets::hide_secrets,
     sanitize::sanitize_arguments,
     search::SecretSearch,
     secret::{NoSecrets, Secret, SecretError, Secrets},

@@ -92,10 +92,7 @@ fn write_value(out: &mut String, value: &RawJson, depth: usize) {
 }
 
 fn write_object(out: &mut String, object: &RawJson, depth: usize) {
-    let is_named = object
-        .members()
-        .take(MAX_NAMING)
-        .any(|(key, value)| NAMING.contains(&&*key) && names_secret(&value));
+    let is_named = holds_named_secret(object);
     out.push('{');
     for (index, (key, value)) in object.members().enumerate() {
         if !begin_next(out, index, "\"…\":\"…\"") {
@@ -103,13 +100,24 @@ fn write_object(out: &mut String, object: &RawJson, depth: usize) {
         }
         push_text(out, &hide_credentials(&key));
         out.push(':');
-        if is_secret_name(&key) || is_named && !NAMING.contains(&&*key) {
+        if is_secret_name(&key) || is_named && !is_naming(&key) {
             out.push_str(HIDDEN);
         } else {
             write_value(out, &value, depth + 1);
         }
     }
     out.push('}');
+}
+
+/// Returns `true` if a member of an object names the secret in another one.
+pub(super) fn holds_named_secret(object: &RawJson) -> bool {
+    let mut members = object.members().take(MAX_NAMING);
+    members.any(|(key, value)| is_naming(&key) && names_secret(&value))
+}
+
+/// Returns `true` if members of this name tell what another member is.
+pub(super) fn is_naming(key: &str) -> bool {
+    NAMING.contains(&key)
 }
 
 /// Returns `true` if a value is the name of a secret.
@@ -157,7 +165,7 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-fn is_secret_name(name: &str) -> bool {
+pub(super) fn is_secret_name(name: &str) -> bool {
     // No real name is that long; its beginning is enough.
     let letters = name
         .chars()

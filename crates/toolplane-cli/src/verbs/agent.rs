@@ -13,7 +13,7 @@ use toolplane::{
     manifest::Loaded,
 };
 
-use super::{on_opened_plane, recording::Recorder, tools::definitions::format_of};
+use super::{catalog::replace, on_opened_plane, recording::Recorder, tools::definitions::format_of};
 use crate::{
     command::{Format, Options, RunAgent},
     config,
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options, agent: &RunAgent, console: Console) -> Resu
         let end = converse(plane, agent, &*model, &mut conversation, console).await;
         // Also after a failure, so that nothing that was said is lost.
         if let Some(file) = &agent.state {
-            write(file, &conversation)?;
+            replace(file, conversation.to_json().as_str())?;
         }
         recorder.report_unused();
         show(agent, end, console)
@@ -280,14 +280,4 @@ fn pending(agent: &RunAgent, waiting: &[WaitingCall]) -> CliError {
 
 fn unreadable(file: &Path, error: &io::Error) -> CliError {
     CliError::usage(format!("`{}` cannot be read: {error}", file.display()))
-}
-
-/// Writes a conversation, whole or not at all.
-fn write(file: &Path, conversation: &Conversation) -> Result<(), CliError> {
-    let failed =
-        |error: io::Error| CliError::usage(format!("`{}` cannot be written: {error}", file.display()));
-    let mut beside = file.as_os_str().to_owned();
-    beside.push(".new");
-    fs::write(&beside, conversation.to_json().as_str()).map_err(failed)?;
-    fs::rename(&beside, file).map_err(failed)
 }

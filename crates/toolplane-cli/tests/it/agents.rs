@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::binary::Place;
+use crate::binary::{Place, Run};
 
 const TOOLS: &str = "
 store: {sqlite: tools.db}
@@ -17,6 +17,11 @@ fn place(script: &str) -> Place {
     place
 }
 
+/// Runs an agent with the script of a place.
+fn scripted(place: &Place, arguments: &[&str]) -> Run {
+    place.run(&[&["agent", "run", "--script", "turns.json"], arguments].concat())
+}
+
 #[test]
 fn a_conversation_is_shown_as_it_happens() {
     let place = place(
@@ -25,7 +30,7 @@ fn a_conversation_is_shown_as_it_happens() {
             {"expect": ["clear"], "text": "Take sunglasses."}
         ]"#,
     );
-    let run = place.run(&["agent", "run", "--script", "turns.json", "What do I need?"]);
+    let run = scripted(&place, &["What do I need?"]);
     assert_eq!(run.stdout, "Take sunglasses.\n");
     insta::assert_snapshot!(run.stderr, @r#"
     -> weather {"city":"Oslo"}
@@ -33,17 +38,10 @@ fn a_conversation_is_shown_as_it_happens() {
     <- wether failed: not_found: there is no tool of this name. list the tools and use a name from the list
     <- weather {"sky": "clear", "city": "Oslo"}
     "#);
-    let json = place.run(&[
-        "--output",
-        "json",
-        "agent",
-        "run",
-        "--script",
-        "turns.json",
-        "--for",
-        "gemini",
-        "What do I need?",
-    ]);
+    let json = scripted(
+        &place,
+        &["--output", "json", "--for", "gemini", "What do I need?"],
+    );
     assert_eq!(
         json.stdout.replace(char::is_whitespace, ""),
         r#"{"text":"Takesunglasses.","stop":"end"}"#
@@ -54,15 +52,7 @@ fn a_conversation_is_shown_as_it_happens() {
 fn a_conversation_that_waits_goes_on_in_another_process() {
     let place =
         place(r#"[{"calls": [{"tool": "weather", "arguments": {"city": "Oslo"}}, {"tool": "pay"}]}]"#);
-    let run = place.run(&[
-        "agent",
-        "run",
-        "--script",
-        "turns.json",
-        "--state",
-        "talk.json",
-        "Pay.",
-    ]);
+    let run = scripted(&place, &["--state", "talk.json", "Pay."]);
     assert_eq!(run.code, 5, "{}", run.stderr);
     let handle = run
         .stderr
@@ -78,15 +68,7 @@ fn a_conversation_that_waits_goes_on_in_another_process() {
     );
     let approved = place.run(&["approvals", "approve", handle]);
     assert_eq!(approved.code, 0, "{}", approved.stderr);
-    let more = place.run(&[
-        "agent",
-        "run",
-        "--script",
-        "turns.json",
-        "--state",
-        "talk.json",
-        "And more.",
-    ]);
+    let more = scripted(&place, &["--state", "talk.json", "And more."]);
     assert_eq!(more.code, 2);
     assert!(
         more.stderr
@@ -99,7 +81,7 @@ fn a_conversation_that_waits_goes_on_in_another_process() {
         r#"[{"expect": ["paid", "Oslo"], "text": "Paid."}]"#,
     )
     .unwrap();
-    let end = place.run(&["agent", "run", "--script", "turns.json", "--state", "talk.json"]);
+    let end = scripted(&place, &["--state", "talk.json"]);
     assert_eq!(end.stdout, "Paid.\n");
     // Nothing but the call that waited was made in the second run.
     assert_eq!(end.stderr, "<- pay paid\n");
@@ -154,15 +136,7 @@ fn what_cannot_run_says_why() {
         assert!(run.stderr.contains(message), "{arguments:?}: {}", run.stderr);
     }
     fs::write(place.path().join("talk.json"), "{}").unwrap();
-    let run = place.run(&[
-        "agent",
-        "run",
-        "--script",
-        "turns.json",
-        "--state",
-        "talk.json",
-        "x",
-    ]);
+    let run = scripted(&place, &["--state", "talk.json", "x"]);
     assert!(
         run.stderr.contains("`talk.json`: this is no stored conversation"),
         "{}",

@@ -1,12 +1,12 @@
 use std::{fmt, time::Duration};
 
-use mcp_wire::{SseDecoder, SseItem};
+use mcp_wire::{Line, LineDecoder, SseDecoder, SseItem, bytes::Bytes};
 use reqwest::{Client, Response, StatusCode};
 use tokio::{sync::OnceCell, time::sleep};
 use tool_agent::{AssistantTurn, Model, ModelError, ModelRequest, ProviderFormat, TurnStream};
 use tool_core::{BoxFuture, Clock as _, Jitter, RawJson, RetryAfter, Secret, SystemClock};
 
-use crate::outgoing::client::streaming_client;
+use crate::outgoing::client::{streaming_client, words};
 
 /// Settings of a model that is reached over HTTP.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ impl HttpModel {
             } else {
                 Next::End
             },
-            message: words(&error).to_owned(),
+            message: words(&error),
         })?;
         if !answer.status().is_success() {
             return Err(self.refused(answer).await);
@@ -177,7 +177,7 @@ impl HttpModel {
         let mut turn = TurnStream::new(request.definitions);
         let mut pieces = Pieces::new(self.settings.format);
         let mut n_bytes = 0;
-        while let Some(chunk) = answer.chunk().await.map_err(|error| words(&error).to_owned())? {
+        while let Some(chunk) = answer.chunk().await.map_err(|error| words(&error))? {
             n_bytes += chunk.len();
             if n_bytes > MAX_ANSWER {
                 return Err(format!("its answer is larger than {MAX_ANSWER} bytes"));
@@ -272,20 +272,13 @@ impl Model for HttpModel {
 /// Events of an answer that arrives in pieces: server-sent events, or lines of JSON.
 enum Pieces {
     Sse(SseDecoder),
-    Lines {
-        buffer: Vec<u8>,
-        /// Number of bytes that have no end of a line.
-        n_searched: usize,
-    },
+    Lines(LineDecoder),
 }
 
 impl Pieces {
     fn new(format: ProviderFormat) -> Self {
         match format {
-            ProviderFormat::Ollama => Self::Lines {
-                buffer: Vec::new(),
-                n_searched: 0,
-            },
+            ProviderFormat::Ollama => Self::Lines(LineDecoder::default()),
             _ => Self::Sse(SseDecoder::default()),
         }
     }
@@ -293,64 +286,48 @@ impl Pieces {
     fn push(&mut self, chunk: &[u8]) {
         match self {
             Self::Sse(decoder) => decoder.push(chunk),
-            Self::Lines { buffer, .. } => buffer.extend_from_slice(chunk),
+            Self::Lines(decoder) => decoder.push(chunk),
         }
     }
 
     /// Returns the next event that is whole.
     fn next(&mut self) -> Result<Option<RawJson>, String> {
-        let json = |data: Vec<u8>| {
-            let event = RawJson::parse(data);
-            event.map_err(|_| "an event of its stream is no JSON".to_owned())
-        };
-        loop {
-            let data = match self {
-                Self::Sse(decoder) => match decoder.next_item() {
+        match self {
+            Self::Sse(decoder) => loop {
+                match decoder.next_item() {
                     None => return Ok(None),
-                    Some(SseItem::Event(event)) => event.data.to_vec(),
-                    Some(SseItem::Oversize { .. }) => {
-                        return Err("an event of its stream is too large".to_owned());
-                    }
-                },
-                Self::Lines { buffer, n_searched } => {
-                    let mut rest = buffer.iter().skip(*n_searched);
-                    let Some(end) = rest.position(|byte| *byte == b'\n') else {
-                        *n_searched = buffer.len();
-                        return Ok(None);
-                    };
-                    let end = *n_searched + end;
-                    *n_searched = 0;
-                    buffer.drain(..=end).collect()
+                    Some(SseItem::Oversize { .. }) => return Err(too_large()),
+                    // The end of a stream of OpenAI, and events without data.
+                    Some(SseItem::Event(event)) if matches!(event.data.trim_ascii(), b"" | b"[DONE]") => {}
+                    Some(SseItem::Event(event)) => return event_of(event.data).map(Some),
                 }
-            };
-            // The end of a stream of OpenAI, and events without data.
-            if data.trim_ascii().is_empty() || data == b"[DONE]" {
-                continue;
-            }
-            return json(data).map(Some);
+            },
+            Self::Lines(decoder) => decoder.next_line().map(event_of_line).transpose(),
         }
     }
 
     /// Returns a last line without an end.
     fn last(&mut self) -> Result<Option<RawJson>, String> {
-        if let Self::Lines { buffer, .. } = self {
-            buffer.push(b'\n');
+        match self {
+            Self::Sse(_) => Ok(None),
+            Self::Lines(decoder) => decoder.finish().map(event_of_line).transpose(),
         }
-        self.next()
     }
 }
 
-/// Describes an error without the URL.
-fn words(error: &reqwest::Error) -> &'static str {
-    if error.is_timeout() {
-        "it does not answer in time"
-    } else if error.is_connect() {
-        "it cannot be reached"
-    } else if error.is_builder() {
-        "its address is not usable"
-    } else {
-        "the connection broke"
+fn event_of_line(line: Line) -> Result<RawJson, String> {
+    match line {
+        Line::Complete(line) => event_of(line),
+        Line::Oversize { .. } => Err(too_large()),
     }
+}
+
+fn event_of(data: Bytes) -> Result<RawJson, String> {
+    RawJson::parse(data).map_err(|_| "an event of its stream is no JSON".to_owned())
+}
+
+fn too_large() -> String {
+    "an event of its stream is too large".to_owned()
 }
 
 impl fmt::Debug for HttpModel {

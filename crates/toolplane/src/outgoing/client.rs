@@ -128,7 +128,7 @@ fn builder() -> ClientBuilder {
 }
 
 /// Describes an error without the URL, which may contain a secret.
-fn words(error: &reqwest::Error) -> String {
+pub(crate) fn words(error: &reqwest::Error) -> String {
     let what = if error.is_timeout() {
         "it did not answer in time"
     } else if error.is_connect() {
