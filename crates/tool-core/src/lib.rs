@@ -51,13 +51,15 @@ pub use self::{
     observe::{
         AccessDecision, AccessVerdict, AccessedResource, AccessingCall, Alert, AlertKind, AlertPhase,
         AlertSubject, AuthoringAction, AuthoringChange, BreakerChange, BreakerState, CheckReport, Event,
-        Health, HealthReport, HealthStatus, Observe, ObserveFn, Observers, Scope, TraceContext, observe_fn,
+        Health, HealthReport, HealthStatus, LatencyHistogram, Observe, ObserveFn, Observers, Scope,
+        TraceContext, observe_fn,
     },
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError,
-        Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, FlowChoice, FlowClaim,
-        FlowPhase, FlowRun, Flows, FlowsError, Instant, KeptTexts, KeptTextsError, Ledger, LedgerEntry,
-        LedgerState, SystemClock, TokenRecord, TokenState, Tokens, TokensError,
+        Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, DailyUsage, DailyUsageError,
+        FlowChoice, FlowClaim, FlowPhase, FlowRun, Flows, FlowsError, Instant, KeptTexts, KeptTextsError,
+        Ledger, LedgerEntry, LedgerState, SystemClock, TokenRecord, TokenState, Tokens, TokensError,
+        UsageFigures, UsageKey,
     },
     secrets::{
         HIDDEN, IfUnset, NoSecrets, Provider, Reference, Secret, SecretError, SecretSearch, Secrets,
@@ -74,7 +76,7 @@ pub use self::{
         ListWarning, OnUpdate, PinMode, RejectedEntry, Source, SourceChange, SourceState, SourceStatus,
         Update,
     },
-    text::{FormattedDuration, Jitter, format_duration, rfc3339},
+    text::{FormattedDuration, Jitter, UtcDay, format_duration, rfc3339},
     tools::{
         DataClassification, Descriptor, DisabledTool, ExampleCall, Executor, ExecutorSpec, ExpectedResult,
         Feature, InvalidName, LatencyClass, MAX_NAME, Metadata, OrDefault, Origin, Pattern, PiiHandling,

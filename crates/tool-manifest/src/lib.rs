@@ -26,7 +26,7 @@ pub use self::{
         },
         health::{AlertsSpec, HealthSpec, WebhookSpec},
         search::{EmbeddingsSpec, SearchSpec},
-        store::StoreSpec,
+        store::{StoreSpec, UsageSpec},
     },
     diagnostics::diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     document::source::Syntax,

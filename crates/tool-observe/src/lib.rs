@@ -6,6 +6,7 @@
 //! - [`Metrics`] is an observer that counts for Prometheus.
 //! - [`HealthTracker`] is an observer that keeps a sliding window of attempts for each tool and upstream. [`AlertMonitor`]
 //!   compares these numbers with thresholds and raises alerts; [`AlertLog`] and [`Webhook`] forward them.
+//! - [`UsageRecorder`] is an observer that counts for each day, tool and principal, into a storage.
 //! - [`AccessLog`] logs what sandboxes decide about the accesses of programs, [`AuthoringLog`] what agents make. [`BreakerLog`], [`DefinitionLog`], [`SourceLog`] and [`SwitchLog`] log changes of circuit breakers, of servers, and of tools that an
 //!   operator switches off.
 //!
@@ -48,6 +49,7 @@ mod milliseconds;
 mod otel;
 mod record;
 mod spans;
+mod usage;
 mod watch;
 
 #[cfg(feature = "otel")]
@@ -67,6 +69,7 @@ pub use self::{
     metrics::{Gauge, Metrics},
     record::health_record,
     spans::{AttributeValue, EndedSpan, Sampler, SpanEvent, SpanKind, SpanProcessor, Tracer},
+    usage::{MemoryUsage, UsageRecorder, UsageSettings},
     watch::{Watch, WatchAttempt, WatchAttemptLayer, WatchLayer},
 };
 

@@ -6,6 +6,7 @@
 
 mod approvals;
 mod codec;
+mod daily_usage;
 mod database;
 mod flows;
 mod kept;

@@ -188,6 +188,26 @@ const STEPS: &[&[&str]] = &[
             PRIMARY KEY (flow, step)
         )",
     ],
+    // 5: figures of calls. `version` and `server` are empty for a tool without; `micros` is their duration, costs in billionths of a dollar.
+    &["CREATE TABLE daily_usage (
+            day BIGINT NOT NULL,
+            tenant TEXT NOT NULL,
+            principal TEXT NOT NULL,
+            tool TEXT NOT NULL,
+            version TEXT NOT NULL,
+            server TEXT NOT NULL,
+            n_calls BIGINT NOT NULL,
+            n_errors BIGINT NOT NULL,
+            n_cached BIGINT NOT NULL,
+            n_attempts BIGINT NOT NULL,
+            argument_bytes BIGINT NOT NULL,
+            result_bytes BIGINT NOT NULL,
+            cost BIGINT NOT NULL,
+            saved_cost BIGINT NOT NULL,
+            micros BIGINT NOT NULL,
+            latencies TEXT NOT NULL,
+            PRIMARY KEY (day, tenant, principal, tool, version, server)
+        )"],
 ];
 
 /// Version of the tables that this program makes and needs.

@@ -11,6 +11,7 @@ pub mod publications;
 pub mod store;
 pub mod texts;
 pub mod tokens;
+pub mod usage;
 
 pub use tokio;
 
@@ -77,6 +78,18 @@ macro_rules! flow_tests {
             a_run_that_waits_is_claimed_once,
             a_run_belongs_to_the_gateway_that_runs_it,
             of_many_claims_one_succeeds,
+        ]);
+    };
+}
+
+/// Makes the tests of [`DailyUsage`](tool_core::DailyUsage): see [`store_tests!`].
+#[macro_export]
+macro_rules! usage_tests {
+    ($open:path) => {
+        $crate::store_tests!(@each $open, usage: [
+            figures_are_added_up_for_each_key,
+            nothing_of_two_gateways_is_lost,
+            old_days_are_forgotten,
         ]);
     };
 }

@@ -76,6 +76,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::Approvals(approvals) => verbs::operator::approvals::run(options, &approvals, console),
         Verb::Ledger(ledger) => verbs::operator::ledger::run(options, &ledger, console),
         Verb::Tokens(tokens) => verbs::operator::tokens::run(options, tokens, console),
+        Verb::Usage(usage) => verbs::usage::run(options, &usage, console),
         Verb::Sandbox(sandbox) => verbs::sandbox::run(&sandbox, console),
         Verb::MockServer(mock) => verbs::mock_server::run(&mock, console),
         Verb::Schema(schema) => verbs::reference::schema::run(&schema, console),

@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 use serde_json::json;
 use toolplane::{
     Builder, StoredListCache,
-    core::{Approvals, Clock, Flows, KeptTexts, Ledger, Tokens},
+    core::{Approvals, Clock, DailyUsage, Flows, KeptTexts, Ledger, Tokens},
     manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
     registry::{ServerRecord, Store},
     runtime::TokioClock,
@@ -38,6 +38,8 @@ pub(crate) struct OpenStore {
     pub(crate) approvals: Arc<dyn Approvals>,
     /// Workflows that wait or run.
     pub(crate) flows: Arc<dyn Flows>,
+    /// Figures of calls.
+    pub(crate) usage: Arc<dyn DailyUsage>,
     /// Calls with idempotency keys, and those with unknown outcome.
     pub(crate) ledger: Arc<dyn Ledger>,
     /// Lists of servers.
@@ -47,7 +49,7 @@ pub(crate) struct OpenStore {
     /// Clock of the approvals.
     pub(crate) clock: Arc<dyn Clock>,
     /// `true` if the configuration names the store. Otherwise it has only what must outlive a process: definitions that were
-    /// accepted by their first use, lists of servers and uses of tools end with the gateway, or stay in files.
+    /// accepted by their first use, lists of servers and uses of tools end with the gateway, or stay in files, and usage is not recorded.
     pub(crate) is_named: bool,
     /// `false` if its tools are not offered.
     offers_tools: bool,
@@ -146,6 +148,9 @@ impl OpenStore {
             .approvals(self.approvals)
             .ledger(self.ledger)
             .clock(self.clock);
+        if configuration.usage.is_recorded(&configuration.store) {
+            builder = builder.daily_usage(self.usage);
+        }
         if !self.is_named {
             return builder;
         }

@@ -9,6 +9,7 @@ use tool_chaos::ChaosLayer;
 use tool_core::{
     Caller, ClientIdentity, Clock, Descriptor, DynInvoke, Feature, Ledger, Observers, Reach, Tool, ToolError,
 };
+use tool_observe::UsageRecorder;
 use tool_policy::{ApprovalDesk, Denial, ErrorPolicyLayer, Redactor, SharedPrincipals, SharedRules};
 use tool_registry::{Publisher, ReadManifest, Registry, Snapshot};
 use tool_runtime::CacheLayer;
@@ -80,6 +81,7 @@ pub(crate) struct Inner {
     pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
     pub(crate) discovery: Discovery,
+    pub(crate) usage: Option<UsageRecorder>,
     pub(crate) authoring: ArcSwap<AuthoringState>,
 }
 
@@ -241,8 +243,8 @@ impl Toolplane {
         self.0.callers.load().anonymous.clone()
     }
 
-    /// Stops every server and container, waits until its processes have ended, and [closes](tool_core::Ledger::close) the ledger. Running
-    /// calls fail.
+    /// Stops every server and container, waits until its processes have ended, [closes](tool_core::Ledger::close) the ledger, and writes
+    /// the last usage. Running calls fail.
     ///
     /// # Cancellation
     /// Dropping the future ends the wait. Servers whose shutdown began are not used again.
@@ -250,6 +252,10 @@ impl Toolplane {
         let running = self.0.live.load_full();
         self.0.reload.shutdown(&running).await;
         self.0.ledger.close().await;
+        if let Some(usage) = &self.0.usage {
+            // A failure is logged.
+            let _ = usage.flush().await;
+        }
     }
 }
 

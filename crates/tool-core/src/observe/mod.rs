@@ -7,6 +7,7 @@ mod breaker;
 mod event;
 mod event_constructors;
 mod health;
+mod latency_histogram;
 mod observer;
 mod trace;
 
@@ -17,6 +18,7 @@ pub use self::{
     breaker::{BreakerChange, BreakerState, Scope},
     event::Event,
     health::{CheckReport, Health, HealthReport, HealthStatus},
+    latency_histogram::LatencyHistogram,
     observer::{Observe, ObserveFn, Observers, observe_fn},
     trace::TraceContext,
 };

@@ -7,6 +7,7 @@ mod flows;
 mod kept_texts;
 mod ledger;
 mod tokens;
+mod usage;
 
 pub use self::{
     approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
@@ -16,4 +17,5 @@ pub use self::{
     kept_texts::{KeptTexts, KeptTextsError},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},
     tokens::{TokenRecord, TokenState, Tokens, TokensError},
+    usage::{DailyUsage, DailyUsageError, UsageFigures, UsageKey},
 };

@@ -13,7 +13,7 @@ use tool_core::{DefinitionPolicy, Descriptor, ListLimits, Overrides, Pattern, Pi
 
 use crate::{
     AlertsSpec, AuthoringSpec, EndpointSpec, HealthSpec, SearchSpec, ServerSpec, StartMode, StoreSpec,
-    WebhookSpec,
+    UsageSpec, WebhookSpec,
 };
 
 /// A configuration: all files together, whatever dialect they are in.
@@ -36,6 +36,8 @@ pub struct Configuration {
     pub gateway: GatewaySpec,
     /// Store of tools with versions, tokens and approvals. The program opens it: a toolplane gets it by its builder.
     pub store: StoreSpec,
+    /// Settings of the figures of calls that the store keeps.
+    pub usage: UsageSpec,
     /// Settings of the health of tools and servers.
     pub health: HealthSpec,
     /// Settings of alerts to operators.

@@ -1,9 +1,9 @@
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::Template;
-use tool_settings::{Field, NodeId};
+use tool_settings::{Field, NodeId, Period};
 
 use crate::{document::place::Cx, servers::transport};
 
@@ -24,6 +24,51 @@ pub(crate) struct StoreBody {
     files: Field<String>,
     /// `false` uses no store.
     enabled: Field<bool>,
+    /// Figures of calls for each day, tool and principal, which `toolplane usage` shows.
+    usage: Field<UsageBody>,
+}
+
+/// Figures of calls for each day, tool and principal, which `toolplane usage` shows.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Usage")]
+pub(crate) struct UsageBody {
+    /// `false` records nothing, and `true` also where no database is named. By default they are recorded if the configuration names
+    /// a database or a directory of files.
+    enabled: Field<bool>,
+    /// Time for which figures are kept, in whole days; 90d by default.
+    retention: Field<Period>,
+}
+
+/// Settings of the figures of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UsageSpec {
+    /// `true` if figures are recorded; if absent, they are where the configuration names a store.
+    pub enabled: Option<bool>,
+    /// Number of days for which figures are kept: 90.
+    pub retention_days: u32,
+}
+
+impl Default for UsageSpec {
+    fn default() -> Self {
+        Self {
+            enabled: None,
+            retention_days: 90,
+        }
+    }
+}
+
+impl UsageSpec {
+    /// Returns `true` if figures are recorded with this store.
+    #[must_use]
+    pub fn is_recorded(&self, store: &StoreSpec) -> bool {
+        match store {
+            StoreSpec::Off => false,
+            StoreSpec::UserData => self.enabled == Some(true),
+            _ => self.enabled != Some(false),
+        }
+    }
 }
 
 /// Store of tools with versions, tokens and approvals.
@@ -48,7 +93,38 @@ pub enum StoreSpec {
     Off,
 }
 
-pub(crate) fn store(cx: Cx<'_>, body: StoreBody) -> StoreSpec {
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Reads the settings of the figures of calls.
+fn usage(cx: Cx<'_>, body: UsageBody) -> UsageSpec {
+    let mut usage = UsageSpec {
+        enabled: body.enabled.get(),
+        ..UsageSpec::default()
+    };
+    if let Some((at, Period(period))) = body.retention.located() {
+        let n_days = period.as_secs() / DAY.as_secs();
+        if n_days == 0 || !(period - DAY * u32::try_from(n_days).unwrap_or(u32::MAX)).is_zero() {
+            let hint = "write a number of days, such as `30d`";
+            cx.error(at, "figures are kept for whole days, at least one", hint);
+        }
+        usage.retention_days = u32::try_from(n_days).unwrap_or(u32::MAX).max(1);
+    }
+    usage
+}
+
+/// Reads the store, and the settings of the figures that it keeps.
+pub(crate) fn store(cx: Cx<'_>, mut body: StoreBody) -> (StoreSpec, UsageSpec) {
+    let figures = std::mem::take(&mut body.usage).located();
+    if let (Some((at, _)), Some(false)) = (&figures, body.enabled.as_ref()) {
+        let message = "a store that is not enabled keeps no figures of calls";
+        cx.key_error(*at, message, "remove `usage`, or `enabled: false`");
+    }
+    let usage = figures.map(|(_, body)| usage(cx, body)).unwrap_or_default();
+    (place(cx, body), usage)
+}
+
+/// Reads where the store is.
+fn place(cx: Cx<'_>, body: StoreBody) -> StoreSpec {
     let is_off = body.enabled.get() == Some(false);
     let (files, sqlite, postgres) = (
         body.files.located(),

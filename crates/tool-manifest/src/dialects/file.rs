@@ -133,8 +133,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         draft.set_gateway(cx, at, gateway::gateway(cx, body));
     }
     if let Some((at, body)) = body.store.located() {
-        let spec = store::store(cx, body);
-        draft.set_store(cx, at, spec);
+        draft.set_store(cx, at, store::store(cx, body));
     }
     if let Some((at, body)) = body.health.located() {
         draft.set_health(cx, at, health::health(cx, body));

@@ -10,7 +10,7 @@ use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
     AlertsSpec, AuthoringSpec, Configuration, Defaults, Diagnostic, EndpointSpec, GatewayMode, GatewaySpec,
-    HealthSpec, PolicySpec, SearchSpec, ServerSpec, StoreSpec,
+    HealthSpec, PolicySpec, SearchSpec, ServerSpec, StoreSpec, UsageSpec,
     config::{
         policy::{self, PolicyBody},
         principals::PrincipalsDraft,
@@ -34,7 +34,7 @@ pub(crate) struct Draft {
     tool_names: HashMap<Arc<str>, usize>,
     defaults: Option<(Place, Defaults)>,
     gateway: Option<(Place, GatewaySpec)>,
-    store: Option<(Place, StoreSpec)>,
+    store: Option<(Place, (StoreSpec, UsageSpec))>,
     health: Option<(Place, HealthSpec)>,
     alerts: Option<(Place, AlertsSpec)>,
     search: Option<(Place, SearchSpec)>,
@@ -166,7 +166,7 @@ impl Draft {
         set_once(&mut self.gateway, cx.report, "`gateway`", (cx.place(at), gateway));
     }
 
-    pub(crate) fn set_store(&mut self, cx: Cx<'_>, at: NodeId, store: StoreSpec) {
+    pub(crate) fn set_store(&mut self, cx: Cx<'_>, at: NodeId, store: (StoreSpec, UsageSpec)) {
         set_once(&mut self.store, cx.report, "`store`", (cx.place(at), store));
     }
 
@@ -456,7 +456,7 @@ impl Draft {
         if !authoring.enabled {
             return;
         }
-        if matches!(&self.store, Some((_, StoreSpec::Off))) {
+        if matches!(&self.store, Some((_, (StoreSpec::Off, _)))) {
             let message = "tools that agents make need a store, and `store.enabled` is false";
             let hint = "remove `enabled: false` from `store`, or `authoring`";
             report.push(Diagnostic::error(message).with_location(at).with_hint(hint));
@@ -518,6 +518,7 @@ impl Draft {
             callbacks: self.callbacks,
             rules: self.rule_places,
         };
+        let (store, usage) = self.store.map(|(_, store)| store).unwrap_or_default();
         let configuration = Configuration {
             servers: self.servers.into_iter().map(|server| server.spec).collect(),
             endpoints: self.endpoints.into_iter().map(|(_, endpoint)| endpoint).collect(),
@@ -526,7 +527,8 @@ impl Draft {
             policy: self.policy,
             secrets: self.secrets,
             gateway: self.gateway.map(|(_, gateway)| gateway).unwrap_or_default(),
-            store: self.store.map(|(_, store)| store).unwrap_or_default(),
+            store,
+            usage,
             health: self.health.map(|(_, health)| health).unwrap_or_default(),
             alerts: self.alerts.map(|(_, alerts)| alerts).unwrap_or_default(),
             search: self.search.map(|(_, search)| search).unwrap_or_default(),

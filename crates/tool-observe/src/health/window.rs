@@ -4,9 +4,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tool_core::{CheckReport, HealthReport, Instant};
-
-use super::latency_histogram::LatencyHistogram;
+use tool_core::{CheckReport, HealthReport, Instant, LatencyHistogram};
 
 /// Number of buckets of a window. The newest bucket is not full, so the window covers nine to ten buckets.
 const N_BUCKETS: usize = 10;

@@ -13,6 +13,7 @@ mod otel;
 mod otel_metrics;
 
 mod spans;
+mod usage;
 mod webhook;
 
 use std::{

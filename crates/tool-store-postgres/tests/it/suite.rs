@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{Approvals, Flows, KeptTexts, Ledger, Tokens};
+use tool_core::{Approvals, DailyUsage, Flows, KeptTexts, Ledger, Tokens};
 use tool_registry::{Pins, Store};
 use tool_store_postgres::{SqlLedger, SqlPins};
 use tp_postgres::TestDatabase;
@@ -52,11 +52,18 @@ async fn flows() -> Option<(TestDatabase, Arc<dyn Flows>, Arc<dyn Flows>)> {
     Some((database, one, other))
 }
 
+async fn usage() -> Option<(TestDatabase, Arc<dyn DailyUsage>, Arc<dyn DailyUsage>)> {
+    let database = database()?;
+    let (one, other) = (open(&database), open(&database));
+    Some((database, one, other))
+}
+
 tool_store_suite::store_tests!(stores);
 tool_store_suite::token_tests!(tokens);
 tool_store_suite::pin_tests!(pins);
 tool_store_suite::text_tests!(texts);
 tool_store_suite::flow_tests!(flows);
+tool_store_suite::usage_tests!(usage);
 
 /// Apart, since some tests of approvals and of the ledger have the same name.
 mod of_approvals {

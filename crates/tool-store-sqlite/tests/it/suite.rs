@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tempfile::TempDir;
-use tool_core::{Approvals, Flows, KeptTexts, Ledger, Tokens};
+use tool_core::{Approvals, DailyUsage, Flows, KeptTexts, Ledger, Tokens};
 use tool_registry::{Pins, Store};
 use tool_store_sqlite::{SqlLedger, SqlPins, SqlStore, SqliteDatabase, SqliteOptions, sqlite_store};
 
@@ -55,11 +55,18 @@ async fn flows() -> (TempDir, Arc<dyn Flows>, Arc<dyn Flows>) {
     (directory, one, other)
 }
 
+async fn usage() -> (TempDir, Arc<dyn DailyUsage>, Arc<dyn DailyUsage>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, other) = (open(&directory), open(&directory));
+    (directory, one, other)
+}
+
 tool_store_suite::store_tests!(stores);
 tool_store_suite::token_tests!(tokens);
 tool_store_suite::pin_tests!(pins);
 tool_store_suite::text_tests!(texts);
 tool_store_suite::flow_tests!(flows);
+tool_store_suite::usage_tests!(usage);
 
 /// Apart, since some tests of approvals and of the ledger have the same name.
 mod of_approvals {

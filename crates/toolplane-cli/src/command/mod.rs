@@ -5,6 +5,7 @@ mod catalog;
 mod operator;
 mod registry;
 mod route;
+mod usage;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -19,6 +20,7 @@ pub(crate) use self::{
         Secrets, Servers, Sort, Tools, VersionVerb,
     },
     route::{Priority, Route},
+    usage::{Since, Usage, UsageBy},
 };
 use crate::exit::Exit;
 
@@ -160,6 +162,9 @@ pub(crate) enum Verb {
     /// Create, list or revoke the tokens by which clients authenticate
     #[command(subcommand)]
     Tokens(Tokens),
+    /// Show the calls of the last days by tool, principal, server or day, with errors, latencies, costs and sizes; or the tools that
+    /// could be removed
+    Usage(Usage),
     /// Show what the sandbox of Python and Bash tools enforces on this machine
     #[command(subcommand)]
     Sandbox(Sandbox),

@@ -69,6 +69,7 @@ pub(super) fn ports<D: Database>(
     OpenStore {
         tools: store.clone(),
         flows: store.clone(),
+        usage: store.clone(),
         tokens: store.clone(),
         approvals: store.clone(),
         ledger: Arc::new(SqlLedger::new(store.clone())),

@@ -20,6 +20,7 @@ pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod tools;
+pub(crate) mod usage;
 
 use std::{path::Path, time::Duration};
 

@@ -31,6 +31,7 @@ fn help() {
         "ledger show",
         "tokens",
         "tokens create",
+        "usage",
         "sandbox",
         "sandbox probe",
         "mock-server",

@@ -41,6 +41,7 @@ mod sockets;
 mod stores;
 mod streams;
 mod tokens;
+mod usage;
 mod versions;
 mod websocket;
 mod wire_names;

@@ -3,9 +3,9 @@
 use std::{mem, sync::Arc};
 
 use arc_swap::ArcSwap;
-use tool_core::{ApprovalListener, Approvals, Clock, Jitter, Ledger, Observe, Observers};
+use tool_core::{ApprovalListener, Approvals, Clock, DailyUsage, Jitter, Ledger, Observe, Observers};
 use tool_manifest::{Configuration, ProcessSecrets};
-use tool_observe::{WatchAttemptLayer, WatchLayer};
+use tool_observe::{UsageRecorder, WatchAttemptLayer, WatchLayer};
 use tool_policy::{
     AdmissionLayer, ApprovalDesk, ApprovalLayer, BreakerLayer, ErrorPolicyLayer, MemoryApprovals, QuotaLayer,
     RateLimitLayer, RedactionLayer, SharedPrincipals, SharedRules,
@@ -15,7 +15,7 @@ use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     IntentLayer, LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
-use tool_search::{MemoryUsageLog, UsageLog};
+use tool_search::{Embedder, MemoryUsageLog, UsageLog};
 
 use crate::{
     BuildError, Builder, Toolplane,
@@ -54,11 +54,11 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let outbound = Arc::new(Outbound::new(reload.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
-        let webhooks = Webhooks::new(outbound, clock.clone(), background.clone());
-        webhooks.reconfigure(webhooks.prepare(&configuration)?);
+        let webhooks = webhooks(outbound, (&clock, &background), &configuration)?;
         let (tracer, counter) = self.telemetry.into_parts();
         let recent = recent_searches(self.usage_log);
-        let observers = all_observers(&watch, &webhooks, &recent, (counter, self.observers));
+        let usage = usage_recorder(self.daily_usage, &configuration);
+        let observers = all_observers((&watch, &webhooks, &recent, &usage), (counter, self.observers));
         emit_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = ledger(self.ledger, &configuration, &clock);
@@ -94,8 +94,7 @@ impl Builder {
             attempt_layers: self.layers.attempt,
             chaos: self.chaos.clone(),
         };
-        let discovery = Discovery::new(recent, self.embedder);
-        discovery.reconfigure(&configuration, webhooks.outbound());
+        let discovery = discovery(recent, self.embedder, &configuration, &webhooks);
         let plane = Toolplane::from_inner(Inner {
             cache,
             stack: stack(layers),
@@ -119,6 +118,7 @@ impl Builder {
             chaos: self.chaos,
             redactor: self.redactor,
             discovery,
+            usage,
             authoring: ArcSwap::from_pointee(AuthoringState::new(&configuration)),
         });
         Ok(reentry.open(plane))
@@ -144,21 +144,60 @@ impl Builder {
     }
 }
 
+/// Parts of this crate that observe.
+type OwnObservers<'a> = (
+    &'a HealthMonitor,
+    &'a Webhooks,
+    &'a Arc<RecentSearches>,
+    &'a Option<UsageRecorder>,
+);
+
 /// Observer that exports metrics, and the observers of the host program.
 type HostObservers = (Option<Arc<dyn Observe>>, Vec<Arc<dyn Observe>>);
 
 /// Returns the observers of this crate, and those of the host program after them.
 fn all_observers(
-    watch: &HealthMonitor,
-    webhooks: &Webhooks,
-    recent: &Arc<RecentSearches>,
+    (watch, webhooks, recent, usage): OwnObservers<'_>,
     (counter, more): HostObservers,
 ) -> Observers {
     let mut observers = own_observers(watch);
     observers.push(webhooks.of_alerts());
     observers.extend(counter.into_iter().chain(more));
     observers.push(recent.clone());
+    observers.extend(
+        usage
+            .iter()
+            .map(|usage| Arc::new(usage.clone()) as Arc<dyn Observe>),
+    );
     observers.into_iter().collect()
+}
+
+fn webhooks(
+    outbound: Arc<Outbound>,
+    (clock, background): (&Arc<dyn Clock>, &Arc<Background>),
+    configuration: &Configuration,
+) -> Result<Webhooks, BuildError> {
+    let webhooks = Webhooks::new(outbound, clock.clone(), background.clone());
+    webhooks.reconfigure(webhooks.prepare(configuration)?);
+    Ok(webhooks)
+}
+
+fn discovery(
+    recent: Arc<RecentSearches>,
+    embedder: Option<Arc<dyn Embedder>>,
+    configuration: &Configuration,
+    webhooks: &Webhooks,
+) -> Discovery {
+    let discovery = Discovery::new(recent, embedder);
+    discovery.reconfigure(configuration, webhooks.outbound());
+    discovery
+}
+
+fn usage_recorder(
+    store: Option<Arc<dyn DailyUsage>>,
+    configuration: &Configuration,
+) -> Option<UsageRecorder> {
+    store.map(|store| UsageRecorder::new(store, policies::usage(configuration)))
 }
 
 fn recent_searches(usage_log: Option<Arc<dyn UsageLog>>) -> Arc<RecentSearches> {

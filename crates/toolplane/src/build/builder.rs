@@ -4,8 +4,8 @@ use tool_chaos::ChaosLayer;
 #[cfg(feature = "workflows")]
 use tool_core::Flows;
 use tool_core::{
-    ApprovalListener, Approvals, Authenticate, Clock, Descriptor, DynInvoke, Event, Executor, Invoke, Layer,
-    Ledger, Observe, PinMode, Secrets, Source, Tokens, observe_fn,
+    ApprovalListener, Approvals, Authenticate, Clock, DailyUsage, Descriptor, DynInvoke, Event, Executor,
+    Invoke, Layer, Ledger, Observe, PinMode, Secrets, Source, Tokens, observe_fn,
 };
 use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax};
 use tool_policy::Redactor;
@@ -65,6 +65,7 @@ pub struct Builder {
     pub(crate) tokens: Option<Arc<dyn Tokens>>,
     pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
     pub(crate) usage_log: Option<Arc<dyn UsageLog>>,
+    pub(crate) daily_usage: Option<Arc<dyn DailyUsage>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -306,6 +307,38 @@ impl Builder {
     /// Default: in memory.
     pub fn usage_log(mut self, usage_log: Arc<dyn UsageLog>) -> Self {
         self.usage_log = Some(usage_log);
+        self
+    }
+
+    /// Sets the storage of usage: figures of calls for each day, tool and principal. They are written a second after a call, and the
+    /// last ones by [`Toolplane::shutdown`](crate::Toolplane::shutdown). Default: nothing is recorded.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use toolplane::{
+    ///     CallRequest, Toolplane,
+    ///     core::{DailyUsage, UtcDay},
+    ///     observe::MemoryUsage,
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let usage = MemoryUsage::default();
+    /// let plane = Toolplane::builder()
+    ///     .yaml("tools: {greet: {description: Greets., executor: {kind: mock, result: hello}}}")?
+    ///     .daily_usage(Arc::new(usage.clone()))
+    ///     .build()?;
+    /// plane.call(CallRequest::new("greet")).await?;
+    /// plane.shutdown().await;
+    /// let today = UtcDay::of(std::time::SystemTime::now());
+    /// let figures = usage.read(today.days_before(1)..=today).await?;
+    /// assert_eq!((&*figures[0].0.tool, figures[0].1.n_calls), ("greet", 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn daily_usage(mut self, usage: Arc<dyn DailyUsage>) -> Self {
+        self.daily_usage = Some(usage);
         self
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, ToolChoiceSpec};
+use tool_observe::UsageSettings;
 use tool_policy::{
     ApprovalRules, ErrorPolicySettings, MicroDollars, Principals, QuotaLimits, Rules, ToolChoice,
 };
@@ -29,6 +30,15 @@ pub(crate) fn rules(configuration: &Configuration) -> Rules {
     rules.limits = limits(&spec.limits);
     rules.approval = approval(&spec.approval);
     rules
+}
+
+/// Returns the settings of the recorder of usage.
+pub(crate) fn usage(configuration: &Configuration) -> UsageSettings {
+    let spec = &configuration.usage;
+    let mut usage = UsageSettings::default();
+    usage.is_enabled = spec.enabled != Some(false);
+    usage.retention_days = spec.retention_days;
+    usage
 }
 
 fn limits(spec: &CallLimitsSpec) -> QuotaLimits {

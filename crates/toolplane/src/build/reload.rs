@@ -144,6 +144,9 @@ impl Toolplane {
             .reconfigure(Arc::new(policies::errors(configuration)));
         inner.webhooks.reconfigure(hooks);
         inner.watch.reconfigure(configuration);
+        if let Some(usage) = &inner.usage {
+            usage.reconfigure(policies::usage(configuration));
+        }
         inner
             .authoring
             .store(Arc::new(AuthoringState::new(configuration)));

@@ -173,7 +173,7 @@ fn state<'a>(row: &'a ToolRow<'_>) -> &'a str {
 }
 
 /// Returns the server or endpoint that runs a tool, as its settings name it.
-fn server_of(tool: &Tool) -> Option<&str> {
+pub(super) fn server_of(tool: &Tool) -> Option<&str> {
     let config = &tool.descriptor().executor.config;
     config.get("server").or_else(|| config.get("endpoint"))?.as_str()
 }

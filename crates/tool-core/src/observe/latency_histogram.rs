@@ -12,11 +12,29 @@ const LONGEST: u64 = (1 << 32) - 1;
 /// # Accuracy
 /// A percentile is within 1/32 (3.2 %) of the exact value, or within half a microsecond below 16 µs. Only buckets with
 /// entries are stored: 8 bytes each, 464 at most, and a handful for a tool with steady latency.
-#[derive(Debug, Clone, Default)]
-pub(super) struct LatencyHistogram(Vec<(u16, u32)>);
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use tool_core::LatencyHistogram;
+///
+/// let mut latencies = LatencyHistogram::default();
+/// for milliseconds in 1..=100 {
+///     latencies.add(Duration::from_millis(milliseconds));
+/// }
+/// let median = latencies.percentile(50);
+/// assert!(median.abs_diff(Duration::from_millis(50)) < Duration::from_millis(2));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LatencyHistogram(Vec<(u16, u32)>);
 
 impl LatencyHistogram {
-    pub(super) fn add(&mut self, time: Duration) {
+    /// Number of buckets. Their numbers begin at 0.
+    pub const N_BUCKETS: u16 = 464;
+
+    /// Adds a latency.
+    pub fn add(&mut self, time: Duration) {
         self.add_to_bucket(bucket(time), 1);
     }
 
@@ -27,22 +45,47 @@ impl LatencyHistogram {
         }
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    /// Adds all entries of another histogram.
+    pub fn merge(&mut self, other: &Self) {
         for (bucket, n) in &other.0 {
             self.add_to_bucket(*bucket, *n);
         }
     }
 
+    /// Returns the number of entries.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|(_, n)| u64::from(*n)).sum()
+    }
+
     /// Removes all entries and keeps the capacity.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0.clear();
+    }
+
+    /// Returns the buckets with entries: their numbers in rising order, and their counts.
+    #[must_use]
+    pub fn buckets(&self) -> &[(u16, u32)] {
+        &self.0
+    }
+
+    /// Creates a histogram with these counts of buckets, in any order. Returns `None` if there is no bucket of a number.
+    pub fn from_buckets(counts: impl IntoIterator<Item = (u16, u32)>) -> Option<Self> {
+        let mut histogram = Self::default();
+        for (bucket, n) in counts {
+            if bucket >= Self::N_BUCKETS {
+                return None;
+            }
+            histogram.add_to_bucket(bucket, n);
+        }
+        Some(histogram)
     }
 
     /// Estimates a percentile by the nearest-rank method: the middle of the bucket that contains that rank. Zero if there
     /// are no entries.
-    pub(super) fn percentile(&self, percent: u64) -> Duration {
-        let n: u64 = self.0.iter().map(|(_, n)| u64::from(*n)).sum();
-        let rank = (n * percent).div_ceil(100).max(1);
+    #[must_use]
+    pub fn percentile(&self, percent: u64) -> Duration {
+        let rank = (self.count() * percent).div_ceil(100).max(1);
         let mut seen = 0;
         let found = self.0.iter().find(|(_, n)| {
             seen += u64::from(*n);
@@ -86,7 +129,11 @@ mod tests {
             }
             before = bucket;
         }
-        assert_eq!(bucket(Duration::MAX), 463);
+        assert_eq!(bucket(Duration::MAX), LatencyHistogram::N_BUCKETS - 1);
+        assert_eq!(
+            LatencyHistogram::from_buckets([(LatencyHistogram::N_BUCKETS, 1)]),
+            None
+        );
         assert_eq!(
             bucket(Duration::from_secs(3600)),
             bucket(Duration::from_secs(3601))
@@ -121,6 +168,8 @@ mod tests {
             let estimate = one.percentile(percent);
             let tolerance = (exact / 32).max(Duration::from_nanos(500)) + Duration::from_nanos(500);
             prop_assert!(estimate.abs_diff(exact) <= tolerance, "{estimate:?} for {exact:?}");
+            let stored = one.buckets().iter().rev().copied();
+            prop_assert_eq!(LatencyHistogram::from_buckets(stored), Some(one));
         }
     }
 }
