@@ -7,9 +7,9 @@ pub(crate) struct Usage {
     /// Group the calls by this; may be given more than once. By tool without it
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["unused", "deprecated"])]
     pub(crate) by: Vec<UsageBy>,
-    /// First day in UTC, such as `2026-11-01`, or the length of a period that ends today, such as `7d`
-    #[arg(long, value_name = "DAY", value_parser = since, default_value = "30d")]
-    pub(crate) since: Since,
+    /// First day in UTC, such as `2026-11-01`, or the length of the period, such as `7d`; `30d` by default, or what is kept
+    #[arg(long, value_name = "DAY", value_parser = since)]
+    pub(crate) since: Option<Since>,
     /// Last day; today by default
     #[arg(long, value_name = "DAY", value_parser = day)]
     pub(crate) until: Option<UtcDay>,

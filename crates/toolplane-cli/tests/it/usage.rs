@@ -103,8 +103,20 @@ fn used(store: &str) {
         .map(|day| day["calls"].as_u64().unwrap())
         .sum();
     assert_eq!(n_calls, 6, "{by_day}");
-    let earlier = usage(&place, &["--since", "2020-01-01", "--until", "2020-12-31"]);
-    assert_eq!(earlier, json!([]));
+    let earlier = place.run(&[
+        "usage",
+        "-o",
+        "json",
+        "--since",
+        "2020-01-01",
+        "--until",
+        "2020-12-31",
+    ]);
+    assert_eq!(earlier.stdout.trim(), "[]", "{earlier:?}");
+    assert!(
+        earlier.stderr.contains("usage is kept for 90 days"),
+        "{earlier:?}"
+    );
     let table = place.run(&["usage", "--principal", "ada"]);
     assert!(
         table.stdout.starts_with("TOOL  CALLS  ERRORS  CACHED"),
@@ -254,6 +266,17 @@ fn what_cannot_be_meant_is_refused() {
     }
     let place = Place::with("store: {sqlite: a.db, usage: {retention: 7d}}\n");
     place.run(&["check"]).data();
+    assert_eq!(
+        place.run(&["usage", "-o", "json"]).data().trim(),
+        "[]",
+        "no warning for what is kept"
+    );
+    let too_long = place.run(&["usage", "--since", "8d"]);
+    assert_eq!(too_long.code, 0, "{too_long:?}");
+    assert!(
+        too_long.stderr.contains("usage is kept for 7 days"),
+        "{too_long:?}"
+    );
     for (arguments, expected) in [
         (
             &["--since", "yesterday"][..],

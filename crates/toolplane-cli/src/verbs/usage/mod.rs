@@ -22,6 +22,9 @@ use crate::{
     store::{OpenStore, required_store},
 };
 
+/// Number of days that are shown unless the command line says otherwise.
+const USUAL_DAYS: u32 = 30;
+
 /// Figures of a period.
 struct Period {
     days: RangeInclusive<UtcDay>,
@@ -35,7 +38,7 @@ pub(crate) fn run(options: &Options, usage: &Usage, console: Console) -> Result<
     if usage.unused {
         return on_plane(options, console, async |loaded, plane| {
             let store = required_store(loaded).await?;
-            let period = read(loaded, &store, usage).await?;
+            let period = read(loaded, &store, usage, console).await?;
             let view = plane.view(&plane.local_caller()).await;
             removable::unused(view.tools(), &period, (usage.csv, console))
         });
@@ -43,7 +46,7 @@ pub(crate) fn run(options: &Options, usage: &Usage, console: Console) -> Result<
     let loaded = config::read(config::files(options)?, console)?;
     block_on(async {
         let store = required_store(&loaded).await?;
-        let period = read(&loaded, &store, usage).await?;
+        let period = read(&loaded, &store, usage, console).await?;
         if usage.deprecated {
             let tools = store
                 .tools
@@ -57,16 +60,28 @@ pub(crate) fn run(options: &Options, usage: &Usage, console: Console) -> Result<
 }
 
 /// Reads the figures of the period.
-async fn read(loaded: &Loaded, store: &OpenStore, usage: &Usage) -> Result<Period, CliError> {
+async fn read(
+    loaded: &Loaded,
+    store: &OpenStore,
+    usage: &Usage,
+    console: Console,
+) -> Result<Period, CliError> {
     let today = UtcDay::of(store.clock.wall());
     let last = usage.until.unwrap_or(today);
-    let first = match usage.since {
+    let n_kept = loaded.configuration.usage.retention_days;
+    let first = match usage.since.unwrap_or(Since::Days(n_kept.min(USUAL_DAYS))) {
         Since::Day(day) => day,
-        Since::Days(n_days) => last.days_before(n_days - 1),
+        Since::Days(n_days) => last.days_before(n_days.saturating_sub(1)),
     };
     if first > last {
         let message = format!("the period ends on {last}, before it begins on {first}");
         return Err(CliError::usage(message).with_hint("give `--since` an earlier day"));
+    }
+    let kept_from = today.days_before(n_kept.saturating_sub(1));
+    if first < kept_from {
+        console.warn(&format!(
+            "usage is kept for {n_kept} days: calls before {kept_from} are not counted"
+        ));
     }
     let days = first..=last;
     let figures = read_days(&*store.usage, days.clone()).await?;
