@@ -11,6 +11,8 @@ use tool_core::{
 const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of keys that wait to be written. What belongs to further ones is lost, with a warning.
 const MAX_WAITING: usize = 10_000;
+/// Maximum number of keys that are written at once: a database with one writer makes calls wait for a long transaction.
+const MAX_BATCH: usize = 500;
 
 /// Observer that records usage: how often each principal calls each tool, and with which errors, latencies, sizes and costs.
 ///
@@ -55,10 +57,21 @@ struct State {
     is_scheduled: bool,
     /// `true` after a failure that was logged, until a write succeeds.
     has_failed: bool,
-    /// Number of events that were lost.
+    /// Number of figures that were lost.
     n_lost: u64,
     /// First day of those that are kept, as of the last deletion.
     kept_from: Option<UtcDay>,
+}
+
+impl State {
+    /// Returns the figures of a key that wait. Returns `None`, and counts the loss, if too many keys wait.
+    fn slot(&mut self, key: UsageKey) -> Option<&mut UsageFigures> {
+        if self.waiting.len() >= MAX_WAITING && !self.waiting.contains_key(&key) {
+            self.n_lost += 1;
+            return None;
+        }
+        Some(self.waiting.entry(key).or_default())
+    }
 }
 
 impl UsageRecorder {
@@ -112,10 +125,8 @@ impl UsageRecorder {
             if !state.settings.is_enabled {
                 return;
             }
-            if state.waiting.len() >= MAX_WAITING && !state.waiting.contains_key(&key) {
-                state.n_lost += 1;
-            } else {
-                add(state.waiting.entry(key).or_default());
+            if let Some(waiting) = state.slot(key) {
+                add(waiting);
             }
             if mem::replace(&mut state.is_scheduled, true) {
                 return;
@@ -165,22 +176,26 @@ impl Shared {
             return Ok(());
         };
         let figures: Vec<_> = figures.into_iter().collect();
-        if let Err(error) = self.store.add(&figures).await {
-            self.put_back(figures);
-            if !mem::replace(&mut self.state.lock().has_failed, true) {
-                tracing::warn!(%error, "usage is not stored; it will be tried again");
+        for (number, batch) in figures.chunks(MAX_BATCH).enumerate() {
+            if let Err(error) = self.store.add(batch).await {
+                self.put_back(figures.into_iter().skip(number * MAX_BATCH));
+                if !mem::replace(&mut self.state.lock().has_failed, true) {
+                    tracing::warn!(%error, "usage is not stored; it will be tried again");
+                }
+                return Err(error);
             }
-            return Err(error);
         }
         self.state.lock().has_failed = false;
         self.forget_old(today).await;
         Ok(())
     }
 
-    fn put_back(&self, figures: Vec<(UsageKey, UsageFigures)>) {
+    fn put_back(&self, figures: impl Iterator<Item = (UsageKey, UsageFigures)>) {
         let mut state = self.state.lock();
         for (key, figures) in figures {
-            state.waiting.entry(key).or_default().add(&figures);
+            if let Some(waiting) = state.slot(key) {
+                waiting.add(&figures);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::{
     ops::RangeInclusive,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, SystemTime},
 };
@@ -175,17 +175,18 @@ async fn an_answer_of_a_cache_counts_as_such_and_says_nothing_of_the_latency() {
     );
 }
 
-/// Storage that works only while the switch is on.
-struct Switched(MemoryUsage, AtomicBool);
+/// Storage that fails after this number of additions.
+struct Failing(MemoryUsage, AtomicUsize);
 
-impl DailyUsage for Switched {
+impl DailyUsage for Failing {
     fn add<'a>(
         &'a self,
         figures: &'a [(UsageKey, UsageFigures)],
     ) -> BoxFuture<'a, Result<(), DailyUsageError>> {
-        match self.1.load(Ordering::SeqCst) {
-            true => self.0.add(figures),
-            false => Box::pin(async { Err(DailyUsageError::new("it is off")) }),
+        let one_less = |n_left: usize| n_left.checked_sub(1);
+        match self.1.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less) {
+            Ok(_) => self.0.add(figures),
+            Err(_) => Box::pin(async { Err(DailyUsageError::new("it is off")) }),
         }
     }
 
@@ -204,16 +205,36 @@ impl DailyUsage for Switched {
 #[tokio::test(start_paused = true)]
 async fn a_storage_that_does_not_work_loses_nothing() {
     let usage = MemoryUsage::default();
-    let storage = Arc::new(Switched(usage.clone(), AtomicBool::new(false)));
+    let storage = Arc::new(Failing(usage.clone(), AtomicUsize::new(0)));
     let recorder = UsageRecorder::new(storage.clone(), UsageSettings::default());
     run(&recorder, "buy", "ada", [ScriptStep::Echo]).await;
     sleep(Duration::from_secs(2)).await;
     assert_eq!(recorder.flush().await, Err(DailyUsageError::new("it is off")));
     run(&recorder, "buy", "ada", [ScriptStep::Echo]).await;
-    storage.1.store(true, Ordering::SeqCst);
+    storage.1.store(usize::MAX, Ordering::SeqCst);
     sleep(Duration::from_secs(2)).await;
     let all = figures(&usage).await;
     assert_eq!((all.len(), all[0].1.n_calls, all[0].1.n_attempts), (1, 2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storage_that_fails_in_the_middle_counts_nothing_twice() {
+    let usage = MemoryUsage::default();
+    let storage = Arc::new(Failing(usage.clone(), AtomicUsize::new(1)));
+    let recorder = UsageRecorder::new(storage.clone(), UsageSettings::default());
+    let reply = Ok(Outcome::from(json!("four")));
+    let tool = tool("buy", ScriptedExecutor::new([]));
+    for n in 0..1200 {
+        let cx = context(&tool, &format!("p{n}"));
+        recorder.observe(&Event::call_finished(&cx, Some(&reply), Duration::ZERO));
+    }
+    recorder.flush().await.expect_err("the second part fails");
+    let n_stored = figures(&usage).await.len();
+    assert!((1..1200).contains(&n_stored), "{n_stored}");
+    storage.1.store(usize::MAX, Ordering::SeqCst);
+    recorder.flush().await.expect("it works");
+    let all = figures(&usage).await;
+    assert!(all.len() == 1200 && all.iter().all(|(_, figures)| figures.n_calls == 1));
 }
 
 #[tokio::test(start_paused = true)]
