@@ -46,9 +46,11 @@ fn hide(value: &RawJson, is_secret: bool) -> RawJson {
     }
 }
 
-/// Returns `true` for a number of tokens of a model.
+/// Returns `true` for a number of tokens of a model, such as `max_tokens` or `tokenCount`. A number alone may be a one-time token.
 fn is_count(key: &str, member: &RawJson) -> bool {
-    member.kind() == JsonKind::Number && key.to_ascii_lowercase().contains("token")
+    let name = key.to_ascii_lowercase();
+    let is_of_many = name.contains("tokens") || name.contains("token") && name.contains("count");
+    member.kind() == JsonKind::Number && is_of_many
 }
 
 fn hide_in_string(value: &RawJson) -> RawJson {
@@ -102,6 +104,10 @@ mod tests {
             (
                 r#"{"key": "user:1", "max_tokens": 12345678901234567890}"#,
                 r#"{"key": "user:1", "max_tokens": 12345678901234567890}"#,
+            ),
+            (
+                r#"{"tokenCount": 7, "token": 123456, "otp_token": 1}"#,
+                r#"{"tokenCount": 7, "token": "[redacted]", "otp_token": "[redacted]"}"#,
             ),
             (r#"[ "a b",  "{ \"a\": 1 }" ]"#, r#"[ "a b",  "{ \"a\": 1 }" ]"#),
         ] {
