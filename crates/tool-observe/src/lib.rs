@@ -1,4 +1,4 @@
-//! Telemetry of calls: events, spans, logs, metrics, health and alerts.
+//! Telemetry of calls: events, spans, logs, metrics, usage, health and alerts.
 //!
 //! - [`WatchLayer`] reports whole calls and [`WatchAttemptLayer`] single attempts. Both notify every
 //!   [`Observe`](tool_core::Observe) that they were given, also if the call's future is dropped, write log lines, and have

@@ -1,7 +1,8 @@
-//! Output: the console, and how values are written to it.
+//! Output: the console, how values are written to it, and files.
 
 mod console;
 pub(crate) mod csv;
+pub(crate) mod file;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod yaml;

@@ -13,14 +13,14 @@ use toolplane::{
     manifest::Loaded,
 };
 
-use super::{catalog::replace, on_opened_plane, recording::Recorder, tools::definitions::format_of};
+use super::{on_opened_plane, recording::Recorder, tools::definitions::format_of};
 use crate::{
     command::{Format, Options, RunAgent},
     config,
     error::CliError,
     exit::Exit,
     lock,
-    output::{Console, text},
+    output::{Console, file::replace, text},
     store::OpenStore,
     telemetry::Telemetry,
 };

@@ -11,14 +11,14 @@ use toolplane::{
 };
 
 use super::{
-    catalog::{needs_of_tool, replace},
+    catalog::needs_of_tool,
     registry::{configuration, publisher, tool_and_version},
 };
 use crate::{
     command::{Export, Options},
     error::CliError,
     exit::Exit,
-    output::{Console, text},
+    output::{Console, file::replace, text},
     process::runtime::block_on,
     store::open_store,
 };

@@ -11,7 +11,7 @@ mod source;
 
 use toolplane::catalog::{CatalogError, CatalogErrorKind};
 
-pub(super) use self::{needs::needs_of_tool, settings::replace};
+pub(super) use self::needs::needs_of_tool;
 use crate::{
     command::{Catalog, Options},
     error::CliError,

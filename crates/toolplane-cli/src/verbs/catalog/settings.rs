@@ -1,15 +1,15 @@
 //! List of the added catalogs: `catalogs.json` in the user's configuration directory.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-    process,
-};
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{config::variable, error::CliError, exit::Exit, output::text};
+use crate::{
+    config::variable,
+    error::CliError,
+    exit::Exit,
+    output::{file::replace, text},
+};
 
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -89,22 +89,6 @@ impl AddedCatalogs {
             None => failure.with_hint("`toolplane catalog ls` lists them; `toolplane catalog add` adds one"),
         }
     }
-}
-
-/// Writes a file by replacing it as a whole, and makes its directory.
-pub(in crate::verbs) fn replace(path: &Path, content: &str) -> Result<(), CliError> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", process::id()));
-    let temporary = PathBuf::from(temporary);
-    let directory = path.parent().map_or(Ok(()), fs::create_dir_all);
-    let written = directory
-        .and_then(|()| fs::write(&temporary, content))
-        .and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|error| {
-        // Nothing more can be done about a file that cannot be removed either.
-        let _ = fs::remove_file(&temporary);
-        CliError::failed(format!("`{}` cannot be written", path.display())).with_source(&error)
-    })
 }
 
 /// Returns the path of the list: in `$XDG_CONFIG_HOME/toolplane`, else in `~/.config/toolplane`.
