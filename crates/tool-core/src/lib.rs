@@ -57,9 +57,9 @@ pub use self::{
     ports::{
         ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError,
         Authenticate, AuthenticationError, CallEnd, Claim, ClaimResult, Clock, DailyUsage, DailyUsageError,
-        FlowChoice, FlowClaim, FlowPhase, FlowRun, Flows, FlowsError, Instant, KeptTexts, KeptTextsError,
-        Ledger, LedgerEntry, LedgerState, SystemClock, TokenRecord, TokenState, Tokens, TokensError,
-        UsageFigures, UsageKey,
+        EmbedError, Embedder, FlowChoice, FlowClaim, FlowPhase, FlowRun, Flows, FlowsError, Instant,
+        KeptTexts, KeptTextsError, Ledger, LedgerEntry, LedgerState, SystemClock, TokenRecord, TokenState,
+        Tokens, TokensError, UsageFigures, UsageKey,
     },
     secrets::{
         HIDDEN, IfUnset, NoSecrets, Provider, Reference, Secret, SecretError, SecretSearch, Secrets,

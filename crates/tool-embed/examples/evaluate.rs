@@ -13,8 +13,11 @@ mod quality;
 
 use std::{collections::HashMap, path::Path, time::Instant};
 
-use tool_embed::LocalEmbedder;
-use tool_search::{EmbedError, Embedder, SearchRequest, SearchScope, ToolVectors};
+use tool_embed::{
+    LocalEmbedder,
+    tool_core::{EmbedError, Embedder},
+};
+use tool_search::{SearchRequest, SearchScope, ToolVectors};
 
 use self::{data::Failure, quality::DEPTH};
 

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tool_search::{BoxedEmbedding, EmbedError, Embedder};
+use tool_core::{BoxFuture, EmbedError, Embedder};
 
 use crate::model::Model;
 
@@ -50,7 +50,7 @@ impl Embedder for LocalEmbedder {
         &self.name
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxedEmbedding<'a> {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
         let (embedder, texts) = (self.clone(), texts.to_vec());
         Box::pin(async move {
             let embedded = tokio::task::spawn_blocking(move || embedder.embed_now(&texts)).await;

@@ -7,7 +7,7 @@ use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config};
 use serde::Deserialize;
 use tokenizers::{PaddingParams, Tokenizer, TruncationParams};
-use tool_search::EmbedError;
+use tool_core::EmbedError;
 
 /// Number of texts that pass the model at once.
 const BATCH: usize = 16;

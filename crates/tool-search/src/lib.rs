@@ -6,7 +6,7 @@
 //! say so and name the nearest categories, instead of tools that do not fit.
 //!
 //! Two signals are optional: queries that led to successful calls ([`UsageLog`]), and vectors of a language model
-//! ([`Embedder`]).
+//! ([`ToolVectors`]).
 //!
 //! # Examples
 //! ```
@@ -30,18 +30,17 @@
 //! ```
 
 mod document;
-mod hybrid;
 mod index;
 mod search;
 mod signature;
 mod text;
 mod usage;
+mod vectors;
 
 pub use raw_json;
 
 pub use self::{
     document::{ToolDocument, ToolParameter},
-    hybrid::{BoxedEmbedding, EmbedError, Embedder, ToolVectors, VectorCache},
     index::{FieldWeights, ToolIndex},
     search::{
         CategoryKind, MeasuredTool, SearchFilter, SearchHit, SearchOrder, SearchRequest, SearchResults,
@@ -50,6 +49,7 @@ pub use self::{
     signature::signature,
     text::{stem, tokens},
     usage::{MemoryUsageLog, UsageIndex, UsageLog, UsageRecord},
+    vectors::ToolVectors,
 };
 
 #[cfg(doctest)]

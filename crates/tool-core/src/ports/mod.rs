@@ -3,6 +3,7 @@
 mod approval;
 mod authentication;
 mod clock;
+mod embedder;
 mod flows;
 mod kept_texts;
 mod ledger;
@@ -13,6 +14,7 @@ pub use self::{
     approval::{ApprovalCall, ApprovalListener, ApprovalRecord, ApprovalState, Approvals, ApprovalsError},
     authentication::{Authenticate, AuthenticationError},
     clock::{Clock, Instant, SystemClock},
+    embedder::{EmbedError, Embedder},
     flows::{FlowChoice, FlowClaim, FlowPhase, FlowRun, Flows, FlowsError},
     kept_texts::{KeptTexts, KeptTextsError},
     ledger::{CallEnd, Claim, ClaimResult, Ledger, LedgerEntry, LedgerState},

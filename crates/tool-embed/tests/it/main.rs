@@ -6,7 +6,7 @@ mod tiny;
 use std::fs;
 
 use tempfile::TempDir;
-use tool_embed::{LocalEmbedder, tool_search::Embedder};
+use tool_embed::{LocalEmbedder, tool_core::Embedder};
 
 const CONFIG: &str = r#"{"vocab_size":8,"hidden_size":4,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":4,
     "hidden_act":"gelu","hidden_dropout_prob":0.1,"max_position_embeddings":8,"type_vocab_size":1,

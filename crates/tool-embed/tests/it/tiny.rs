@@ -4,7 +4,7 @@ use std::{collections::HashMap, fs, path::Path};
 
 use candle_core::{Device, Tensor};
 use tempfile::TempDir;
-use tool_embed::{LocalEmbedder, tool_search::Embedder};
+use tool_embed::{LocalEmbedder, tool_core::Embedder};
 
 use crate::CONFIG;
 

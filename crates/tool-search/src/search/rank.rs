@@ -1,5 +1,8 @@
 use super::{SearchHit, SearchRequest, SearchScope};
-use crate::{ToolIndex, hybrid};
+use crate::{
+    ToolIndex,
+    vectors::{self, MIN_COSINE},
+};
 
 /// Minimum score of the best tool, in units of a word that only one tool has: what a third of such a word, or some more frequent
 /// words, contribute. Below it, tools match by accident.
@@ -54,11 +57,11 @@ impl ToolIndex {
             .vectors
             .and_then(|(tools, queries)| Some((tools, queries.get(number)?)));
         let fused =
-            vectors.and_then(|(tools, query)| hybrid::fuse(tools, query, &lexical.by_document, admits));
+            vectors.and_then(|(tools, query)| vectors::fuse(tools, query, &lexical.by_document, admits));
         let is_semantic_match = |document: u32| {
             fused
                 .as_ref()
-                .is_some_and(|fused| fused.cosine(document) >= hybrid::MIN_COSINE)
+                .is_some_and(|fused| fused.cosine(document) >= MIN_COSINE)
         };
         let candidates = match &fused {
             Some(fused) => fused.candidates(),

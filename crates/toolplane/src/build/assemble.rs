@@ -3,7 +3,9 @@
 use std::{mem, sync::Arc};
 
 use arc_swap::ArcSwap;
-use tool_core::{ApprovalListener, Approvals, Clock, DailyUsage, Jitter, Ledger, Observe, Observers};
+use tool_core::{
+    ApprovalListener, Approvals, Clock, DailyUsage, Embedder, Jitter, Ledger, Observe, Observers,
+};
 use tool_manifest::{Configuration, ProcessSecrets};
 use tool_observe::{UsageRecorder, WatchAttemptLayer, WatchLayer};
 use tool_policy::{
@@ -15,7 +17,7 @@ use tool_runtime::{
     CacheCapacity, CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
     IntentLayer, LedgerCapacity, LedgerLimits, MemoryLedger, RetryLayer, TokioClock,
 };
-use tool_search::{Embedder, MemoryUsageLog, UsageLog};
+use tool_search::{MemoryUsageLog, UsageLog};
 
 use crate::{
     BuildError, Builder, Toolplane,

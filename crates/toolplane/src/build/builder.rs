@@ -4,13 +4,13 @@ use tool_chaos::ChaosLayer;
 #[cfg(feature = "workflows")]
 use tool_core::Flows;
 use tool_core::{
-    ApprovalListener, Approvals, Authenticate, Clock, DailyUsage, Descriptor, DynInvoke, Event, Executor,
-    Invoke, Layer, Ledger, Observe, PinMode, Secrets, Source, Tokens, observe_fn,
+    ApprovalListener, Approvals, Authenticate, Clock, DailyUsage, Descriptor, DynInvoke, Embedder, Event,
+    Executor, Invoke, Layer, Ledger, Observe, PinMode, Secrets, Source, Tokens, observe_fn,
 };
 use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax};
 use tool_policy::Redactor;
 use tool_registry::{Pins, Store};
-use tool_search::{Embedder, UsageLog};
+use tool_search::UsageLog;
 
 use crate::{
     BuildError, Place,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tool_core::Embedder;
 use tool_manifest::Configuration;
 #[cfg(any(feature = "outbound", feature = "embed-local"))]
 use tool_manifest::EmbeddingsSpec;
-use tool_search::Embedder;
 
 use crate::outgoing::client::Outbound;
 

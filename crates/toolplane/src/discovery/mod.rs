@@ -4,21 +4,24 @@ mod catalogue;
 mod embeddings;
 mod recent;
 mod semantic;
+mod vector_cache;
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::RwLock;
 use tokio::task::spawn_blocking;
-use tool_core::{Caller, ClientIdentity, Descriptor, Pattern, Tool};
+use tool_core::{Caller, ClientIdentity, Descriptor, Embedder, Pattern, Tool};
 use tool_manifest::{Configuration, SearchSpec};
 use tool_registry::Snapshot;
 use tool_search::{
-    Embedder, MeasuredTool, SearchRequest, SearchResults, SearchScope, ToolCategory, ToolIndex, UsageIndex,
-    UsageLog, VectorCache,
+    MeasuredTool, SearchRequest, SearchResults, SearchScope, ToolCategory, ToolIndex, UsageIndex, UsageLog,
 };
 
-use self::catalogue::{Catalogue, Catalogues};
 pub(crate) use self::recent::RecentSearches;
+use self::{
+    catalogue::{Catalogue, Catalogues},
+    vector_cache::VectorCache,
+};
 use crate::{MissingServer, Toolplane, outgoing::client::Outbound};
 
 /// Maximum number of tools whose vectors are compared on a thread that other calls use: about 1 ms.

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
+use tool_core::Embedder;
 use tool_registry::Snapshot;
-use tool_search::{Embedder, SearchRequest, ToolVectors};
+use tool_search::{SearchRequest, ToolVectors};
 
 use super::catalogue::{Catalogue, document};
 use crate::{Toolplane, View};

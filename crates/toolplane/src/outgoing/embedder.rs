@@ -4,8 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::json;
-use tool_core::Template;
-use tool_search::{BoxedEmbedding, EmbedError, Embedder};
+use tool_core::{BoxFuture, EmbedError, Embedder, Template};
 
 use super::client::Outbound;
 
@@ -37,7 +36,7 @@ impl Embedder for EmbeddingService {
         &self.model
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxedEmbedding<'a> {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
         Box::pin(async move {
             let body = json!({"model": self.model, "input": texts, "encoding_format": "float"}).to_string();
             let (url, key) = (&self.url, self.api_key.as_ref());

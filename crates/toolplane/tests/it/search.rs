@@ -10,12 +10,9 @@ use std::{
 
 use toolplane::{
     CallRequest, FoundTools, Toolplane,
-    core::Caller,
+    core::{BoxFuture, Caller, EmbedError, Embedder},
     manifest::{LoadOptions, Loaded, Syntax, load},
-    search::{
-        BoxedEmbedding, CategoryKind, EmbedError, Embedder, MemoryUsageLog, SearchFilter, SearchOrder,
-        SearchRequest, UsageLog, UsageRecord,
-    },
+    search::{CategoryKind, MemoryUsageLog, SearchFilter, SearchOrder, SearchRequest, UsageLog, UsageRecord},
 };
 
 const TOOLS: &str = "
@@ -173,7 +170,7 @@ impl Embedder for TwoMeanings {
         "two meanings"
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxedEmbedding<'a> {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
         Box::pin(async move {
             if self.is_broken.load(Ordering::SeqCst) {
                 return Err(EmbedError::new("out of order"));

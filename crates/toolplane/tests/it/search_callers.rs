@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use toolplane::{
     CallRequest, FoundTools, Toolplane,
-    core::Caller,
-    search::{BoxedEmbedding, Embedder, MemoryUsageLog, SearchFilter, SearchOrder, SearchRequest, UsageLog},
+    core::{BoxFuture, Caller, EmbedError, Embedder},
+    search::{MemoryUsageLog, SearchFilter, SearchOrder, SearchRequest, UsageLog},
 };
 
 /// Tools that everybody may call.
@@ -61,7 +61,7 @@ impl Embedder for Letters {
         "letters"
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxedEmbedding<'a> {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
         Box::pin(async move {
             let vector = |text: &String| {
                 let count = |letter: u8| text.bytes().filter(|byte| *byte == letter).count() as f32;

@@ -1,3 +1,5 @@
+//! Search by meaning: vectors of texts, and their fusion with the scores of words.
+
 use std::sync::Arc;
 
 /// Share of the words' score, relative to the best one, in the fused score. The rest is the cosine. Chosen on development

@@ -1,35 +1,33 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use foldhash::fast::RandomState;
 use parking_lot::Mutex;
-
-use super::{EmbedError, Embedder};
+use tool_core::{EmbedError, Embedder};
 
 /// Number of texts that are embedded at once.
 const BATCH: usize = 64;
 
 /// Vectors by the digest of the definition that they were computed from: each definition is embedded once.
 #[derive(Default)]
-pub struct VectorCache {
+pub(crate) struct VectorCache {
     vectors: Mutex<CachedVectors>,
 }
 
 #[derive(Default)]
 struct CachedVectors {
     model: String,
-    by_digest: HashMap<[u8; 32], Arc<[f32]>, RandomState>,
+    by_digest: HashMap<[u8; 32], Arc<[f32]>>,
 }
 
 impl VectorCache {
     /// Returns the vector of a definition, if it was computed.
     #[must_use]
-    pub fn get(&self, digest: &[u8; 32]) -> Option<Arc<[f32]>> {
+    pub(crate) fn get(&self, digest: &[u8; 32]) -> Option<Arc<[f32]>> {
         self.vectors.lock().by_digest.get(digest).cloned()
     }
 
     /// Returns the vectors of definitions by this model, in the same order, or `None` if one of them was not computed.
     #[must_use]
-    pub fn all_of<'a>(
+    pub(crate) fn all_of<'a>(
         &self,
         model: &str,
         digests: impl IntoIterator<Item = &'a [u8; 32]>,
@@ -52,7 +50,7 @@ impl VectorCache {
     ///
     /// # Cancellation
     /// When the future is dropped, the vectors of finished batches stay.
-    pub async fn fill(
+    pub(crate) async fn fill(
         &self,
         embedder: &dyn Embedder,
         definitions: impl IntoIterator<Item = ([u8; 32], String)> + Send,
@@ -88,7 +86,7 @@ impl VectorCache {
     }
 
     /// Forgets the vectors of all definitions except these.
-    pub fn retain(&self, is_used: impl Fn(&[u8; 32]) -> bool) {
+    pub(crate) fn retain(&self, is_used: impl Fn(&[u8; 32]) -> bool) {
         self.vectors.lock().by_digest.retain(|digest, _| is_used(digest));
     }
 }

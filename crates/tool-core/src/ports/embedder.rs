@@ -1,9 +1,9 @@
-use std::pin::Pin;
+use crate::BoxFuture;
 
-/// Port that turns texts into vectors.
+/// Port that turns texts into vectors whose distance says how different their meanings are.
 ///
-/// Search works without one. An implementation may call a service or run a model; whatever fails there, the search goes on by
-/// words.
+/// Search and semantic caches work without one. An implementation may call a service or run a model; whatever fails there, a
+/// search goes on by words, and a call is made as without a cache.
 pub trait Embedder: Send + Sync {
     /// Returns the name of the model. Vectors of different models are not compared.
     fn model(&self) -> &str;
@@ -15,11 +15,8 @@ pub trait Embedder: Send + Sync {
     ///
     /// # Cancellation
     /// When the future is dropped, its result is lost and nothing else has happened.
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxedEmbedding<'a>;
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>>;
 }
-
-/// Future of [`Embedder::embed`].
-pub type BoxedEmbedding<'a> = Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, EmbedError>> + Send + 'a>>;
 
 /// Reason for which texts could not be embedded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
