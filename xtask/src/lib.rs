@@ -15,7 +15,7 @@ mod support;
 mod test;
 
 pub use api::api;
-pub use bench::{bench, search_eval};
+pub use bench::{bench, cache_eval, search_eval};
 pub use build::release::release;
 pub use checks::ci::{CiOptions, ci};
 pub use checks::deny::deny;

@@ -90,6 +90,20 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         model: Option<PathBuf>,
     },
+    /// Measures the semantic cache: hits and wrong hits on requests with paraphrases and near misses. Building the model's runtime
+    /// takes minutes.
+    CacheEval {
+        /// Folder of a sentence model.
+        #[arg(long, value_name = "FOLDER")]
+        model: PathBuf,
+        /// File of requests in the form of the default one.
+        #[arg(
+            long,
+            value_name = "FILE",
+            default_value = "crates/tool-runtime/tests/data/requests.jsonl"
+        )]
+        data: PathBuf,
+    },
     /// Runs the tests that kill programs at seeded points, at all points; the tests take a tenth of them.
     Soak,
     /// Builds the release program: twice, the second time with a profile of calls that the first build served.
@@ -148,6 +162,7 @@ fn run(command: Command) -> Result<()> {
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
         Command::SearchEval { data, model } => xtask::search_eval(&repository, &data, model.as_deref()),
+        Command::CacheEval { model, data } => xtask::cache_eval(&repository, &data, &model),
         Command::Soak => xtask::soak(&repository),
         Command::Release => xtask::release(&repository),
         Command::ReleaseCheck => xtask::release_check(&repository),

@@ -70,7 +70,7 @@ mod task;
 mod timeout;
 
 pub use self::{
-    cache::{Cache, CacheCapacity, CacheLayer, CacheScope, CacheSettings},
+    cache::{Cache, CacheCapacity, CacheLayer, CacheScope, CacheSettings, SemanticCacheSettings},
     clock::TokioClock,
     concurrency_limit::{ConcurrencyLimit, ConcurrencyLimitLayer, ConcurrencyLimits},
     deadline::{Deadline, DeadlineLayer},

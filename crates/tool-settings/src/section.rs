@@ -129,6 +129,9 @@ pub trait ConfiguredTool {
     /// Settings of all servers.
     fn servers(&self) -> Vec<&Overrides>;
 
+    /// Returns `true` if the configuration names a model or a service that embeds texts.
+    fn embeds_texts(&self) -> bool;
+
     /// Describes why the tool's output schema refuses a value. `None` if it does not, or if the schema itself is unusable,
     /// which is a problem of its own.
     fn output_mismatch(&self, value: &RawJson) -> Option<String>;

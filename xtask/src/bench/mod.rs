@@ -12,7 +12,7 @@ use crate::support::members::WorkspaceMembers;
 use crate::support::process::{cargo, run};
 use crate::support::repository::Repository;
 
-pub use search::search_eval;
+pub use search::{cache_eval, search_eval};
 
 /// Programs that the whole-process benchmarks measure.
 const MEASURED: [&[&str]; 2] = [

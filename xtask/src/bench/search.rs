@@ -1,6 +1,6 @@
-//! Measurement of the search over tools.
+//! Measurements of the search over tools and of the semantic cache.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
@@ -26,17 +26,32 @@ pub fn search_eval(repository: &Repository, data: &Path, model: Option<&Path>) -
         );
     }
     let data = data.canonicalize()?;
-    evaluate(repository, "tool-search", &[&data])?;
+    evaluate(repository, ("tool-search", "evaluate"), &[&data])?;
     let Some(model) = model else {
         return Ok(());
     };
-    let model = model
-        .canonicalize()
-        .with_context(|| format!("there is no `{}`", model.display()))?;
-    evaluate(repository, "tool-embed", &[&data, &model])
+    evaluate(repository, ("tool-embed", "evaluate"), &[&data, &found(model)?])
 }
 
-fn evaluate(repository: &Repository, package: &str, folders: &[&Path]) -> Result<()> {
+/// Measures the semantic cache with the model of a folder, on a file of requests with paraphrases and near misses.
+///
+/// # Errors
+/// Returns an error if the file or the folder does not exist, or if the measurement fails.
+pub fn cache_eval(repository: &Repository, data: &Path, model: &Path) -> Result<()> {
+    let data = found(&repository.root().join(data))?;
+    evaluate(
+        repository,
+        ("tool-embed", "semantic_cache"),
+        &[&data, &found(model)?],
+    )
+}
+
+fn found(path: &Path) -> Result<PathBuf> {
+    path.canonicalize()
+        .with_context(|| format!("there is no `{}`", path.display()))
+}
+
+fn evaluate(repository: &Repository, (package, example): (&str, &str), paths: &[&Path]) -> Result<()> {
     run(cargo(repository.root())
         .args([
             "run",
@@ -45,8 +60,8 @@ fn evaluate(repository: &Repository, package: &str, folders: &[&Path]) -> Result
             "--package",
             package,
             "--example",
-            "evaluate",
+            example,
             "--",
         ])
-        .args(folders))
+        .args(paths))
 }

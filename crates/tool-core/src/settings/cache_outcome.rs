@@ -8,6 +8,8 @@ pub enum CacheOutcome {
     Hit,
     /// The reply was cached and is stale.
     Stale,
+    /// The cached reply of an earlier call that means the same in other words.
+    Semantic,
     /// The reply was fetched for this call.
     Miss,
     /// The reply was fetched for another concurrent call.
@@ -18,7 +20,14 @@ pub enum CacheOutcome {
 
 impl CacheOutcome {
     /// All outcomes.
-    pub const ALL: &'static [Self] = &[Self::Hit, Self::Stale, Self::Miss, Self::Shared, Self::Bypassed];
+    pub const ALL: &'static [Self] = &[
+        Self::Hit,
+        Self::Stale,
+        Self::Semantic,
+        Self::Miss,
+        Self::Shared,
+        Self::Bypassed,
+    ];
 
     /// Returns the name of the outcome in replies, records and metrics.
     #[must_use]
@@ -26,6 +35,7 @@ impl CacheOutcome {
         match self {
             Self::Hit => "hit",
             Self::Stale => "stale",
+            Self::Semantic => "semantic",
             Self::Miss => "miss",
             Self::Shared => "shared",
             Self::Bypassed => "bypassed",

@@ -17,6 +17,8 @@ pub(crate) struct Others<'a> {
     pub(crate) servers: Vec<&'a ServerSpec>,
     pub(crate) endpoints: Vec<&'a EndpointSpec>,
     pub(crate) defaults: &'a Defaults,
+    /// `true` if the configuration has embeddings.
+    pub(crate) embeds_texts: bool,
 }
 
 impl Others<'_> {
@@ -79,6 +81,10 @@ impl ConfiguredTool for Checked<'_> {
         servers
             .chain(endpoints.map(|endpoint| &endpoint.overrides))
             .collect()
+    }
+
+    fn embeds_texts(&self) -> bool {
+        self.others.embeds_texts
     }
 
     fn output_mismatch(&self, value: &RawJson) -> Option<String> {

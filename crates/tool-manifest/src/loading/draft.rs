@@ -424,6 +424,10 @@ impl Draft {
             servers: servers.filter(|server| !server.disabled).collect(),
             endpoints: endpoints.filter(|endpoint| !endpoint.disabled).collect(),
             defaults: self.defaults.as_ref().map_or(&usual, |(_, defaults)| defaults),
+            embeds_texts: self
+                .search
+                .as_ref()
+                .is_some_and(|(_, search)| search.embeddings.is_some()),
         };
         let mut said = Vec::new();
         let mut are_kept = Vec::with_capacity(self.tools.len());

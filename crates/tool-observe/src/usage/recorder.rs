@@ -228,7 +228,8 @@ impl Observe for UsageRecorder {
             }
             Event::CacheUsed {
                 cx,
-                outcome: CacheOutcome::Hit | CacheOutcome::Stale | CacheOutcome::Shared,
+                outcome:
+                    CacheOutcome::Hit | CacheOutcome::Stale | CacheOutcome::Semantic | CacheOutcome::Shared,
                 ..
             }
             | Event::Replayed { cx, .. }

@@ -1,16 +1,17 @@
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
-use crate::{CacheSettings, FallbackLadder};
+use crate::{CacheSettings, FallbackLadder, SemanticCacheSettings};
 use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
-    CacheOutcome, CallContext, Category, Degraded, DegradedStep, ErrorKind, Event, FailedStep, Invoke, Layer,
-    NamedLayer, Outcome, Reply, Target, ToolError, format_duration,
+    CacheOutcome, CallContext, Category, Degraded, DegradedStep, Embedder, ErrorKind, Event, FailedStep,
+    Invoke, Layer, NamedLayer, Outcome, Reply, Target, ToolError, format_duration,
 };
 use tracing::Instrument;
 
 use super::{
     response_cache::{CacheKey, CachedReply, ResponseCache},
+    semantic::{Nearest, Request, SemanticCache},
     sharing::{bypass_reason, detached_context},
     single_flight::{FlightResult, Join, Leader, SingleFlight},
 };
@@ -30,6 +31,11 @@ use crate::{degraded::mark_degraded, timeout::within};
 /// without the caller's client: it can ask no question, sends no log messages, and becomes no task. Of the caller's `_meta`, it
 /// has only the trace context and [`RetryLayer::META_KEY`](crate::RetryLayer::META_KEY). Its time limit is the tool's, not that
 /// of the first caller. Its progress goes to all waiters, if the first of them wants progress.
+///
+/// # Calls that mean the same
+/// With [`SemanticCacheSettings`] of the tool and an embedder ([`CacheLayer::set_embedder`]), a call without a cached result may be
+/// answered with the fresh result of an earlier call that means the same in other words. Everything else that makes calls identical
+/// must be equal. The reply says so, with the distance: 1 minus the cosine of the two texts.
 ///
 /// A call that needs more bypasses the cache: one that continues an earlier round, requests a task or has an idempotency key,
 /// and one that says so in its `_meta` under [`CacheLayer::META_KEY`].
@@ -89,6 +95,7 @@ pub struct Cache<S> {
 struct Shared {
     responses: ResponseCache,
     flights: Arc<SingleFlight>,
+    semantic: SemanticCache,
 }
 
 /// Decision of the cache about a call.
@@ -107,6 +114,8 @@ struct Fetch {
     settings: CacheSettings,
     /// Stale reply that is used if the fetch fails (RFC 5861, stale-if-error).
     stale: Option<Arc<CachedReply>>,
+    /// Meaning of the call, under which its result is found by later calls.
+    request: Option<Request>,
 }
 
 /// Context of shared work, with its result.
@@ -124,10 +133,17 @@ impl CacheLayer {
         let shared = Shared {
             responses: ResponseCache::new(max_bytes),
             flights: Arc::default(),
+            semantic: SemanticCache::default(),
         };
         Self {
             shared: Arc::new(shared),
         }
+    }
+
+    /// Sets the embedder by which tools with [`SemanticCacheSettings`] compare calls. Results of calls that were compared by another
+    /// model are not found any more. Without one, only equal calls share results.
+    pub fn set_embedder(&self, embedder: Option<Arc<dyn Embedder>>) {
+        self.shared.semantic.set_embedder(embedder);
     }
 
     /// Returns the cached reply for a call and its age, even if it is stale.
@@ -186,7 +202,7 @@ impl<S: Invoke + 'static> Invoke for Cache<S> {
             CachePlan::Bypass => self.inner.invoke(cx).await,
             CachePlan::Respond(reply) => Ok(reply.into()),
             // Boxed, so that calls which are answered at once do not carry the size of its future.
-            CachePlan::Fetch(fetch) => Box::pin(self.fetch_or_stale(cx, *fetch)).await,
+            CachePlan::Fetch(fetch) => Box::pin(self.find_or_fetch(cx, *fetch)).await,
         }
     }
 }
@@ -231,12 +247,70 @@ impl<S: Invoke + 'static> Cache<S> {
         CachePlan::fetch(key, settings, may_be_used.then_some(cached))
     }
 
+    /// Returns the result of a call that means the same, or makes the call.
+    async fn find_or_fetch(&self, cx: &mut CallContext, mut fetch: Fetch) -> Result<Outcome, ToolError> {
+        if let Some(semantics) = cx.tool().settings().get::<SemanticCacheSettings>().cloned() {
+            match self.find(cx, &fetch, &semantics).await {
+                Ok(reply) => return Ok(reply.into()),
+                Err(request) => fetch.request = request,
+            }
+        }
+        self.fetch_or_stale(cx, fetch).await
+    }
+
+    /// Finds the result of a call that means the same.
+    ///
+    /// # Errors
+    /// The meaning of the call, if it could be compared.
+    async fn find(
+        &self,
+        cx: &mut CallContext,
+        fetch: &Fetch,
+        semantics: &SemanticCacheSettings,
+    ) -> Result<Reply, Option<Request>> {
+        let CacheLayer { shared } = &self.settings;
+        let request = match shared.semantic.request(cx, &fetch.key, semantics).await {
+            Ok(request) => request,
+            Err(reason) => {
+                cx.explain(CacheLayer::NAME, || format!("not compared by meaning: {reason}"));
+                return Err(None);
+            }
+        };
+        let (now, ttl) = (
+            cx.clock.now(),
+            fetch.settings.ttl_of(&cx.tool().descriptor().metadata),
+        );
+        let fresh = |key: &CacheKey| shared.responses.get(key).filter(|cached| cached.age(now) < ttl);
+        match shared.semantic.nearest(&request, semantics, fresh) {
+            Nearest::Found { call, cosine } => Ok(semantic_hit(cx, &call, 1.0 - cosine)),
+            Nearest::TooFar {
+                cosine,
+                has_other_words,
+            } => {
+                cx.explain(CacheLayer::NAME, || {
+                    let distance = 1.0 - cosine;
+                    match has_other_words {
+                        true => format!("no earlier call means the same: the nearest, at {distance:.3}, has other words or no fresh result"),
+                        false => format!("no earlier call means the same: the nearest is at {distance:.3}"),
+                    }
+                });
+                Err(Some(request))
+            }
+            Nearest::Nothing => Err(Some(request)),
+        }
+    }
+
     /// Makes the call once for all identical ones, or returns the stale reply if that fails.
     async fn fetch_or_stale(&self, cx: &mut CallContext, fetch: Fetch) -> Result<Outcome, ToolError> {
-        let Fetch { key, settings, stale } = fetch;
+        let Fetch {
+            key,
+            settings,
+            stale,
+            request,
+        } = fetch;
         // A tenth of the time is reserved, so that the stale reply is sent before the deadline.
         let limit = stale.as_ref().and_then(|_| cx.remaining());
-        let mut fetched = Box::pin(self.fetch(cx, key, settings));
+        let mut fetched = Box::pin(self.fetch(cx, key, settings, request));
         let (outcome, result) = match limit.map(|left| left - left / 10) {
             Some(limit) => within(limit, None, fetched.as_mut()).await.unwrap_or_else(|| {
                 let message = format!("no answer within {}", format_duration(limit));
@@ -269,8 +343,11 @@ impl<S: Invoke + 'static> Cache<S> {
         cx: &mut CallContext,
         key: CacheKey,
         settings: CacheSettings,
+        request: Option<Request>,
     ) -> (CacheOutcome, Result<Outcome, ToolError>) {
-        let Shared { responses, flights } = &*self.settings.shared;
+        let Shared {
+            responses, flights, ..
+        } = &*self.settings.shared;
         let join = flights.join(&key, cx.origin.progress.as_ref(), || {
             let ttl = settings.ttl_of(&cx.tool().descriptor().metadata);
             let cached = responses.get(&key)?;
@@ -280,7 +357,7 @@ impl<S: Invoke + 'static> Cache<S> {
             Join::Cached(cached) => {
                 let age = cached.age(cx.clock.now());
                 cx.explain(CacheLayer::NAME, || "hit: cached just now".to_owned());
-                let reply = with_cache_meta(cached.reply(), CacheOutcome::Hit, age, None);
+                let reply = with_cache_meta(cached.reply(), CacheOutcome::Hit, age, "");
                 (CacheOutcome::Hit, Ok(reply.into()))
             }
             Join::Follower(_waiter, result, history) => {
@@ -291,7 +368,7 @@ impl<S: Invoke + 'static> Cache<S> {
                 match wait_for_result(result).await {
                     FlightResult::Shared(result) => {
                         let result = result.map(|reply| {
-                            with_cache_meta(reply, CacheOutcome::Shared, Duration::ZERO, None).into()
+                            with_cache_meta(reply, CacheOutcome::Shared, Duration::ZERO, "").into()
                         });
                         (CacheOutcome::Shared, result)
                     }
@@ -302,7 +379,7 @@ impl<S: Invoke + 'static> Cache<S> {
                 cx.follow(leader.history.clone());
                 cx.explain(CacheLayer::NAME, || "miss".to_owned());
                 let (sender, finished) = oneshot::channel();
-                self.spawn(cx, key, settings, leader, Some(sender));
+                self.spawn(cx, (key, request), settings, leader, Some(sender));
                 let result = match finished.await {
                     Ok((work, result)) => {
                         cx.merge_fork(work);
@@ -319,7 +396,7 @@ impl<S: Invoke + 'static> Cache<S> {
     fn revalidate(&self, cx: &CallContext, key: CacheKey, settings: CacheSettings) -> bool {
         match self.settings.shared.flights.lead_detached(&key) {
             Some(leader) => {
-                self.spawn(cx, key, settings, leader, None);
+                self.spawn(cx, (key, None), settings, leader, None);
                 true
             }
             None => false,
@@ -330,7 +407,7 @@ impl<S: Invoke + 'static> Cache<S> {
     fn spawn(
         &self,
         cx: &CallContext,
-        key: CacheKey,
+        (key, request): (CacheKey, Option<Request>),
         settings: CacheSettings,
         leader: Leader,
         sender: Option<oneshot::Sender<Finished>>,
@@ -342,8 +419,11 @@ impl<S: Invoke + 'static> Cache<S> {
             work.origin.progress = wants_progress.then_some(listeners as _);
             let run = async move {
                 let result = run(&*inner, &mut work).await;
-                if let Ok(Outcome::Reply(reply)) = &result {
-                    store(&shared.responses, key, settings, reply, &mut work);
+                if let Ok(Outcome::Reply(reply)) = &result
+                    && store(&shared.responses, &key, settings, reply, &mut work)
+                    && let Some(request) = request
+                {
+                    shared.semantic.add(&request, key);
                 }
                 completion.complete(match &result {
                     Ok(Outcome::Reply(reply)) => FlightResult::Shared(Ok(reply.clone())),
@@ -362,7 +442,12 @@ impl<S: Invoke + 'static> Cache<S> {
 
 impl CachePlan {
     fn fetch(key: CacheKey, settings: CacheSettings, stale: Option<Arc<CachedReply>>) -> Self {
-        Self::Fetch(Box::new(Fetch { key, settings, stale }))
+        Self::Fetch(Box::new(Fetch {
+            key,
+            settings,
+            stale,
+            request: None,
+        }))
     }
 }
 
@@ -383,7 +468,25 @@ fn hit(cx: &mut CallContext, cached: &CachedReply, outcome: CacheOutcome, note: 
         format!("hit: {} old{note}", format_duration(age))
     });
     emit_use(cx, outcome);
-    with_cache_meta(cached.reply(), outcome, age, None)
+    with_cache_meta(cached.reply(), outcome, age, "")
+}
+
+/// Returns the cached reply of a call that means the same.
+fn semantic_hit(cx: &mut CallContext, cached: &CachedReply, distance: f32) -> Reply {
+    // Sums of products may exceed 1 by rounding.
+    let distance = distance.max(0.0);
+    let age = cached.age(cx.clock.now());
+    cx.explain(CacheLayer::NAME, || {
+        let age = format_duration(age);
+        format!("semantic hit: {age} old, of a call that means the same, at the distance {distance:.3}")
+    });
+    emit_use(cx, CacheOutcome::Semantic);
+    with_cache_meta(
+        cached.reply(),
+        CacheOutcome::Semantic,
+        age,
+        &format!(r#","distance":{distance:.4}"#),
+    )
 }
 
 /// Returns a stale reply after a failed fetch, marked as degraded.
@@ -393,7 +496,12 @@ fn stale_if_error(cx: &mut CallContext, cached: &CachedReply, kind: ErrorKind) -
         format!("stale reply, {} old, after `{kind}`", format_duration(age))
     });
     emit_use(cx, CacheOutcome::Stale);
-    let mut reply = with_cache_meta(cached.reply(), CacheOutcome::Stale, age, Some(kind));
+    let mut reply = with_cache_meta(
+        cached.reply(),
+        CacheOutcome::Stale,
+        age,
+        &format!(r#","error":"{kind}""#),
+    );
     let mut degraded = Degraded::new(DegradedStep::Stale, "cache");
     degraded.age = age;
     degraded.errors = vec![FailedStep::new(Some(cx.tool().name().clone()), kind)];
@@ -419,14 +527,14 @@ fn longest_stale(cx: &CallContext) -> Option<Duration> {
     cx.tool().settings().get::<FallbackLadder>()?.longest_stale()
 }
 
-/// Stores a reply, unless it must not be cached or would never be used.
+/// Stores a reply, unless it must not be cached or would never be used. Returns `true` if it was stored.
 fn store(
     responses: &ResponseCache,
-    key: CacheKey,
+    key: &CacheKey,
     settings: CacheSettings,
     reply: &Reply,
     work: &mut CallContext,
-) {
+) -> bool {
     let ttl = settings.ttl_of(&work.tool().descriptor().metadata);
     let longest = ttl
         .max(settings.stale_while_revalidate)
@@ -449,8 +557,10 @@ fn store(
         work.explain(CacheLayer::NAME, || {
             format!("stored, fresh for {}", format_duration(ttl))
         });
-        responses.insert(key, reply, work.clock.now());
+        responses.insert(key.clone(), reply, work.clock.now());
+        return true;
     }
+    false
 }
 
 /// Waits for the result of an execution in flight.
@@ -467,18 +577,10 @@ fn lost_result() -> ToolError {
     ToolError::new(ErrorKind::Internal, "the shared call ended without a result")
 }
 
-/// Adds the cache's record to the `_meta` of a reply.
-fn with_cache_meta(
-    mut reply: Reply,
-    outcome: CacheOutcome,
-    age: Duration,
-    error: Option<ErrorKind>,
-) -> Reply {
+/// Adds the cache's record to the `_meta` of a reply, with further members.
+fn with_cache_meta(mut reply: Reply, outcome: CacheOutcome, age: Duration, members: &str) -> Reply {
     let (status, age) = (outcome.as_str(), age.as_millis());
-    let text = match error {
-        Some(error) => format!(r#"{{"status":"{status}","age_ms":{age},"error":"{error}"}}"#),
-        None => format!(r#"{{"status":"{status}","age_ms":{age}}}"#),
-    };
+    let text = format!(r#"{{"status":"{status}","age_ms":{age}{members}}}"#);
     reply.add_meta(
         CacheLayer::META_KEY,
         RawJson::parse(text).expect("the text is JSON"),

@@ -2,6 +2,7 @@
 
 mod layer;
 mod response_cache;
+mod semantic;
 mod settings;
 mod sharing;
 mod single_flight;
@@ -9,5 +10,6 @@ mod single_flight;
 pub(crate) use self::settings::may_be_shared;
 pub use self::{
     layer::{Cache, CacheLayer},
+    semantic::SemanticCacheSettings,
     settings::{CacheCapacity, CacheScope, CacheSettings},
 };

@@ -50,6 +50,14 @@ impl CacheKey {
             generation: tool.generation(),
         }
     }
+
+    /// Returns this key with another digest of the arguments.
+    pub(crate) fn with_arguments(&self, arguments: [u8; 32]) -> Self {
+        Self {
+            arguments,
+            ..self.clone()
+        }
+    }
 }
 
 impl CachedReply {

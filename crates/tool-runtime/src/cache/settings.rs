@@ -3,8 +3,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{Descriptor, Feature, LatencyClass, Metadata, Overrides, Setting};
-use tool_settings::{ByteSize, Field, NodeId, Period, Section, SectionContext, SectionKeys, ToolSettings};
+use tool_settings::{
+    ByteSize, DeferredCheck, Field, NodeId, Period, Section, SectionContext, SectionKeys, ToolSettings,
+};
 
+use super::semantic::{self, LocatedSemantics, SemanticBody};
 use crate::CacheLayer;
 
 /// Settings of the response cache: how long results of a tool are cached for later calls. Identical concurrent calls
@@ -166,11 +169,11 @@ impl CacheLayer {
         Section::new()
             .for_tools(SectionKeys::new(read_tool))
             .for_servers(SectionKeys::new(|cx, keys: ServerKeys, overrides| {
-                read(cx, keys.cache, overrides);
+                read_many(cx, keys.cache, overrides);
             }))
             .for_defaults(SectionKeys::new(
                 |cx, keys: DefaultKeys, overrides: &mut Overrides| {
-                    read(cx, keys.cache, overrides);
+                    read_many(cx, keys.cache, overrides);
                     read_capacity(cx, keys.cache_bytes, overrides);
                 },
             ))
@@ -224,6 +227,8 @@ struct CacheBody {
     max_bytes: Field<ByteSize>,
     /// Callers that share results. Default: `principal`.
     scope: Field<Scope>,
+    /// Semantic cache, for one tool only. Default: none, only equal calls share results.
+    semantic: Field<SemanticBody>,
 }
 
 /// Callers that share results: with `principal`, only calls of one principal; with `shared`, all principals of a
@@ -238,15 +243,37 @@ enum Scope {
 
 fn read_tool(cx: SectionContext<'_>, keys: ToolKeys, tool: &mut ToolSettings) {
     let at = keys.cache.given();
-    read(cx, keys.cache, &mut tool.overrides);
+    if let Some(semantics) = read(cx, keys.cache, &mut tool.overrides) {
+        tool.overrides.set(semantics.settings.clone());
+        tool.checks
+            .push(DeferredCheck::new(move |tool| semantics.check(tool)));
+    }
     let settings = tool.overrides.get::<CacheSettings>();
     if let (Some(at), Some(_)) = (at, settings.filter(|cache| !cache.disabled)) {
         check(cx, at, &tool.metadata);
     }
 }
 
-fn read(cx: SectionContext<'_>, field: Field<CacheBody>, overrides: &mut Overrides) {
-    let Some(body) = field.get() else { return };
+/// Reads the cache of many tools, which cannot be semantic: each tool has its own arguments.
+fn read_many(cx: SectionContext<'_>, field: Field<CacheBody>, overrides: &mut Overrides) {
+    let semantic = field.as_ref().and_then(|body| body.semantic.given());
+    if let Some(at) = semantic {
+        cx.key_error(
+            at,
+            "this cannot be for many tools, whose arguments differ",
+            "write it in the `cache` of the tool that it is for",
+        );
+    }
+    read(cx, field, overrides);
+}
+
+/// Reads the cache of a tool or of many. Returns the settings of the semantic cache.
+fn read(
+    cx: SectionContext<'_>,
+    field: Field<CacheBody>,
+    overrides: &mut Overrides,
+) -> Option<LocatedSemantics> {
+    let body = field.get()?;
     let usual = CacheSettings::default();
     let max_bytes = body.max_bytes.located().map(|(at, ByteSize(bytes))| {
         if bytes == 0 {
@@ -266,6 +293,8 @@ fn read(cx: SectionContext<'_>, field: Field<CacheBody>, overrides: &mut Overrid
             Some(Scope::Principal) | None => CacheScope::Principal,
         },
     });
+    let (at, semantic) = body.semantic.located()?;
+    semantic::read(cx, at, semantic)
 }
 
 fn read_capacity(cx: SectionContext<'_>, field: Field<ByteSize>, overrides: &mut Overrides) {

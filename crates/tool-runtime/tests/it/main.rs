@@ -14,6 +14,7 @@ mod intent;
 mod ledger_suite;
 mod may_have_run;
 mod retry;
+mod semantic_cache;
 mod task;
 
 use std::{sync::Arc, time::Duration};

@@ -97,6 +97,7 @@ impl Builder {
             chaos: self.chaos.clone(),
         };
         let discovery = discovery(recent, self.embedder, &configuration, &webhooks);
+        cache.set_embedder(discovery.embedder());
         let plane = Toolplane::from_inner(Inner {
             cache,
             stack: stack(layers),

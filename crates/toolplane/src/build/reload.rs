@@ -153,6 +153,7 @@ impl Toolplane {
         inner
             .discovery
             .reconfigure(configuration, inner.webhooks.outbound());
+        inner.cache.set_embedder(inner.discovery.embedder());
         let off = self.disabled_items();
         inner.registry.replace(parts, lists_changed);
         for (tool, _) in off {

@@ -110,7 +110,8 @@ impl Discovery {
         }
     }
 
-    fn embedder(&self) -> Option<Arc<dyn Embedder>> {
+    /// Returns the embedder of the host program, or else that of the configuration.
+    pub(crate) fn embedder(&self) -> Option<Arc<dyn Embedder>> {
         let configured = || self.embedder.read().embedder.clone();
         self.own_embedder.clone().or_else(configured)
     }
