@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tool_runtime::{CacheCapacity, CacheScope, CacheSettings};
+use tool_runtime::{CacheCapacity, CacheScope, CacheSettings, SemanticCacheSettings};
 use toolplane::manifest::{LoadOptions, Syntax, load};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -90,4 +90,77 @@ fn what_is_wrong_is_shown_in_its_line() {
             "{cache}: {said}"
         );
     }
+}
+
+/// Tool with an input schema and this semantic cache, in a configuration with embeddings.
+fn with_semantics(semantic: &str) -> String {
+    format!(
+        "search: {{embeddings: {{directory: models/m}}}}
+tools:
+  ask:
+    description: Answers.
+    input_schema:
+      type: object
+      properties: {{question: {{type: string}}, topic: {{type: [string, 'null']}}, limit: {{type: integer}}, any: {{}}}}
+    cache: {{ttl: 1h, semantic: {semantic}}}
+    executor: {{kind: mock, result: 1}}
+"
+    )
+}
+
+#[test]
+fn a_semantic_cache_names_the_texts_that_are_compared() {
+    let settings = |semantic: &str| {
+        let loaded = load(&options(&with_semantics(semantic))).expect("usable");
+        assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+        let tool = &loaded.configuration.tools[0];
+        tool.overrides.get::<SemanticCacheSettings>().cloned()
+    };
+    let of_question = SemanticCacheSettings::new(["question"]);
+    assert_eq!(settings("{fields: [question]}"), Some(of_question.clone()));
+    let (fields, threshold) = (["question", "topic", "any"], 0.95);
+    assert_eq!(
+        settings("{fields: [question, topic, any], threshold: 0.95}"),
+        Some(SemanticCacheSettings::new(fields).with_threshold(threshold))
+    );
+}
+
+#[test]
+fn a_semantic_cache_that_cannot_work_is_refused_or_reported() {
+    for (semantic, expected) in [
+        ("{}", "the semantic cache names no argument"),
+        ("{fields: []}", "the semantic cache names no argument"),
+        ("{fields: [question, question]}", "this argument is named twice"),
+        ("{fields: [qestion]}", "did you mean `question`?"),
+        ("{fields: [limit]}", "the argument `limit` is no text"),
+        (
+            "{fields: [question], threshold: 0}",
+            "a cosine above 0 and up to 1",
+        ),
+        (
+            "{fields: [question], threshold: 1.1}",
+            "a cosine above 0 and up to 1",
+        ),
+        ("{fields: [question], treshold: 0.9}", "threshold"),
+        ("{fields: question}", "list"),
+    ] {
+        let problems = load(&options(&with_semantics(semantic))).expect_err(semantic);
+        let said = problems.render(false);
+        assert!(
+            said.contains(expected) && said.contains("toolplane.yaml:8"),
+            "{semantic}: {said}"
+        );
+    }
+    let text = "defaults: {cache: {semantic: {fields: [q]}}}\nservers: {s: {command: x, cache: {semantic: {fields: [q]}}}}\n";
+    let said = load(&options(text)).expect_err("for many tools").render(false);
+    assert_eq!(said.matches("this cannot be for many tools").count(), 2, "{said}");
+    let without =
+        with_semantics("{fields: [question]}").replace("search: {embeddings: {directory: models/m}}\n", "");
+    let loaded = load(&options(&without)).expect("a program may set an embedder");
+    let warnings: Vec<_> = loaded
+        .diagnostics
+        .iter()
+        .map(|warning| warning.message.clone())
+        .collect();
+    assert_eq!(warnings, ["nothing embeds texts, so this does nothing"]);
 }

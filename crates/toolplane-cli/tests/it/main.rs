@@ -34,6 +34,7 @@ mod replicas;
 mod routes;
 mod sandbox;
 mod search;
+mod semantic_cache;
 mod serve;
 mod server_sandbox;
 mod signals;

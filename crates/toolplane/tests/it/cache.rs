@@ -7,8 +7,8 @@ use tokio::time::advance;
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{Caller, ErrorKind, Metadata, Outcome, ToolError, Trust},
-    manifest::Configuration,
+    core::{BoxFuture, Caller, EmbedError, Embedder, ErrorKind, Metadata, Outcome, ToolError, Trust},
+    manifest::{Configuration, LoadOptions, Syntax, load},
     runtime::{CacheSettings, RetrySettings},
 };
 
@@ -258,4 +258,101 @@ async fn a_dry_run_neither_reads_nor_fills_the_cache() {
     assert_eq!(status(&plane, request(&json!({}))).await, Value::Null);
     let dry = plane.dry_run(request(&json!({}))).await;
     assert!(matches!(dry.result, Ok(Outcome::Pending(_))));
+}
+
+/// Embedder to which all texts mean the same, so that the words alone tell them apart.
+struct OneMeaning;
+
+impl Embedder for OneMeaning {
+    fn model(&self) -> &str {
+        "one meaning"
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
+        Box::pin(async move { Ok(vec![vec![1.0, 0.0]; texts.len()]) })
+    }
+}
+
+const ANSWERS: &str = "
+tools:
+  answer:
+    description: Answers questions.
+    required_permissions: [ask]
+    cache: {semantic: {fields: [question]}}
+    executor: {kind: mock, result: an answer}
+";
+
+fn question(text: &str, principal: &str, may_ask: bool) -> CallRequest {
+    let mut caller = Caller::new(principal);
+    if may_ask {
+        caller.permissions.insert("ask".into());
+    }
+    let arguments = json!({"question": text}).to_string();
+    let request = CallRequest::new("answer")
+        .json(arguments)
+        .expect("valid arguments");
+    request.caller(Arc::new(caller))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_in_other_words_is_answered_from_the_cache_for_its_principal_alone() {
+    let plane = Toolplane::builder()
+        .yaml(ANSWERS)
+        .expect("usable")
+        .embedder(Arc::new(OneMeaning))
+        .build()
+        .expect("usable");
+    for (text, principal, expected) in [
+        ("What is the capital of Norway?", "ann", Value::Null),
+        ("Please tell me the capital of Norway", "ann", json!("semantic")),
+        ("Please tell me the capital of Norway", "ben", Value::Null),
+        ("What is the capital of Norway?", "ben", json!("semantic")),
+        ("What is the capital of Sweden?", "ann", Value::Null),
+    ] {
+        assert_eq!(
+            status(&plane, question(text, principal, true)).await,
+            expected,
+            "{text}, {principal}"
+        );
+    }
+    let refused = plane.call(question("capital of Norway", "ann", false)).await;
+    assert_eq!(refused.expect_err("no permission").kind(), ErrorKind::Denied);
+}
+
+/// The model is that of the configuration, also after a reload.
+#[tokio::test(start_paused = true)]
+async fn a_reload_brings_and_takes_the_model_of_a_semantic_cache() {
+    let load =
+        |text: &str| load(&LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text)).expect("usable");
+    let plane = Toolplane::builder()
+        .loaded(&load(ANSWERS))
+        .build()
+        .expect("usable");
+    let decisions = async |text: &str| {
+        let outcome = plane.call_explained(question(text, "ann", true)).await;
+        let cache = outcome
+            .decisions
+            .iter()
+            .find(|decision| decision.layer == "cache");
+        cache
+            .map(|decision| decision.decision.clone())
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        decisions("capital of Norway").await,
+        "not compared by meaning: there is no embedder"
+    );
+    let with =
+        format!("search: {{embeddings: {{url: 'http://127.0.0.1:9/v1/embeddings', model: m}}}}\n{ANSWERS}");
+    plane.reload(&load(&with)).expect("usable");
+    let failed = decisions("capital of Sweden").await;
+    assert!(
+        failed.starts_with("not compared by meaning: the embedder failed: the embeddings endpoint"),
+        "{failed}"
+    );
+    plane.reload(&load(ANSWERS)).expect("usable");
+    assert_eq!(
+        decisions("capital of Finland").await,
+        "not compared by meaning: there is no embedder"
+    );
 }
