@@ -32,7 +32,7 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
     Ok(vec![
         part(
             "MCP servers and Inspector from npm",
-            npm(&pins, &folder.join("node")),
+            npm(&pins, &folder.join("node"), 300),
         ),
         part(
             "MCP servers and uv from PyPI",
@@ -54,6 +54,10 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
                 &folder.join("python-providers"),
             ),
         ),
+        part(
+            "SDKs of OpenAI, Anthropic, Google and Ollama, and TypeScript, from npm",
+            npm(&pins.join("providers"), &folder.join("node-providers"), 130),
+        ),
         part("git", program("git", "git")),
         part("Chromium", program("chromium", "chromium")),
         part("PostgreSQL", postgres()),
@@ -68,6 +72,7 @@ pub(crate) fn install_node(repository: &Repository) -> Result<()> {
     npm(
         &repository.root().join("tests/peers"),
         &folder(repository).join("node"),
+        300,
     )
 }
 
@@ -96,7 +101,8 @@ fn part(name: &'static str, installed: Result<()>) -> DocPart {
     DocPart { name, missing }
 }
 
-fn npm(pins: &Path, folder: &Path) -> Result<()> {
+/// Installs the packages that `pins` lists, which take `n_megabytes`.
+fn npm(pins: &Path, folder: &Path, n_megabytes: u32) -> Result<()> {
     let files = ["package.json", "package-lock.json"];
     let stamp = Stamp::new(pins, &files, folder)?;
     if stamp.is_current() {
@@ -109,7 +115,7 @@ fn npm(pins: &Path, folder: &Path) -> Result<()> {
         fs::copy(pins.join(file), folder.join(file)).with_context(|| format!("failed to copy `{file}`"))?;
     }
     say(format_args!(
-        "peers: installing npm packages into `{}` (300 MB, once) ...",
+        "peers: installing npm packages into `{}` ({n_megabytes} MB, once) ...",
         folder.display()
     ));
     // Scripts of packages stay disabled: none is needed, and what they download or run is not pinned.

