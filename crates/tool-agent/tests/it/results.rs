@@ -49,7 +49,7 @@ fn a_plain_value_is_text_or_structure() {
     assert_eq!(
         of(ProviderFormat::Gemini),
         [json!({"role": "user", "parts": [
-            {"functionResponse": {"name": "files.read", "response": {"result": {"sky": "clear"}}}},
+            {"functionResponse": {"name": "files.read", "response": {"output": {"sky": "clear"}}}},
         ]})]
     );
     assert_eq!(
@@ -62,7 +62,7 @@ fn a_plain_value_is_text_or_structure() {
 fn rich() -> Reply {
     let result = json!({"content": [
         {"type": "text", "text": "Look:"},
-        {"type": "image", "mimeType": "image/png", "data": "aW1hZ2U="},
+        {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="},
         {"type": "audio", "mimeType": "audio/wav", "data": "c291bmQ="},
         {"type": "resource", "resource": {"uri": "file:///a/b.pdf", "mimeType": "application/pdf", "blob": "ZmlsZQ=="}},
     ]});
@@ -87,7 +87,7 @@ fn media_go_where_the_provider_takes_them() {
     );
     assert_eq!(
         openai[1]["content"][1]["image_url"]["url"],
-        "data:image/png;base64,aW1hZ2U="
+        "data:image/png;base64,iVBORw0KGgo="
     );
     assert_eq!(notes.len(), 3);
 
@@ -110,12 +110,12 @@ fn media_go_where_the_provider_takes_them() {
 
     let (gemini, notes) = of(ProviderFormat::Gemini);
     let response = &gemini[0]["parts"][0]["functionResponse"];
-    assert_eq!(response["response"], json!({"result": "Look:"}));
+    assert_eq!(response["response"], json!({"output": "Look:"}));
     assert_eq!(response["parts"].as_array().expect("a list").len(), 3);
     assert!(notes.is_empty());
 
     let (ollama, notes) = of(ProviderFormat::Ollama);
-    assert_eq!(ollama[0]["images"], json!(["aW1hZ2U="]));
+    assert_eq!(ollama[0]["images"], json!(["iVBORw0KGgo="]));
     assert_eq!(notes.len(), 2);
 }
 
@@ -155,14 +155,51 @@ fn results_of_a_history_are_read() {
             "{format:?}: {read:?}"
         );
         let has_image = read[0].content.iter().any(|part| {
-            matches!(part, ContentPart::Image { mime, data } if mime == "image/png" && data == "aW1hZ2U=")
+            matches!(part, ContentPart::Image { mime, data } if mime == "image/png" && data == "iVBORw0KGgo=")
         });
-        let keeps_images = [
+        // Those of Chat Completions are in a message of the user.
+        assert_eq!(has_image, format != ProviderFormat::OpenAiChat, "{format:?}");
+        let has_file = read[0].content.iter().any(
+            |part| matches!(part, ContentPart::File { mime, data, .. } if mime == "application/pdf" && data == "ZmlsZQ=="),
+        );
+        let keeps_files = [
             ProviderFormat::OpenAiResponses,
             ProviderFormat::Anthropic,
             ProviderFormat::Gemini,
         ];
-        assert_eq!(has_image, keeps_images.contains(&format), "{format:?}");
+        assert_eq!(has_file, keeps_files.contains(&format), "{format:?}");
         assert!(CallOutput::read(format, &raw(r#"{"role":"user","content":"hi"}"#)).is_empty());
     }
+}
+
+#[test]
+fn results_of_gemini_are_read_under_each_of_their_keys() {
+    for key in ["output", "result"] {
+        let part = json!({"functionResponse": {"name": "look", "response": {key: "It rains."}}});
+        let read = CallOutput::read(
+            ProviderFormat::Gemini,
+            &RawJson::from(json!({"role": "user", "parts": [part]})),
+        );
+        assert_eq!(
+            read[0].content,
+            [ContentPart::Text("It rains.".to_owned())],
+            "{key}"
+        );
+        assert_eq!(
+            (read[0].structured.as_ref(), read[0].is_error),
+            (None, false),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn parts_of_results_that_have_no_data_are_kept() {
+    let part = json!({"type": "input_image", "file_id": "file-1"});
+    let message = json!({"type": "function_call_output", "call_id": "c", "output": [part]});
+    let read = CallOutput::read(ProviderFormat::OpenAiResponses, &RawJson::from(message));
+    let [_, ContentPart::Other(kept)] = read[0].content.as_slice() else {
+        panic!("{read:?}")
+    };
+    assert_eq!(value(kept), part);
 }

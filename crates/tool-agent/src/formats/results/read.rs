@@ -33,18 +33,22 @@ impl CallOutput {
                     string(message, "name"),
                     texts(output.as_ref()),
                 );
-                let images = output.iter().flat_map(RawJson::items).filter_map(|part| {
-                    let (mime, data) = of_data_url(&string(&part, "image_url")?)?;
-                    Some(ContentPart::Image { mime, data })
-                });
-                result.content.extend(images);
+                let parts = output.iter().flat_map(RawJson::items);
+                let is_media = |part: &RawJson| string(part, "type").as_deref() != Some("input_text");
+                result.content.extend(parts.filter(is_media).map(of_openai));
                 vec![result]
             }
             ProviderFormat::Anthropic => read_anthropic(message),
             ProviderFormat::Gemini => read_gemini(message),
             ProviderFormat::Ollama if is_role(message, "tool") => {
                 let words = texts(message.get("content").as_ref());
-                vec![of_text(None, string(message, "tool_name"), words)]
+                let mut result = of_text(None, string(message, "tool_name"), words);
+                let images = member(message, "images");
+                let images = images.iter().flat_map(RawJson::items);
+                result
+                    .content
+                    .extend(images.filter_map(|image| image.string()).map(of_ollama));
+                vec![result]
             }
             _ => Vec::new(),
         }
@@ -89,7 +93,9 @@ fn read_gemini(message: &RawJson) -> Vec<CallOutput> {
             let response = part.get("functionResponse")?;
             let said = response.get("response").unwrap_or(RawJson::object());
             let error = member(&said, "error");
-            let value = error.clone().or_else(|| member(&said, "result")).unwrap_or(said);
+            // `output` is the documented key; Google's examples also write `result`.
+            let output = || member(&said, "output").or_else(|| member(&said, "result"));
+            let value = error.clone().or_else(output).unwrap_or(said);
             let mut content = Vec::new();
             if let Some(words) = value.string() {
                 content.push(ContentPart::Text(words));
@@ -118,6 +124,38 @@ fn of_anthropic(block: RawJson) -> ContentPart {
         (Some("text"), _) => ContentPart::Text(string(&block, "text").unwrap_or_default()),
         (Some("image" | "document"), Some((mime, data))) => media(mime, data),
         _ => ContentPart::Other(block),
+    }
+}
+
+/// Reads a part of a result of Responses that is no text.
+fn of_openai(part: RawJson) -> ContentPart {
+    let url = string(&part, "image_url").or_else(|| string(&part, "file_data"));
+    match url.and_then(|url| of_data_url(&url)) {
+        Some((mime, data)) if string(&part, "type").as_deref() == Some("input_file") => ContentPart::File {
+            uri: string(&part, "filename").unwrap_or_default(),
+            mime,
+            data,
+        },
+        Some((mime, data)) => ContentPart::Image { mime, data },
+        None => ContentPart::Other(part),
+    }
+}
+
+/// Reads an image of Ollama, which has no type: that of the data, by the beginning of its base64.
+fn of_ollama(data: String) -> ContentPart {
+    const BEGINNINGS: [(&str, &str); 4] = [
+        ("iVBORw0KGgo", "image/png"),
+        ("/9j/", "image/jpeg"),
+        ("R0lGOD", "image/gif"),
+        ("UklGR", "image/webp"),
+    ];
+    let known = BEGINNINGS
+        .iter()
+        .find(|(beginning, _)| data.starts_with(beginning));
+    let mime = known.map_or("application/octet-stream", |(_, mime)| mime);
+    ContentPart::Image {
+        mime: mime.to_owned(),
+        data,
     }
 }
 

@@ -181,7 +181,7 @@ impl CallOutput {
             (Some(structured), false) => structured.clone(),
             _ => text(&self.words(is_inline)),
         };
-        let key = if self.is_error { "error" } else { "result" };
+        let key = if self.is_error { "error" } else { "output" };
         let mut response = Vec::new();
         response.extend(self.call.as_ref().map(|id| ("id", text(id))));
         response.push(("name", text(&self.name)));
