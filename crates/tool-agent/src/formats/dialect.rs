@@ -77,16 +77,25 @@ pub(super) fn adapt(format: ProviderFormat, schema: &RawJson, notes: &mut Vec<No
         return RawJson::from(serde_json::json!({"type": "object", "properties": {}}));
     };
     // Arguments are an object in every protocol, so that this says nothing new.
-    let mut add = |root: &mut Map<String, Value>, key: &str, value: Value| {
-        if !root.contains_key(key) {
-            root.insert(key.to_owned(), value);
-            is_changed = true;
+    if root.get("type").is_none_or(|kind| kind != "object") {
+        let before = root.insert("type".to_owned(), Value::from("object"));
+        let is_object = |kinds: &Value| {
+            kinds
+                .as_array()
+                .is_some_and(|kinds| kinds.contains(&"object".into()))
+        };
+        if before.is_some_and(|kinds| !is_object(&kinds)) {
+            let message = "`type` at the root of a schema: arguments are an object";
+            notes.push(("/type".to_owned(), NoteKind::Changed, message.to_owned()));
         }
-    };
-    add(root, "type", Value::from("object"));
+        is_changed = true;
+    }
     match format {
         ProviderFormat::OpenAiChat | ProviderFormat::OpenAiResponses => {
-            add(root, "properties", Value::Object(Map::new()));
+            if !root.contains_key("properties") {
+                root.insert("properties".to_owned(), Value::Object(Map::new()));
+                is_changed = true;
+            }
             refuse_root(root, notes);
         }
         ProviderFormat::Anthropic => refuse_root(root, notes),
@@ -95,7 +104,7 @@ pub(super) fn adapt(format: ProviderFormat, schema: &RawJson, notes: &mut Vec<No
                 remove_unknown(schema, at, notes);
             });
         }
-        ProviderFormat::Ollama => note_ignored(root, notes),
+        ProviderFormat::Ollama => is_changed |= adapt_ollama(root, notes),
     }
     let mut made = notes[n_notes..].iter();
     is_changed |= made.any(|(_, kind, _)| *kind != NoteKind::Ignored);
@@ -151,8 +160,8 @@ fn remove_unknown(schema: &mut Map<String, Value>, at: &str, notes: &mut Vec<Not
     }
 }
 
-/// Notes what Ollama does not pass on.
-fn note_ignored(root: &Map<String, Value>, notes: &mut Vec<Note>) {
+/// Notes what Ollama does not pass on, and writes schemas that it cannot read in another way. Returns `true` if one was changed.
+fn adapt_ollama(root: &mut Map<String, Value>, notes: &mut Vec<Note>) -> bool {
     const ROOT: [&str; 7] = [
         "$defs",
         "$schema",
@@ -163,21 +172,55 @@ fn note_ignored(root: &Map<String, Value>, notes: &mut Vec<Note>) {
         "type",
     ];
     let unknown = root.keys().filter(|key| !ROOT.contains(&key.as_str()));
-    notes.extend(unknown.map(|key| {
-        (
-            format!("/{}", escaped(key)),
-            NoteKind::Ignored,
-            format!("`{key}`"),
-        )
-    }));
-    let properties = root.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
-        let keys = property.as_object().into_iter().flat_map(Map::keys);
-        for key in keys.filter(|key| !OLLAMA.contains(&key.as_str())) {
-            let pointer = format!("/properties/{}/{}", escaped(name), escaped(key));
-            notes.push((pointer, NoteKind::Ignored, format!("`{key}`")));
+    notes.extend(unknown.map(|key| ignored("", key)));
+    let mut is_changed = false;
+    each_property(root, "", &mut |property, at| {
+        is_changed |= adapt_ollama_property(property, at, notes);
+    });
+    is_changed
+}
+
+/// Adapts a property of Ollama, and the properties in it. Ollama passes on the `items` of a list as they are.
+fn adapt_ollama_property(property: &mut Value, at: &str, notes: &mut Vec<Note>) -> bool {
+    let mut is_changed = false;
+    // Ollama refuses a request with a schema that is no object.
+    if let Value::Bool(takes_anything) = *property {
+        is_changed = true;
+        *property = match takes_anything {
+            true => serde_json::json!({}),
+            false => serde_json::json!({"not": {}}),
+        };
+    }
+    let Value::Object(members) = property else {
+        return is_changed;
+    };
+    let unknown = members.keys().filter(|key| !OLLAMA.contains(&key.as_str()));
+    notes.extend(unknown.map(|key| ignored(at, key)));
+    each_property(members, at, &mut |property, at| {
+        is_changed |= adapt_ollama_property(property, at, notes);
+    });
+    if let Some(Value::Array(variants)) = members.get_mut("anyOf") {
+        for (index, variant) in variants.iter_mut().enumerate() {
+            is_changed |= adapt_ollama_property(variant, &format!("{at}/anyOf/{index}"), notes);
         }
     }
+    is_changed
+}
+
+/// Calls a function for each property, with its place.
+fn each_property(schema: &mut Map<String, Value>, at: &str, visit: &mut dyn FnMut(&mut Value, &str)) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        visit(property, &format!("{at}/properties/{}", escaped(name)));
+    }
+}
+
+fn ignored(at: &str, key: &str) -> Note {
+    (
+        format!("{at}/{}", escaped(key)),
+        NoteKind::Ignored,
+        format!("`{key}`"),
+    )
 }
 
 /// Calls a function for a schema and each schema in it, with the place of each. `at` is the place of the schema, and is the same

@@ -113,6 +113,59 @@ fn what_a_dialect_cannot_express_is_told() {
 }
 
 #[test]
+fn ollama_is_told_of_no_schema_that_it_cannot_read() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "any": true,
+            "none": false,
+            "inner": {"type": "object", "properties": {"x": true}, "required": ["x"]},
+            "one": {"anyOf": [true, {"type": "number", "minimum": 0}]},
+            "list": {"type": "array", "items": true},
+        },
+    });
+    let ollama = of(ProviderFormat::Ollama, &schema, false);
+    assert_eq!(
+        value(ollama.tools())[0]["function"]["parameters"]["properties"],
+        json!({
+            "any": {},
+            "none": {"not": {}},
+            "inner": {"type": "object", "properties": {"x": {}}, "required": ["x"]},
+            "one": {"anyOf": [{}, {"type": "number", "minimum": 0}]},
+            "list": {"type": "array", "items": true},
+        })
+    );
+    assert_eq!(
+        notes(&ollama),
+        [
+            "`find` at `/properties/inner/required`: ignored by the provider: `required`",
+            "`find` at `/properties/none/not`: ignored by the provider: `not`",
+            "`find` at `/properties/one/anyOf/1/minimum`: ignored by the provider: `minimum`",
+        ]
+    );
+}
+
+#[test]
+fn the_root_of_a_schema_is_an_object() {
+    for &format in ProviderFormat::ALL {
+        for (kind, n_notes) in [
+            (json!("object"), 0),
+            (json!(["object", "null"]), 0),
+            (json!("string"), 1),
+        ] {
+            let made = of(format, &json!({"type": kind, "properties": {}}), false);
+            let read = ToolDefinitions::read(format, made.tools()).expect("they are read");
+            assert_eq!(
+                value(&read[0].input_schema)["type"],
+                "object",
+                "{format:?}: {kind}"
+            );
+            assert_eq!(made.notes().len(), n_notes, "{format:?}: {kind}");
+        }
+    }
+}
+
+#[test]
 fn strict_mode_closes_objects_and_requires_everything() {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
