@@ -11,34 +11,45 @@ use crate::{definitions, json as raw, value};
 pub(crate) fn response(format: ProviderFormat) -> Value {
     match format {
         ProviderFormat::OpenAiChat => json!({
-            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+            "id": "r", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "tool_calls", "logprobs": null, "message": {
                 "role": "assistant",
                 "content": "I look.",
+                "refusal": null,
                 "tool_calls": [
                     {"id": "c1", "type": "function", "function": {"name": "files_read", "arguments": "{\"n\":12345678901234567890}"}},
                     {"id": "c2", "type": "function", "function": {"name": "other", "arguments": ""}},
                 ],
             }}],
-            "usage": {"prompt_tokens": 7, "completion_tokens": 5},
+            "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
         }),
         ProviderFormat::OpenAiResponses => json!({
+            "id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed",
+            "error": null, "incomplete_details": null,
             "output": [
-                {"type": "reasoning", "id": "r1", "encrypted_content": "x"},
-                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
-                {"type": "function_call", "call_id": "c1", "name": "files_read", "arguments": "{\"n\":12345678901234567890}"},
-                {"type": "function_call", "call_id": "c2", "name": "other", "arguments": "{}"},
+                {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "x"},
+                {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [
+                    {"type": "output_text", "text": "I look.", "annotations": [], "logprobs": []},
+                ]},
+                {"type": "function_call", "id": "f1", "call_id": "c1", "name": "files_read", "status": "completed",
+                    "arguments": "{\"n\":12345678901234567890}"},
+                {"type": "function_call", "id": "f2", "call_id": "c2", "name": "other", "status": "completed", "arguments": "{}"},
             ],
-            "usage": {"input_tokens": 7, "output_tokens": 5},
+            "usage": {
+                "input_tokens": 7, "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 12,
+            },
         }),
         ProviderFormat::Anthropic => json!({
+            "id": "m", "type": "message", "model": "m",
             "role": "assistant",
             "content": [
                 {"type": "thinking", "thinking": "hm", "signature": "s"},
-                {"type": "text", "text": "I look."},
+                {"type": "text", "text": "I look.", "citations": null},
                 {"type": "tool_use", "id": "c1", "name": "files_read", "input": {"n": 1}},
                 {"type": "tool_use", "id": "c2", "name": "other", "input": {}},
             ],
-            "stop_reason": "tool_use",
+            "stop_reason": "tool_use", "stop_sequence": null,
             "usage": {"input_tokens": 7, "output_tokens": 5},
         }),
         ProviderFormat::Gemini => json!({
@@ -49,8 +60,10 @@ pub(crate) fn response(format: ProviderFormat) -> Value {
                 {"functionCall": {"id": "c2", "name": "other"}},
             ]}, "finishReason": "STOP"}],
             "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 5},
+            "modelVersion": "m", "responseId": "r",
         }),
         _ => json!({
+            "model": "m", "created_at": "2026-11-29T10:00:00Z",
             "message": {"role": "assistant", "content": "I look.", "tool_calls": [
                 {"function": {"name": "files.read", "arguments": {"n": 1}}},
                 {"function": {"name": "other", "arguments": {}}},

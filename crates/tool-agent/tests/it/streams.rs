@@ -29,111 +29,204 @@ fn cut(text: &str, cuts: &[f64]) -> Vec<String> {
 
 /// Cuts a whole response into the events of a stream, as its provider does.
 pub(crate) fn events(format: ProviderFormat, whole: &Value, cuts: &[f64]) -> Vec<Value> {
-    let mut events = Vec::new();
     match format {
-        ProviderFormat::OpenAiChat => {
-            let message = &whole["choices"][0]["message"];
-            let chunk =
-                |delta: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
-            events.push(chunk(json!({"role": "assistant", "content": ""})));
-            for piece in cut(message["content"].as_str().expect("a text"), cuts) {
-                events.push(chunk(json!({"content": piece})));
-            }
-            for (index, call) in message["tool_calls"]
-                .as_array()
-                .expect("a list")
-                .iter()
-                .enumerate()
-            {
-                let function = json!({"name": call["function"]["name"], "arguments": ""});
-                let begun =
-                    json!({"index": index, "id": call["id"], "type": "function", "function": function});
-                events.push(chunk(json!({"tool_calls": [begun]})));
-                for piece in cut(call["function"]["arguments"].as_str().expect("a text"), cuts) {
-                    let more = json!({"index": index, "function": {"arguments": piece}});
-                    events.push(chunk(json!({"tool_calls": [more]})));
-                }
-            }
-            events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
-            events.push(json!({"choices": [], "usage": whole["usage"]}));
-        }
-        ProviderFormat::OpenAiResponses => {
-            events.push(json!({"type": "response.created"}));
-            for piece in cut("I look.", cuts) {
-                events.push(json!({"type": "response.output_text.delta", "delta": piece}));
-            }
-            events.push(json!({"type": "response.completed", "response": whole}));
-        }
-        ProviderFormat::Anthropic => {
-            let message = json!({
-                "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
-                "stop_reason": null, "usage": {"input_tokens": 7, "output_tokens": 1},
-            });
-            events.push(json!({"type": "message_start", "message": message}));
-            events.push(json!({"type": "ping"}));
-            for (index, block) in whole["content"].as_array().expect("a list").iter().enumerate() {
-                let mut start = block.clone();
-                let mut deltas = Vec::new();
-                let mut grow = |key: &str, kind: &str, member: &str, text: String| {
-                    for piece in cut(&text, cuts) {
-                        deltas.push(json!({"type": kind, member: piece}));
-                    }
-                    key.to_owned()
-                };
-                match block["type"].as_str().expect("a text") {
-                    "text" => {
-                        let text = block["text"].as_str().expect("a text").to_owned();
-                        start[grow("text", "text_delta", "text", text)] = "".into();
-                    }
-                    "thinking" => {
-                        let text = block["thinking"].as_str().expect("a text").to_owned();
-                        start[grow("thinking", "thinking_delta", "thinking", text)] = "".into();
-                        let signature = block["signature"].as_str().expect("a text").to_owned();
-                        start[grow("signature", "signature_delta", "signature", signature)] = "".into();
-                    }
-                    _ => {
-                        let text = block["input"].to_string();
-                        start[grow("input", "input_json_delta", "partial_json", text)] = json!({});
-                    }
-                }
-                events.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
-                for delta in deltas {
-                    events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
-                }
-                events.push(json!({"type": "content_block_stop", "index": index}));
-            }
-            events.push(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}}));
-            events.push(json!({"type": "message_stop"}));
-        }
-        ProviderFormat::Gemini => {
-            let parts = whole["candidates"][0]["content"]["parts"]
-                .as_array()
-                .expect("a list");
-            for part in parts {
-                match part.get("text").and_then(Value::as_str) {
-                    Some(text) if part.get("thought").is_none() => {
-                        for piece in cut(text, cuts) {
-                            events.push(json!({"candidates": [{"content": {"role": "model", "parts": [{"text": piece}]}}]}));
-                        }
-                    }
-                    _ => {
-                        events.push(json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]}));
-                    }
-                }
-            }
-            events.push(
-                json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": whole["usageMetadata"]}),
-            );
-        }
-        _ => {
-            for piece in cut("I look.", cuts) {
-                events.push(json!({"message": {"role": "assistant", "content": piece}, "done": false}));
-            }
-            let mut last = whole.clone();
-            last["message"]["content"] = "".into();
-            events.push(last);
+        ProviderFormat::OpenAiChat => openai_chat(whole, cuts),
+        ProviderFormat::OpenAiResponses => openai_responses(whole, cuts),
+        ProviderFormat::Anthropic => anthropic(whole, cuts),
+        ProviderFormat::Gemini => gemini(whole, cuts),
+        _ => ollama(whole, cuts),
+    }
+}
+
+/// Returns a text.
+fn words(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+/// Returns the items of a list, which may be absent.
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn openai_chat(whole: &Value, cuts: &[f64]) -> Vec<Value> {
+    let message = &whole["choices"][0]["message"];
+    let event = |choices: Value| json!({"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices});
+    let chunk = |delta: Value| event(json!([{"index": 0, "delta": delta, "finish_reason": null}]));
+    let mut events = vec![chunk(
+        json!({"role": "assistant", "content": "", "refusal": null}),
+    )];
+    for piece in cut(words(&message["content"]), cuts) {
+        events.push(chunk(json!({"content": piece})));
+    }
+    for (index, call) in items(&message["tool_calls"]).iter().enumerate() {
+        let function = json!({"name": call["function"]["name"], "arguments": ""});
+        let begun = json!({"index": index, "id": call["id"], "type": "function", "function": function});
+        events.push(chunk(json!({"tool_calls": [begun]})));
+        for piece in cut(words(&call["function"]["arguments"]), cuts) {
+            let more = json!({"index": index, "function": {"arguments": piece}});
+            events.push(chunk(json!({"tool_calls": [more]})));
         }
     }
+    let reason = &whole["choices"][0]["finish_reason"];
+    events.push(event(json!([{"index": 0, "delta": {}, "finish_reason": reason}])));
+    let mut usage = event(json!([]));
+    usage["usage"] = whole["usage"].clone();
+    events.push(usage);
+    events
+}
+
+fn openai_responses(whole: &Value, cuts: &[f64]) -> Vec<Value> {
+    let mut begun = whole.clone();
+    begun["output"] = json!([]);
+    begun["status"] = "in_progress".into();
+    begun.as_object_mut().expect("an object").remove("usage");
+    let mut events = vec![
+        json!({"type": "response.created", "response": begun}),
+        json!({"type": "response.in_progress", "response": begun}),
+    ];
+    for (index, item) in items(&whole["output"]).iter().enumerate() {
+        openai_item(index, item, cuts, &mut events);
+    }
+    events.push(json!({"type": "response.completed", "response": whole}));
+    for (number, event) in events.iter_mut().enumerate() {
+        event["sequence_number"] = number.into();
+    }
+    events
+}
+
+/// Appends the events of one item of the output.
+fn openai_item(index: usize, item: &Value, cuts: &[f64], events: &mut Vec<Value>) {
+    let mut begun = item.clone();
+    let part = &item["content"][0];
+    let mut pieces = Vec::new();
+    let event = |kind: &str, key: &str, value: Value| {
+        let mut event = json!({"type": kind, "output_index": index, "item_id": item["id"]});
+        event[key] = value;
+        event
+    };
+    let in_part = |kind: &str, key: &str, value: Value| {
+        let mut event = event(kind, key, value);
+        event["content_index"] = 0.into();
+        event
+    };
+    match words(&item["type"]) {
+        "message" => {
+            begun["content"] = json!([]);
+            let mut empty = part.clone();
+            empty["text"] = "".into();
+            pieces.push(in_part("response.content_part.added", "part", empty));
+            let text = [
+                (
+                    "response.output_text.delta",
+                    "delta",
+                    cut(words(&part["text"]), cuts),
+                ),
+                (
+                    "response.output_text.done",
+                    "text",
+                    vec![words(&part["text"]).to_owned()],
+                ),
+            ];
+            for (kind, key, values) in text {
+                pieces.extend(values.into_iter().map(|value| {
+                    let mut event = in_part(kind, key, value.into());
+                    event["logprobs"] = json!([]);
+                    event
+                }));
+            }
+            pieces.push(in_part("response.content_part.done", "part", part.clone()));
+        }
+        "function_call" => {
+            begun["arguments"] = "".into();
+            let kind = "response.function_call_arguments.delta";
+            let deltas = cut(words(&item["arguments"]), cuts);
+            pieces.extend(deltas.into_iter().map(|piece| event(kind, "delta", piece.into())));
+            let kind = "response.function_call_arguments.done";
+            pieces.push(event(kind, "arguments", item["arguments"].clone()));
+        }
+        _ => {}
+    }
+    if let Some(status) = begun.get_mut("status") {
+        *status = "in_progress".into();
+    }
+    events.push(json!({"type": "response.output_item.added", "output_index": index, "item": begun}));
+    events.append(&mut pieces);
+    events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+}
+
+fn anthropic(whole: &Value, cuts: &[f64]) -> Vec<Value> {
+    let message = json!({
+        "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 7, "output_tokens": 1},
+    });
+    let mut events = vec![
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "ping"}),
+    ];
+    for (index, block) in items(&whole["content"]).iter().enumerate() {
+        let mut start = block.clone();
+        let mut deltas = Vec::new();
+        let mut grow = |kind: &str, member: &str, text: &str| {
+            for piece in cut(text, cuts) {
+                deltas.push(json!({"type": kind, member: piece}));
+            }
+        };
+        match words(&block["type"]) {
+            "text" => {
+                grow("text_delta", "text", words(&block["text"]));
+                start["text"] = "".into();
+            }
+            "thinking" => {
+                grow("thinking_delta", "thinking", words(&block["thinking"]));
+                grow("signature_delta", "signature", words(&block["signature"]));
+                start["thinking"] = "".into();
+                start["signature"] = "".into();
+            }
+            _ => {
+                grow("input_json_delta", "partial_json", &block["input"].to_string());
+                start["input"] = json!({});
+            }
+        }
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
+        for delta in deltas {
+            events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        }
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    let delta = json!({"stop_reason": whole["stop_reason"], "stop_sequence": null});
+    events.push(json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 5}}));
+    events.push(json!({"type": "message_stop"}));
+    events
+}
+
+fn gemini(whole: &Value, cuts: &[f64]) -> Vec<Value> {
+    let chunk = |part: &Value| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]});
+    let mut events = Vec::new();
+    for part in items(&whole["candidates"][0]["content"]["parts"]) {
+        match part.get("text").and_then(Value::as_str) {
+            Some(text) if part.get("thought").is_none() => {
+                let pieces = cut(text, cuts).into_iter();
+                events.extend(pieces.map(|piece| chunk(&json!({"text": piece}))));
+            }
+            _ => events.push(chunk(part)),
+        }
+    }
+    let last = [json!({"finishReason": "STOP"})];
+    events.push(json!({"candidates": last, "usageMetadata": whole["usageMetadata"]}));
+    events
+}
+
+fn ollama(whole: &Value, cuts: &[f64]) -> Vec<Value> {
+    let mut events = Vec::new();
+    for piece in cut(words(&whole["message"]["content"]), cuts) {
+        let message = json!({"role": "assistant", "content": piece});
+        events.push(json!({
+            "model": "m", "created_at": whole["created_at"], "message": message, "done": false,
+        }));
+    }
+    let mut last = whole.clone();
+    last["message"]["content"] = "".into();
+    events.push(last);
     events
 }
 
@@ -144,6 +237,15 @@ pub(crate) fn read(made: &ToolDefinitions, events: &[Value]) -> (String, Assista
         said.push_str(&stream.push(&RawJson::from(event)).expect("it is no failure"));
     }
     (said, stream.finish().expect("it is whole"))
+}
+
+/// Returns the history of a turn without members that are null, which streams leave out.
+fn history(turn: &AssistantTurn) -> Vec<Value> {
+    let mut history: Vec<_> = turn.messages.iter().map(crate::value).collect();
+    for message in history.iter_mut().filter_map(Value::as_object_mut) {
+        message.retain(|_, member| !member.is_null());
+    }
+    history
 }
 
 proptest! {
@@ -162,7 +264,6 @@ proptest! {
             prop_assert_eq!(&streamed.calls, &whole.calls);
             // Gemini's texts stay in their pieces.
             if format != ProviderFormat::Gemini {
-                let history = |turn: &AssistantTurn| turn.messages.iter().map(crate::value).collect::<Vec<_>>();
                 prop_assert_eq!(history(&streamed), history(&whole));
             }
         }
