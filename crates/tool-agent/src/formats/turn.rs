@@ -219,7 +219,7 @@ fn write_anthropic(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) ->
             ("type", text("tool_use")),
             ("id", text(&call.id)),
             ("name", name(call)),
-            ("input", call.arguments.clone()),
+            ("input", as_object(&call.arguments)),
         ])
     });
     let content: Vec<_> = said.into_iter().chain(calls).collect();
@@ -235,7 +235,7 @@ fn write_gemini(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) -> Ra
         let mut members = Vec::new();
         members.extend(call.given_id().map(|id| ("id", text(&id))));
         members.push(("name", name(call)));
-        members.push(("args", call.arguments.clone()));
+        members.push(("args", as_object(&call.arguments)));
         object(&[("functionCall", object(&members))])
     });
     let parts: Vec<_> = said.into_iter().chain(calls).collect();
@@ -249,7 +249,7 @@ fn write_ollama(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) -> Ra
     let calls: Vec<_> = calls
         .iter()
         .map(|call| {
-            let function = object(&[("name", name(call)), ("arguments", call.arguments.clone())]);
+            let function = object(&[("name", name(call)), ("arguments", as_object(&call.arguments))]);
             object(&[("function", function)])
         })
         .collect();
@@ -258,6 +258,14 @@ fn write_ollama(said: &str, calls: &[ModelCall], name: &dyn Fn(&ModelCall) -> Ra
         message.push(("tool_calls", RawJson::from_items(&calls)));
     }
     vec![object(&message)]
+}
+
+/// Returns arguments for a history whose provider takes objects alone. Others were cut off, which the result of their call says.
+fn as_object(arguments: &RawJson) -> RawJson {
+    match arguments.kind() {
+        JsonKind::Object => arguments.clone(),
+        _ => RawJson::object(),
+    }
 }
 
 fn missing(what: &str) -> FormatError {
@@ -355,9 +363,10 @@ fn openai_responses(definitions: &ToolDefinitions, response: &RawJson) -> Result
 }
 
 fn anthropic(definitions: &ToolDefinitions, response: &RawJson) -> Result<AssistantTurn, FormatError> {
-    let content = response.get("content").ok_or_else(|| missing("content"))?;
+    let mut content = response.get("content").ok_or_else(|| missing("content"))?;
     let (mut said, mut calls) = (String::new(), Vec::new());
-    for block in content.items() {
+    let (mut blocks, mut is_cut) = (Vec::new(), false);
+    for mut block in content.items() {
         match string(&block, "type").as_deref() {
             Some("text") => said.push_str(&string(&block, "text").unwrap_or_default()),
             Some("tool_use") => calls.push(ModelCall::new(
@@ -368,6 +377,19 @@ fn anthropic(definitions: &ToolDefinitions, response: &RawJson) -> Result<Assist
             )),
             _ => {}
         }
+        // A stream that was cut off leaves the text of the arguments, which the provider refuses in a history.
+        if let Some(input) = block
+            .get("input")
+            .filter(|input| input.kind() != JsonKind::Object)
+        {
+            is_cut = true;
+            let input = [("input", as_object(&input))];
+            block = block.with_members(&input).map_err(|_| missing("input"))?;
+        }
+        blocks.push(block);
+    }
+    if is_cut {
+        content = RawJson::from_items(&blocks);
     }
     let stop = match string(response, "stop_reason").as_deref() {
         Some("tool_use") => StopReason::ToolCalls,

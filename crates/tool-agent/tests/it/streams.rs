@@ -326,3 +326,32 @@ fn a_stream_that_ends_early_is_no_turn() {
         }
     }
 }
+
+/// Anthropic refuses a history with arguments that are no object.
+#[test]
+fn arguments_that_were_cut_off_are_an_object_in_the_history() {
+    let mut whole = response(ProviderFormat::Anthropic);
+    whole["stop_reason"] = "max_tokens".into();
+    let made = definitions(ProviderFormat::Anthropic, &["files.read"]);
+    let mut stream = TurnStream::new(&made);
+    let mut events = events(ProviderFormat::Anthropic, &whole, &[0.5]);
+    // Only the first half of the arguments of the last call arrives.
+    let is_end = |event: &Value| event["delta"]["type"] == "input_json_delta";
+    let last = events.iter().rposition(is_end).expect("there is one");
+    events.remove(last);
+    for event in &events {
+        stream.push(&RawJson::from(event)).expect("it is no failure");
+    }
+    let turn = stream.finish().expect("it is whole");
+    let [first, second] = turn.calls.as_slice() else {
+        panic!("{turn:?}")
+    };
+    assert!(first.has_valid_arguments() && !second.has_valid_arguments());
+    assert_eq!(second.arguments.string().as_deref(), Some("{"));
+    let content = &crate::value(&turn.messages[0])["content"];
+    assert_eq!(content[2]["input"], json!({"n": 1}));
+    assert_eq!(
+        content[3],
+        json!({"type": "tool_use", "id": "c2", "name": "other", "input": {}})
+    );
+}
