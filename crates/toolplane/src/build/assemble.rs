@@ -96,8 +96,7 @@ impl Builder {
             attempt_layers: self.layers.attempt,
             chaos: self.chaos.clone(),
         };
-        let discovery = discovery(recent, self.embedder, &configuration, &webhooks);
-        cache.set_embedder(discovery.embedder());
+        let discovery = discovery(recent, self.embedder, &configuration, (&webhooks, &cache));
         let plane = Toolplane::from_inner(Inner {
             cache,
             stack: stack(layers),
@@ -189,10 +188,11 @@ fn discovery(
     recent: Arc<RecentSearches>,
     embedder: Option<Arc<dyn Embedder>>,
     configuration: &Configuration,
-    webhooks: &Webhooks,
+    (webhooks, cache): (&Webhooks, &CacheLayer),
 ) -> Discovery {
     let discovery = Discovery::new(recent, embedder);
     discovery.reconfigure(configuration, webhooks.outbound());
+    cache.set_embedder(discovery.embedder());
     discovery
 }
 

@@ -33,12 +33,15 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// Maximum memory for the vectors of texts, in bytes.
 const MAX_VECTOR_BYTES: u64 = 16 << 20;
 
+/// Model, and text that it embedded.
+type EmbeddedText = (Arc<str>, Arc<str>);
+
 /// Finds the cached results of calls that mean the same.
 pub(crate) struct SemanticCache {
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
     index: SemanticIndex,
     /// Vectors of texts that were embedded before, by the model and the text.
-    vectors: Cache<(Arc<str>, Arc<str>), Arc<[f32]>>,
+    vectors: Cache<EmbeddedText, Arc<[f32]>>,
     /// `true` since the embedder failed, until it works again.
     is_failing: AtomicBool,
 }
@@ -176,7 +179,7 @@ impl Default for SemanticCache {
     fn default() -> Self {
         let vectors = Cache::builder()
             .max_capacity(MAX_VECTOR_BYTES)
-            .weigher(|(_, text): &(Arc<str>, Arc<str>), vector: &Arc<[f32]>| {
+            .weigher(|(_, text): &EmbeddedText, vector: &Arc<[f32]>| {
                 u32::try_from(text.len() + size_of_val(&**vector)).unwrap_or(u32::MAX)
             })
             .build();

@@ -117,7 +117,13 @@ impl Scanner<'_> {
     fn begins_number(&self, first: char, second: Option<char>) -> bool {
         let is_sign =
             matches!(first, '-' | '+') && !self.last_char().is_some_and(|c| c.is_alphanumeric() || c == ')');
-        (is_sign || matches!(first, '$' | '€' | '£' | '#')) && second.is_some_and(char::is_alphanumeric)
+        let is_currency = matches!(first, '$' | '€' | '£' | '#');
+        is_sign && second.is_some_and(|second| second.is_ascii_digit())
+            || is_currency && second.is_some_and(char::is_alphanumeric)
+    }
+
+    fn last_char_before(&self, symbol: char) -> Option<char> {
+        self.text[..self.at - symbol.len_utf8()].chars().next_back()
     }
 
     fn last_char(&self) -> Option<char> {
@@ -161,6 +167,12 @@ impl Scanner<'_> {
             '-' | '–' | '+'
                 if follows_number
                     && next.is_none_or(|next| next.is_whitespace() || next.is_ascii_digit()) =>
+            {
+                self.operator(symbol);
+            }
+            // `-ln(5)`, `-v`, but no dash between words
+            '-' if !self.last_char_before(symbol).is_some_and(char::is_alphanumeric)
+                && next.is_some_and(char::is_alphanumeric) =>
             {
                 self.operator(symbol);
             }

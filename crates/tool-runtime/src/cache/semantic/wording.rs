@@ -1,6 +1,6 @@
 //! Wording of a request: the words that tell what is requested.
 
-use std::{borrow::Cow, collections::HashMap, ops::Range};
+use std::{borrow::Cow, collections::HashMap};
 
 use super::{
     tokens::{Token, tokens},
@@ -25,18 +25,25 @@ struct Word {
     /// `true` for numbers, names, quotations and other values.
     is_value: bool,
     preposition: Option<Preposition>,
-    /// `true` if `and` or a comma joins it to the word before.
-    is_joined: bool,
-    /// Request that begins in front of it; empty if only a sentence does.
-    request: Option<&'static str>,
+    /// Joins it to the word before.
+    joint: Option<Joint>,
+    /// `true` if a sentence or a request begins in front of it.
+    begins: bool,
+}
+
+/// Joins two members of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joint {
+    Comma,
+    And,
 }
 
 /// Builder of a [`Wording`].
 struct Reader {
     words: Vec<Word>,
     preposition: Option<Preposition>,
-    is_joined: bool,
-    request: Option<&'static str>,
+    joint: Option<Joint>,
+    begins: bool,
     /// `true` if the last word tells what is requested.
     follows_word: bool,
 }
@@ -48,8 +55,8 @@ impl Wording {
         let mut reader = Reader {
             words: Vec::new(),
             preposition: None,
-            is_joined: false,
-            request: Some(""),
+            joint: None,
+            begins: true,
             follows_word: false,
         };
         let mut rest = tokens.as_slice();
@@ -70,8 +77,8 @@ impl Wording {
                     }
                 }
                 Token::Value(text) => reader.push(text, true),
-                Token::Comma => reader.is_joined = true,
-                Token::End => reader.request = Some(""),
+                Token::Comma => reader.joint = Some(Joint::Comma),
+                Token::End => reader.begins = true,
                 Token::Other => {}
             }
         }
@@ -103,8 +110,10 @@ impl Wording {
         let n_after = reversed.take_while(|pair| is_same(*pair)).count();
         let middle = n_before..ours.len() - n_after;
         has_moved(&ours[middle.clone()], &theirs[middle.clone()])
+            && joints_agree(&ours[middle.end..], &theirs[middle.end..])
             && self.values_agree(other)
-            && self.places_agree(other, middle)
+            && self.numbers() == other.numbers()
+            && self.prepositions_agree(other)
     }
 
     /// Returns `true` if the values have the same order. A word that is a value in one of the texts counts in both.
@@ -118,17 +127,8 @@ impl Wording {
         values(self) == values(other)
     }
 
-    /// Returns `true` if no preposition, number or request has moved from one word to another.
-    fn places_agree(&self, other: &Self, middle: Range<usize>) -> bool {
-        if self.numbers() != other.numbers() {
-            return false;
-        }
-        let has_request = |wording: &Self| {
-            let moved = wording.words[middle.clone()].iter();
-            moved.skip(1).any(|word| word.request.is_some())
-        };
-        let within_one = !has_request(self) && !has_request(other);
-
+    /// Returns `true` if no preposition has moved from one word to another.
+    fn prepositions_agree(&self, other: &Self) -> bool {
         let mut theirs: HashMap<&str, Vec<&Word>> = HashMap::new();
         for word in other.words.iter().rev() {
             theirs.entry(&word.text).or_default().push(word);
@@ -143,9 +143,6 @@ impl Wording {
                 (None, Some(_)) => has_gained = true,
                 (Some(_), None) => has_lost = true,
                 _ => {}
-            }
-            if !within_one && word.request != counterpart.request {
-                return false;
             }
         }
         !(has_gained && has_lost)
@@ -171,20 +168,30 @@ impl Word {
     }
 }
 
-/// Returns `true` if two neighbouring parts of the first words are exchanged in the second ones: a rotation. Two single words may
-/// be exchanged only if they are members of a list.
+/// Returns `true` if the first of the words that follow a moved part is joined in both texts or in none.
+fn joints_agree(ours: &[Word], theirs: &[Word]) -> bool {
+    let joint = |words: &[Word]| words.first().and_then(|word| word.joint);
+    joint(ours) == joint(theirs)
+}
+
+/// Returns `true` if two neighbouring parts of the first words are exchanged in the second ones: a rotation. The parts must be of
+/// one sentence and no members of a list, unless they are single words that a list joins.
 fn has_moved(ours: &[Word], theirs: &[Word]) -> bool {
-    if let ([_, ours], [_, theirs]) = (ours, theirs)
-        && !(ours.is_joined && theirs.is_joined)
-    {
-        return false;
+    if let ([_, ours], [_, theirs]) = (ours, theirs) {
+        return ours.joint.is_some() && theirs.joint.is_some();
     }
+    let is_one_part = |words: &[Word]| {
+        let is_joined = words.iter().any(|word| word.joint == Some(Joint::And));
+        !is_joined && !words.iter().skip(1).any(|word| word.begins)
+    };
     let texts = |words: &[Word]| -> Vec<Box<str>> { words.iter().map(|word| word.text.clone()).collect() };
-    let (mut ours, theirs) = (texts(ours), texts(theirs));
-    (1..ours.len()).any(|_| {
-        ours.rotate_left(1);
-        ours == theirs
-    })
+    let (mut rotated, target) = (texts(ours), texts(theirs));
+    is_one_part(ours)
+        && is_one_part(theirs)
+        && (1..rotated.len()).any(|_| {
+            rotated.rotate_left(1);
+            rotated == target
+        })
 }
 
 /// Returns the singular of an English noun, by the S-stemmer of Harman, "How effective is suffixing?", JASIS 42 (1991). Other endings
@@ -216,8 +223,8 @@ impl Reader {
         match role {
             Some(Role::Filler) => self.skip(),
             Some(Role::Article) => self.follows_word = false,
-            Some(Role::Request(request)) => self.request(request),
-            Some(Role::Opening(request)) if !self.follows_word => self.request(request),
+            Some(Role::Request) => self.request(),
+            Some(Role::Opening) if !self.follows_word => self.request(),
             Some(Role::Noun(_)) if !self.follows_word => self.skip(),
             Some(Role::Preposition(preposition)) => {
                 self.skip();
@@ -225,22 +232,20 @@ impl Reader {
             }
             Some(Role::And) => {
                 self.skip();
-                self.is_joined = true;
+                self.joint = Some(Joint::And);
             }
             Some(Role::Meaning(meaning) | Role::Noun(meaning)) => {
                 let is_number = meaning.bytes().all(|byte| byte.is_ascii_digit());
                 self.push(meaning, is_name || is_number);
             }
-            Some(Role::Opening(_)) | None => {
-                let stem = singular(word);
-                self.push(&stem, is_name);
-            }
+            Some(Role::Opening) | None if is_name => self.push(word, true),
+            Some(Role::Opening) | None => self.push(&singular(word), false),
         }
     }
 
-    fn request(&mut self, request: &'static str) {
+    fn request(&mut self) {
         self.skip();
-        self.request = Some(request);
+        self.begins = true;
     }
 
     fn skip(&mut self) {
@@ -252,9 +257,9 @@ impl Reader {
         self.words.push(Word {
             text: text.into(),
             is_value,
-            preposition: std::mem::take(&mut self.preposition),
-            is_joined: std::mem::take(&mut self.is_joined),
-            request: self.request.take(),
+            preposition: self.preposition.take(),
+            joint: self.joint.take(),
+            begins: std::mem::take(&mut self.begins),
         });
         self.follows_word = true;
     }

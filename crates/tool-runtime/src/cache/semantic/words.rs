@@ -10,9 +10,9 @@ pub(super) enum Role {
     /// Like [`Role::Filler`], and stands between a preposition and its noun.
     Article,
     /// Requests what follows it: `find`.
-    Request(&'static str),
+    Request,
     /// Requests what follows it at the beginning of a phrase only: `show me`, but `TV show`.
-    Opening(&'static str),
+    Opening,
     /// Stands for this word after another word, as in `contact details`. Otherwise a filler, as in `details of the flight`.
     Noun(&'static str),
     /// Relates the next word to others.
@@ -143,15 +143,14 @@ pub(super) fn phrase(first: &str, second: Option<&str>) -> Option<(&'static str,
 
 fn roles() -> HashMap<&'static str, Role> {
     let mut roles = HashMap::new();
-    let groups: [(&'static str, fn(&'static str) -> Role); 5] = [
-        (FILLERS, |_| Role::Filler),
-        (ARTICLES, |_| Role::Article),
+    for (words, role) in [
+        (FILLERS, Role::Filler),
+        (ARTICLES, Role::Article),
         (REQUESTS, Role::Request),
         (OPENINGS, Role::Opening),
-        (NOUNS, |_| Role::Noun("information")),
-    ];
-    for (words, role) in groups {
-        roles.extend(words.split_whitespace().map(|word| (word, role(word))));
+        (NOUNS, Role::Noun("information")),
+    ] {
+        roles.extend(words.split_whitespace().map(|word| (word, role)));
     }
     roles.insert("and", Role::And);
     for (index, words) in PREPOSITIONS.into_iter().enumerate() {
