@@ -32,6 +32,10 @@ use tool_runtime::{CacheLayer, CacheSettings, SemanticCacheSettings};
 
 /// Minimum cosines that are measured, among them the default.
 const THRESHOLDS: [f32; 4] = [0.75, SemanticCacheSettings::DEFAULT_THRESHOLD, 0.9, 0.95];
+/// Number of paraphrases of each request, which are of different kinds.
+const N_KINDS: usize = 3;
+/// Maximum length of short requests, in bytes.
+const SHORT: usize = 100;
 /// Number of texts that are embedded at once.
 const BATCH: usize = 64;
 
@@ -67,7 +71,11 @@ impl Embedder for Known {
 struct Figures {
     n_paraphrases: usize,
     n_near_misses: usize,
-    n_hits: usize,
+    /// By the kind of the paraphrase: close, in other words, in keywords.
+    n_hits: [usize; N_KINDS],
+    /// Of requests of at most [`SHORT`] bytes.
+    n_short_hits: usize,
+    n_short: usize,
     n_wrong: usize,
     times: Vec<Duration>,
 }
@@ -130,16 +138,23 @@ async fn measure(requests: &[&Request], threshold: f32, known: &Arc<Known>) -> R
         }
         fails.store(true, Ordering::Relaxed);
         for request in &requests {
-            let paraphrases = request.paraphrases.iter().map(|text| (text, true));
-            let near_misses = request.near_misses.iter().map(|text| (text, false));
-            for (text, means_the_same) in paraphrases.chain(near_misses) {
+            let is_short = request.query.len() <= SHORT;
+            let paraphrases = request.paraphrases.iter().enumerate();
+            let paraphrases = paraphrases.map(|(place, text)| (text, Some(place % N_KINDS)));
+            let near_misses = request.near_misses.iter().map(|text| (text, None));
+            for (text, kind) in paraphrases.chain(near_misses) {
                 let start = Instant::now();
                 let (answer, is_cached) = ask(&stack, &tool, &text.text).await?;
                 figures.times.push(start.elapsed());
-                figures.n_paraphrases += usize::from(means_the_same);
-                figures.n_near_misses += usize::from(!means_the_same);
-                if is_cached && means_the_same && answer == request.query {
-                    figures.n_hits += 1;
+                figures.n_paraphrases += usize::from(kind.is_some());
+                figures.n_near_misses += usize::from(kind.is_none());
+                figures.n_short += usize::from(kind.is_some() && is_short);
+                if let Some(kind) = kind
+                    && is_cached
+                    && answer == request.query
+                {
+                    figures.n_hits[kind] += 1;
+                    figures.n_short_hits += usize::from(is_short);
                 } else if is_cached && answer != text.text {
                     println!("  wrong: {}\n    for: {answer}", text.text);
                     figures.n_wrong += 1;
@@ -182,15 +197,17 @@ fn print(threshold: f32, mut figures: Figures) {
         .get(figures.times.len() / 2)
         .copied()
         .unwrap_or_default();
+    let n_hits = figures.n_hits.iter().sum();
+    let n_lookups = figures.n_paraphrases + figures.n_near_misses;
     println!(
-        "  threshold {threshold}: {} of {} paraphrases hit ({:.1} %), {} wrong hits ({:.2} % of {} lookups, {:.2} % of the hits), \
-         {median:.0?} for a lookup",
-        figures.n_hits,
+        "  threshold {threshold}: {n_hits} of {} paraphrases hit ({:.1} %; {:?} of the kinds; {:.1} % of {} short ones), {} wrong hits of \
+         {n_lookups} lookups ({:.2} %), {median:.0?} for a lookup",
         figures.n_paraphrases,
-        percent(figures.n_hits, figures.n_paraphrases),
+        percent(n_hits, figures.n_paraphrases),
+        figures.n_hits,
+        percent(figures.n_short_hits, figures.n_short),
+        figures.n_short,
         figures.n_wrong,
-        percent(figures.n_wrong, figures.n_paraphrases + figures.n_near_misses),
-        figures.n_paraphrases + figures.n_near_misses,
-        percent(figures.n_wrong, figures.n_hits + figures.n_wrong),
+        percent(figures.n_wrong, n_lookups),
     );
 }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -324,7 +325,7 @@ async fn an_embedder_that_does_not_work_costs_a_quarter_of_the_time_and_no_call(
         ),
         (
             Behavior::ReturnsNothing,
-            "not compared by meaning: the embedder failed: it returned 0 vectors for 1 texts",
+            "not compared by meaning: the embedder failed: it returned 0 vectors for one text",
         ),
     ] {
         let plane = plane();
@@ -338,6 +339,16 @@ async fn an_embedder_that_does_not_work_costs_a_quarter_of_the_time_and_no_call(
         assert_eq!(plane.ask("please, weather in Oslo").await, fetched(1));
         assert_eq!(plane.ask("weather in Oslo").await, shared(0, "hit"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_calls_at_once_are_embedded_and_made_once() {
+    let plane = plane();
+    let calls = (0..100).map(|_| plane.ask("weather in Oslo"));
+    let answers = join_all(calls).await;
+    assert!(answers.iter().all(|(value, _)| *value == json!(0)), "{answers:?}");
+    assert_eq!(plane.embedder.n_embedded.load(Ordering::Relaxed), 1);
+    assert_eq!(plane.script.n_calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]

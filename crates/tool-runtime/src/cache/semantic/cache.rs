@@ -1,7 +1,6 @@
 //! Semantic cache of a layer: its embedder, and the search for earlier calls.
 
 use std::{
-    collections::HashMap,
     fmt,
     pin::pin,
     sync::{
@@ -14,6 +13,7 @@ use std::{
 use moka::sync::Cache;
 use parking_lot::RwLock;
 use raw_json::RawJson;
+use tokio::sync::OnceCell;
 use tool_core::{CallContext, Embedder};
 
 use super::{
@@ -30,8 +30,8 @@ use crate::{
 const MAX_TEXT: usize = 500;
 /// Time limit of the embedder. Then the call is made.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Maximum memory for the vectors of texts, in bytes.
-const MAX_VECTOR_BYTES: u64 = 16 << 20;
+/// Maximum number of texts whose vectors are remembered.
+const MAX_VECTORS: u64 = 2_000;
 
 /// Model, and text that it embedded.
 type EmbeddedText = (Arc<str>, Arc<str>);
@@ -40,8 +40,8 @@ type EmbeddedText = (Arc<str>, Arc<str>);
 pub(crate) struct SemanticCache {
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
     index: SemanticIndex,
-    /// Vectors of texts that were embedded before, by the model and the text.
-    vectors: Cache<EmbeddedText, Arc<[f32]>>,
+    /// Vectors of texts that were or are being embedded.
+    vectors: Cache<EmbeddedText, Arc<OnceCell<Arc<[f32]>>>>,
     /// `true` since the embedder failed, until it works again.
     is_failing: AtomicBool,
 }
@@ -108,47 +108,28 @@ impl SemanticCache {
         self.index.add(request, key);
     }
 
-    /// Returns the vectors of texts, and embeds those that are unknown.
+    /// Returns the vectors of texts. Calls with the same text wait for one embedding.
     async fn vectors(
         &self,
         cx: &CallContext,
         embedder: &dyn Embedder,
         (model, texts): (&Arc<str>, &[Arc<str>]),
     ) -> Result<Vec<Arc<[f32]>>, String> {
-        let mut known: HashMap<&str, Arc<[f32]>> = HashMap::new();
-        let mut missing = Vec::new();
-        for text in texts {
-            match self.vectors.get(&(model.clone(), text.clone())) {
-                Some(vector) => {
-                    known.insert(text, vector);
-                }
-                None => missing.push(text.to_string()),
+        // A quarter of the time: the call itself needs the rest.
+        let limit = cx.remaining().map_or(LIMIT, |left| LIMIT.min(left / 4));
+        let all = async {
+            let mut vectors = Vec::with_capacity(texts.len());
+            for text in texts {
+                let slot = self.vectors.get_with((model.clone(), text.clone()), Arc::default);
+                let vector = slot.get_or_try_init(|| embed(embedder, text)).await?;
+                vectors.push(vector.clone());
             }
-        }
-        if !missing.is_empty() {
-            // A quarter of the time: the call itself needs the rest.
-            let limit = cx.remaining().map_or(LIMIT, |left| LIMIT.min(left / 4));
-            let embedded = within(limit, None, pin!(embedder.embed(&missing))).await;
-            let embedded = match embedded {
-                Some(Ok(vectors)) if vectors.len() == missing.len() => Ok(vectors),
-                Some(Ok(vectors)) => Err(format!(
-                    "it returned {} vectors for {} texts",
-                    vectors.len(),
-                    missing.len()
-                )),
-                Some(Err(error)) => Err(error.to_string()),
-                None => Err(format!("it did not answer within {limit:?}")),
-            };
-            self.report(embedded.as_ref().err());
-            let embedded = embedded.map_err(|problem| format!("the embedder failed: {problem}"))?;
-            for (text, vector) in missing.iter().zip(embedded) {
-                let vector: Arc<[f32]> = vector.into();
-                self.vectors
-                    .insert((model.clone(), text.as_str().into()), vector.clone());
-                known.insert(text, vector);
-            }
-        }
-        Ok(texts.iter().map(|text| known[&**text].clone()).collect())
+            Ok(vectors)
+        };
+        let vectors = within(limit, None, pin!(all)).await;
+        let vectors = vectors.unwrap_or_else(|| Err(format!("it did not answer within {limit:?}")));
+        self.report(vectors.as_ref().err());
+        vectors.map_err(|problem| format!("the embedder failed: {problem}"))
     }
 
     /// Logs that the embedder begins to fail, and that it works again.
@@ -161,6 +142,21 @@ impl SemanticCache {
             None if was_failing => tracing::info!("the embedder works again"),
             _ => {}
         }
+    }
+}
+
+/// Embeds one text.
+async fn embed(embedder: &dyn Embedder, text: &str) -> Result<Arc<[f32]>, String> {
+    let mut vectors = embedder
+        .embed(&[text.to_owned()])
+        .await
+        .map_err(|error| error.to_string())?;
+    match (vectors.pop(), vectors.len()) {
+        (Some(vector), 0) => Ok(vector.into()),
+        (last, others) => Err(format!(
+            "it returned {} vectors for one text",
+            usize::from(last.is_some()) + others
+        )),
     }
 }
 
@@ -177,16 +173,10 @@ fn group_digest(model: &str, names: &[&str], others: RawJson) -> [u8; 32] {
 
 impl Default for SemanticCache {
     fn default() -> Self {
-        let vectors = Cache::builder()
-            .max_capacity(MAX_VECTOR_BYTES)
-            .weigher(|(_, text): &EmbeddedText, vector: &Arc<[f32]>| {
-                u32::try_from(text.len() + size_of_val(&**vector)).unwrap_or(u32::MAX)
-            })
-            .build();
         Self {
             embedder: RwLock::default(),
             index: SemanticIndex::default(),
-            vectors,
+            vectors: Cache::new(MAX_VECTORS),
             is_failing: AtomicBool::default(),
         }
     }

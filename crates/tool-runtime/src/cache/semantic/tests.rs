@@ -199,7 +199,7 @@ fn the_figures_of_the_guide_hold() {
     let requests: Vec<Request> = lines
         .map(|line| serde_json::from_str(line).expect("a request"))
         .collect();
-    for (part, n_texts, n_hits, n_wrong) in [("development", 0, 0, 0), ("held_out", 0, 0, 0)] {
+    for (part, n_texts, n_hits, n_wrong) in [("development", 6702, 304, 0), ("held_out", 1200, 31, 0)] {
         let expected = Figures {
             n_texts,
             n_hits,
