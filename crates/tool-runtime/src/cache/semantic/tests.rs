@@ -96,6 +96,12 @@ fn words_that_tell_something_must_be_equal() {
         ("growth > 5%", "growth < 5%"),
         ("das Wetter von gestern", "das Wetter von morgen"),
         ("weather", "weather weather"),
+        ("price of a can of beer", "price of a beer"),
+        ("forecast in 5 days", "forecast for 5 days"),
+        ("movies with few actors", "movies with actors"),
+        ("is 5 mg too much", "is 5 mg much"),
+        ("what is it", "can you show me"),
+        ("?", "!"),
         ("compute ln(779)", "compute -ln(779)"),
         ("scramble the word 'PUZZLE'", "scramble the word 'PUZZLES'"),
         (
@@ -133,7 +139,8 @@ proptest! {
     #[test]
     fn any_text_agrees_with_itself(text in any::<String>(), words in "[a-zA-Z0-9 .,:'\"?$+/()-]{0,80}") {
         for text in [text, words] {
-            prop_assert!(agree(&text, &text));
+            let is_empty = Wording::of(&text) == Wording::of("");
+            prop_assert_eq!(agree(&text, &text), !is_empty);
         }
     }
 
@@ -199,7 +206,7 @@ fn the_figures_of_the_guide_hold() {
     let requests: Vec<Request> = lines
         .map(|line| serde_json::from_str(line).expect("a request"))
         .collect();
-    for (part, n_texts, n_hits, n_wrong) in [("development", 6702, 304, 0), ("held_out", 1200, 31, 0)] {
+    for (part, n_texts, n_hits, n_wrong) in [("development", 6702, 296, 0), ("held_out", 1200, 30, 0)] {
         let expected = Figures {
             n_texts,
             n_hits,

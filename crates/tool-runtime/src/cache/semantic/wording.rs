@@ -95,7 +95,8 @@ impl Wording {
     /// moved, but not the values among themselves, and not into the place of another word.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.words, &other.words);
-        if ours.len() != theirs.len() {
+        // Nothing is known of a text without such words.
+        if ours.is_empty() || ours.len() != theirs.len() {
             return false;
         }
         let is_same = |(ours, theirs): (&Word, &Word)| ours.text == theirs.text;

@@ -23,8 +23,8 @@ pub(super) enum Role {
     Meaning(&'static str),
 }
 
-const FILLERS: &str = "is are be been being i me we you it there please kindly thanks thank hi hello hey can could would do does
-    have has having let lets able possible what which if whether whose also just so too very really actually such etc any some few both
+const FILLERS: &str = "is are be been being i me we you it there please kindly thanks thank hi hello hey could would do does
+    have has having let lets able possible what which if whether whose also just so very really actually such etc any some both
     ones using via located available relevant given based way ways respective
     respectively";
 
@@ -40,7 +40,7 @@ const OPENINGS: &str =
 
 /// Prepositions that may replace each other, in groups.
 const PREPOSITIONS: [&str; 5] = [
-    "of for in on at during within",
+    "of in on at during within",
     "of for on about regarding concerning",
     "to into for",
     "with",
@@ -53,11 +53,11 @@ const SYNONYMS: &str = "picture image images photo photos photograph photographs
     starting beginning; book reserve; near nearby close; biggest largest; total overall; repository repo; quickest fastest;
     maximum max; minimum min; latest newest; now current currently present presently; name named called titled entitled;
     include includes including included incl;
-    recommendation suggestion recommendations suggestions; technology tech; send sent; write written; percent percentage; email
-    e-mail; was were did had; 1 one; 2 two; 3 three; 4 four; 5 five; 6 six; 7 seven; 8 eight; 9 nine; 10 ten; 11 eleven; 12 twelve";
+    recommendation suggestion recommendations suggestions; technology tech; send sent; write written; percent percentage; was
+    were did had; 1 one; 2 two; 3 three; 4 four; 5 five; 6 six; 7 seven; 8 eight; 9 nine; 10 ten; 11 eleven; 12 twelve";
 
 /// Words that stand for several others.
-const PHRASES: [(&str, &str); 49] = [
+const PHRASES: [(&str, &str); 53] = [
     ("what's", "what is"),
     ("where's", "where is"),
     ("how's", "how is"),
@@ -88,6 +88,11 @@ const PHRASES: [(&str, &str); 49] = [
     ("would love", "want"),
     ("will you", "would you"),
     ("how many", "number"),
+    // The words alone are a drink's, a month's and more.
+    ("can you", "you"),
+    ("can i", "i"),
+    ("can we", "we"),
+    ("can someone", "you"),
     ("may i", "i"),
     ("may we", "we"),
     ("might i", "i"),
