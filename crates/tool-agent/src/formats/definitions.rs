@@ -143,11 +143,12 @@ impl ToolDefinitions {
         );
         let mut strict = None;
         if options.strict && !has_strict {
-            notes.push((
-                String::new(),
-                NoteKind::NotStrict,
-                "the provider has no strict mode".to_owned(),
-            ));
+            let reason = match self.format {
+                // It refuses a request whose strict tools are too large together, and does not say where the limit is.
+                ProviderFormat::Anthropic => "strict mode of this provider is not used",
+                _ => "the provider has no strict mode",
+            };
+            notes.push((String::new(), NoteKind::NotStrict, reason.to_owned()));
         }
         if options.strict && has_strict {
             match strict::strict(&tool.input_schema, &mut notes) {

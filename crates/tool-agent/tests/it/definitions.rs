@@ -261,11 +261,18 @@ fn a_schema_that_strict_mode_cannot_express_stays_as_it_is() {
             (NoteKind::NotStrict, at, reason)
         );
     }
-    let other = of(ProviderFormat::Anthropic, &json!({"type": "object"}), true);
-    assert_eq!(
-        notes(&other),
-        ["`find`: not strict: the provider has no strict mode"]
-    );
+    for (format, note) in [
+        (
+            ProviderFormat::Gemini,
+            "`find`: not strict: the provider has no strict mode",
+        ),
+        (
+            ProviderFormat::Anthropic,
+            "`find`: not strict: strict mode of this provider is not used",
+        ),
+    ] {
+        assert_eq!(notes(&of(format, &json!({"type": "object"}), true)), [note]);
+    }
 }
 
 #[test]

@@ -40,17 +40,17 @@ pub enum EmbeddingsSpec {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Search")]
 pub(crate) struct SearchBody {
-    /// Model that compares meanings in addition to words; none by default.
+    /// Model that compares meanings in addition to words, also for semantic caches; none by default.
     embeddings: Field<EmbeddingsBody>,
 }
 
-/// Model that turns tools and queries into vectors: a service (`url` and `model`) or a `directory`.
+/// Model that turns texts into vectors: a service (`url` and `model`) or a `directory`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Embeddings")]
 struct EmbeddingsBody {
     /// Endpoint with the API of OpenAI, such as `http://127.0.0.1:8080/v1/embeddings`. It receives the definitions of
-    /// tools and the queries.
+    /// tools, the queries, and the arguments that semantic caches compare.
     url: Field<String>,
     /// Name of the model at the endpoint.
     model: Field<String>,

@@ -151,6 +151,9 @@ fn a_semantic_cache_that_cannot_work_is_refused_or_reported() {
             "{semantic}: {said}"
         );
     }
+    let without_time = with_semantics("{fields: [question]}").replace("ttl: 1h", "ttl: 0s");
+    let said = load(&options(&without_time)).expect_err("no time").render(false);
+    assert!(said.contains("no result is fresh with `ttl: 0s`"), "{said}");
     let text = "defaults: {cache: {semantic: {fields: [q]}}}\nservers: {s: {command: x, cache: {semantic: {fields: [q]}}}}\n";
     let said = load(&options(text)).expect_err("for many tools").render(false);
     assert_eq!(said.matches("this cannot be for many tools").count(), 2, "{said}");

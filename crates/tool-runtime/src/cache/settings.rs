@@ -282,9 +282,10 @@ fn read(
         bytes
     });
     let period = |field: Field<Period>| field.get().map(|Period(period)| period);
+    let ttl = period(body.ttl);
     overrides.set(CacheSettings {
         disabled: body.disabled.get().unwrap_or_default(),
-        ttl: period(body.ttl),
+        ttl,
         stale_while_revalidate: period(body.stale_while_revalidate).unwrap_or_default(),
         stale_if_error: period(body.stale_if_error).unwrap_or_default(),
         max_bytes: max_bytes.unwrap_or(usual.max_bytes),
@@ -294,6 +295,13 @@ fn read(
         },
     });
     let (at, semantic) = body.semantic.located()?;
+    if ttl == Some(Duration::ZERO) {
+        cx.key_error(
+            at,
+            "no result is fresh with `ttl: 0s`, so none answers another call",
+            "set a longer `ttl`, or remove `semantic`",
+        );
+    }
     semantic::read(cx, at, semantic)
 }
 

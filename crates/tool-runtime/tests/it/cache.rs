@@ -454,8 +454,9 @@ async fn progress_goes_to_all_who_wait() {
     );
 }
 
+/// Observer of the outcomes of caches.
 #[derive(Default)]
-struct Counted(Mutex<Vec<CacheOutcome>>);
+pub(crate) struct Counted(pub(crate) Mutex<Vec<CacheOutcome>>);
 
 impl Observe for Counted {
     fn observe(&self, event: &Event<'_>) {

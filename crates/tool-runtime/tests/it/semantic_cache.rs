@@ -6,7 +6,6 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use futures_util::future::join_all;
@@ -14,14 +13,13 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    BoxFuture, CacheOutcome, CallContext, Caller, EmbedError, Embedder, Event, Invoke, Layer, Mode, Observe,
+    BoxFuture, CacheOutcome, CallContext, Caller, EmbedError, Embedder, Invoke, Layer, Mode, Observe,
     Outcome, Reply,
 };
 use tool_runtime::{Cache, CacheLayer, CacheScope, CacheSettings, SemanticCacheSettings, TokioClock};
 use tool_testkit::{ScriptStep, ScriptedExecutor, TestTool, call};
 
-const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
+use crate::cache::{Counted, MINUTE, SECOND};
 
 /// Embedder that counts the word `please`: each turns the vector by 10 degrees. Other words do not change it, so that the words alone
 /// tell such texts apart.
@@ -444,17 +442,6 @@ async fn a_bypass_a_dry_run_and_a_tool_without_the_setting_compare_nothing() {
         .set(SemanticCacheSettings::new([] as [&str; 0]));
     assert_eq!(plane.ask("please, weather in Oslo").await.1, None);
     assert_eq!(plane.embedder.n_embedded.load(Ordering::Relaxed), 1);
-}
-
-#[derive(Default)]
-struct Counted(Mutex<Vec<CacheOutcome>>);
-
-impl Observe for Counted {
-    fn observe(&self, event: &Event<'_>) {
-        if let Event::CacheUsed { outcome, .. } = event {
-            self.0.lock().unwrap().push(*outcome);
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -342,8 +342,9 @@ impl Builder {
         self
     }
 
-    /// Sets the embedder, with which a [search](crate::Toolplane::search) compares meanings in addition to words. The tools
-    /// are embedded in the background, at the first search and when they change. Default: none.
+    /// Sets the embedder, with which a [search](crate::Toolplane::search) compares meanings in addition to words, and a tool with
+    /// [`SemanticCacheSettings`](crate::runtime::SemanticCacheSettings) its calls. The tools are embedded in the background, at the
+    /// first search and when they change. It precedes that of a configuration. Default: none.
     pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.embedder = Some(embedder);
         self

@@ -7,7 +7,7 @@ use crate::{cache::response_cache::CacheKey, sync::Mutex};
 
 /// Maximum memory for earlier calls, in bytes. Beyond it, the older half of them is forgotten.
 const MAX_BYTES: usize = 32 << 20;
-/// Maximum number of earlier calls that a request is compared with: about 0.5 ms with vectors of 384 numbers.
+/// Maximum number of earlier calls that a request is compared with. Beyond it, the oldest is forgotten.
 const MAX_COMPARED: usize = 2_000;
 /// Approximate size of a call without its texts and vectors, in bytes.
 const OVERHEAD: usize = 512;
@@ -182,5 +182,75 @@ impl fmt::Debug for SemanticIndex {
             calls.groups.len(),
             calls.n_bytes
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tool_core::{Arguments, Reply, Tool, ToolError, invoke_fn};
+    use tool_core::{CallContext, serde_json::json};
+
+    use super::*;
+    use crate::CacheScope;
+
+    /// Keys that differ in their arguments.
+    fn keys(n: u32) -> impl Iterator<Item = CacheKey> {
+        let run = invoke_fn(|_: Arc<Arguments>| async { Ok::<_, ToolError>(Reply::from(json!(1))) });
+        let cx = CallContext::local(&Tool::builder("ask").run(run), Arguments::none());
+        let key = CacheKey::for_call(&cx, CacheScope::Principal);
+        (0..n).map(move |number| {
+            let mut digest = [0; 32];
+            digest[..4].copy_from_slice(&number.to_le_bytes());
+            key.with_arguments(digest)
+        })
+    }
+
+    fn request(group: &CacheKey, n_dimensions: usize) -> Request {
+        let mut vector = vec![0.0; n_dimensions];
+        vector[0] = 1.0;
+        let meaning = Meaning {
+            wording: Wording::of("weather in Oslo"),
+            vector: vector.into(),
+        };
+        Request {
+            group: group.clone(),
+            meanings: [meaning].into(),
+        }
+    }
+
+    /// Keys of the calls of a group, oldest first.
+    fn known(index: &SemanticIndex, group: &CacheKey) -> Vec<CacheKey> {
+        let calls = index.0.lock();
+        let mut group: Vec<_> = calls.groups.get(group).into_iter().flatten().collect();
+        group.sort_by_key(|call| call.number);
+        group.into_iter().map(|call| call.key.clone()).collect()
+    }
+
+    #[test]
+    fn a_group_forgets_its_oldest_call_and_a_call_that_is_added_again_is_the_newest() {
+        let index = SemanticIndex::default();
+        let keys: Vec<_> = keys(2_001).collect();
+        let request = request(&keys[0], 2);
+        for key in &keys[..2_000] {
+            index.add(&request, key.clone());
+        }
+        index.add(&request, keys[0].clone());
+        index.add(&request, keys[2_000].clone());
+        let known = known(&index, &keys[0]);
+        assert_eq!(known.len(), 2_000);
+        assert!(known[0] == keys[2] && known[1_998] == keys[0] && known[1_999] == keys[2_000]);
+    }
+
+    #[test]
+    fn beyond_its_memory_the_index_forgets_the_older_half_of_all_groups() {
+        let index = SemanticIndex::default();
+        let keys: Vec<_> = keys(9).collect();
+        // 4 MiB each.
+        for key in &keys {
+            index.add(&request(key, 1 << 20), key.clone());
+        }
+        let left: Vec<bool> = keys.iter().map(|key| !known(&index, key).is_empty()).collect();
+        assert_eq!(left, [false, false, false, false, true, true, true, true, true]);
+        assert!((20 << 20..24 << 20).contains(&index.0.lock().n_bytes));
     }
 }

@@ -112,12 +112,8 @@ pub(in super::super) fn read(
     #[expect(clippy::cast_possible_truncation, reason = "a cosine needs few digits")]
     let threshold = threshold as f32;
     let names = places.iter().map(|(_, name)| name.clone());
-    Some(LocatedSemantics {
-        settings: SemanticCacheSettings::new(names).with_threshold(threshold),
-        at,
-        places,
-    })
-    .filter(|semantics| !semantics.places.is_empty())
+    let settings = SemanticCacheSettings::new(names).with_threshold(threshold);
+    (!places.is_empty()).then_some(LocatedSemantics { settings, at, places })
 }
 
 impl LocatedSemantics {

@@ -88,8 +88,8 @@ impl Scanner<'_> {
             self.word(word);
             self.begins_sentence = false;
         } else {
-            self.at += first.len_utf8();
             self.symbol(first, second);
+            self.at += first.len_utf8();
         }
         Some(())
     }
@@ -122,10 +122,7 @@ impl Scanner<'_> {
             || is_currency && second.is_some_and(char::is_alphanumeric)
     }
 
-    fn last_char_before(&self, symbol: char) -> Option<char> {
-        self.text[..self.at - symbol.len_utf8()].chars().next_back()
-    }
-
+    /// Returns the character in front.
     fn last_char(&self) -> Option<char> {
         self.text[..self.at].chars().next_back()
     }
@@ -171,7 +168,7 @@ impl Scanner<'_> {
                 self.operator(symbol);
             }
             // `-ln(5)`, `-v`, but no dash between words
-            '-' if !self.last_char_before(symbol).is_some_and(char::is_alphanumeric)
+            '-' if !self.last_char().is_some_and(char::is_alphanumeric)
                 && next.is_some_and(char::is_alphanumeric) =>
             {
                 self.operator(symbol);

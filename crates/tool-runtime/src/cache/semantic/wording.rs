@@ -11,7 +11,7 @@ use super::{
 ///
 /// Vectors alone cannot tell "from Oslo to Rome" from "from Rome to Oslo", or "above 5" from "below 5": their cosine is higher than
 /// that of most paraphrases. Therefore two texts must have the same words as well, apart from those that say nothing about the
-/// request, from synonyms of a fixed list and from endings. The list is English. Texts in other languages have fewer words that may
+/// request, from synonyms of a fixed list and from plurals. The lists are English. Texts in other languages have fewer words that may
 /// differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wording {
@@ -20,7 +20,7 @@ pub(super) struct Wording {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Word {
-    /// Stem of a word, or a value as it is written.
+    /// Singular of a word, or a value as it is written.
     text: Box<str>,
     /// `true` for numbers, names, quotations and other values.
     is_value: bool,
