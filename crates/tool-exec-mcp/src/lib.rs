@@ -58,6 +58,7 @@
 
 mod calls;
 mod connection;
+mod env_file;
 mod errors;
 mod executor;
 mod listing;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 use mcp_client::{Command, Endpoint, HttpEndpoint, Spawner};
 use tool_core::{Provider, Reference, Secret, SecretError, Secrets, Template};
 
-use crate::{ServerSandbox, sandbox::SandboxState};
+use crate::{ServerSandbox, env_file, sandbox::SandboxState};
 
 /// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold
 /// paths, switches and addresses of proxies, and no credentials except in the URL of a proxy.
@@ -59,6 +59,8 @@ pub enum ServerTarget {
     Stdio(StdioTarget),
     /// Endpoint that listens.
     Http(HttpTarget),
+    /// None: the server is never started, for this reason.
+    Refused(String),
 }
 
 /// Program that speaks MCP on its standard input and output.
@@ -87,6 +89,9 @@ pub struct StdioTarget {
     pub inherit: Vec<String>,
     /// Working directory.
     pub cwd: Option<Template>,
+    /// Absolute path of a file with more variables, one `NAME=value` a line, in the form of dotenv: values may be quoted, and
+    /// `#` begins a comment. A variable in `env` replaces that of the file, which is read at each start.
+    pub env_file: Option<Template>,
     /// Sandbox of the program. In one, it gets neither the safe base nor the working directory of the gateway; its working
     /// directory `cwd` is readable.
     pub sandbox: Option<Box<ServerSandbox>>,
@@ -129,6 +134,7 @@ impl StdioTarget {
             env: BTreeMap::new(),
             inherit: Vec::new(),
             cwd: None,
+            env_file: None,
             sandbox: None,
         }
     }
@@ -162,6 +168,13 @@ impl StdioTarget {
     #[must_use]
     pub fn cwd(mut self, folder: Template) -> Self {
         self.cwd = Some(folder);
+        self
+    }
+
+    /// Sets the file with more variables.
+    #[must_use]
+    pub fn env_file(mut self, path: Template) -> Self {
+        self.env_file = Some(path);
         self
     }
 
@@ -223,6 +236,7 @@ impl fmt::Debug for ServerTarget {
                 env,
                 inherit,
                 cwd,
+                env_file,
                 sandbox,
             }) => {
                 let mut text = f.debug_struct("Stdio");
@@ -231,6 +245,9 @@ impl fmt::Debug for ServerTarget {
                     .field("env", env)
                     .field("inherit", inherit)
                     .field("cwd", cwd);
+                if let Some(path) = env_file {
+                    text.field("env_file", path);
+                }
                 if let Some(sandbox) = sandbox {
                     text.field("sandbox", sandbox);
                 }
@@ -246,6 +263,7 @@ impl fmt::Debug for ServerTarget {
                 .field("headers", headers)
                 .field("transport", transport)
                 .finish(),
+            Self::Refused(reason) => f.debug_tuple("Refused").field(reason).finish(),
         }
     }
 }
@@ -259,6 +277,7 @@ impl ServerTarget {
                 args,
                 env,
                 cwd,
+                env_file,
                 sandbox,
                 ..
             }) => [command]
@@ -266,11 +285,13 @@ impl ServerTarget {
                 .chain(args)
                 .chain(env.values())
                 .chain(cwd)
+                .chain(env_file)
                 .chain(sandbox.iter().flat_map(|sandbox| sandbox.texts()))
                 .collect(),
             Self::Http(HttpTarget { url, headers, .. }) => {
                 [url].into_iter().chain(headers.values()).collect()
             }
+            Self::Refused(_) => Vec::new(),
         }
     }
 
@@ -283,7 +304,7 @@ impl ServerTarget {
     pub(crate) fn sandbox(&self) -> Option<&ServerSandbox> {
         match self {
             Self::Stdio(target) => target.sandbox.as_deref(),
-            Self::Http(_) => None,
+            Self::Http(_) | Self::Refused(_) => None,
         }
     }
 
@@ -300,6 +321,7 @@ impl ServerTarget {
                 env,
                 inherit,
                 cwd,
+                env_file,
                 ..
             }) => {
                 let mut resolved = Command::new(command.resolve(secrets).await?.expose());
@@ -312,6 +334,12 @@ impl ServerTarget {
                 for name in inherit.iter().filter(|name| !env.contains_key(*name)) {
                     if let Some(value) = inherited_variable(name, secrets).await {
                         resolved = resolved.env(name, value.expose());
+                    }
+                }
+                for (name, value) in read_env_file(env_file.as_ref(), secrets).await? {
+                    if !env.contains_key(&name) {
+                        secrets.learn_written(&name, &value);
+                        resolved = resolved.env(name, value);
                     }
                 }
                 for (name, value) in env {
@@ -338,6 +366,7 @@ impl ServerTarget {
                     HttpTransport::WebSocket => Endpoint::WebSocket(endpoint),
                 })
             }
+            Self::Refused(reason) => Err(ResolveError::Refused(reason.clone())),
         }
     }
 }
@@ -357,6 +386,17 @@ async fn spawner(
     }
     let [reads, writes] = paths;
     Ok(state.spawner(reads, writes))
+}
+
+/// Returns the variables of a file.
+async fn read_env_file(
+    path: Option<&Template>,
+    secrets: &dyn Secrets,
+) -> Result<Vec<(String, String)>, SecretError> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let path = path.resolve(secrets).await?;
+    let file = Reference::new(Provider::File, path.expose());
+    Ok(env_file::parse(file.resolve(secrets).await?.expose()))
 }
 
 /// Returns the value of a variable in the gateway's environment.
@@ -394,6 +434,8 @@ pub(crate) enum ResolveError {
     Secret(#[from] SecretError),
     #[error(transparent)]
     Endpoint(#[from] mcp_client::ClientError),
+    #[error("{0}")]
+    Refused(String),
 }
 
 #[cfg(test)]

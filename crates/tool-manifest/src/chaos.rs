@@ -12,7 +12,7 @@ use tool_settings::{Field, NodeId, Percent, Period, Sections};
 use crate::{
     Diagnostic, Diagnostics, Syntax,
     diagnostics::report::Report,
-    document::{json, lists::items, node::Kind, place::Cx, source::SourceFile, yaml},
+    document::{json, lists::items, node::Kind, place::Cx, source::SourceFile, toml, yaml},
     loading::load,
     tools::metadata::texts,
 };
@@ -150,6 +150,7 @@ fn read(source: SourceFile) -> Result<ChaosSpec, Diagnostics> {
     let documents = match source.syntax {
         Syntax::Yaml => yaml::read(&source, &report),
         Syntax::Json => json::read(&source, &report),
+        Syntax::Toml => toml::read(&source, &report),
     };
     let mut chaos = None;
     for document in documents.into_iter().map(Arc::new) {

@@ -5,6 +5,7 @@
 //! references in it their values.
 
 mod chaos;
+mod clients;
 mod config;
 mod diagnostics;
 mod dialects;

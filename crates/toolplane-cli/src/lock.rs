@@ -163,6 +163,7 @@ fn identity(server: &ServerSpec) -> RawJson {
     let identity = match &server.transport {
         ServerTransport::Stdio { command, args, .. } => program(command, args),
         ServerTransport::Http { url, .. } => json!({"url": text(url)}),
+        ServerTransport::Refused { .. } => json!({}),
     };
     RawJson::from(identity)
 }

@@ -53,8 +53,6 @@ pub struct ServerSandbox {
     pub open_files: Option<u32>,
     /// Size of the work directory, and of `/tmp`, in bytes; 64 MiB if absent.
     pub disk: Option<u64>,
-    /// Reason for which the server is not started: its file asks for a sandbox that cannot be had.
-    pub refusal: Option<String>,
 }
 
 /// Level of the sandbox of a server.
@@ -82,6 +80,6 @@ impl ServerSandbox {
     /// Returns `true` if the program is started in a sandbox, or refused.
     #[must_use]
     pub fn is_enforced(&self) -> bool {
-        self.level != ServerSandboxLevel::Unsandboxed || self.refusal.is_some()
+        self.level != ServerSandboxLevel::Unsandboxed
     }
 }

@@ -21,5 +21,6 @@ mod sandbox;
 mod server_requests;
 mod shared_subscriptions;
 mod states;
+mod targets;
 mod tasks;
 mod wait_queue;

@@ -28,17 +28,6 @@ async fn failure(sandbox: ServerSandbox) -> String {
 }
 
 #[tokio::test]
-async fn a_refused_server_is_not_started_and_says_why() {
-    for level in [ServerSandboxLevel::Strongest, ServerSandboxLevel::Unsandboxed] {
-        let mut sandbox = ServerSandbox::default();
-        sandbox.level = level;
-        sandbox.refusal = Some("its file wants the impossible".to_owned());
-        let reason = failure(sandbox).await;
-        assert!(reason.contains("its file wants the impossible"), "{reason}");
-    }
-}
-
-#[tokio::test]
 #[cfg(not(feature = "sandbox"))]
 async fn a_build_without_sandboxes_starts_no_server_that_asks_for_one() {
     let reason = failure(ServerSandbox::default()).await;

@@ -4,45 +4,53 @@ use tool_settings::{NodeId, Sections};
 
 use crate::{
     Diagnostic, Syntax,
+    clients::{self, Surroundings},
     diagnostics::report::Report,
-    dialects::{
-        file::{self, OWN_KEYS},
-        kiwi, manifest, okso,
-    },
+    dialects::{file, kiwi, manifest, okso},
     document::{
         json,
         node::{Document, Kind},
         place::Cx,
         source::SourceFile,
-        suggest, yaml,
+        suggest, toml, yaml,
     },
     loading::draft::Draft,
 };
 
 /// Reads a file's documents, each in its own dialect.
-pub(crate) fn read(source: SourceFile, report: &Report, sections: &Sections) -> Draft {
+pub(crate) fn read(
+    source: SourceFile,
+    report: &Report,
+    sections: &Sections,
+    surroundings: &Surroundings,
+) -> Draft {
     let source = Arc::new(source);
     let n_earlier = report.n_problems();
     let mut draft = Draft::default();
     let documents = match source.syntax {
         Syntax::Yaml => yaml::read(&source, report),
         Syntax::Json => json::read(&source, report),
+        Syntax::Toml => toml::read(&source, report),
     };
     let mut is_empty = !report.has_errors();
-    for document in documents {
-        let document = Arc::new(document);
+    for mut document in documents {
         let root = document.root();
         if matches!(document.kind(root), Kind::Null) {
             continue;
         }
         is_empty = false;
+        let of_client = clients::translate(&mut document, surroundings);
+        let document = Arc::new(document);
         let cx = Cx {
             document: &document,
             report,
             sections,
             lenient: false,
         };
-        take_all(cx, root, &mut draft);
+        match of_client {
+            Some(translation) => clients::take(cx, translation, &mut draft),
+            None => take_all(cx, root, &mut draft),
+        }
     }
     if is_empty {
         report.push(Diagnostic::warning("there is nothing in this file").at(&source, 0..0, String::new()));
@@ -74,7 +82,6 @@ fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         Form::Kiwi => kiwi::take(foreign, at, draft),
         Form::Okso => okso::take(foreign, at, draft),
         Form::OksoReply { tools } => take_all(cx, tools, draft),
-        Form::Client => file::take(foreign, at, draft),
         Form::NamelessTool { key } => {
             let name = document.get(at, "name").and_then(|name| document.text(name));
             let name = name.map_or_else(|| "NAME".into(), suggest::shown);
@@ -101,8 +108,6 @@ enum Form {
     OksoReply {
         tools: NodeId,
     },
-    /// A file of an MCP client, with keys of its own: `mcpServers`, or VS Code's `servers`.
-    Client,
     /// A tool in the short form that is not below `tools:`, and one of its keys.
     NamelessTool {
         key: NodeId,
@@ -126,13 +131,6 @@ impl Form {
             && let Some(tools) = document.get(at, "tools").or_else(|| document.get(at, "tool"))
         {
             return Self::OksoReply { tools };
-        }
-        let is_named = document.source.name.ends_with("mcp.json");
-        let is_client = document.source.syntax == Syntax::Json
-            && !OWN_KEYS.iter().any(|key| has(key))
-            && (has("mcpServers") || has("servers") && (has("inputs") || has("sandbox") || is_named));
-        if is_client {
-            return Self::Client;
         }
         match document
             .get(at, "executor")

@@ -4,6 +4,7 @@ use tool_core::Provider;
 use tool_settings::{Entries, Field, NodeId};
 
 use crate::{
+    ServerSpec, ServerTransport,
     config::{
         authoring::{self, AuthoringBody},
         defaults::{self, DefaultsBody},
@@ -91,7 +92,7 @@ pub(crate) const OWN_KEYS: [&str; 14] = [
     "workflows",
 ];
 
-/// Takes a document in the short form, or one of an MCP client.
+/// Takes a document in the short form.
 pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let Some(body) = cx.read::<FileBody>(at) else {
         return;
@@ -99,18 +100,14 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     let rules_at = body.sandbox.given();
     let mut has_sandbox = false;
     let rules = body.sandbox.get().unwrap_or_default();
-    let client_sandbox = sandbox::client_sandbox(cx, rules);
+    let rules = sandbox::client_sandbox(cx, rules);
     for servers in [body.servers, body.mcp_servers, body.client_servers] {
         for (name, field) in servers.get().unwrap_or_default() {
-            has_sandbox |= take_server(cx, &name, field, &client_sandbox, draft);
+            has_sandbox |= take_server(cx, &name, field, &rules, draft);
         }
     }
     if let Some(at) = rules_at.filter(|_| !has_sandbox) {
-        cx.warning(
-            at,
-            "`sandbox` has no effect here: no server has `sandboxEnabled: true`",
-            "write `sandbox` on a server, or `sandboxEnabled: true`",
-        );
+        warn_of_idle_sandbox(cx, at);
     }
     for (name, field) in body.endpoints.get().unwrap_or_default() {
         take_endpoint(cx, &name, field, draft);
@@ -162,12 +159,45 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
 }
 
+/// Warns of rules of a sandbox that no server asks for.
+pub(crate) fn warn_of_idle_sandbox(cx: Cx<'_>, at: NodeId) {
+    cx.warning(
+        at,
+        "`sandbox` has no effect here: no server has `sandboxEnabled: true`",
+        "write `sandbox` on a server, or `sandboxEnabled: true`",
+    );
+}
+
+/// Returns `true` if a program asks for the sandbox of its file. Warns of an endpoint that does.
+pub(crate) fn asks_for_sandbox(cx: Cx<'_>, body: &ServerBody) -> bool {
+    let asks = body.sandbox_enabled.as_ref() == Some(&true);
+    if let (true, Some(at)) = (asks && body.url.given().is_some(), body.sandbox_enabled.given()) {
+        let message = "`sandboxEnabled` has no effect on a server with a `url`";
+        cx.warning(at, message, "remove it");
+    }
+    asks && body.command.given().is_some()
+}
+
+/// Gives the sandbox of its file to a server that asks for it and has none of its own. A server whose sandbox cannot be had is
+/// refused.
+pub(crate) fn give_sandbox(server: &mut ServerSpec, rules: &Result<SandboxSpec, String>) {
+    match rules {
+        _ if server.sandbox.is_some() => {}
+        Ok(rules) => server.sandbox = Some(rules.clone()),
+        Err(reason) => {
+            server.transport = ServerTransport::Refused {
+                reason: reason.clone(),
+            };
+        }
+    }
+}
+
 /// Takes a server. Returns `true` if it asks for the sandbox of its file.
 fn take_server(
     cx: Cx<'_>,
     name: &str,
     field: Field<ServerBody>,
-    client_sandbox: &SandboxSpec,
+    rules: &Result<SandboxSpec, String>,
     draft: &mut Draft,
 ) -> bool {
     if let (Some(at), true) = (field.place(), field.is_absent()) {
@@ -180,22 +210,14 @@ fn take_server(
     let Some((at, body)) = field.located() else {
         return false;
     };
-    let asks_for_sandbox = body.sandbox_enabled.as_ref() == Some(&true);
-    if let (true, Some(at)) = (
-        asks_for_sandbox && body.url.given().is_some(),
-        body.sandbox_enabled.given(),
-    ) {
-        let message = "`sandboxEnabled` has no effect on a server with a `url`";
-        cx.warning(at, message, "remove it");
-    }
-    let is_program = body.command.given().is_some();
+    let asks = asks_for_sandbox(cx, &body);
     if let Some(mut server) = server::server(cx, name, at, body) {
-        if asks_for_sandbox && is_program && server.sandbox.is_none() {
-            server.sandbox = Some(client_sandbox.clone());
+        if asks {
+            give_sandbox(&mut server, rules);
         }
         draft.add_server(cx, at, at, server);
     }
-    asks_for_sandbox && is_program
+    asks
 }
 
 fn take_endpoint(cx: Cx<'_>, name: &str, field: Field<EndpointBody>, draft: &mut Draft) {

@@ -196,6 +196,7 @@ fn routing(cx: Cx<'_>, at: NodeId, draft: &mut Draft) -> Option<Settings> {
                 place,
                 settings,
                 inline,
+                is_of_client: false,
             },
         );
     }

@@ -8,5 +8,6 @@ pub(crate) mod scalar;
 pub(crate) mod source;
 pub(crate) mod spellings;
 pub(crate) mod suggest;
+pub(crate) mod toml;
 pub(crate) mod unknown_keys;
 pub(crate) mod yaml;

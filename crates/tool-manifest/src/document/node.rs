@@ -51,6 +51,15 @@ impl Document {
         Self { source, nodes, root }
     }
 
+    /// Adds a value that stands at the place of another.
+    pub(crate) fn add(&mut self, kind: Kind, at: NodeId) -> NodeId {
+        let node = self.node(at);
+        let (span, parent) = (node.span.clone(), node.parent.clone());
+        let id = NodeId::new(u32::try_from(self.nodes.len()).expect("a document is bounded"));
+        self.nodes.push(Node { kind, span, parent });
+        id
+    }
+
     pub(crate) fn root(&self) -> NodeId {
         self.root
     }
@@ -267,6 +276,10 @@ impl Arena {
             nodes: Vec::new(),
             n_earlier: 0,
         }
+    }
+
+    pub(crate) fn source(&self) -> &SourceFile {
+        &self.source
     }
 
     pub(crate) fn push(

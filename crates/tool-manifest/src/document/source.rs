@@ -15,14 +15,17 @@ pub enum Syntax {
     Yaml,
     /// JSON; comments and trailing commas are accepted, since editors write them.
     Json,
+    /// TOML, which only Codex writes.
+    Toml,
 }
 
 impl Syntax {
-    /// Returns the syntax for a file's name: JSON for `.json` and `.jsonc`, otherwise YAML, which includes JSON.
+    /// Returns the syntax for a file's name: JSON for `.json` and `.jsonc`, TOML for `.toml`, otherwise YAML, which includes JSON.
     #[must_use]
     pub fn from_path(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("json" | "jsonc") => Self::Json,
+            Some("toml") => Self::Toml,
             _ => Self::Yaml,
         }
     }

@@ -4,7 +4,7 @@ use tool_settings::{Sections, suggest::list_first};
 use crate::document::spellings::{self, Spelling};
 
 /// Maximum number of keys in a hint: as many as the largest map of a configuration has.
-const MAX_KEYS: usize = 48;
+const MAX_KEYS: usize = 52;
 
 /// Returns what to try instead of an unknown key.
 pub(crate) fn key(sections: &Sections, written: &str, known: &[&str]) -> String {

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Words that switch approvals off in the files of MCP clients.
-const APPROVALS: [&str; 4] = ["autoApprove", "alwaysAllow", "autoApproved", "trust"];
+pub(crate) const APPROVALS: [&str; 4] = ["autoApprove", "alwaysAllow", "autoApproved", "trust"];
 
 /// Key by which VS Code asks its user for values. Only a reference to it matters, which is an error of its own.
 const INPUTS: &str = "inputs";

@@ -94,6 +94,7 @@ pub(crate) fn endpoint(cx: Cx<'_>, name: &str, at: NodeId, body: EndpointBody) -
         env,
         inherit_env,
         cwd,
+        env_file: _,
     } = transport::process(cx, written)?
     else {
         return None;

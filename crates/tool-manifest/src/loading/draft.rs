@@ -77,6 +77,8 @@ pub(crate) struct ServerDraft {
     pub(crate) settings: Option<NodeId>,
     /// `true` if it is written inside a tool that it serves. Such a server may be written several times.
     pub(crate) inline: bool,
+    /// `true` if it is of the file of a client, which is never refused as a whole.
+    pub(crate) is_of_client: bool,
 }
 
 impl Draft {
@@ -90,6 +92,7 @@ impl Draft {
                 place,
                 settings: Some(settings),
                 inline: false,
+                is_of_client: false,
             },
         );
     }
@@ -104,6 +107,24 @@ impl Draft {
             return;
         };
         let name = &new.spec.name;
+        if known.is_of_client || new.is_of_client {
+            let (kept, other) = if new.is_of_client {
+                (&*known, &new)
+            } else {
+                (&new, &*known)
+            };
+            if !is_same_offer(&kept.spec, &other.spec) {
+                let message = format!("this server `{name}` is not used: there is another one");
+                let problem = Diagnostic::warning(message)
+                    .with_location(Some(other.place.key_location()))
+                    .with_related("the one that is used", kept.place.key_location());
+                report.push(problem);
+            }
+            if !new.is_of_client {
+                *known = new;
+            }
+            return;
+        }
         if !known.inline && !new.inline {
             report.push(clash(
                 &format!("the server `{name}` is configured twice"),
@@ -540,6 +561,12 @@ impl Draft {
         };
         (configuration, places)
     }
+}
+
+/// Returns `true` if two servers offer the same.
+fn is_same_offer(one: &ServerSpec, other: &ServerSpec) -> bool {
+    let key = |spec: &ServerSpec| (spec.include.clone(), spec.exclude.clone(), spec.disabled);
+    one.transport == other.transport && one.sandbox == other.sandbox && key(one) == key(other)
 }
 
 fn set_once<T>(slot: &mut Option<(Place, T)>, report: &Report, what: &str, new: (Place, T)) {

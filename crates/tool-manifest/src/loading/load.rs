@@ -12,6 +12,7 @@ use tool_settings::Sections;
 
 use crate::{
     Configuration, Diagnostic, Diagnostics, Location, ProcessSecrets, Severity, Syntax,
+    clients::Surroundings,
     diagnostics::report::Report,
     dialects::{
         detect,
@@ -56,6 +57,7 @@ pub struct LoadOptions {
     inputs: Vec<Input>,
     /// Kinds of executors whose tools have files.
     kinds_with_files: Vec<&'static str>,
+    working_directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -90,6 +92,13 @@ impl LoadOptions {
             syntax,
             text: text.into(),
         });
+        self
+    }
+
+    /// Sets the directory that chooses among the projects in a file of a client; the working directory of the process by default.
+    #[must_use]
+    pub fn working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.working_directory = Some(directory.into());
         self
     }
 
@@ -281,7 +290,11 @@ pub fn load(options: &LoadOptions, sections: &Sections) -> Result<Loaded, Diagno
         draft: Draft::default(),
         seen: HashSet::new(),
         files: Vec::new(),
+        surroundings: Surroundings::of_process(),
     };
+    if let Some(directory) = &options.working_directory {
+        loader.surroundings.working_directory = Some(directory.clone());
+    }
     for input in &options.inputs {
         match input {
             Input::Path(path) => loader.path(path, None),
@@ -305,6 +318,7 @@ struct Loader<'a> {
     draft: Draft,
     seen: HashSet<PathBuf>,
     files: Vec<PathBuf>,
+    surroundings: Surroundings,
 }
 
 impl Loader<'_> {
@@ -344,7 +358,7 @@ impl Loader<'_> {
 
     /// Takes a file whose problems make the whole configuration unusable.
     fn named(&mut self, source: SourceFile) {
-        let mut draft = detect::read(source, &self.report, self.sections);
+        let mut draft = detect::read(source, &self.report, self.sections, &self.surroundings);
         let includes = std::mem::take(&mut draft.includes);
         self.draft.merge(&self.report, draft);
         for (place, path) in includes {
@@ -382,7 +396,7 @@ impl Loader<'_> {
     /// Takes a file of a directory: all of it, or nothing and its problems.
     fn scanned(&mut self, path: &Path) {
         let report = Report::default();
-        let read = open(path).map(|source| detect::read(source, &report, self.sections));
+        let read = open(path).map(|source| detect::read(source, &report, self.sections, &self.surroundings));
         let draft = match read {
             Ok(draft) => draft,
             Err(problem) => {

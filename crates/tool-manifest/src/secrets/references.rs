@@ -1,28 +1,29 @@
 use std::iter;
 
 use serde_json::Value;
-use tool_core::{SecretError, Secrets, Template};
+use tool_core::{Provider, Reference, SecretError, Secrets, Template};
 
-use crate::{ConfigPart, Diagnostic, EmbeddingsSpec, Loaded, ServerTransport, WebhookSpec};
+use crate::{ConfigPart, Diagnostic, EmbeddingsSpec, Loaded, ServerSpec, ServerTransport, WebhookSpec};
 
 impl Loaded {
-    /// Finds the `${…}` references that have no value now: errors in servers, secrets and webhooks, and warnings in
-    /// executors' settings, where a text that looks like a reference may be something else. Disabled servers are left out.
+    /// Finds the `${…}` references outside of tools that have no value now: warnings in servers and endpoints, which cannot be used
+    /// meanwhile while everything else can, and errors in secrets, webhooks and required servers. Disabled servers are left out.
     ///
     /// No value is kept or shown.
     #[must_use]
     pub fn check_references(&self, secrets: &dyn Secrets) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        for server in self
-            .configuration
-            .servers
-            .iter()
-            .filter(|server| !server.disabled)
-        {
-            for (pointer, template) in templates(&server.transport) {
-                for missing in missing(template, secrets) {
+        let servers = self.configuration.servers.iter();
+        for server in servers.filter(|server| !server.disabled) {
+            for (pointer, template) in templates(server) {
+                let missing = missing(template, secrets).map(|missing| missing.to_string());
+                for missing in missing.chain(missing_file(&pointer, template, secrets)) {
                     let location = self.locate_server(&server.name, &pointer);
-                    problems.push(Diagnostic::error(missing.to_string()).with_location(location));
+                    let problem = match server.required {
+                        true => Diagnostic::error(missing),
+                        false => unusable("server", &server.name, &missing),
+                    };
+                    problems.push(problem.with_location(location));
                 }
             }
         }
@@ -31,7 +32,8 @@ impl Loaded {
             for (pointer, template) in endpoint.templates() {
                 for missing in missing(template, secrets) {
                     let location = self.locate_server(&endpoint.name, &pointer);
-                    problems.push(Diagnostic::error(missing.to_string()).with_location(location));
+                    let problem = unusable("endpoint", &endpoint.name, &missing.to_string());
+                    problems.push(problem.with_location(location));
                 }
             }
         }
@@ -59,6 +61,16 @@ impl Loaded {
             }
         }
         problems.extend(self.missing_of_embeddings(secrets));
+        problems
+    }
+
+    /// Finds the `${…}` references in executors' settings that have no value now: warnings, since a text that looks like a
+    /// reference may be something else.
+    ///
+    /// No value is kept or shown.
+    #[must_use]
+    pub fn check_tool_references(&self, secrets: &dyn Secrets) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
         for tool in &self.configuration.tools {
             let mut missing = Vec::new();
             walk(&tool.executor.config, &mut String::new(), secrets, &mut missing);
@@ -99,16 +111,29 @@ fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterato
         .filter_map(|reference| reference.check(secrets).err())
 }
 
-/// The templates of a transport, each with a pointer to where it is written.
-fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
+/// Returns the warning about a server or endpoint that cannot be used.
+fn unusable(kind: &str, name: &str, missing: &str) -> Diagnostic {
+    Diagnostic::warning(format!("the {kind} `{name}` cannot be used now: {missing}"))
+}
+
+/// Returns the problem with a file of variables that is not there. The path is checked if it has no references.
+fn missing_file(pointer: &str, template: &Template, secrets: &dyn Secrets) -> Option<String> {
+    let path = template.literal().filter(|_| pointer == "/env_file")?;
+    let file = Reference::new(Provider::File, path);
+    file.check(secrets).err().map(|missing| missing.to_string())
+}
+
+/// The templates of a server, each with a pointer to where it is written.
+fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
     let mut templates = Vec::new();
     let named = |pointer: &str, name: &str| format!("/{pointer}/{}", escaped(name));
-    match transport {
+    match &server.transport {
         ServerTransport::Stdio {
             command,
             args,
             env,
             cwd,
+            env_file,
             ..
         } => {
             templates.push(("/command".to_owned(), command));
@@ -119,7 +144,9 @@ fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
             );
             templates.extend(env.iter().map(|(name, value)| (named("env", name), value)));
             templates.extend(cwd.iter().map(|cwd| ("/cwd".to_owned(), cwd)));
+            templates.extend(env_file.iter().map(|file| ("/env_file".to_owned(), file)));
         }
+        ServerTransport::Refused { .. } => {}
         ServerTransport::Http { url, headers, .. } => {
             templates.push(("/url".to_owned(), url));
             templates.extend(
@@ -127,6 +154,12 @@ fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
                     .iter()
                     .map(|(name, value)| (named("headers", name), value)),
             );
+        }
+    }
+    if let Some(sandbox) = &server.sandbox {
+        for (key, paths) in [("reads", &sandbox.reads), ("writes", &sandbox.writes)] {
+            let paths = paths.iter().enumerate();
+            templates.extend(paths.map(|(index, path)| (format!("/sandbox/{key}/{index}"), path)));
         }
     }
     templates

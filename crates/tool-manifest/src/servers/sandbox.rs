@@ -106,15 +106,13 @@ pub struct SandboxSpec {
     pub open_files: Option<u32>,
     /// Size of the work directory, in bytes; the default of the executor if absent.
     pub disk: Option<u64>,
-    /// Reason for which the server is not started: its file asks for a sandbox that cannot be had.
-    pub refusal: Option<String>,
 }
 
 impl SandboxSpec {
     /// Returns `true` unless the operator wants no sandbox.
     #[must_use]
     pub fn is_enforced(&self) -> bool {
-        self.level != SandboxChoice::None || self.refusal.is_some()
+        self.level != SandboxChoice::None
     }
 }
 
@@ -159,7 +157,6 @@ pub(crate) fn sandbox(
         processes: number(cx, limits.processes),
         open_files: number(cx, limits.open_files),
         disk: bytes(cx, limits.disk),
-        refusal: None,
     })
 }
 
@@ -202,16 +199,20 @@ fn positive(cx: Cx<'_>, at: NodeId, is_zero: bool) -> bool {
 
 /// Reads the rules of VS Code. They deny what they do not allow, except for reading, where VS Code denies what is named. Here a
 /// program reads only what is named, so everything that is denied is, unless it lies within something allowed.
-pub(crate) fn client_sandbox(cx: Cx<'_>, body: ClientSandboxBody) -> SandboxSpec {
+///
+/// # Errors
+/// The first rule that the sandbox cannot enforce. All are reported.
+pub(crate) fn client_sandbox(cx: Cx<'_>, body: ClientSandboxBody) -> Result<SandboxSpec, String> {
     let files = body.filesystem.get().unwrap_or_default();
     let network = body.network.get().unwrap_or_default();
     let texts = |field| -> Vec<(NodeId, String)> { items(field).filter_map(Field::located).collect() };
     let (writes, denied) = (texts(files.allow_write), texts(files.deny_write));
     let mut spec = SandboxSpec::default();
+    let mut refusal = None;
     let mut refuse = |at: NodeId, reason: String| {
         let hint = "servers of this file with `sandboxEnabled` are not started";
         cx.warning(at, reason.clone(), hint);
-        spec.refusal.get_or_insert(reason);
+        refusal.get_or_insert(reason);
     };
     for (at, path) in denied.into_iter().chain(texts(files.deny_read)) {
         let is_within = |allowed: &str| {
@@ -247,7 +248,10 @@ pub(crate) fn client_sandbox(cx: Cx<'_>, body: ClientSandboxBody) -> SandboxSpec
     if !hosts.is_empty() {
         spec.network = NetworkHosts::Hosts(hosts);
     }
-    spec
+    match refusal {
+        Some(reason) => Err(reason),
+        None => Ok(spec),
+    }
 }
 
 /// Returns `true` if an allowed host and a denied one have a host in common, or may have.

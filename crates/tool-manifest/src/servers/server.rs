@@ -31,6 +31,9 @@ pub(crate) struct ServerBody {
     /// Variables for its environment, such as `TOKEN: ${env:TOKEN}`. Other variables are not handed down, except for
     /// those that a process needs to start and those of `inherit_env`.
     pub(crate) env: Field<Entries<Text>>,
+    /// File with more variables, one `NAME=value` a line, relative to this file; it is read whenever the program is started.
+    /// Those in `env` go first.
+    pub(crate) env_file: Field<String>,
     /// Names of environment variables that are handed down to it where they are set, instead of those in `defaults`;
     /// none with `[]`.
     pub(crate) inherit_env: Field<Vec<Field<String>>>,
@@ -144,6 +147,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         env: body.env,
         inherit_env: body.inherit_env,
         cwd: body.cwd,
+        env_file: body.env_file,
         url: body.url,
         headers: body.headers,
         kind: body.transport,

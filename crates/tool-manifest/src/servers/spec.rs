@@ -81,6 +81,13 @@ pub enum ServerTransport {
         inherit_env: Option<Vec<String>>,
         /// The directory to start it in.
         cwd: Option<Template>,
+        /// File with variables for its environment, which those of `env` replace.
+        env_file: Option<Template>,
+    },
+    /// None: the server is not started, since its file asks for something that cannot be had here.
+    Refused {
+        /// Reason.
+        reason: String,
     },
     /// An endpoint that listens.
     Http {

@@ -17,6 +17,7 @@ pub(crate) struct Written {
     pub(crate) env: Field<Entries<Text>>,
     pub(crate) inherit_env: Field<Vec<Field<String>>>,
     pub(crate) cwd: Field<String>,
+    pub(crate) env_file: Field<String>,
     pub(crate) url: Field<String>,
     pub(crate) headers: Field<Entries<Text>>,
     pub(crate) kind: Field<String>,
@@ -108,7 +109,7 @@ pub(crate) fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
             "use `env`, or remove them",
         );
     }
-    for field in [&written.command, &written.cwd] {
+    for field in [&written.command, &written.cwd, &written.env_file] {
         if let (Some(at), Some(text)) = (field.place(), field.as_ref()) {
             environment::no_nul(cx, at, text);
         }
@@ -134,22 +135,25 @@ pub(crate) fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
         })
         .collect();
     let env = templates(cx, written.env);
-    let cwd = written.cwd.located().map(|(at, text)| {
-        let text = below(&cx.document.source.directory, &text);
-        parse(cx, at, &text)
-    });
-    let cwd = match cwd {
-        Some(None) => return None,
-        Some(Some(cwd)) => Some(cwd),
-        None => None,
-    };
+    let cwd = path(cx, written.cwd).ok();
+    let env_file = path(cx, written.env_file).ok();
     Some(ServerTransport::Stdio {
         command: command?,
         args: args.into_iter().collect::<Option<_>>()?,
         env: env?,
         inherit_env,
-        cwd,
+        cwd: cwd?,
+        env_file: env_file?,
     })
+}
+
+/// Reads a path that begins beside its file.
+fn path(cx: Cx<'_>, field: Field<String>) -> Result<Option<Template>, Reported> {
+    let Some((at, text)) = field.located() else {
+        return Ok(None);
+    };
+    let path = below(&cx.document.source.directory, &text);
+    parse(cx, at, &path).map(Some).ok_or(Reported)
 }
 
 fn http(cx: Cx<'_>, written: Written, transport: HttpTransportSpec) -> Option<ServerTransport> {
@@ -158,6 +162,7 @@ fn http(cx: Cx<'_>, written: Written, transport: HttpTransportSpec) -> Option<Se
         ("env", written.env.given()),
         ("inherit_env", written.inherit_env.given()),
         ("cwd", written.cwd.given()),
+        ("env_file", written.env_file.given()),
     ] {
         if let Some(place) = place {
             let message = format!("`{name}` belongs to a server with a `command`");
@@ -226,7 +231,7 @@ pub(crate) fn parse(cx: Cx<'_>, at: NodeId, text: &str) -> Option<Template> {
         Err(problem) => problem,
     };
     let hint = if problem.message.contains("provider `input`") {
-        "an input of an editor has no counterpart here; use `${env:NAME}` or `${secret:NAME}`"
+        "only files of VS Code have inputs; use `${env:NAME}` or `${secret:NAME}`"
     } else {
         ""
     };

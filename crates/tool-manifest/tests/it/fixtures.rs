@@ -32,6 +32,9 @@ fn summary(loaded: &Loaded) -> String {
                     let _ = write!(text, " cwd ../{}", name.display());
                 }
             }
+            ServerTransport::Refused { reason } => {
+                let _ = write!(text, "refused: {reason}");
+            }
             ServerTransport::Http { url, headers, .. } => {
                 let headers: Vec<_> = headers.keys().collect();
                 let _ = write!(text, "{} headers {headers:?}", url.literal().unwrap());

@@ -137,7 +137,7 @@ tools:
             tool_manifest::ServerTransport::Stdio { cwd, .. } => {
                 cwd.as_ref().unwrap().literal().map(str::to_owned)
             }
-            tool_manifest::ServerTransport::Http { .. } => None,
+            _ => None,
         })
         .collect();
     let near = conf.join("data").to_str().unwrap().to_owned();

@@ -4,6 +4,7 @@
 mod bad_input;
 mod cache;
 mod chaos;
+mod clients;
 mod code_files;
 mod endpoints;
 mod environment;

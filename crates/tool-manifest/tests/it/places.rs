@@ -102,7 +102,8 @@ fn references_without_a_value() {
     let some = ProcessSecrets::fixed(variables, loaded.configuration.secrets.clone());
     let rendered: Vec<String> = loaded
         .check_references(&some)
-        .iter()
+        .into_iter()
+        .chain(loaded.check_tool_references(&some))
         .map(|problem| problem.render(false))
         .collect();
     insta::assert_snapshot!(rendered.join("\n\n"));
@@ -113,4 +114,5 @@ fn references_without_a_value() {
     let all = [("FILES_TOKEN", "x"), ("KEY", "y"), ("SEARCH_TOKEN", "z")];
     let all = ProcessSecrets::fixed(all, BTreeMap::new());
     assert_eq!(self::loaded(&text).check_references(&all), []);
+    assert_eq!(self::loaded(&text).check_tool_references(&all), []);
 }

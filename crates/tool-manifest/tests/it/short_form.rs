@@ -111,7 +111,7 @@ servers:
         .iter()
         .map(|server| match server.transport {
             ServerTransport::Http { transport, .. } => transport,
-            ServerTransport::Stdio { .. } => panic!(),
+            _ => panic!(),
         });
     let expected = [
         HttpTransportSpec::Sse,

@@ -246,6 +246,7 @@ fn transport(server: &ServerSpec) -> &'static str {
             ..
         } => "websocket",
         ServerTransport::Http { .. } => "http",
+        ServerTransport::Refused { .. } => "none",
     }
 }
 

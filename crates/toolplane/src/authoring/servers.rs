@@ -71,6 +71,7 @@ fn is_same(one: &ServerTransport, other: &ServerTransport) -> bool {
                 args,
                 env,
                 cwd,
+                env_file,
                 ..
             },
             ServerTransport::Stdio {
@@ -78,9 +79,13 @@ fn is_same(one: &ServerTransport, other: &ServerTransport) -> bool {
                 args: other_args,
                 env: other_env,
                 cwd: other_cwd,
+                env_file: other_env_file,
                 ..
             },
-        ) => (command, args, env, cwd) == (other_command, other_args, other_env, other_cwd),
+        ) => {
+            let other = (other_command, other_args, other_env, other_cwd, other_env_file);
+            (command, args, env, cwd, env_file) == other
+        }
         (
             ServerTransport::Http { url, headers, .. },
             ServerTransport::Http {

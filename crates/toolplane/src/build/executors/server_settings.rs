@@ -6,7 +6,7 @@ fn server_target(
     spec: &tool_manifest::ServerSpec,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerTarget {
-    use tool_exec_mcp::{HttpTarget, HttpTransport, NETWORK_VARIABLES, StdioTarget};
+    use tool_exec_mcp::{HttpTarget, HttpTransport, NETWORK_VARIABLES, ServerTarget, StdioTarget};
 
     let sandbox = spec.sandbox.as_ref().map(server_sandbox);
     // A sandbox has a proxy of its own.
@@ -21,12 +21,14 @@ fn server_target(
             env,
             inherit_env,
             cwd,
+            env_file,
         } => {
             let mut target = StdioTarget::new(command).args(args);
             target.inherit = inherit_env
                 .or_else(|| defaults.inherit_env.clone())
                 .unwrap_or_else(|| usual.iter().copied().map(str::to_owned).collect());
             (target.env, target.cwd, target.sandbox) = (env, cwd, sandbox.map(Box::new));
+            target.env_file = env_file;
             target.into()
         }
         ServerTransport::Http {
@@ -43,6 +45,7 @@ fn server_target(
             target.headers = headers;
             target.into()
         }
+        ServerTransport::Refused { reason } => ServerTarget::Refused(reason),
     }
 }
 
@@ -65,7 +68,6 @@ fn server_sandbox(spec: &tool_manifest::SandboxSpec) -> tool_exec_mcp::ServerSan
     sandbox.processes = spec.processes;
     sandbox.open_files = spec.open_files;
     sandbox.disk = spec.disk;
-    sandbox.refusal.clone_from(&spec.refusal);
     sandbox
 }
 

@@ -4,11 +4,9 @@ use raw_json::RawJson;
 use tool_schema::Schema;
 use toolplane::{
     IdleRule, Toolplane,
-    core::{PiiHandling, Secrets, Template},
+    core::PiiHandling,
     flow::WorkflowProblem,
-    manifest::{
-        AuthenticationSpec, ConfigPart, Diagnostic, EndpointSpec, Loaded, ServerSpec, ServerTransport,
-    },
+    manifest::{AuthenticationSpec, ConfigPart, Diagnostic, EndpointSpec, Loaded, ServerSpec},
     policy::ArgumentSettings,
 };
 
@@ -233,87 +231,9 @@ pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: 
     }
 }
 
-/// Reports references without a value in servers, endpoints and named secrets. Executors check those of their settings.
+/// Reports references without a value. Executors check those of their settings.
 pub(super) fn references(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
-    let secrets = loaded.secrets();
-    for server in loaded
-        .configuration
-        .servers
-        .iter()
-        .filter(|server| !server.disabled)
-    {
-        for (pointer, template) in templates(server) {
-            for missing in missing(template, &secrets) {
-                let place = loaded.locate_server(&server.name, &pointer);
-                problems.push(Diagnostic::error(missing).with_location(place));
-            }
-        }
-    }
-    let endpoints = loaded.configuration.endpoints.iter();
-    for endpoint in endpoints.filter(|endpoint| !endpoint.disabled) {
-        for (pointer, template) in endpoint.templates() {
-            for missing in missing(template, &secrets) {
-                let place = loaded.locate_server(&endpoint.name, &pointer);
-                problems.push(Diagnostic::error(missing).with_location(place));
-            }
-        }
-    }
-    for (name, template) in &loaded.configuration.secrets {
-        let found = missing(template, &secrets);
-        problems.extend(found.map(|missing| Diagnostic::error(format!("the secret `{name}`: {missing}"))));
-    }
-}
-
-fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterator<Item = String> + 'a {
-    let failed = template
-        .references()
-        .filter_map(|reference| reference.check(secrets).err());
-    failed.map(|error| error.to_string())
-}
-
-/// Returns the paths that the sandbox of a server names.
-fn sandbox_templates(server: &ServerSpec) -> impl Iterator<Item = (String, &Template)> {
-    let sandbox = server.sandbox.iter();
-    let lists = sandbox.flat_map(|sandbox| [("reads", &sandbox.reads), ("writes", &sandbox.writes)]);
-    lists.flat_map(|(key, paths)| {
-        let paths = paths.iter().enumerate();
-        paths.map(move |(index, path)| (format!("/sandbox/{key}/{index}"), path))
-    })
-}
-
-/// Returns the texts of a server that may contain references, with their JSON Pointers.
-fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
-    match &server.transport {
-        ServerTransport::Stdio {
-            command,
-            args,
-            env,
-            cwd,
-            ..
-        } => {
-            let args = args
-                .iter()
-                .enumerate()
-                .map(|(index, argument)| (format!("/args/{index}"), argument));
-            let env = env
-                .iter()
-                .map(|(name, value)| (format!("/env/{}", escaped(name)), value));
-            let cwd = cwd.iter().map(|cwd| ("/cwd".to_owned(), cwd));
-            [("/command".to_owned(), command)]
-                .into_iter()
-                .chain(args)
-                .chain(env)
-                .chain(cwd)
-                .chain(sandbox_templates(server))
-                .collect()
-        }
-        ServerTransport::Http { url, headers, .. } => {
-            let headers = headers
-                .iter()
-                .map(|(name, value)| (format!("/headers/{}", escaped(name)), value));
-            [("/url".to_owned(), url)].into_iter().chain(headers).collect()
-        }
-    }
+    problems.extend(loaded.check_references(&loaded.secrets()));
 }
 
 /// Reports a lock file that cannot be used, and its sources that are not in the configuration.

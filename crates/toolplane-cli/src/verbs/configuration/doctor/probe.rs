@@ -127,7 +127,7 @@ fn started(loaded: &Loaded) -> impl Iterator<Item = (&'static str, &str, &Templa
         .filter(|server| !server.disabled);
     let servers = servers.filter_map(|server| match &server.transport {
         ServerTransport::Stdio { command, .. } => Some(("server", server.name.as_str(), command)),
-        ServerTransport::Http { .. } => None,
+        ServerTransport::Http { .. } | ServerTransport::Refused { .. } => None,
     });
     // A path of an endpoint with a directory of its own begins there.
     let endpoints = loaded.configuration.endpoints.iter().filter(|endpoint| {

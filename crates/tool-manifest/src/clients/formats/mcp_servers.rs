@@ -1,0 +1,157 @@
+//! The format that most clients share: `mcpServers`, with `command` or `url`.
+//!
+//! Sources: Claude Code (docs.claude.com/en/docs/claude-code/mcp), Cursor (docs.cursor.com/context/mcp), Windsurf
+//! (docs.windsurf.com/windsurf/cascade/mcp), Cline (docs.cline.bot/mcp), Roo Code (docs.roocode.com/features/mcp), Kiro
+//! (kiro.dev/docs/mcp), Copilot CLI (docs.github.com, "Adding MCP servers for GitHub Copilot CLI").
+
+use std::path::Path;
+
+use tool_settings::NodeId;
+
+use crate::{
+    clients::{
+        server::{ClientServer, ServerTranslator},
+        variables::{Variables, bare_variable},
+    },
+    document::{
+        node::{Document, Kind},
+        source::SourceFile,
+    },
+};
+
+/// Unit of `timeout`, which differs among the clients.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum TimeoutUnit {
+    Milliseconds,
+    Seconds,
+    Unknown,
+}
+
+impl TimeoutUnit {
+    /// Returns the unit of the client that a file belongs to by its name.
+    pub(crate) fn of_file(source: &SourceFile) -> Self {
+        let path = Path::new(&source.name);
+        let file = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let folders = source.directory.to_string_lossy();
+        match file {
+            "cline_mcp_settings.json" | "mcp_settings.json" => Self::Seconds,
+            "mcp.json" if folders.ends_with(".roo") => Self::Seconds,
+            ".mcp.json" | ".claude.json" | "claude_desktop_config.json" | "mcp-config.json" => {
+                Self::Milliseconds
+            }
+            "settings.json" if folders.ends_with(".gemini") => Self::Milliseconds,
+            "mcp.json" if folders.contains(".kiro") => Self::Milliseconds,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Translates a server.
+pub(crate) fn server(
+    document: &mut Document,
+    variables: &Variables,
+    name: &str,
+    at: NodeId,
+    unit: TimeoutUnit,
+) -> ClientServer {
+    let mut server = ServerTranslator::new(document, variables, at);
+    for key in ["command", "args"] {
+        server.texts(key, key);
+    }
+    for key in ["url", "serverUrl", "httpUrl"] {
+        server.texts(key, "url");
+    }
+    server.texts("cwd", "cwd");
+    for key in ["env", "headers"] {
+        bare_variables(&mut server, key);
+        server.texts(key, key);
+    }
+    server.texts("envFile", "env_file");
+    copilot_tools(&mut server);
+    server.tool_lists(
+        &["include", "includeTools", "enabledTools", "allowedTools"],
+        &["exclude", "excludeTools", "disabledTools"],
+    );
+    server.enabled();
+    timeout(&mut server, unit);
+    credentials(&mut server);
+    server.finish_with_ours(name)
+}
+
+/// Refuses a server whose credentials come from something that is not done here.
+pub(crate) fn credentials(server: &mut ServerTranslator<'_>) {
+    let hint = "give it a token by `headers`";
+    server.refuse_key(
+        "headersHelper",
+        "is a program that makes headers, which is not run here",
+        hint,
+    );
+    for key in ["oauth", "auth", "authProviderType"] {
+        server.refuse_key(
+            key,
+            "asks for OAuth, which the gateway does not do for servers",
+            hint,
+        );
+    }
+}
+
+/// Reads the `tools` of Copilot, which are the only tools to offer.
+fn copilot_tools(server: &mut ServerTranslator<'_>) {
+    let Some(at) = server.get("tools") else { return };
+    match server.document.kind(at) {
+        Kind::List(_) => server.set("include", at),
+        Kind::String(text) if text == "*" => {}
+        _ => server.refuse(
+            at,
+            "`tools` is no list of tools",
+            "write a list of names, or `[\"*\"]`",
+        ),
+    }
+}
+
+/// Reads `timeout`, the time limit of one request.
+pub(crate) fn timeout(server: &mut ServerTranslator<'_>, unit: TimeoutUnit) {
+    match unit {
+        TimeoutUnit::Milliseconds => server.period("timeout", "timeout_ms", 1.0),
+        TimeoutUnit::Seconds => server.period("timeout", "timeout_ms", 1000.0),
+        TimeoutUnit::Unknown => {
+            if let Some(at) = server.get("timeout") {
+                let message =
+                    "`timeout` is ignored: clients differ on its unit, and this file's client is not known";
+                server.remark(at, message, "write `timeout_ms`");
+            }
+        }
+    }
+}
+
+/// Warns of `$NAME` in variables and headers, which only some clients replace.
+fn bare_variables(server: &mut ServerTranslator<'_>, key: &'static str) {
+    if !matches!(server.variables, Variables::Editor(_)) {
+        return;
+    }
+    let Some(map) = server.get(key) else { return };
+    let values: Vec<NodeId> = server
+        .document
+        .entries(map)
+        .iter()
+        .map(|(_, value)| *value)
+        .collect();
+    for at in values {
+        let name = server
+            .document
+            .text(at)
+            .and_then(bare_variable)
+            .map(str::to_owned);
+        if let Some(name) = name {
+            let message = format!("`${name}` is sent as it stands");
+            server.remark(
+                at,
+                message,
+                &format!("write `${{{name}}}` for the value of the variable"),
+            );
+        }
+    }
+}

@@ -1,0 +1,337 @@
+use std::borrow::Cow;
+
+use tool_settings::{NodeId, suggest as names};
+
+use crate::{
+    clients::variables::Variables,
+    document::{
+        node::{Document, Kind},
+        unknown_keys::APPROVALS,
+    },
+};
+
+/// Parts of the keys by which clients restrict what a server offers or may do.
+const RESTRICTIONS: [&str; 12] = [
+    "tool",
+    "allow",
+    "deny",
+    "denied",
+    "exclude",
+    "include",
+    "block",
+    "filter",
+    "permission",
+    "sandbox",
+    "readonly",
+    "restrict",
+];
+
+/// Keys of our own that contain such a part.
+const OURS: [&str; 3] = ["sandbox", "sandboxEnabled", "health_check_tool"];
+
+/// A warning about a place in a client's file.
+#[derive(Debug, Clone)]
+pub(crate) struct Remark {
+    pub(crate) at: NodeId,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+impl Remark {
+    pub(crate) fn new(at: NodeId, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// A server of a client's file, translated.
+#[derive(Debug)]
+pub(crate) struct ClientServer {
+    /// Name in the client.
+    pub(crate) name: String,
+    /// Its settings in our own form. The values are those of the file, or stand at their places.
+    pub(crate) settings: NodeId,
+    /// Reason why it cannot be used.
+    pub(crate) refusal: Option<Remark>,
+    pub(crate) remarks: Vec<Remark>,
+    /// `true` if unknown keys of the settings are those of the client.
+    pub(crate) is_lenient: bool,
+}
+
+/// Translates the settings of one server, key by key.
+pub(crate) struct ServerTranslator<'a> {
+    pub(crate) document: &'a mut Document,
+    pub(crate) variables: &'a Variables,
+    /// The settings in the file.
+    pub(crate) at: NodeId,
+    /// Our own keys.
+    entries: Vec<(String, NodeId)>,
+    /// Keys of the file that were read.
+    read: Vec<&'static str>,
+    remarks: Vec<Remark>,
+    refusal: Option<Remark>,
+}
+
+impl<'a> ServerTranslator<'a> {
+    pub(crate) fn new(document: &'a mut Document, variables: &'a Variables, at: NodeId) -> Self {
+        Self {
+            document,
+            variables,
+            at,
+            entries: Vec::new(),
+            read: Vec::new(),
+            remarks: Vec::new(),
+            refusal: None,
+        }
+    }
+
+    /// Returns the value of a key, unless it is null, and marks the key as read.
+    pub(crate) fn get(&mut self, key: &'static str) -> Option<NodeId> {
+        self.read.push(key);
+        let value = self.document.get(self.at, key)?;
+        (!matches!(self.document.kind(value), Kind::Null)).then_some(value)
+    }
+
+    /// Reads a key as our own key, as it is written.
+    pub(crate) fn keep(&mut self, key: &'static str, ours: &str) {
+        if let Some(value) = self.get(key) {
+            self.set(ours, value);
+        }
+    }
+
+    /// Reads a key as our own key, with the variables in its texts translated.
+    pub(crate) fn texts(&mut self, key: &'static str, ours: &str) {
+        if let Some(value) = self.get(key) {
+            let translated = self.translated(value);
+            self.set(ours, translated);
+        }
+    }
+
+    /// Sets a key of ours. The first value of a key counts.
+    pub(crate) fn set(&mut self, ours: &str, value: NodeId) {
+        if !self.has(ours) {
+            self.entries.push((ours.to_owned(), value));
+        }
+    }
+
+    /// Replaces the value of a key of ours.
+    pub(crate) fn replace(&mut self, ours: &str, kind: Kind, at: NodeId) {
+        self.entries.retain(|(known, _)| known != ours);
+        self.set_new(ours, kind, at);
+    }
+
+    /// Returns `true` if a key of ours is set.
+    pub(crate) fn has(&self, ours: &str) -> bool {
+        self.entries.iter().any(|(known, _)| known == ours)
+    }
+
+    /// Sets a key of ours to a new value, which stands at the place of another.
+    pub(crate) fn set_new(&mut self, ours: &str, kind: Kind, at: NodeId) {
+        let value = self.document.add(kind, at);
+        self.set(ours, value);
+    }
+
+    /// Reads a period as milliseconds. `factor` is the number of milliseconds in the unit of the file.
+    pub(crate) fn period(&mut self, key: &'static str, ours: &str, factor: f64) {
+        let Some(at) = self.get(key) else { return };
+        let Kind::Number(text) = self.document.kind(at) else {
+            // The reader of our key reports what was expected.
+            self.set(ours, at);
+            return;
+        };
+        match text.parse::<f64>() {
+            Ok(number) if number > 0.0 && number * factor < 1e15 => {
+                let milliseconds = (number * factor).ceil().to_string();
+                self.set_new(ours, Kind::Number(milliseconds), at);
+            }
+            _ => self.remark(at, format!("`{key}` is ignored: it is no period"), ""),
+        }
+    }
+
+    /// Reads `enabled: false` as `disabled`.
+    pub(crate) fn enabled(&mut self) {
+        if let Some(at) = self.get("enabled") {
+            match self.document.kind(at) {
+                Kind::Bool(true) => {}
+                Kind::Bool(false) => self.set_new("disabled", Kind::Bool(true), at),
+                _ => self.refuse(at, "`enabled` is neither `true` nor `false`", ""),
+            }
+        }
+    }
+
+    /// Reads lists of tools that are allowed and denied.
+    pub(crate) fn tool_lists(&mut self, allowed: &[&'static str], denied: &[&'static str]) {
+        let mut include = None;
+        for key in allowed {
+            if let Some(at) = self.get(key) {
+                match include {
+                    None => {
+                        include = Some(at);
+                        self.set("include", at);
+                    }
+                    Some(_) => self.refuse(at, format!("`{key}` is a second list of allowed tools"), ""),
+                }
+            }
+        }
+        let mut exclude: Option<(NodeId, Vec<NodeId>)> = None;
+        for key in denied {
+            let Some(at) = self.get(key) else { continue };
+            match self.document.kind(at) {
+                Kind::List(items) => {
+                    let items = items.clone();
+                    exclude.get_or_insert((at, Vec::new())).1.extend(items);
+                }
+                // The reader of our key reports what was expected.
+                _ => self.set("exclude", at),
+            }
+        }
+        if let Some((at, items)) = exclude {
+            self.set_new("exclude", Kind::List(items), at);
+        }
+    }
+
+    /// Adds patterns of tools to the denied ones.
+    pub(crate) fn exclude(&mut self, patterns: &[String], at: NodeId) {
+        let new: Vec<NodeId> = patterns
+            .iter()
+            .map(|pattern| self.document.add(Kind::String(pattern.clone()), at))
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        let known = self.entries.iter().find(|(key, _)| key == "exclude");
+        let mut items = match known.map(|(_, known)| self.document.kind(*known)) {
+            Some(Kind::List(items)) => items.clone(),
+            _ => Vec::new(),
+        };
+        items.extend(new);
+        self.replace("exclude", Kind::List(items), at);
+    }
+
+    /// Refuses the server, since it would do something else here than in its client.
+    pub(crate) fn refuse(&mut self, at: NodeId, reason: impl Into<String>, hint: &str) {
+        if self.refusal.is_none() {
+            self.refusal = Some(Remark::new(at, reason, hint));
+        }
+    }
+
+    pub(crate) fn remark(&mut self, at: NodeId, message: impl Into<String>, hint: &str) {
+        self.remarks.push(Remark::new(at, message, hint));
+    }
+
+    /// Refuses a server with a key that has no counterpart, if the key is there and neither `false` nor empty.
+    pub(crate) fn refuse_key(&mut self, key: &'static str, reason: &str, hint: &str) {
+        if let Some(at) = self.get(key) {
+            let is_off = match self.document.kind(at) {
+                Kind::Bool(false) => true,
+                Kind::List(items) => items.is_empty(),
+                Kind::Map(_) => {
+                    let enabled = self.document.get(at, "enabled");
+                    enabled.is_some_and(|at| matches!(self.document.kind(at), Kind::Bool(false)))
+                }
+                _ => false,
+            };
+            if !is_off {
+                self.refuse(at, format!("`{key}` {reason}"), hint);
+            }
+        }
+    }
+
+    /// Translates the variables in the texts of a value.
+    pub(crate) fn translated(&mut self, at: NodeId) -> NodeId {
+        let kind = match self.document.kind(at).clone() {
+            Kind::String(text) => match self.variables.translate(&text) {
+                Ok(Cow::Borrowed(_)) => return at,
+                Ok(Cow::Owned(translated)) if translated == text => return at,
+                Ok(Cow::Owned(translated)) => Kind::String(translated),
+                Err(reason) => {
+                    self.refuse(at, reason, "");
+                    return at;
+                }
+            },
+            Kind::List(items) => Kind::List(items.into_iter().map(|item| self.translated(item)).collect()),
+            Kind::Map(entries) => {
+                let entries = entries.into_iter();
+                Kind::Map(
+                    entries
+                        .map(|(key, value)| (key, self.translated(value)))
+                        .collect(),
+                )
+            }
+            _ => return at,
+        };
+        self.document.add(kind, at)
+    }
+
+    /// Ends the translation. Keys that were not read are the client's own: those that would restrict the server refuse it, and
+    /// the others are ignored with a remark.
+    pub(crate) fn finish(mut self, name: &str) -> ClientServer {
+        let mut ignored = Vec::new();
+        for (key, at) in self.unread() {
+            if APPROVALS.contains(&key.as_str()) {
+                self.remarks.push(ignored_approval(&key, at));
+            } else {
+                self.refuse_restriction(&key, at);
+                ignored.push((key, at));
+            }
+        }
+        if let [(_, at), ..] = ignored.as_slice() {
+            let keys: Vec<&str> = ignored.iter().map(|(key, _)| key.as_str()).collect();
+            let message = match keys.as_slice() {
+                [key] => format!("the key `{}` is ignored", names::shown(key)),
+                keys => format!("the keys {} are ignored", names::list(keys)),
+            };
+            self.remarks.push(Remark::new(*at, message, ""));
+        }
+        self.end(name, false)
+    }
+
+    /// Ends the translation. Keys that were not read are ours, or reported as unknown by the reader of our form; unknown ones
+    /// that would restrict the server refuse it.
+    pub(crate) fn finish_with_ours(mut self, name: &str) -> ClientServer {
+        for (key, at) in self.unread() {
+            if !OURS.contains(&key.as_str()) && !APPROVALS.contains(&key.as_str()) {
+                self.refuse_restriction(&key, at);
+            }
+            self.set(&key, at);
+        }
+        self.end(name, true)
+    }
+
+    fn unread(&self) -> Vec<(String, NodeId)> {
+        let entries = self.document.entries(self.at).iter();
+        let unread = entries.filter(|(key, _)| !self.read.contains(&key.as_str()));
+        unread.cloned().collect()
+    }
+
+    fn refuse_restriction(&mut self, key: &str, at: NodeId) {
+        let lower = key.to_ascii_lowercase();
+        if RESTRICTIONS.iter().any(|part| lower.contains(part)) {
+            let reason = format!("`{}` may restrict it and is not understood", names::shown(key));
+            self.refuse(at, reason, "write `include` and `exclude`, or remove the key");
+        }
+    }
+
+    fn end(self, name: &str, is_lenient: bool) -> ClientServer {
+        let settings = self.document.add(Kind::Map(self.entries), self.at);
+        ClientServer {
+            name: name.to_owned(),
+            settings,
+            refusal: self.refusal,
+            remarks: self.remarks,
+            is_lenient,
+        }
+    }
+}
+
+/// Returns the remark about a key that would approve calls.
+fn ignored_approval(key: &str, at: NodeId) -> Remark {
+    Remark::new(
+        at,
+        format!("`{key}` is ignored: it would approve calls without asking"),
+        "what may be called is decided by the policy of this gateway",
+    )
+}
