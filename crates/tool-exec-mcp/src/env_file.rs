@@ -119,7 +119,11 @@ J.k-l=last";
         ];
         let line = prop_oneof![
             4 => ("(export )?[A-Z_][A-Z0-9_]{0,3}", " ?= ?", value, "( #[a-z]{0,3})?")
-                .prop_map(|(name, equals, value, comment)| format!("{name}{equals}{value}{comment}")),
+                .prop_map(|(name, equals, value, comment)| match value.trim() {
+                    // Behind spaces alone, Node.js takes the next line for the value.
+                    "" => format!("{name}="),
+                    _ => format!("{name}{equals}{value}{comment}"),
+                }),
             1 => "#[a-z ='\"]{0,6}",
             1 => Just(String::new()),
         ];

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use tool_core::{BoxFuture, NoSecrets, Provider, Reference, Secret, SecretError, Secrets, SourceState, Template};
+use tool_core::{
+    BoxFuture, NoSecrets, Provider, Reference, Secret, SecretError, Secrets, SourceState, Template,
+};
 use tool_exec_mcp::{McpServer, ServerSettings, ServerTarget, StdioTarget};
 
 /// Files of this machine.
@@ -61,5 +63,8 @@ async fn variables_of_a_file_reach_the_program() {
 
     fs::remove_file(&file).unwrap();
     let reason = failure(target, Arc::new(Files)).await;
-    assert!(reason.contains(".env") && reason.contains("cannot be read"), "{reason}");
+    assert!(
+        reason.contains(".env") && reason.contains("cannot be read"),
+        "{reason}"
+    );
 }

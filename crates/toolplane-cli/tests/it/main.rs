@@ -9,6 +9,7 @@ mod bad_input;
 mod binary;
 mod call;
 mod catalog;
+mod clients_files;
 mod code;
 mod containers;
 mod definitions;
