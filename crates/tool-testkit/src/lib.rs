@@ -1,4 +1,5 @@
-//! Test support: scripted executors, ready-made tools and calls, and the third-party peers of end-to-end tests.
+//! Test support: scripted executors, ready-made tools and calls, the third-party peers of end-to-end
+//! tests, and the code blocks of the book.
 //!
 //! # Examples
 //!
@@ -12,6 +13,7 @@
 //! assert_eq!(executor.n_calls(), 0);
 //! ```
 
+mod book;
 mod executor;
 mod file_uris;
 mod peers;
@@ -20,6 +22,7 @@ mod target;
 mod test_tool;
 
 pub use self::{
+    book::{BookPage, CodeBlock},
     executor::executor,
     file_uris::{FileReader, file_readers, file_spelling},
     peers::{PeerCommand, Peers, Skip, skip},
