@@ -58,6 +58,22 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
             "SDKs of OpenAI, Anthropic, Google and Ollama, and TypeScript, from npm",
             npm(&pins.join("providers"), &folder.join("node-providers"), 130),
         ),
+        part(
+            "MCP clients of SDKs from PyPI",
+            python(&pins, "requirements-clients.txt", &folder.join("python-clients")),
+        ),
+        part(
+            "MCP client of LangChain from PyPI",
+            python(
+                &pins,
+                "requirements-langchain.txt",
+                &folder.join("python-langchain"),
+            ),
+        ),
+        part(
+            "MCP clients of SDKs, and Gemini CLI, from npm",
+            npm(&pins.join("clients"), &folder.join("node-clients"), 146),
+        ),
         part("git", program("git", "git")),
         part("Chromium", program("chromium", "chromium")),
         part("PostgreSQL", postgres()),

@@ -43,8 +43,7 @@ impl BookPage {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../docs/src")
             .join(name);
-        let text =
-            fs::read_to_string(&path).unwrap_or_else(|error| panic!("`{}`: {error}", path.display()));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("`{}`: {error}", path.display()));
         Self {
             name: name.to_owned(),
             blocks: blocks(&text),
@@ -115,7 +114,8 @@ mod tests {
 
     #[test]
     fn blocks_have_their_heading_and_language() {
-        let page = "# A `b` c\n\n```yaml,ignore\nx: 1\n```\n\n## D\n\n    indented\n\n```\n# no heading\n```\n";
+        let page =
+            "# A `b` c\n\n```yaml,ignore\nx: 1\n```\n\n## D\n\n    indented\n\n```\n# no heading\n```\n";
         let found: Vec<_> = blocks(page)
             .into_iter()
             .map(|block| (block.heading, block.language, block.text))
@@ -125,10 +125,7 @@ mod tests {
         };
         assert_eq!(
             found,
-            [
-                block("A b c", "yaml", "x: 1\n"),
-                block("D", "", "# no heading\n")
-            ]
+            [block("A b c", "yaml", "x: 1\n"), block("D", "", "# no heading\n")]
         );
     }
 }

@@ -1,12 +1,13 @@
 //! Third-party programs with which end-to-end tests talk: `cargo xtask peers` installs them.
 
+mod skip;
+
 use std::env;
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
+
+pub use self::skip::{Skip, skip};
 
 /// Folder of the servers from PyPI that share an environment.
 const PYTHON: &str = "python";
@@ -14,6 +15,8 @@ const PYTHON: &str = "python";
 const NODE: &str = "node";
 /// Folder of the SDKs from npm, and of TypeScript.
 const NODE_PROVIDERS: &str = "node-providers";
+/// Folder of the MCP clients from npm.
+const NODE_CLIENTS: &str = "node-clients";
 
 /// Locates the installed peers and describes their commands.
 ///
@@ -208,6 +211,41 @@ impl Peers {
         Ok((command, self.folder.join(NODE_PROVIDERS)))
     }
 
+    /// Starts Python with the MCP clients of SDKs: `mcp`, FastMCP, OpenAI Agents and Pydantic AI.
+    ///
+    /// # Errors
+    /// When they are not installed.
+    pub fn client_python(&self) -> Result<PeerCommand, Skip> {
+        self.python_program("python-clients", "python")
+    }
+
+    /// Starts Python with the MCP client of LangChain, and version 1 of `mcp`.
+    ///
+    /// # Errors
+    /// When they are not installed.
+    pub fn langchain_python(&self) -> Result<PeerCommand, Skip> {
+        self.python_program("python-langchain", "python")
+    }
+
+    /// Starts Node. Also returns the folder `node_modules` with the TypeScript SDK of MCP and the Vercel AI SDK.
+    ///
+    /// # Errors
+    /// When they are not installed.
+    pub fn client_node(&self) -> Result<(PeerCommand, PathBuf), Skip> {
+        self.installed_module(NODE_CLIENTS, "@modelcontextprotocol/sdk", "package.json")?;
+        let modules = self.folder.join(NODE_CLIENTS).join("node_modules");
+        Ok((PeerCommand::new(self.node()), modules))
+    }
+
+    /// Starts Gemini CLI. It reads and writes below `HOME`: give it a temporary one.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn gemini(&self) -> Result<PeerCommand, Skip> {
+        let script = self.installed_module(NODE_CLIENTS, "@google/gemini-cli", "bundle/gemini.js")?;
+        Ok(PeerCommand::new(self.node()).arg(script))
+    }
+
     /// Starts Chromium without a window and without a network beyond the loopback interface: append a URL. It prints
     /// the loaded page and writes its profile into `folder`.
     ///
@@ -335,54 +373,6 @@ impl PeerCommand {
             .envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
-}
-
-/// Reason why a test cannot run on this machine.
-#[derive(Clone, Debug)]
-#[must_use = "a skip that is not reported looks like a passed test"]
-pub struct Skip {
-    reason: String,
-}
-
-impl Skip {
-    /// Creates a skip. The reason is a lower-case fragment that names what is missing and what to do.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-        }
-    }
-
-    /// Returns the reason.
-    #[must_use]
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-
-    /// Appends the skip to the file that `TOOLPLANE_SKIPS` names, where `cargo xtask test` lists it at the end.
-    ///
-    /// # Panics
-    /// When the file cannot be written, or when `CI` is `true`: there a skipped test is a failed one.
-    pub fn report(self) {
-        let thread = thread::current();
-        let line = format!("{}: {}\n", thread.name().unwrap_or("a test"), self.reason);
-        if let Some(path) = env::var_os("TOOLPLANE_SKIPS") {
-            OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&path)
-                .and_then(|mut file| file.write_all(line.as_bytes()))
-                .expect("the file of skips is writable, `cargo xtask test` made its folder");
-        }
-        assert!(
-            env::var_os("CI").is_none_or(|value| value != "true"),
-            "skipped in CI: {line}"
-        );
-    }
-}
-
-/// Reports that the running test cannot run here; see [`Skip::report`].
-pub fn skip(reason: impl Into<String>) {
-    Skip::new(reason).report();
 }
 
 fn default_folder() -> PathBuf {
