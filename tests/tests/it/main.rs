@@ -6,6 +6,7 @@
 )]
 
 mod agents;
+mod book;
 mod bridge;
 mod browser;
 mod dynamic;

@@ -19,6 +19,8 @@ pub(crate) struct HttpClient {
     address: SocketAddr,
     era: Era,
     offer: Offer,
+    /// Header lines of every request.
+    extra_headers: String,
     session: Option<String>,
     next_id: u64,
     /// Notifications that came with answers, in order: method and parameters.
@@ -35,10 +37,20 @@ impl HttpClient {
 
     /// Opens the connection of a client that can be asked.
     pub(crate) fn open_offering(address: SocketAddr, era: Era, offer: Offer) -> Self {
+        Self::prepared(address, era, offer, "")
+    }
+
+    /// Opens a connection whose requests have these header lines, each with its end.
+    pub(crate) fn open_with(address: SocketAddr, era: Era, extra_headers: &str) -> Self {
+        Self::prepared(address, era, Offer::default(), extra_headers)
+    }
+
+    fn prepared(address: SocketAddr, era: Era, offer: Offer, extra_headers: &str) -> Self {
         let mut client = Self {
             address,
             era,
             offer,
+            extra_headers: extra_headers.to_owned(),
             session: None,
             next_id: 0,
             notifications: Vec::new(),
@@ -87,8 +99,9 @@ impl HttpClient {
         };
         let mut head = format!(
             "{method} /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Accept: {accept}\r\nMCP-Protocol-Version: {version}\r\n{headers}Content-Length: {}\r\n",
+             Accept: {accept}\r\nMCP-Protocol-Version: {version}\r\n{headers}{}Content-Length: {}\r\n",
             self.address,
+            self.extra_headers,
             body.len()
         );
         if let Some(session) = &self.session {
