@@ -55,12 +55,12 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         harness: Option<PathBuf>,
     },
-    /// Writes the generated parts of the documentation.
+    /// Writes the generated parts of the documentation, and builds the book into `target/book`.
     Docs {
-        /// Write no files; fail if a part is out of date.
+        /// Write no pages; fail if a part is out of date.
         #[arg(long)]
         check: bool,
-        /// Only these parts, such as `crates`.
+        /// Only these parts, such as `crates` or `book`.
         parts: Vec<String>,
     },
     /// Runs the official conformance suite of MCP and writes its results into the documentation.

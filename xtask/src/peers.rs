@@ -83,6 +83,11 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
     ])
 }
 
+/// Installs the packages from PyPI that a file of `tests/peers` lists into a folder of their own.
+pub(crate) fn install_python(repository: &Repository, requirements: &str, folder: &Path) -> Result<()> {
+    python(&repository.root().join("tests/peers"), requirements, folder)
+}
+
 /// Installs only the peers from npm, which are all that the demo needs.
 pub(crate) fn install_node(repository: &Repository) -> Result<()> {
     npm(

@@ -36,7 +36,7 @@ const STEPS: [Step; 14] = [
     }),
     ("tidy", |repository| refuse("tidy", tidy::check_tidy(repository)?)),
     ("package", |repository| package(repository, false)),
-    ("docs", |repository| docs::docs(repository, true, &[])),
+    ("docs", |repository| docs::generate(repository, true, &[])),
     ("clippy", clippy),
     ("test", |repository| test(repository, &TestOptions::default())),
     ("examples", examples::examples),

@@ -1,7 +1,7 @@
 //! The checkout: its root and its files.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -116,4 +116,21 @@ fn listed_by_hand(root: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
+}
+
+/// Resolves `.` and `..` without file system access. Returns `None` if the path leaves the root.
+pub(crate) fn normal(path: &Path) -> Option<PathBuf> {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !normal.pop() {
+                    return None;
+                }
+            }
+            part => normal.push(part),
+        }
+    }
+    Some(normal)
 }

@@ -20,17 +20,23 @@ pub(crate) struct CargoTool {
 }
 
 impl CargoTool {
-    /// Returns the program. If no program of this version is found, installs it into `target/tools` first.
-    pub(crate) fn program(&self, repository: &Repository) -> Result<PathBuf> {
-        let tools = repository.target().join("tools");
-        let own = tools.join("bin").join(self.name);
+    /// Returns the program if one of this version is on `PATH` or in `target/tools`.
+    pub(crate) fn installed(&self, repository: &Repository) -> Option<PathBuf> {
+        let own = repository.target().join("tools/bin").join(self.name);
         let is_right = |program: &PathBuf| {
             let version = output(Command::new(program).args(self.ask_version));
             version.is_ok_and(|said| said.trim().ends_with(self.version))
         };
-        if let Some(program) = find(self.name).into_iter().chain([own.clone()]).find(is_right) {
+        find(self.name).into_iter().chain([own]).find(is_right)
+    }
+
+    /// Returns the program. If no program of this version is found, installs it into `target/tools` first.
+    pub(crate) fn program(&self, repository: &Repository) -> Result<PathBuf> {
+        if let Some(program) = self.installed(repository) {
             return Ok(program);
         }
+        let tools = repository.target().join("tools");
+        let own = tools.join("bin").join(self.name);
         say(format_args!(
             "tools: building {} {} into `{}` (minutes, once) ...",
             self.name,

@@ -1,9 +1,9 @@
 //! Checks that links between our pages lead to an existing file and heading, and that the code which pages include exists.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use crate::support::console::Violation;
-use crate::support::repository::Repository;
+use crate::support::repository::{Repository, normal};
 
 pub(super) fn check(repository: &Repository) -> Vec<Violation> {
     let pages = repository.files().iter().filter(|file| {
@@ -79,23 +79,6 @@ fn broken(repository: &Repository, page: &Path, target: &str) -> Option<String> 
         ));
     }
     None
-}
-
-/// Resolves `.` and `..` without file system access. Returns `None` if the path leaves the root.
-fn normal(path: &Path) -> Option<PathBuf> {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                if !normal.pop() {
-                    return None;
-                }
-            }
-            part => normal.push(part),
-        }
-    }
-    Some(normal)
 }
 
 /// Finds `[text](target)` and `[name]: target` outside of code.

@@ -1,4 +1,7 @@
-//! Writes the parts of the documentation that are generated from the code.
+//! Writes the parts of the documentation that are generated from the code, and builds the book.
+
+mod book;
+mod book_links;
 
 use std::fs;
 use std::process::Command;
@@ -12,8 +15,9 @@ use crate::checks::packages;
 use crate::packages::package_table;
 use crate::support::console::{Violation, refuse, say};
 use crate::support::members::WorkspaceMembers;
-use crate::support::process::{find, run};
 use crate::support::repository::Repository;
+
+pub(crate) use self::book::book;
 
 /// Generator of one part of one file.
 struct Generator {
@@ -61,12 +65,22 @@ const GENERATORS: [Generator; 7] = [
     },
 ];
 
-/// Writes the generated parts, or with `check` rejects those that are out of date. `parts` selects some of them; if
-/// it is empty, all are processed.
+/// Writes the generated parts, or with `check` rejects those that are out of date, and builds the book. `parts` selects
+/// some parts, of which `book` is one; if it is empty, all are processed.
 ///
 /// # Errors
-/// Returns an error if a part is out of date, if its file or its markers are missing, or if it cannot be generated.
+/// Returns an error if a part is out of date, if its file or its markers are missing, if it cannot be generated, or if
+/// mdBook or a link of the book fails.
 pub fn docs(repository: &Repository, check: bool, parts: &[String]) -> Result<()> {
+    generate(repository, check, parts)?;
+    if parts.is_empty() || parts.iter().any(|part| part == "book") {
+        book(repository)?;
+    }
+    Ok(())
+}
+
+/// Writes the generated parts, or with `check` rejects those that are out of date.
+pub(crate) fn generate(repository: &Repository, check: bool, parts: &[String]) -> Result<()> {
     let mut problems = Vec::new();
     let is_asked = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
     for Generator { file, part, write } in GENERATORS.iter().filter(|generator| is_asked(generator.part)) {
@@ -95,17 +109,6 @@ pub fn docs(repository: &Repository, check: bool, parts: &[String]) -> Result<()
         }
     }
     refuse("docs", problems)
-}
-
-/// Builds the book if mdBook is installed. Otherwise, the step `tidy` has already checked the links of its pages.
-pub(crate) fn book(repository: &Repository) -> Result<()> {
-    if repository.text("docs/book.toml").is_none() || find("mdbook").is_none() {
-        say("book: not built, mdBook is not installed; its links are checked by `tidy`");
-        return Ok(());
-    }
-    run(Command::new("mdbook")
-        .current_dir(repository.root())
-        .args(["build", "docs"]))
 }
 
 /// Replaces the text between the markers of a part with `content`.
