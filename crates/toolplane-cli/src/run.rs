@@ -81,6 +81,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, CliError> {
         Verb::MockServer(mock) => verbs::mock_server::run(&mock, console),
         Verb::Schema(schema) => verbs::reference::schema::run(&schema, console),
         Verb::Completions(completions) => verbs::reference::completions::run(&completions, console),
+        Verb::Man(man) => verbs::reference::man::run(&man, console),
         Verb::Version => verbs::reference::version::run(console),
         Verb::Docs(docs) => verbs::reference::docs::run(&docs, console),
     }

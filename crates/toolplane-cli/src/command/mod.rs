@@ -176,6 +176,9 @@ pub(crate) enum Verb {
     Completions(Completions),
     /// Print the version
     Version,
+    /// Print the manual page, or write the pages of all commands
+    #[command(hide = true)]
+    Man(Man),
     /// Print a page of the reference
     #[command(hide = true)]
     Docs(Docs),
@@ -404,6 +407,14 @@ pub(crate) struct MockServer {
 pub(crate) struct Completions {
     /// Name of the shell
     pub(crate) shell: clap_complete::Shell,
+}
+
+/// `toolplane man`
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Directory for a page of each command; without it, the page of the program is printed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// `toolplane docs`

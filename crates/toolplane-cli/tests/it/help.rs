@@ -113,6 +113,40 @@ fn completions_of_every_shell() {
 }
 
 #[test]
+fn manual_pages_of_the_program_and_of_every_shown_command() {
+    let place = Place::empty();
+    let printed = place.run(&["man"]);
+    assert!(printed.data().contains(".TH toolplane 1"), "{}", printed.data());
+    place.run(&["man", "--out", "share/man1", "--quiet"]).data();
+    let folder = place.path().join("share/man1");
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    assert_eq!(page("toolplane.1"), printed.data());
+    assert!(page("toolplane-call.1").contains(r"\-\-explain"));
+    assert!(page("toolplane-tools-ls.1").contains(".TH toolplane-tools-ls 1"));
+    for hidden in ["toolplane-docs.1", "toolplane-man.1", "toolplane-help.1"] {
+        assert!(!folder.join(hidden).exists(), "{hidden}");
+    }
+}
+
+#[test]
+fn a_file_is_no_directory_of_manual_pages() {
+    let place = Place::empty();
+    place.write("pages", "text");
+    let run = place.run(&["man", "--out", "pages"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.contains("cannot write manual pages into `pages`"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("hint: `--out` names a directory"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn the_schema_is_one() {
     let schema = Place::empty().run(&["schema"]).json();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
