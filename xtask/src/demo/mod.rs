@@ -28,8 +28,8 @@ pub struct DemoOptions {
 /// # Errors
 /// Returns an error if a program cannot be installed, built or started, or if a step does not end as expected.
 pub fn demo(repository: &Repository, options: DemoOptions) -> Result<()> {
-    peers::install_node(repository)?;
-    let programs = Programs::build(repository)?;
+    let peers = peers::install_demo(repository)?;
+    let programs = Programs::build(repository, peers)?;
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

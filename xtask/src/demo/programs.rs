@@ -1,6 +1,6 @@
 //! Programs of the demo: our own, which are built here, and third-party ones.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -19,8 +19,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Builds the programs of the workspace. The peers are already installed.
-    pub(super) fn build(repository: &Repository) -> Result<Self> {
+    /// Builds the programs of the workspace. The peers are already installed in a folder.
+    pub(super) fn build(repository: &Repository, peers: PathBuf) -> Result<Self> {
         say("demo: building `toolplane` and the example's HTTP API ...");
         let messages = [
             build(repository, &["--package", "toolplane-cli", "--bin", "toolplane"])?,
@@ -30,17 +30,16 @@ impl Programs {
             )?,
         ]
         .concat();
-        let peers = peers::folder(repository);
         Ok(Self {
             toolplane: executable(&messages, "toolplane")?,
             weather_service: executable(&messages, "weather-service")?,
-            node: peers::node(repository),
+            node: peers::node(&peers),
             peers,
         })
     }
 
-    /// Returns a file of one of the peers' npm packages.
-    pub(super) fn module(&self, file: impl AsRef<Path>) -> PathBuf {
-        self.peers.join("node/node_modules").join(file)
+    /// Returns the folder of the peers' npm packages.
+    pub(super) fn modules(&self) -> PathBuf {
+        self.peers.join("node/node_modules")
     }
 }

@@ -97,25 +97,20 @@ const STEPS: [Step; 11] = [
     },
 ];
 
-/// Requests to the gateway from the Inspector, a third-party MCP client.
+/// MCP client by the official SDK, relative to the root.
+const CLIENT: &str = "examples/client.cjs";
+
+/// Requests to the gateway from the client.
 const CLIENT_STEPS: [Step; 2] = [
     Step {
         title: "An MCP client lists the tools. It comes over HTTP without a login: `report` is not for it.",
-        arguments: &["--method", "tools/list"],
+        arguments: &[],
         exit: 0,
         shows: "\"remote_add\"",
     },
     Step {
         title: "An MCP client calls a tool.",
-        arguments: &[
-            "--method",
-            "tools/call",
-            "--tool-name",
-            "forecast",
-            "--tool-arg",
-            "city=Oslo",
-            "days=2",
-        ],
+        arguments: &["forecast", r#"{"city": "Oslo", "days": 2}"#],
         exit: 0,
         shows: "cloudy",
     },
@@ -125,7 +120,7 @@ const CLIENT_STEPS: [Step; 2] = [
 #[derive(Debug)]
 pub(super) struct Tour {
     root: PathBuf,
-    /// Folder for the logs of background processes, and the home folder of a client that writes into its own.
+    /// Folder for the logs of background processes, and for the data of the program.
     folder: PathBuf,
     programs: Programs,
     gateway_port: u16,
@@ -166,11 +161,8 @@ impl Tour {
         for step in &CLIENT_STEPS {
             title(step);
             let url = self.gateway_url();
-            say(format_args!(
-                "$ mcp-inspector --cli {url} {}",
-                shown(step.arguments)
-            ));
-            let ended = processes.output("mcp-inspector", self.inspector(step)).await?;
+            say(format_args!("$ node {CLIENT} {url} {}", shown(step.arguments)));
+            let ended = processes.output(CLIENT, self.client(step)).await?;
             ensure!(
                 !ended.1.contains("\"report\""),
                 "a client without a login sees `report`"
@@ -194,7 +186,7 @@ impl Tour {
         let mut everything = Command::new(&self.programs.node);
         let script = "@modelcontextprotocol/server-everything/dist/index.js";
         everything
-            .arg(self.programs.module(script))
+            .arg(self.programs.modules().join(script))
             .arg("streamableHttp")
             .env("PORT", self.everything_port.to_string());
         self.log_to("server-everything.log", &mut everything)?;
@@ -222,16 +214,14 @@ impl Tour {
         command
     }
 
-    fn inspector(&self, step: &Step) -> Command {
+    fn client(&self, step: &Step) -> Command {
         let mut command = Command::new(&self.programs.node);
         command
-            .arg(
-                self.programs
-                    .module("@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
-            )
-            .args(["--cli", &self.gateway_url()])
+            .current_dir(&self.root)
+            .arg(CLIENT)
+            .arg(self.gateway_url())
             .args(step.arguments)
-            .env("HOME", &self.folder);
+            .env("NODE_PATH", self.programs.modules());
         command
     }
 
