@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{CiOptions, DemoOptions, Repository, SimOptions, TestOptions, refuse, say};
+use xtask::{CiOptions, DemoOptions, ReleaseCheckOptions, Repository, SimOptions, TestOptions, refuse, say};
 
 /// Builds, checks and demonstrates toolplane. CI runs the same commands.
 #[derive(Debug, Parser)]
@@ -108,8 +108,23 @@ enum Command {
     Soak,
     /// Builds the release program: twice, the second time with a profile of calls that the first build served.
     Release,
-    /// Checks what a release needs in addition to `ci`: builds each package alone from its archive.
-    ReleaseCheck,
+    /// Packs the release program into `target/dist`: tarballs, packages of Debian, npm and PyPI, and the recipe of a container
+    /// image.
+    Dist {
+        /// Program that is packed. Without it, the release program is built first, as `release` does.
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
+    },
+    /// Checks what a release needs in addition to `ci`: builds each package alone from its archive, compares the public API, and
+    /// installs and runs everything that `dist` packs.
+    ReleaseCheck {
+        /// Program that is packed and installed. Without it, the release program is built first.
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
+        /// Check only this part: `packages`, `api` or `installs`; may be repeated.
+        #[arg(long, value_name = "PART")]
+        only: Vec<String>,
+    },
     /// Packs every published package and checks the files in the archives.
     Package {
         /// Also build each package alone from its archive.
@@ -164,8 +179,11 @@ fn run(command: Command) -> Result<()> {
         Command::SearchEval { data, model } => xtask::search_eval(&repository, &data, model.as_deref()),
         Command::CacheEval { model, data } => xtask::cache_eval(&repository, &data, &model),
         Command::Soak => xtask::soak(&repository),
-        Command::Release => xtask::release(&repository),
-        Command::ReleaseCheck => xtask::release_check(&repository),
+        Command::Release => xtask::release(&repository).map(drop),
+        Command::Dist { program } => xtask::dist(&repository, program.as_deref()),
+        Command::ReleaseCheck { program, only } => {
+            xtask::release_check(&repository, &ReleaseCheckOptions { program, only })
+        }
         Command::Package { build } => xtask::package(&repository, build),
         Command::Api { accept } => xtask::api(&repository, accept),
         Command::Peers => {

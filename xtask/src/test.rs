@@ -135,7 +135,8 @@ fn has_nextest(repository: &Repository) -> bool {
     succeeds(cargo(repository.root()).args(["nextest", "--version"]))
 }
 
-fn in_ci() -> bool {
+/// Returns `true` in CI (`CI=true`).
+pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 

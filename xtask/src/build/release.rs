@@ -15,6 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::build::program::{build, build_by, executable};
+use crate::dist::symbols::{sizes, split};
 use crate::peers::install_package;
 use crate::support::console::say;
 use crate::support::process::{cargo, find, output, run};
@@ -35,11 +36,12 @@ const TRACE: &str = "Temporal Profile Trace ";
 /// Separator between the flags in cargo's variable for encoded flags.
 const BETWEEN_FLAGS: &str = "\u{1f}";
 
-/// Builds the program with a profile of its own calls into `target/release-profile`, and reports its path.
+/// Builds the program with a profile of its own calls into `target/release-profile`, splits it from its symbols, and
+/// returns its path.
 ///
 /// # Errors
 /// Returns an error if the tool that reads profiles cannot be installed, or if a build or the training fails.
-pub fn release(repository: &Repository) -> Result<()> {
+pub fn release(repository: &Repository) -> Result<PathBuf> {
     let trainer = build(
         repository,
         &["--package", "toolplane-tests", "--bin", "toolplane-train"],
@@ -82,10 +84,13 @@ pub fn release(repository: &Repository) -> Result<()> {
         repository,
         &[vec![by_profile], compiler.link_flags(&order)].concat(),
     )?;
-    let shipped = folder.join(PROGRAM);
-    fs::copy(&built, &shipped).with_context(|| format!("failed to write `{}`", shipped.display()))?;
-    say(format_args!("release: `{}` is built", shipped.display()));
-    Ok(())
+    let shipped = split(&built, &folder)?;
+    say(format_args!(
+        "release: `{}` is built: {}",
+        shipped.program.display(),
+        sizes(&built, &shipped)?
+    ));
+    Ok(shipped.program)
 }
 
 fn clear(folder: &Path) -> Result<()> {

@@ -5,10 +5,13 @@ mod contents;
 mod pack;
 mod table;
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
 
 pub(crate) use self::table::package_table;
 use crate::api::api;
+use crate::dist;
 use crate::support::console::{refuse, say};
 use crate::support::members::WorkspaceMembers;
 use crate::support::repository::Repository;
@@ -31,11 +34,55 @@ pub fn package(repository: &Repository, build: bool) -> Result<()> {
     Ok(())
 }
 
-/// Checks everything that a release needs in addition to `ci`: the build of each package alone, and the public API.
+/// Options of [`release_check`].
+#[derive(Clone, Debug, Default)]
+pub struct ReleaseCheckOptions {
+    /// Program that is packed and installed. If `None`, the release program is built first.
+    pub program: Option<PathBuf>,
+    /// Parts to check. If empty, all parts are checked.
+    pub only: Vec<String>,
+}
+
+type Part = (&'static str, fn(&Repository, &ReleaseCheckOptions) -> Result<()>);
+
+/// Parts of the check of a release.
+const PARTS: [Part; 3] = [
+    ("packages", |repository, _| package(repository, true)),
+    ("api", |repository, _| api(repository, false)),
+    ("installs", |repository, options| {
+        installs(repository, options.program.as_deref())
+    }),
+];
+
+/// Checks everything that a release needs in addition to `ci`: the build of each package alone, the public API, and the
+/// installation of everything that users install.
 ///
 /// # Errors
-/// Returns an error if one of the checks fails.
-pub fn release_check(repository: &Repository) -> Result<()> {
-    package(repository, true)?;
-    api(repository, false)
+/// Returns an error if one of the checks fails, or if an unknown part is named.
+pub fn release_check(repository: &Repository, options: &ReleaseCheckOptions) -> Result<()> {
+    if let Some(unknown) = options
+        .only
+        .iter()
+        .find(|name| !PARTS.iter().any(|(part, _)| part == name))
+    {
+        bail!(
+            "there is no part `{unknown}`; the parts are {}",
+            PARTS.map(|(name, _)| name).join(", ")
+        );
+    }
+    let is_asked = |part: &str| options.only.is_empty() || options.only.iter().any(|name| name == part);
+    for (_, check) in PARTS.iter().filter(|(name, _)| is_asked(name)) {
+        check(repository, options)?;
+    }
+    Ok(())
+}
+
+/// Packs the program as `cargo xtask dist` does, and installs and runs each package.
+fn installs(repository: &Repository, program: Option<&Path>) -> Result<()> {
+    let members = WorkspaceMembers::load(repository.root())?;
+    let member = members
+        .get("toolplane-cli")
+        .context("the workspace has no `toolplane-cli`")?;
+    let packages = dist::packages(repository, program)?;
+    dist::installs::check_each(&packages, &member.version)
 }
