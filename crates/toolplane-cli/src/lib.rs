@@ -2,6 +2,7 @@
 //! stdout, everything else to stderr, and the exit code tells the kind of the end. It adds no behavior to calls: a
 //! program can do all of it with the crate `toolplane`.
 
+mod clients;
 mod command;
 mod config;
 mod error;

@@ -1,7 +1,9 @@
 //! The types that read the command line. Help, completions and the reference are generated from them.
 
+mod add;
 mod agent;
 mod catalog;
+mod clients;
 mod operator;
 mod registry;
 mod route;
@@ -12,8 +14,10 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::{
+    add::Add,
     agent::{Agent, RunAgent},
     catalog::{AddCatalog, Catalog, Export, InstallEntry},
+    clients::{ClientChange, Connect, Disconnect, ImportClients},
     operator::{Approvals, CreateToken, Health, Ledger, ProbedLevel, Sandbox, SandboxProbe, Tokens},
     registry::{
         Accept, Definitions, Deprecate, Import, ImportApi, ImportOpenapi, Lock, Provider, Publish, Search,
@@ -115,8 +119,16 @@ pub(crate) enum Verb {
     Check(Check),
     /// Try everything that the configuration names: start servers, look for programs, certificates and ports
     Doctor,
-    /// Bring the tools and servers of files into the store, or import the description of an API
+    /// Bring the tools and servers of files into the store, or import the description of an API or the servers of MCP clients
     Import(Import),
+    /// Add an MCP server by package, image, URL or command: starts it once, shows its tools, and writes it into the configuration
+    #[command(after_help = ADD_HELP)]
+    Add(Add),
+    /// Write this gateway into the file of an MCP client, such as Claude, Cursor or VS Code
+    #[command(after_help = CONNECT_HELP)]
+    Connect(Connect),
+    /// Take this gateway out of the file of an MCP client
+    Disconnect(Disconnect),
     /// Add catalogs of tools and servers, search them, and install from them
     #[command(subcommand)]
     Catalog(Catalog),
@@ -183,6 +195,24 @@ pub(crate) enum Verb {
     #[command(hide = true)]
     Docs(Docs),
 }
+
+const ADD_HELP: &str = "\
+Examples:
+  toolplane add files npm:@modelcontextprotocol/server-filesystem -- /srv/files
+  toolplane add time pypi:mcp-server-time==2026.1.14
+  toolplane add github oci:ghcr.io/github/github-mcp-server:v1.0.0 --env 'GITHUB_PERSONAL_ACCESS_TOKEN=${env:GITHUB_TOKEN}'
+  toolplane add docs https://example.com/mcp --header 'Authorization: Bearer ${env:DOCS_TOKEN}'
+  toolplane add mine -- python3 server.py";
+
+const CONNECT_HELP: &str = "\
+Clients: claude-desktop, claude-code, cursor, vscode, windsurf, cline, roo, kiro,
+gemini, copilot, codex, zed, goose, continue, opencode
+
+Examples:
+  toolplane connect --list
+  toolplane connect cursor --dry-run
+  toolplane connect claude-code --project --yes
+  toolplane connect vscode --http http://127.0.0.1:8080/mcp";
 
 /// `toolplane init`
 #[derive(Debug, Args)]

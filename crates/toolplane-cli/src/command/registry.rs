@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Import {
-    /// Description of an API
+    /// Kind of what is imported
     #[command(subcommand)]
     pub(crate) api: Option<ImportApi>,
     /// Files with tools and servers in any accepted form, or directories of them
@@ -31,13 +31,23 @@ pub(crate) struct Import {
     pub(crate) by: Option<String>,
 }
 
-/// Descriptions of APIs that are imported.
+/// Descriptions of APIs, and files of clients, that are imported.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImportApi {
     /// Import the operations of an OpenAPI document as tools: Swagger 2.0, OpenAPI 3.0, 3.1 or 3.2, in JSON or YAML
     #[command(after_help = IMPORT_HELP)]
     Openapi(ImportOpenapi),
+    /// Import the servers of MCP clients, such as Claude, Cursor or VS Code, from their files; shows them, and writes only if told
+    #[command(after_help = IMPORT_CLIENTS_HELP)]
+    McpJson(super::clients::ImportClients),
 }
+
+const IMPORT_CLIENTS_HELP: &str = "\
+Examples:
+  toolplane import mcp-json
+  toolplane import mcp-json --from cursor --from vscode --dry-run
+  toolplane import mcp-json --write
+  toolplane import mcp-json ~/backup/claude_desktop_config.json --out servers.yaml";
 
 const IMPORT_HELP: &str = "\
 Examples:

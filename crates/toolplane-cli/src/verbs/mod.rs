@@ -1,8 +1,10 @@
 //! The verbs of the command line.
 
+pub(crate) mod add;
 pub(crate) mod agent;
 pub(crate) mod call;
 pub(crate) mod catalog;
+pub(crate) mod clients;
 pub(crate) mod configuration;
 pub(crate) mod endpoint;
 pub(crate) mod export;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accesses;
+mod add;
 mod agents;
 mod approvals;
 mod authoring;
@@ -9,6 +10,7 @@ mod bad_input;
 mod binary;
 mod call;
 mod catalog;
+mod clients;
 mod clients_files;
 mod code;
 mod containers;

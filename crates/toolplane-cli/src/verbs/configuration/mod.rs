@@ -3,3 +3,4 @@
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod init;
+pub(crate) mod servers;

@@ -9,11 +9,13 @@ use crate::{
     error::CliError,
     exit::Exit,
     output::Console,
+    verbs::clients,
 };
 
 pub(crate) fn run(options: &Options, import: &Import, console: Console) -> Result<Exit, CliError> {
     match &import.api {
         Some(ImportApi::Openapi(arguments)) => openapi::run(options, arguments, console),
+        Some(ImportApi::McpJson(arguments)) => clients::import(options, arguments, console),
         None => files::run(options, import, console),
     }
 }

@@ -1,0 +1,134 @@
+//! `toolplane import mcp-json`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::binary::{Place, Run};
+
+fn place() -> Place {
+    let place = Place::empty();
+    place.write(
+        ".config/Claude/claude_desktop_config.json",
+        r#"{
+  // comments of people
+  "globalShortcut": "Ctrl+Space",
+  "mcpServers": {
+    "time": {"command": "uvx", "args": ["mcp-server-time"]},
+    "github": {"command": "npx", "args": ["-y", "server-github", "--token", "hunter1"], "env": {"GITHUB_TOKEN": "hunter2", "LANG": "C"}},
+    "toolplane": {"command": "/usr/bin/toolplane", "args": ["serve", "--stdio"]},
+  }
+}"#,
+    );
+    place.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {
+  "clock": {"args": ["mcp-server-time"], "command": "uvx"},
+  "github": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer hunter3"}}
+}}"#,
+    );
+    place.write(
+        ".vscode/mcp.json",
+        r#"{"servers": {"github": {"type": "stdio", "command": "gh-mcp"}}}"#,
+    );
+    place.write(".gemini/settings.json", r#"{"theme": "dark"}"#);
+    place.write(".kiro/settings/mcp.json", r#"{"mcpServers": {"#);
+    place
+}
+
+fn without_paths(place: &Place, run: &Run, arguments: &[&str]) -> String {
+    let directory = place.path().canonicalize().unwrap();
+    let text = run.transcript(arguments);
+    text.replace(directory.to_str().unwrap(), "/home/ada")
+        .replace(place.path().to_str().unwrap(), "/home/ada")
+}
+
+#[test]
+fn the_files_of_clients_are_found_and_shown_without_secrets() {
+    let place = place();
+    let mut transcripts = String::new();
+    for arguments in [
+        &["import", "mcp-json"][..],
+        &["import", "mcp-json", "--from", "cursor", "--dry-run"],
+        &["import", "mcp-json", "--from", "cursor", "-o", "json"],
+    ] {
+        let run = place.run(arguments);
+        assert_eq!(run.code, 0, "{run:?}");
+        transcripts.push_str(&without_paths(&place, &run, arguments));
+    }
+    assert!(!transcripts.contains("hunter"), "{transcripts}");
+    insta::assert_snapshot!(transcripts);
+    assert!(!place.path().join("toolplane.yaml").exists());
+}
+
+#[test]
+fn servers_are_added_to_the_configuration_and_nothing_is_overwritten() {
+    let place = place();
+    let text = "# mine\nservers:\n  github: {command: own} # keep\n\n# end\ndefaults: {call_timeout: 5s}\n";
+    let file = place.write("toolplane.yaml", text);
+    let run = place.run(&["import", "mcp-json", "--write"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        !run.stdout.contains("hunter") && !run.stderr.contains("hunter"),
+        "{run:?}"
+    );
+    let written = fs::read_to_string(&file).unwrap();
+    insta::assert_snapshot!(written);
+    let check = place.run(&["check", "-o", "json"]);
+    assert_eq!(check.code, 0, "{check:?}");
+    let again = place.run(&["import", "mcp-json", "--write"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.stderr.contains("nothing to import"), "{again:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), written);
+}
+
+#[test]
+fn a_new_file_is_a_configuration_with_the_same_values() {
+    let place = place();
+    let arguments = ["import", "mcp-json", "--from", "cursor", "--out", "new.json"];
+    let run = place.run(&arguments);
+    assert_eq!(run.code, 0, "{run:?}");
+    let written: Value =
+        serde_json::from_str(&fs::read_to_string(place.path().join("new.json")).unwrap()).unwrap();
+    assert_eq!(
+        written["servers"]["github"]["headers"]["Authorization"],
+        "Bearer hunter3"
+    );
+    assert_eq!(
+        written["servers"]["clock"],
+        json!({"args": ["mcp-server-time"], "command": "uvx"})
+    );
+    assert_eq!(place.run(&["-c", "new.json", "check"]).code, 0);
+    let again = place.run(&arguments);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.stderr.contains("`new.json` exists already"), "{again:?}");
+}
+
+#[test]
+fn named_files_are_read_and_a_broken_one_is_a_failure() {
+    let place = place();
+    place.write(
+        "mine.json",
+        r#"{"mcpServers": {"a": {"command": "x", "autoApprove": ["t"]}}}"#,
+    );
+    let run = place.run(&[
+        "import",
+        "mcp-json",
+        "mine.json",
+        ".kiro/settings/mcp.json",
+        "absent.json",
+        "-o",
+        "json",
+    ]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let files = run.json()["files"].clone();
+    assert_eq!(files[0]["servers"][0]["as"], "a");
+    assert_eq!(files[1]["client"], "kiro");
+    assert!(
+        files[1]["problem"].as_str().unwrap().contains("not valid JSON"),
+        "{files}"
+    );
+    assert!(files[2]["problem"].is_string(), "{files}");
+    let nothing = Place::empty().run(&["import", "mcp-json"]);
+    assert_eq!(nothing.code, 3, "{nothing:?}");
+}
