@@ -58,8 +58,9 @@ const BOUNDS: [(&str, &str, usize); 35] = [
     ("toolplane", "outbound", 232),
     ("toolplane", "websocket", 219),
     ("toolplane-gateway", DEFAULT, 194),
-    // 366, the parser of expressions in workflows, the crates of mappings, routes and the agent's side, and manual pages.
-    ("toolplane-cli", DEFAULT, 379),
+    // 366, the parser of expressions in workflows, the crates of mappings, routes and the agent's side, manual pages, and edits of
+    // clients' files.
+    ("toolplane-cli", DEFAULT, 385),
     ("tool-testkit", DEFAULT, 121),
     // 196, and workflows and routes.
     ("toolplane-sim", DEFAULT, 204),

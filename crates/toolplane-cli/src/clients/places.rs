@@ -235,7 +235,7 @@ mod tests {
     /// The places are those of the documentation of each client, to which the table links.
     #[test]
     fn each_system_has_its_places() {
-        insta::assert_snapshot!("linux", paths(Platform::Linux, &[("HOME", "/home/ada")]));
+        insta::assert_snapshot!("linux", paths(Platform::Linux, &[("HOME", "/h/ada")]));
         insta::assert_snapshot!("macos", paths(Platform::MacOs, &[("HOME", "/Users/ada")]));
         let windows = [
             ("USERPROFILE", "C:/Users/ada"),
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn variables_move_the_places() {
         let moved = [
-            ("HOME", "/home/ada"),
+            ("HOME", "/h/ada"),
             ("XDG_CONFIG_HOME", "/xdg"),
             ("CODEX_HOME", "/codex"),
             ("COPILOT_HOME", "/copilot"),
@@ -267,12 +267,9 @@ mod tests {
             assert_eq!(lines.lines().find(|line| line.starts_with(name)), Some(first));
         }
         // The base directory specification: a relative path is to be ignored.
-        let relative = paths(
-            Platform::Linux,
-            &[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "xdg")],
-        );
+        let relative = paths(Platform::Linux, &[("HOME", "/h/ada"), ("XDG_CONFIG_HOME", "xdg")]);
         assert!(
-            relative.contains("zed user: /home/ada/.config/zed/settings.json"),
+            relative.contains("zed user: /h/ada/.config/zed/settings.json"),
             "{relative}"
         );
         assert_eq!(

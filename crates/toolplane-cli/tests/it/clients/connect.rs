@@ -43,8 +43,8 @@ pub(super) fn place() -> Place {
 fn without_paths(place: &Place, text: &str) -> String {
     let directory = place.path().canonicalize().unwrap();
     text.replace(BINARY, "/usr/bin/toolplane")
-        .replace(directory.to_str().unwrap(), "/home/ada")
-        .replace(place.path().to_str().unwrap(), "/home/ada")
+        .replace(directory.to_str().unwrap(), "/h/ada")
+        .replace(place.path().to_str().unwrap(), "/h/ada")
 }
 
 #[track_caller]

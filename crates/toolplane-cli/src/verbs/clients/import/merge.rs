@@ -22,7 +22,7 @@ pub(super) struct Merged {
 pub(super) enum Decision {
     /// It is taken under this name.
     Take(String),
-    /// The same server is taken already, under this name.
+    /// Equal settings are taken already, under this name.
     Same(String),
     /// The configuration has the same server under this name.
     Present(String),
