@@ -120,8 +120,8 @@ J.k-l=last";
         let line = prop_oneof![
             4 => ("(export )?[A-Z_][A-Z0-9_]{0,3}", " ?= ?", value, "( #[a-z]{0,3})?")
                 .prop_map(|(name, equals, value, comment)| match value.trim() {
-                    // Behind spaces alone, Node.js takes the next line for the value.
-                    "" => format!("{name}="),
+                    // Without a value, Node.js keeps `export ` in the name, and behind spaces it takes the next line.
+                    "" => format!("{}=", name.trim_start_matches("export ")),
                     _ => format!("{name}{equals}{value}{comment}"),
                 }),
             1 => "#[a-z ='\"]{0,6}",

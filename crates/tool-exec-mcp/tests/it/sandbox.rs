@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tool_core::{NoSecrets, SourceState, Template};
-use tool_exec_mcp::{McpServer, ServerSandbox, ServerSandboxLevel, ServerSettings, StdioTarget};
+use tool_exec_mcp::{McpServer, ServerSandbox, ServerSettings, StdioTarget};
 
 /// Loads a server whose program notes its start in `started`, and returns its failure.
 async fn failure(sandbox: ServerSandbox) -> String {

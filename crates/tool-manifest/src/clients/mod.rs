@@ -3,7 +3,9 @@
 //! A file is never made to offer more than it does in its client. A setting that restricts a server is honoured, or that one server
 //! is refused with the reason; the other servers of the file can be used.
 
+mod format;
 mod formats;
+mod paths;
 mod server;
 mod take;
 mod tool_rules;

@@ -87,8 +87,9 @@ fn one(cx: Cx<'_>, name: &str, client_server: &ClientServer, rules: &Result<Sand
             .as_ref()
             .is_some_and(|body| file::asks_for_sandbox(server_cx, body));
         spec = body.and_then(|body| server::server(server_cx, name, at, body));
-        if let (true, Some(spec)) = (asks_for_sandbox, &mut spec) {
-            file::give_sandbox(spec, rules);
+        // The rules themselves are in the settings.
+        if let (true, Err(reason)) = (asks_for_sandbox, rules) {
+            refusal = Some(reason.clone());
         }
     }
     for mut problem in own.into_problems() {

@@ -1,10 +1,8 @@
-use std::path::Path;
-
 use tool_settings::NodeId;
 
 use crate::{
-    Syntax,
     clients::{
+        format::Format,
         formats::{
             claude_projects, codex, continue_dev,
             gemini::{self, GeminiRules},
@@ -18,7 +16,6 @@ use crate::{
         variables::{self, Variables},
         workspace::Surroundings,
     },
-    dialects::file::OWN_KEYS,
     document::node::{Document, Kind},
 };
 
@@ -29,22 +26,6 @@ pub(crate) struct Translation {
     /// Rules of VS Code for servers with `sandboxEnabled`.
     pub(crate) sandbox: Option<NodeId>,
     pub(crate) remarks: Vec<Remark>,
-}
-
-/// Format of a client's file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    /// `mcpServers`.
-    McpServers,
-    Gemini,
-    VsCode,
-    /// Settings of VS Code, with the servers below `mcp`.
-    VsCodeSettings,
-    Codex,
-    Zed,
-    Goose,
-    Continue,
-    OpenCode,
 }
 
 /// Translates the file of a client. Returns `None` for any other file.
@@ -88,15 +69,20 @@ pub(crate) fn translate(document: &mut Document, surroundings: &Surroundings) ->
         Format::OpenCode => {
             let rules = OpenCodeRules::read(document, root);
             let variables = variables::braces_of(&document.source.directory, surroundings);
-            each(document, &entries(document, root, "mcp"), |document, name, at| {
+            let servers = opencode::servers(document, root);
+            each(document, &servers, |document, name, at| {
                 opencode::server(document, &variables, name, at, &rules)
             })
         }
     };
-    if let Some(workspace) = surroundings.workspace(&document.source) {
-        for server in &mut translation.servers {
-            begin_in(document, server, &workspace);
+    let workspace = surroundings.workspace(&document.source);
+    let directory = surroundings.absolute(&document.source.directory);
+    for server in &mut translation.servers {
+        if let Some(workspace) = &workspace {
+            server.begin_in(document, workspace);
         }
+        server.make_paths_absolute(document, workspace.as_deref().unwrap_or(&directory));
+        server.give_sandbox(document, translation.sandbox, &directory);
     }
     Some(translation)
 }
@@ -117,7 +103,7 @@ fn each(
     }
 }
 
-fn entries(document: &Document, root: NodeId, key: &str) -> Vec<(String, NodeId)> {
+pub(crate) fn entries(document: &Document, root: NodeId, key: &str) -> Vec<(String, NodeId)> {
     let servers = document.get(root, key);
     servers
         .map(|servers| document.entries(servers).to_vec())
@@ -143,7 +129,7 @@ fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surrou
         servers.retain(|(name, _)| !project.servers.iter().any(|(other, _)| other == name));
         for (name, at) in &project.servers {
             let mut server = mcp_servers::server(document, &variables, name, *at, unit);
-            begin_in(document, &mut server, &project.directory);
+            server.begin_in(document, &project.directory);
             translation.servers.push(server);
         }
     }
@@ -156,7 +142,7 @@ fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surrou
             .iter()
             .any(|project| project.disabled.contains(&server.name))
         {
-            disable(document, server);
+            server.set(document, "disabled", Kind::Bool(true), server.settings);
         }
     }
     translation.sandbox = document.get(root, "sandbox");
@@ -243,125 +229,4 @@ fn ignored(document: &Document, root: NodeId, known: &[&str], translation: &mut 
         keys => format!("the keys {} are ignored", tool_settings::suggest::list(keys)),
     };
     translation.remarks.push(Remark::new(others[0].1, message, ""));
-}
-
-/// Starts a program in the directory of its project, as its client does.
-fn begin_in(document: &mut Document, server: &mut ClientServer, directory: &Path) {
-    let mut entries = document.entries(server.settings).to_vec();
-    let Some((_, command)) = entries.iter().find(|(key, _)| key == "command").cloned() else {
-        return;
-    };
-    let written = entries.iter().position(|(key, _)| key == "cwd");
-    let directory = variables::escape(&directory.to_string_lossy());
-    let path = match written.map(|index| document.text(entries[index].1)) {
-        None => directory,
-        Some(Some(path)) if !path.starts_with("${") && Path::new(path).is_relative() => {
-            format!("{directory}/{}", path.trim_start_matches("./"))
-        }
-        Some(_) => return,
-    };
-    let at = written.map_or(command, |index| entries[index].1);
-    let path = document.add(Kind::String(path), at);
-    match written {
-        Some(index) => entries[index].1 = path,
-        None => entries.push(("cwd".to_owned(), path)),
-    }
-    server.settings = document.add(Kind::Map(entries), server.settings);
-}
-
-fn disable(document: &mut Document, server: &mut ClientServer) {
-    let mut entries = document.entries(server.settings).to_vec();
-    entries.retain(|(key, _)| key != "disabled");
-    let disabled = document.add(Kind::Bool(true), server.settings);
-    entries.push(("disabled".to_owned(), disabled));
-    server.settings = document.add(Kind::Map(entries), server.settings);
-}
-
-impl Format {
-    /// Recognizes a file by its keys, and by its name where they do not suffice.
-    fn detect(document: &Document, root: NodeId) -> Option<Self> {
-        if !matches!(document.kind(root), Kind::Map(_)) || document.get(root, "apiVersion").is_some() {
-            return None;
-        }
-        let kind = |key: &str| document.get(root, key).map(|at| document.kind(at));
-        let has_map = |key: &str| matches!(kind(key), Some(Kind::Map(_)));
-        let source = &document.source;
-        let is_json = source.syntax == Syntax::Json;
-        let is_ours = OWN_KEYS.iter().any(|key| document.get(root, key).is_some());
-        if source.syntax == Syntax::Toml {
-            return Some(Self::Codex);
-        }
-        if matches!(kind("mcpServers"), Some(Kind::List(_))) {
-            return Some(Self::Continue);
-        }
-        if has_map("context_servers") && document.get(root, "servers").is_none() {
-            return Some(Self::Zed);
-        }
-        if has_map("extensions") && !is_ours && is_goose(document, root) {
-            return Some(Self::Goose);
-        }
-        if is_json && has_map("mcpServers") {
-            if is_gemini(document, root) {
-                return Some(Self::Gemini);
-            }
-            return (!is_ours).then_some(Self::McpServers);
-        }
-        if is_json && has_map("amp.mcpServers") || is_json && has_map("projects") && !is_ours {
-            return Some(Self::McpServers);
-        }
-        if is_json && document.get(root, "servers").is_none() && has_map("mcp") {
-            let mcp = document.get(root, "mcp")?;
-            let is_vscode = document.get(mcp, "servers").is_some() && document.get(mcp, "command").is_none();
-            return Some(if is_vscode {
-                Self::VsCodeSettings
-            } else {
-                Self::OpenCode
-            });
-        }
-        (is_json && !is_ours && has_map("servers") && is_vscode(document, root)).then_some(Self::VsCode)
-    }
-}
-
-fn is_goose(document: &Document, root: NodeId) -> bool {
-    let words = ["type", "cmd", "uri", "enabled"];
-    let is_extension = |at: &NodeId| words.iter().any(|word| document.get(*at, word).is_some());
-    entries(document, root, "extensions")
-        .iter()
-        .all(|(_, at)| is_extension(at))
-}
-
-/// Returns `true` for settings of Gemini CLI, which have keys that no other client has, or lie in its folder.
-fn is_gemini(document: &Document, root: NodeId) -> bool {
-    let source = &document.source;
-    let file = Path::new(&source.name).file_name().and_then(|name| name.to_str());
-    if file == Some("settings.json") && source.directory.ends_with(".gemini") {
-        return true;
-    }
-    let has_below = |key: &str, below: &[&str]| {
-        let parent = document.get(root, key);
-        parent.is_some_and(|parent| below.iter().any(|key| document.get(parent, key).is_some()))
-    };
-    let of_server = ["httpUrl", "trust", "includeTools", "excludeTools"];
-    let servers = entries(document, root, "mcpServers");
-    has_below("mcp", &["allowed", "excluded", "serverCommand"])
-        || has_below("security", &["auth"])
-        || ["allowMCPServers", "excludeMCPServers", "selectedAuthType"]
-            .iter()
-            .any(|key| document.get(root, key).is_some())
-        || servers
-            .iter()
-            .any(|(_, at)| of_server.iter().any(|key| document.get(*at, key).is_some()))
-}
-
-/// Returns `true` for a file of VS Code, of which the key `servers` is ours as well.
-fn is_vscode(document: &Document, root: NodeId) -> bool {
-    let has = |key: &str| document.get(root, key).is_some();
-    let of_server = ["envFile", "sandboxEnabled", "dev", "gallery"];
-    let servers = entries(document, root, "servers");
-    has("inputs")
-        || has("sandbox")
-        || document.source.name.ends_with("mcp.json")
-        || servers
-            .iter()
-            .any(|(_, at)| of_server.iter().any(|key| document.get(*at, key).is_some()))
 }

@@ -6,8 +6,9 @@ use tool_core::{Provider, Reference, SecretError, Secrets, Template};
 use crate::{ConfigPart, Diagnostic, EmbeddingsSpec, Loaded, ServerSpec, ServerTransport, WebhookSpec};
 
 impl Loaded {
-    /// Finds the `${…}` references outside of tools that have no value now: warnings in servers and endpoints, which cannot be used
-    /// meanwhile while everything else can, and errors in secrets, webhooks and required servers. Disabled servers are left out.
+    /// Finds the `${…}` references outside of tools that have no value now: errors in secrets and in required servers, and
+    /// warnings in other servers, endpoints, webhooks and embeddings, which cannot be used meanwhile, while everything else can.
+    /// Disabled servers are left out.
     ///
     /// No value is kept or shown.
     #[must_use]
@@ -56,7 +57,8 @@ impl Loaded {
                         let at = place.document.descend(place.at, &format!("{prefix}{pointer}"));
                         place.document.location(at)
                     });
-                    problems.push(Diagnostic::error(missing.to_string()).with_location(location));
+                    let message = format!("the webhook cannot be used now: {missing}");
+                    problems.push(Diagnostic::warning(message).with_location(location));
                 }
             }
         }
@@ -98,7 +100,8 @@ impl Loaded {
                 let at = place.document.descend(place.at, &format!("/embeddings/{key}"));
                 place.document.location(at)
             });
-            Diagnostic::error(missing.to_string()).with_location(location)
+            let message = format!("the embeddings cannot be used now: {missing}");
+            Diagnostic::warning(message).with_location(location)
         });
         located.collect()
     }

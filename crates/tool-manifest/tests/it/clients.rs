@@ -480,6 +480,8 @@ fn opencode() {
   "permission": {"bash": "ask", "web_*": "deny", "web_read": "allow", "*_wipe": "deny"}
 }"#
     ));
+    let text = r#"{"mcp": {"servers": {"a": {"type": "local", "command": ["x", "y"]}}}}"#;
+    insta::assert_snapshot!(summary("opencode.json", text));
 }
 
 /// One server that is wrong is refused alone, and an unknown restriction refuses its server.

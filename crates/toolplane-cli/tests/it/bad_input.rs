@@ -237,6 +237,7 @@ tools:
     executor: {{kind: mock, result: 1}}
 "
         ));
+        place.write("key", "k");
         let run = place.run(&["check"]);
         assert_eq!(run.code, 0, "{run:?}");
         run.stderr
@@ -246,6 +247,11 @@ tools:
     assert!(said.contains("warning: the callback is not signed"), "{said}");
     assert!(said.contains("toolplane.yaml:5:"), "{said}");
     assert_eq!(check(&format!("{{{url}, secret: '${{file:key}}'}}")), "");
+    let said = check(&format!("{{{url}, secret: '${{file:none}}'}}"));
+    assert!(
+        said.contains("the webhook cannot be used now: `${file:none}` cannot be read"),
+        "{said}"
+    );
 }
 
 #[test]

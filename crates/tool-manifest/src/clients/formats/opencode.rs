@@ -92,6 +92,18 @@ fn sanitized(name: &str) -> String {
     name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect()
 }
 
+/// Returns the servers of a file: the entries of `mcp`, or of `mcp.servers` in later versions.
+pub(crate) fn servers(document: &Document, root: NodeId) -> Vec<(String, NodeId)> {
+    let Some(mcp) = document.get(root, "mcp") else {
+        return Vec::new();
+    };
+    // A server of this name has a type.
+    let nested = document
+        .get(mcp, "servers")
+        .filter(|at| document.get(*at, "type").is_none());
+    document.entries(nested.unwrap_or(mcp)).to_vec()
+}
+
 /// Translates a server.
 pub(crate) fn server(
     document: &mut Document,

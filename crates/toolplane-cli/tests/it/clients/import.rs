@@ -132,3 +132,65 @@ fn named_files_are_read_and_a_broken_one_is_a_failure() {
     let nothing = Place::empty().run(&["import", "mcp-json"]);
     assert_eq!(nothing.code, 3, "{nothing:?}");
 }
+
+/// Restrictions of every format are written in our own words, and a server that cannot be restricted is not taken.
+#[test]
+fn restrictions_of_clients_are_kept() {
+    let place = Place::empty().variable("HOME", "/nowhere");
+    place.write(
+        "codex/config.toml",
+        "[mcp_servers.codex]\ncommand = \"x\"\nenabled_tools = [\"a\"]\ntool_timeout_sec = 5\n[mcp_servers.far]\n\
+         command = \"x\"\nexperimental_environment = \"box\"\n",
+    );
+    place.write(
+        "goose.yaml",
+        "extensions:\n  goose: {type: stdio, name: g, cmd: x, args: [], enabled: true, available_tools: [b], env_keys: [KEY]}\n",
+    );
+    place.write(
+        "zed.json",
+        r#"{"theme": "One", "context_servers": {"zed": {"command": "x", "args": []}},
+            "agent": {"tool_permissions": {"tools": {"mcp:zed:drop": {"default": "deny"}}}}}"#,
+    );
+    place.write(
+        "continue.yaml",
+        "name: c\nversion: 1.0.0\nmcpServers:\n  - {name: continue, command: x, env: {K: '${{ secrets.K }}'}}\n",
+    );
+    place.write(
+        "opencode.json",
+        r#"{"mcp": {"open": {"type": "local", "command": ["x", "y"], "enabled": true}}, "permission": {"open_drop": "deny"}}"#,
+    );
+    place.write(
+        "mcp-config.json",
+        r#"{"mcpServers": {"copilot": {"type": "local", "command": "x", "tools": ["c"]},
+            "limited": {"type": "local", "command": "x", "toolFilter": "c"}}}"#,
+    );
+    place.write(
+        ".vscode/mcp.json",
+        r#"{"servers": {"boxed": {"command": "x", "sandboxEnabled": true, "dev": {}}}, "sandbox": {"filesystem": {"allowWrite": ["./out"]}}}"#,
+    );
+    let files = [
+        "codex/config.toml",
+        "goose.yaml",
+        "zed.json",
+        "continue.yaml",
+        "opencode.json",
+        "mcp-config.json",
+        ".vscode/mcp.json",
+    ];
+    let import = [&["import", "mcp-json", "--out", "all.yaml"], &files[..]].concat();
+    let run = place.run(&import);
+    for not_taken in [
+        "far: not taken: `experimental_environment` starts it on another machine",
+        "limited: not taken: `toolFilter` may restrict it and is not understood",
+    ] {
+        assert!(run.stdout.contains(not_taken), "{not_taken}\n{run:?}");
+    }
+    let written = fs::read_to_string(place.path().join("all.yaml")).unwrap();
+    let directory = place.path().canonicalize().unwrap();
+    let written = written
+        .replace(directory.to_str().unwrap(), "/p")
+        .replace(place.path().to_str().unwrap(), "/p");
+    insta::assert_snapshot!(written);
+    let check = place.run(&["check", "all.yaml"]);
+    assert_eq!(check.code, 0, "{check:?}");
+}

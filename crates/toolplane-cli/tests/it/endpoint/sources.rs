@@ -205,11 +205,6 @@ fn problems_show_the_line_and_what_is_meant() {
         ),
         ("endpoints:\n  'a/b': {command: x}\n", 2, "is no endpoint name"),
         (
-            "endpoints:\n  a: {command: '${env:NO_SUCH_VARIABLE}'}\n",
-            2,
-            "NO_SUCH_VARIABLE",
-        ),
-        (
             "servers: {a: {command: x}}\nendpoints:\n  a: {command: x}\n",
             3,
             "has the name of a server",
@@ -241,6 +236,11 @@ fn problems_show_the_line_and_what_is_meant() {
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stderr.contains("the prefix of the endpoint `e`"), "{run:?}");
     assert!(run.stdout.contains("1 endpoint"), "{run:?}");
+    // An unset variable makes the endpoint unusable, and nothing else.
+    let place = Place::with("endpoints:\n  a: {command: '${env:NO_SUCH_VARIABLE}'}\n");
+    let run = place.run(&["check"]);
+    let said = "the endpoint `a` cannot be used now: `${NO_SUCH_VARIABLE}` is not set";
+    assert!(run.code == 0 && run.stderr.contains(said), "{run:?}");
 }
 
 /// A saved answer to `describe_tool` is a manifest, in a file and in the store.

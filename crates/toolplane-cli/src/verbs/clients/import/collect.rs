@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use toolplane::manifest::{LoadOptions, Severity, load};
+use toolplane::manifest::{LoadOptions, ServerTransport, Severity, Syntax, load};
 
 use crate::{
     clients::{
@@ -158,9 +158,20 @@ pub(super) fn read(file: FoundFile) -> ReadFile {
             settings: Value::Null,
             refusal: None,
         };
+        if let ServerTransport::Refused { reason } = &server.transport {
+            found.refusal = Some(reason.clone());
+            read.servers.push(found);
+            continue;
+        }
         match settings {
             None => found.refusal = Some("it cannot be written as a document".to_owned()),
-            Some(settings) => {
+            Some(mut settings) => {
+                // The rules of the file's sandbox are in `sandbox`.
+                if let Some(settings) = settings.as_object_mut()
+                    && settings.contains_key("sandbox")
+                {
+                    settings.shift_remove("sandboxEnabled");
+                }
                 if Entry::from_value(&settings).is_some_and(|entry| entry.is_gateway()) {
                     found.refusal = Some("it is this gateway".to_owned());
                 }
@@ -184,6 +195,10 @@ fn has_servers(path: &Path, client: &Client) -> Result<bool, String> {
     let section = entry::section(client, &root)
         .iter()
         .try_fold(&root, |value, key| value.get(key));
+    // Claude Code has servers of projects as well.
+    if root.get("projects").is_some() {
+        return Ok(true);
+    }
     Ok(match section {
         Some(Value::Object(entries)) => !entries.is_empty(),
         Some(Value::Array(entries)) => !entries.is_empty(),
@@ -195,8 +210,9 @@ fn has_servers(path: &Path, client: &Client) -> Result<bool, String> {
 /// reader of the file left out as well.
 fn usable(found: &mut FoundServer, warnings: &mut Vec<String>) {
     loop {
+        // As YAML, since JSON may be taken for the file of a client.
         let document = serde_json::json!({"servers": {found.name.as_str(): found.settings}}).to_string();
-        let options = LoadOptions::new().text("settings", toolplane::manifest::Syntax::Json, document);
+        let options = LoadOptions::new().text("settings", Syntax::Yaml, document);
         let Err(problems) = load(&options) else {
             return;
         };
