@@ -25,14 +25,15 @@ const WORKERS: usize = 4;
 /// Upper bounds: the counts of commit 6b47d277, when the crates began to list what they need. Those of the program and of two
 /// features of the facade were raised for the stores on SQLite and PostgreSQL and for the search, that of the program for the
 /// sandbox, those of the facade and the program for the client of container engines, and all three for the crate of command
-/// endpoints; that of the program for catalogs and their signatures.
+/// endpoints; that of the program for catalogs and their signatures. All with `tool-manifest` were raised by the five packages of
+/// `toml_edit`, for the files of Codex.
 const BOUNDS: [(&str, &str, usize); 35] = [
     ("raw-json", DEFAULT, 33),
     ("tool-scan", DEFAULT, 63),
     ("tool-core", DEFAULT, 72),
     ("tool-schema", DEFAULT, 113),
     ("tool-settings", DEFAULT, 80),
-    ("tool-manifest", DEFAULT, 126),
+    ("tool-manifest", DEFAULT, 131),
     ("mcp-wire", DEFAULT, 63),
     ("mcp-client", DEFAULT, 123),
     ("mcp-client", "websocket", 132),
@@ -48,22 +49,22 @@ const BOUNDS: [(&str, &str, usize); 35] = [
     ("tool-policy", DEFAULT, 115),
     ("tool-observe", DEFAULT, 105),
     ("tool-observe", "otel", 108),
-    ("toolplane", DEFAULT, 271),
-    ("toolplane", NONE, 180),
-    ("toolplane", "exec-http", 241),
-    ("toolplane", "exec-mcp", 215),
-    ("toolplane", "exec-mock", 182),
-    ("toolplane", "full", 271),
-    ("toolplane", "otel", 181),
+    ("toolplane", DEFAULT, 275),
+    ("toolplane", NONE, 184),
+    ("toolplane", "exec-http", 244),
+    ("toolplane", "exec-mcp", 219),
+    ("toolplane", "exec-mock", 186),
+    ("toolplane", "full", 275),
+    ("toolplane", "otel", 185),
     ("toolplane", "outbound", 232),
-    ("toolplane", "websocket", 219),
-    ("toolplane-gateway", DEFAULT, 194),
+    ("toolplane", "websocket", 223),
+    ("toolplane-gateway", DEFAULT, 199),
     // 366, the parser of expressions in workflows, the crates of mappings, routes and the agent's side, manual pages, and edits of
     // clients' files.
     ("toolplane-cli", DEFAULT, 385),
     ("tool-testkit", DEFAULT, 121),
-    // 196, and workflows and routes.
-    ("toolplane-sim", DEFAULT, 204),
+    // 196, and workflows, routes and `toml_edit`.
+    ("toolplane-sim", DEFAULT, 209),
     ("tp-fault", DEFAULT, 77),
 ];
 

@@ -345,13 +345,13 @@ mod tests {
         check(&Variables::Named(values.into()), &cases);
         let braces = Variables::Braces {
             directory: "/cfg".to_owned(),
-            home: Some("/home/ada".to_owned()),
+            home: Some("/users/ada".to_owned()),
         };
         let cases = [
             ("Bearer {env:A}", Ok("Bearer ${A}")),
             (
                 "{file:./a.txt}{file:~/b}",
-                Ok("${file:/cfg/a.txt}${file:/home/ada/b}"),
+                Ok("${file:/cfg/a.txt}${file:/users/ada/b}"),
             ),
             ("{\"a\": {env:A}} $X", Ok("{\"a\": ${A}} $$X")),
         ];

@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn the_workspace_of_a_file() {
         let surroundings = Surroundings {
-            home: Some("/home/ada".into()),
+            home: Some("/users/ada".into()),
             working_directory: Some("/src/shop".into()),
         };
         for (file, expected) in [
@@ -102,9 +102,9 @@ mod tests {
             ("/src/bank/.kiro/settings/mcp.json", Some("/src/bank")),
             ("/src/bank/.continue/mcpServers/db.yaml", Some("/src/bank")),
             ("opencode.json", Some("/src/shop")),
-            ("/home/ada/.cursor/mcp.json", None),
-            ("/home/ada/.kiro/settings/mcp.json", None),
-            ("/home/ada/.config/Code/User/mcp.json", None),
+            ("/users/ada/.cursor/mcp.json", None),
+            ("/users/ada/.kiro/settings/mcp.json", None),
+            ("/users/ada/.config/Code/User/mcp.json", None),
             ("servers.json", None),
         ] {
             let directory = Path::new(file).parent().unwrap().to_owned();

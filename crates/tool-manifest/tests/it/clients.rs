@@ -503,7 +503,7 @@ fn one_wrong_server_is_refused_alone() {
     ));
 }
 
-/// The same server in two files is taken once, and another one of the same name is not used.
+/// A server that two files share is taken once, and another one of its name is not used.
 #[test]
 fn files_that_share_names() {
     let project = TempDir::new().unwrap();
