@@ -47,11 +47,7 @@ pub(crate) fn translate(document: &mut Document, surroundings: &Surroundings) ->
             let root = document.get(root, "mcp")?;
             vscode_file(document, root, surroundings)
         }
-        Format::Codex => each(
-            document,
-            &entries(document, root, "mcp_servers"),
-            |document, name, at| codex::server(document, &Variables::None, name, at),
-        ),
+        Format::Codex => codex_file(document, root),
         Format::Zed => {
             let rules = ZedRules::read(document, root);
             let servers = entries(document, root, "context_servers");
@@ -120,6 +116,7 @@ fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surrou
     let (project, remark) = claude_projects::project(document, root, surroundings);
     let mut servers = entries(document, root, "mcpServers");
     servers.extend(entries(document, root, "amp.mcpServers"));
+    servers.extend(entries(document, root, "servers"));
     let mut translation = Translation {
         remarks: remark.into_iter().collect(),
         ..each(document, &[], |_, _, _| unreachable!("there are no servers"))
@@ -149,13 +146,18 @@ fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surrou
     let known = [
         "mcpServers",
         "amp.mcpServers",
+        "servers",
         "projects",
         "sandbox",
         "inputs",
         "$schema",
     ];
     // Files of whole applications have many other settings.
-    if document.get(root, "projects").is_none() && document.get(root, "amp.mcpServers").is_none() {
+    let is_application = document.source.name.ends_with(".claude.json")
+        || ["projects", "amp.mcpServers"]
+            .iter()
+            .any(|key| document.get(root, key).is_some());
+    if !is_application {
         ignored(document, root, &known, &mut translation);
     }
     translation
@@ -178,6 +180,19 @@ fn vscode_file(document: &mut Document, root: NodeId, surroundings: &Surrounding
         &["servers", "inputs", "sandbox", "$schema"],
         &mut translation,
     );
+    translation
+}
+
+fn codex_file(document: &mut Document, root: NodeId) -> Translation {
+    let servers = entries(document, root, "mcp_servers");
+    let mut translation = each(document, &servers, |document, name, at| {
+        codex::server(document, &Variables::None, name, at)
+    });
+    if document.get(root, "mcp_servers").is_none() {
+        let message = "there is no table `mcp_servers`: TOML is read as a file of Codex";
+        let hint = "write a configuration of your own in YAML or JSON";
+        translation.remarks.push(Remark::new(root, message, hint));
+    }
     translation
 }
 

@@ -677,3 +677,50 @@ proptest! {
         prop_assert!(is_usable, "{pointer}: {file}");
     }
 }
+
+/// A file with keys of ours is ours, whatever else is in it: none of its tools is lost.
+#[test]
+fn files_with_our_keys_are_ours() {
+    let tool = r#""tools": {"t": {"description": "T", "executor": {"kind": "mock", "result": 1}}}"#;
+    for (path, text) in [
+        (
+            "a.json",
+            format!(r#"{{"mcpServers": {{"a": {{"command": "x", "includeTools": ["y"]}}}}, {tool}}}"#),
+        ),
+        ("b.yaml", format!("{{servers: {{a: {{command: x}}}}, {tool}}}")),
+    ] {
+        let project = TempDir::new().unwrap();
+        let loaded = load_in(&project, path, &text);
+        assert_eq!(loaded.configuration.tools.len(), 1, "{path}");
+        assert_eq!(loaded.configuration.servers.len(), 1, "{path}");
+    }
+    // Unknown keys in them are errors, and no other format.
+    let project = TempDir::new().unwrap();
+    for text in [
+        format!(r#"{{"mcp": {{"a": {{"type": "local", "command": ["x"]}}}}, {tool}}}"#),
+        format!(r#"{{"mcpServers": [{{"name": "a", "command": "x"}}], {tool}}}"#),
+        format!(r#"{{"context_servers": {{"a": {{"command": "x"}}}}, {tool}}}"#),
+        format!(r#"{{"extensions": {{"a": {{"type": "stdio", "cmd": "x"}}}}, {tool}}}"#),
+    ] {
+        let file = project.path().join("a.json");
+        fs::write(&file, &text).unwrap();
+        assert!(load(&LoadOptions::new().path(file)).is_err(), "{text}");
+    }
+}
+
+/// Files of clients without a server are configurations without a server, and TOML that is not of Codex is told.
+#[test]
+fn files_without_servers() {
+    for (path, text, said) in [
+        (".claude.json", r#"{"numStartups": 3}"#, ""),
+        (".gemini/settings.json", r#"{"theme": "dark"}"#, ""),
+        ("opencode.json", r#"{"model": "a/b"}"#, ""),
+        (
+            "config.toml",
+            "model = \"x\"\n",
+            "Warning line 1: there is no table `mcp_servers`: TOML is read as a file of Codex\n",
+        ),
+    ] {
+        assert_eq!(summary(path, text), said, "{path}");
+    }
+}

@@ -88,18 +88,16 @@ pub(crate) fn server(
     for key in ["command", "args", "cwd", "env", "headers"] {
         server.texts(key, key);
     }
-    // `httpUrl` goes first in the client, and `url` is HTTP+SSE unless `type` says otherwise.
-    let http = server.get("httpUrl");
-    let url = server.get("url");
+    // `httpUrl` goes first in the client. What `url` is differs among its versions: both transports are tried.
+    let (http, url) = (server.get("httpUrl"), server.get("url"));
     if let Some(at) = http.or(url) {
         let translated = server.translated(at);
         server.set("url", translated);
-        if server.get("type").is_none() {
-            let word = if http.is_some() { "http" } else { "sse" };
-            server.set_new("type", Kind::String(word.to_owned()), at);
-        }
     }
     server.keep("type", "type");
+    if let Some(at) = http {
+        server.set_new("type", Kind::String("http".to_owned()), at);
+    }
     server.refuse_key("tcp", "is a transport that is not known here", "");
     server.tool_lists(&["includeTools", "include"], &["excludeTools", "exclude"]);
     if let Some((at, tools)) = rules.tools_of(name) {
