@@ -115,13 +115,13 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
     },
-    /// Checks what a release needs in addition to `ci`: builds each package alone from its archive, compares the public API, and
-    /// installs and runs everything that `dist` packs.
+    /// Checks what a release needs in addition to `ci`: builds each package alone from its archive, compares the public API, builds the
+    /// facade with each feature alone, and installs and runs everything that `dist` packs.
     ReleaseCheck {
         /// Program that is packed and installed. Without it, the release program is built first.
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
-        /// Check only this part: `packages`, `api` or `installs`; may be repeated.
+        /// Check only this part: `packages`, `api`, `features` or `installs`; may be repeated.
         #[arg(long, value_name = "PART")]
         only: Vec<String>,
     },

@@ -43,7 +43,7 @@ const STEPS: [Step; 14] = [
     ("conformance", |repository| {
         conformance::conformance(repository, true)
     }),
-    ("features", features::each_feature),
+    ("features", features::features),
     ("doc", doc),
     ("api", |repository| api(repository, false)),
     ("book", docs::book),

@@ -1,4 +1,4 @@
-//! Checks that each feature of the facade and of the crates below it compiles alone.
+//! Checks that the facade and the crates below it compile without features, and with each feature alone.
 
 use std::process::Command;
 
@@ -41,9 +41,9 @@ const LEAN: [(&str, &str, &[&str]); 4] = [
     ("tool-exec-endpoint", "", &["http", "hyper", "rustls"]),
 ];
 
-/// Checks the crates below the facade and the facade without features and with each feature alone. Every other step
-/// builds them with all features.
-pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
+/// Checks the crates below the facade without features and with each feature alone, and the facade without features. Every
+/// other step builds them with all features. [`each_of_facade`] checks the features of the facade.
+pub(crate) fn features(repository: &Repository) -> Result<()> {
     for (name, sets) in PARTS {
         for features in sets {
             check_part(repository, name, features)?;
@@ -56,7 +56,7 @@ pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
             bail!("`{name}` with the features `{features}` alone pulls `{package}`");
         }
     }
-    facade(repository)
+    facade_without_features(repository)
 }
 
 /// Checks a crate with these features alone, and runs its tests.
@@ -95,20 +95,30 @@ fn first_of<'a>(tree: &'a str, packages: &[&str]) -> Option<&'a str> {
     names.find(|name| packages.contains(name))
 }
 
-/// Checks the facade without features and with each feature alone, and its tests without features: each test of an optional part
-/// names its feature, and a test that does not shows there.
-fn facade(repository: &Repository) -> Result<()> {
+/// Checks the facade and its tests without features: each test of an optional part names its feature, and a test that does not
+/// shows there.
+fn facade_without_features(repository: &Repository) -> Result<()> {
+    say(format_args!("features: `{FACADE}` with none"));
+    check_facade(repository, "", "--lib")?;
+    check_facade(repository, "", "--tests")
+}
+
+/// Checks the facade with each feature alone. Each build differs in its packages, so that all of them take long.
+pub(crate) fn each_of_facade(repository: &Repository) -> Result<()> {
     let members = WorkspaceMembers::load(repository.root())?;
     let facade = members
         .get(FACADE)
         .with_context(|| format!("there is no member `{FACADE}`"))?;
-    for feature in std::iter::once("").chain(single(facade)) {
-        say(format_args!("features: `{FACADE}` with {}", shown(feature)));
-        let mut clippy = with_features(repository, "clippy", FACADE, feature);
-        run(clippy.args(["--quiet", "--lib", "--", "--deny", "warnings"]))?;
+    for feature in single(facade) {
+        say(format_args!("features: `{FACADE}` with {feature}"));
+        check_facade(repository, feature, "--lib")?;
     }
-    let mut clippy = with_features(repository, "clippy", FACADE, "");
-    run(clippy.args(["--quiet", "--tests", "--", "--deny", "warnings"]))
+    Ok(())
+}
+
+fn check_facade(repository: &Repository, features: &str, target: &str) -> Result<()> {
+    let mut clippy = with_features(repository, "clippy", FACADE, features);
+    run(clippy.args(["--quiet", target, "--", "--deny", "warnings"]))
 }
 
 /// Returns the features that are not made of other features.

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 pub(crate) use self::table::package_table;
 use crate::api::api;
+use crate::checks::features::each_of_facade;
 use crate::dist;
 use crate::support::console::{refuse, say};
 use crate::support::members::WorkspaceMembers;
@@ -46,16 +47,17 @@ pub struct ReleaseCheckOptions {
 type Part = (&'static str, fn(&Repository, &ReleaseCheckOptions) -> Result<()>);
 
 /// Parts of the check of a release.
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     ("packages", |repository, _| package(repository, true)),
     ("api", |repository, _| api(repository, false)),
+    ("features", |repository, _| each_of_facade(repository)),
     ("installs", |repository, options| {
         installs(repository, options.program.as_deref())
     }),
 ];
 
-/// Checks everything that a release needs in addition to `ci`: the build of each package alone, the public API, and the
-/// installation of everything that users install.
+/// Checks everything that a release needs in addition to `ci`: the build of each package alone, the public API, the
+/// facade with each feature alone, and the installation of everything that users install.
 ///
 /// # Errors
 /// Returns an error if one of the checks fails, or if an unknown part is named.
