@@ -1,6 +1,6 @@
 use std::{
-    collections::{BTreeMap, HashMap, hash_map::Entry},
-    path::PathBuf,
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -10,7 +10,7 @@ use tool_settings::{Entries, NodeId, SectionLevel};
 
 use crate::{
     AlertsSpec, AuthoringSpec, Configuration, Defaults, Diagnostic, EndpointSpec, GatewayMode, GatewaySpec,
-    HealthSpec, PolicySpec, SearchSpec, ServerSpec, StoreSpec, UsageSpec,
+    HealthSpec, PolicySpec, SearchSpec, ServerSpec, ServerTransport, StoreSpec, UsageSpec,
     config::{
         policy::{self, PolicyBody},
         principals::PrincipalsDraft,
@@ -509,6 +509,20 @@ impl Draft {
         }
     }
 
+    /// Refuses servers that start a gateway with one of the files of this configuration: it would start itself again and again.
+    /// A client's file has such an entry once the client is connected to the gateway.
+    pub(crate) fn refuse_itself(&mut self, report: &Report, files: &HashSet<PathBuf>) {
+        for server in &mut self.servers {
+            if !server.spec.disabled && starts_gateway(&server.spec.transport, files) {
+                let name = &server.spec.name;
+                let reason = "it is this gateway, with this configuration".to_owned();
+                let problem = Diagnostic::warning(format!("the server `{name}` cannot be used: {reason}"));
+                report.push(problem.with_location(Some(server.place.key_location())));
+                server.spec.transport = ServerTransport::Refused { reason };
+            }
+        }
+    }
+
     pub(crate) fn finish(mut self) -> (Configuration, Places) {
         for (principal, place) in self.principals.places() {
             let rule = ("principals", principal.to_owned());
@@ -561,6 +575,33 @@ impl Draft {
         };
         (configuration, places)
     }
+}
+
+/// Returns `true` if a program is a gateway with one of these files, which are canonical.
+fn starts_gateway(transport: &ServerTransport, files: &HashSet<PathBuf>) -> bool {
+    let ServerTransport::Stdio {
+        command, args, cwd, ..
+    } = transport
+    else {
+        return false;
+    };
+    let program = command
+        .literal()
+        .and_then(|program| Path::new(program).file_stem());
+    let args: Vec<&str> = args.iter().filter_map(Template::literal).collect();
+    if program.is_none_or(|program| program != "toolplane") || !args.contains(&"serve") {
+        return false;
+    }
+    let directory = cwd.as_ref().and_then(Template::literal).unwrap_or_default();
+    let following = args
+        .windows(2)
+        .filter(|pair| ["-c", "--config"].contains(&pair[0]));
+    let joined = args.iter().filter_map(|arg| arg.strip_prefix("--config="));
+    let mut configurations = following.map(|pair| pair[1]).chain(joined);
+    configurations.any(|path| {
+        let path = Path::new(directory).join(path).canonicalize();
+        path.is_ok_and(|path| files.contains(&path))
+    })
 }
 
 /// Returns `true` if two servers offer the same.

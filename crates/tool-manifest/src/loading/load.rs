@@ -430,6 +430,7 @@ impl Loader<'_> {
         draft.check_authoring(&self.report);
         draft.check_endpoints(&self.report);
         draft.settle_servers(&self.report);
+        draft.refuse_itself(&self.report, &self.seen);
         draft.check_meta_tools(&self.report);
         let has_errors = self.report.has_errors();
         let mut diagnostics = self.report.into_problems();

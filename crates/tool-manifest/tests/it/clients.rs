@@ -724,3 +724,30 @@ fn files_without_servers() {
         assert_eq!(summary(path, text), said, "{path}");
     }
 }
+
+/// A client that is connected to the gateway has it in its file. The gateway reads the file and does not start itself.
+#[test]
+fn the_gateway_is_no_server_of_itself() {
+    let project = TempDir::new().unwrap();
+    let own = project.path().join("toolplane.yaml");
+    fs::write(&own, "include: [mcp.json]\n").unwrap();
+    fs::write(project.path().join("other.yaml"), "servers: {}\n").unwrap();
+    let entry = |config: &Path| json!({"command": "/bin/toolplane", "args": ["--config", config, "serve", "--stdio"]});
+    let file = json!({"mcpServers": {
+        "toolplane": entry(&own),
+        "inner": entry(&project.path().join("other.yaml")),
+        "relative": {"command": "toolplane", "args": ["serve", "--config=toolplane.yaml"], "cwd": project.path()},
+    }});
+    fs::write(project.path().join("mcp.json"), file.to_string()).unwrap();
+    let loaded = load(&LoadOptions::new().path(own)).unwrap();
+    let mut refused: Vec<&str> = loaded
+        .configuration
+        .servers
+        .iter()
+        .filter(|server| matches!(server.transport, ServerTransport::Refused { .. }))
+        .map(|server| &*server.name)
+        .collect();
+    refused.sort_unstable();
+    assert_eq!(refused, ["relative", "toolplane"]);
+    assert_eq!(loaded.diagnostics.len(), 2, "{:?}", loaded.diagnostics);
+}
