@@ -129,7 +129,7 @@ fn is_goose(document: &Document, root: NodeId) -> bool {
         .all(|(_, at)| is_extension(at))
 }
 
-/// Returns `true` for settings of Gemini CLI, which have keys that no other client has.
+/// Returns `true` for settings of Gemini CLI, which have keys that no other client has, or its name.
 fn is_gemini(document: &Document, root: NodeId) -> bool {
     let has_below = |key: &str, below: &[&str]| {
         let parent = document.get(root, key);
@@ -137,7 +137,10 @@ fn is_gemini(document: &Document, root: NodeId) -> bool {
     };
     let of_server = ["httpUrl", "trust", "includeTools", "excludeTools"];
     let servers = entries(document, root, "mcpServers");
-    has_below("mcp", &["allowed", "excluded", "serverCommand"])
+    let file = Path::new(&document.source.name).file_name();
+    let is_named = file.is_some_and(|file| file.to_string_lossy().contains("gemini"));
+    is_named
+        || has_below("mcp", &["allowed", "excluded", "serverCommand"])
         || has_below("security", &["auth"])
         || ["allowMCPServers", "excludeMCPServers", "selectedAuthType"]
             .iter()

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The servers of a client's file, translated into our own form.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Translation {
     pub(crate) servers: Vec<ClientServer>,
     /// Rules of VS Code for servers with `sandboxEnabled`.
@@ -94,8 +94,7 @@ fn each(
             .iter()
             .map(|(name, at)| server(document, name, *at))
             .collect(),
-        sandbox: None,
-        remarks: Vec::new(),
+        ..Translation::default()
     }
 }
 
@@ -119,7 +118,7 @@ fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surrou
     servers.extend(entries(document, root, "servers"));
     let mut translation = Translation {
         remarks: remark.into_iter().collect(),
-        ..each(document, &[], |_, _, _| unreachable!("there are no servers"))
+        ..Translation::default()
     };
     if let Some(project) = &project {
         // A server of the project replaces one of the user.

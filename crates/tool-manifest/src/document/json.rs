@@ -14,7 +14,7 @@ use crate::{
     Diagnostic, Location,
     diagnostics::report::Report,
     document::{
-        node::{Arena, Document, Kind, MAX_DEPTH, Slot},
+        node::{Arena, Document, Kind, MAX_DEPTH, Slot, too_deep},
         source::SourceFile,
         suggest,
     },
@@ -210,8 +210,4 @@ fn message(kind: &ParseErrorKind) -> String {
         }
     };
     known.to_owned()
-}
-
-fn too_deep() -> String {
-    format!("values are nested deeper than {MAX_DEPTH} levels")
 }

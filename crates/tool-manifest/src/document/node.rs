@@ -7,6 +7,11 @@ use crate::{Diagnostic, Location, document::source::SourceFile};
 
 /// Maximum depth of nested values.
 pub(crate) const MAX_DEPTH: usize = 64;
+/// Returns the message about a value that is nested too deep.
+pub(crate) fn too_deep() -> String {
+    format!("values are nested deeper than {MAX_DEPTH} levels")
+}
+
 /// Maximum number of values of a file, those that aliases expand to included.
 pub(crate) const MAX_NODES: usize = 200_000;
 

@@ -7,7 +7,7 @@ use crate::{
     Diagnostic,
     diagnostics::report::Report,
     document::{
-        node::{Arena, Document, Kind, MAX_DEPTH, Slot},
+        node::{Arena, Document, Kind, MAX_DEPTH, Slot, too_deep},
         source::SourceFile,
     },
 };
@@ -136,8 +136,7 @@ impl Reader {
         depth: usize,
     ) -> Result<NodeId, Diagnostic> {
         if depth > MAX_DEPTH {
-            let message = format!("values are nested deeper than {MAX_DEPTH} levels");
-            return Err(Diagnostic::error(message).at(self.arena.source(), span, String::new()));
+            return Err(Diagnostic::error(too_deep()).at(self.arena.source(), span, String::new()));
         }
         let id = self.arena.push(kind, span, parent)?;
         self.arena.attach(id);

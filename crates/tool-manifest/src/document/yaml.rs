@@ -12,7 +12,7 @@ use crate::{
     Diagnostic,
     diagnostics::report::Report,
     document::{
-        node::{Arena, Document, Kind, MAX_DEPTH, Slot},
+        node::{Arena, Document, Kind, MAX_DEPTH, Slot, too_deep},
         scalar::{self, Plain},
         source::SourceFile,
         suggest,
@@ -325,7 +325,7 @@ impl Reader<'_> {
     }
 
     fn too_deep(&self, span: Range<usize>) -> Diagnostic {
-        self.problem(&format!("values are nested deeper than {MAX_DEPTH} levels"), span)
+        self.problem(&too_deep(), span)
     }
 
     fn problem(&self, message: &str, span: Range<usize>) -> Diagnostic {

@@ -3,6 +3,7 @@
 pub(crate) mod checks;
 pub(crate) mod code_files;
 pub(crate) mod draft;
+pub(crate) mod itself;
 pub(crate) mod load;
 pub(crate) mod plain;
 pub(crate) mod search;

@@ -31,8 +31,8 @@ pub(crate) struct ServerBody {
     /// Variables for its environment, such as `TOKEN: ${env:TOKEN}`. Other variables are not handed down, except for
     /// those that a process needs to start and those of `inherit_env`.
     pub(crate) env: Field<Entries<Text>>,
-    /// File with more variables, one `NAME=value` a line, relative to this file; it is read whenever the program is started.
-    /// Those in `env` go first.
+    /// File with more variables, one `NAME=value` a line, relative to this file; it is read whenever the program is started. A
+    /// variable in `env` replaces that of the file.
     pub(crate) env_file: Field<String>,
     /// Names of environment variables that are handed down to it where they are set, instead of those in `defaults`;
     /// none with `[]`.

@@ -5,6 +5,8 @@ use std::path::Path;
 use similar::{ChangeTag, TextDiff};
 use toolplane::core::{hide_credentials, names_secret};
 
+use crate::clients::edit::string_length;
+
 /// Number of unchanged lines around a change.
 const CONTEXT: usize = 2;
 /// Maximum length of a line, in characters. Files of machines may have one line.
@@ -73,20 +75,6 @@ fn without_values(line: &str) -> String {
         true => format!("{}: {HIDDEN}", name.trim_end()),
         false => shown,
     }
-}
-
-/// Returns the length of the quoted text with which a text begins.
-fn string_length(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub(crate) use self::value::{find, read};
+pub(crate) use self::value::{find, read, string_length};
 use super::table::Format;
 
 /// Place of an entry in a file.

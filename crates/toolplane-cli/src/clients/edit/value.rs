@@ -75,7 +75,7 @@ fn plain_json(text: &str) -> String {
 }
 
 /// Returns the length of the string with which a text begins, with its quotation marks.
-fn string_length(text: &str) -> usize {
+pub(crate) fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
         match byte {
