@@ -252,7 +252,7 @@ fn postgres() -> Result<()> {
 }
 
 /// Ensures that podman is installed, with a runtime and the programs of the image that tests make.
-fn podman(peers: &Path) -> Result<()> {
+pub(crate) fn podman(peers: &Path) -> Result<()> {
     if !tp_containers::is_installed(EngineKind::Podman, peers) {
         install_packages("peers", tp_containers::PODMAN_PACKAGES)?;
     }

@@ -88,7 +88,7 @@ pub fn release(repository: &Repository) -> Result<PathBuf> {
     say(format_args!(
         "release: `{}` is built: {}",
         shipped.program.display(),
-        sizes(&built, &shipped)?
+        sizes(&shipped)?
     ));
     Ok(shipped.program)
 }

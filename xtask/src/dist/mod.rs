@@ -60,10 +60,7 @@ pub(crate) fn packages(repository: &Repository, program: Option<&Path>) -> Resul
         fs::remove_dir_all(&folder).with_context(|| format!("failed to clear `{}`", folder.display()))?;
     }
     let split = symbols::split(&program, &folder.join("program"))?;
-    say(format_args!(
-        "dist: the program has {}",
-        symbols::sizes(&program, &split)?
-    ));
+    say(format_args!("dist: the program has {}", symbols::sizes(&split)?));
     let release = Release::collect(repository, &split.program)?;
     if let Some(symbols) = &split.symbols {
         report(&tarball::symbols(&release, symbols, &folder)?)?;

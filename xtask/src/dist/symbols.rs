@@ -71,21 +71,20 @@ pub(crate) fn split(program: &Path, folder: &Path) -> Result<SplitProgram> {
     })
 }
 
-/// Returns the sizes of the program before and after the split, and of its symbols, in a sentence.
-pub(crate) fn sizes(before: &Path, split: &SplitProgram) -> Result<String> {
-    let size = |path: &Path| -> Result<String> {
-        let bytes = fs::metadata(path)
-            .with_context(|| format!("failed to read `{}`", path.display()))?
-            .len();
-        Ok(format!("{:.1} MB", bytes as f64 / 1e6))
+/// Returns the sizes of a program without its symbols and of the symbols, in a sentence.
+pub(crate) fn sizes(split: &SplitProgram) -> Result<String> {
+    let size = |path: &Path| -> Result<f64> {
+        let file = fs::metadata(path).with_context(|| format!("failed to read `{}`", path.display()))?;
+        Ok(file.len() as f64 / 1e6)
     };
-    let (whole, program) = (size(before)?, size(&split.program)?);
+    let program = size(&split.program)?;
     Ok(match &split.symbols {
-        Some(symbols) => format!(
-            "{program} without symbols, which take {} ({whole} together)",
-            size(symbols)?
-        ),
-        None => format!("{program}, without symbols"),
+        Some(symbols) => {
+            let symbols = size(symbols)?;
+            let together = program + symbols;
+            format!("{program:.1} MB without symbols, which take {symbols:.1} MB ({together:.1} MB together)")
+        }
+        None => format!("{program:.1} MB, without symbols"),
     })
 }
 
@@ -122,11 +121,7 @@ mod tests {
         assert!(traced().contains("traced.rs:4"), "{}", traced());
 
         let symbols = split.symbols.clone().unwrap();
-        assert!(
-            sizes(&built, &split)
-                .unwrap()
-                .contains("without symbols, which take")
-        );
+        assert!(sizes(&split).unwrap().contains("without symbols, which take"));
         // A stripped program keeps its symbols when it is split again.
         let again = super::split(&split.program, &folder.path().join("again")).unwrap();
         assert_eq!(

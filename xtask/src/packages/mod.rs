@@ -13,6 +13,7 @@ pub(crate) use self::table::package_table;
 use crate::api::api;
 use crate::checks::features::each_of_facade;
 use crate::dist;
+use crate::peers;
 use crate::support::console::{refuse, say};
 use crate::support::members::WorkspaceMembers;
 use crate::support::repository::Repository;
@@ -86,5 +87,9 @@ fn installs(repository: &Repository, program: Option<&Path>) -> Result<()> {
         .get("toolplane-cli")
         .context("the workspace has no `toolplane-cli`")?;
     let packages = dist::packages(repository, program)?;
+    // Without podman, the check of the image is skipped with the reason.
+    if let Err(error) = peers::podman(&peers::folder(repository)) {
+        say(format_args!("installs: podman cannot be installed: {error:#}"));
+    }
     dist::installs::check_each(&packages, &member.version)
 }

@@ -6,6 +6,7 @@
 mod format;
 mod formats;
 mod paths;
+mod sandbox;
 mod server;
 mod take;
 mod tool_rules;

@@ -20,6 +20,13 @@ impl ClientServer {
         self.settings = document.add(Kind::Map(entries), self.settings);
     }
 
+    /// Removes a key of the settings.
+    pub(crate) fn remove(&mut self, document: &mut Document, key: &str) {
+        let mut entries = document.entries(self.settings).to_vec();
+        entries.retain(|(known, _)| known != key);
+        self.settings = document.add(Kind::Map(entries), self.settings);
+    }
+
     /// Starts a program in the directory of its project, as its client does, unless another one is written.
     pub(crate) fn begin_in(&mut self, document: &mut Document, directory: &Path) {
         let command = document.get(self.settings, "command");
@@ -40,52 +47,11 @@ impl ClientServer {
             }
         }
     }
-
-    /// Writes the sandbox of a file into the settings of a program that asks for it.
-    pub(crate) fn give_sandbox(&mut self, document: &mut Document, rules: Option<NodeId>, directory: &Path) {
-        let asks = document.get(self.settings, "sandboxEnabled");
-        let asks = asks.filter(|at| matches!(document.kind(*at), Kind::Bool(true)));
-        let (Some(at), Some(_), None) = (
-            asks,
-            document.get(self.settings, "command"),
-            document.get(self.settings, "sandbox"),
-        ) else {
-            return;
-        };
-        let rule = |document: &Document, path: [&str; 2]| {
-            let parent = document.get(rules?, path[0])?;
-            let list = document.get(parent, path[1])?;
-            matches!(document.kind(list), Kind::List(items) if !items.is_empty()).then_some(list)
-        };
-        let mut entries = Vec::new();
-        if let Some(writes) = rule(document, ["filesystem", "allowWrite"]) {
-            let Kind::List(items) = document.kind(writes).clone() else {
-                return;
-            };
-            let absolute = items.into_iter().map(|item| {
-                let path = document.text(item).and_then(|path| absolute(path, directory));
-                match path {
-                    Some(path) => document.add(Kind::String(path), item),
-                    None => item,
-                }
-            });
-            let items = Kind::List(absolute.collect());
-            entries.push(("writes".to_owned(), document.add(items, writes)));
-        }
-        if let Some(hosts) = rule(document, ["network", "allowedDomains"]) {
-            entries.push(("network".to_owned(), hosts));
-        }
-        let sandbox = match entries.is_empty() {
-            true => Kind::String("auto".to_owned()),
-            false => Kind::Map(entries),
-        };
-        self.set(document, "sandbox", sandbox, at);
-    }
 }
 
 /// Returns the absolute path for a relative one. Paths that begin with a reference or `~/` are absolute.
-fn absolute(path: &str, directory: &Path) -> Option<String> {
-    if path.starts_with("${") || path.starts_with("~/") || Path::new(path).is_absolute() {
+pub(super) fn absolute(path: &str, directory: &Path) -> Option<String> {
+    if !is_relative(path) {
         return None;
     }
     let directory = variables::escape(&directory.to_string_lossy());
@@ -94,4 +60,8 @@ fn absolute(path: &str, directory: &Path) -> Option<String> {
         "" | "." => directory,
         path => format!("{directory}/{path}"),
     })
+}
+
+pub(super) fn is_relative(path: &str) -> bool {
+    !path.starts_with("${") && !path.starts_with("~/") && !Path::new(path).is_absolute()
 }

@@ -28,6 +28,10 @@ const RESTRICTIONS: [&str; 12] = [
 
 /// Keys of our own that contain such a part.
 const OURS: [&str; 3] = ["sandbox", "sandboxEnabled", "health_check_tool"];
+/// Keys of clients that contain such a part and restrict nothing: when tools are loaded, and how their results are shown (Copilot).
+const HARMLESS: [&str; 3] = ["deferTools", "disableToolCache", "filterMapping"];
+/// Keys of programs that have no meaning for a server with a URL.
+const OF_PROGRAMS: [&str; 4] = ["args", "env", "cwd", "env_file"];
 
 /// A warning about a place in a client's file.
 #[derive(Debug, Clone)]
@@ -117,9 +121,14 @@ impl<'a> ServerTranslator<'a> {
         }
     }
 
+    /// Removes a key of ours.
+    pub(crate) fn unset(&mut self, ours: &str) {
+        self.entries.retain(|(known, _)| known != ours);
+    }
+
     /// Replaces the value of a key of ours.
     pub(crate) fn replace(&mut self, ours: &str, kind: Kind, at: NodeId) {
-        self.entries.retain(|(known, _)| known != ours);
+        self.unset(ours);
         self.set_new(ours, kind, at);
     }
 
@@ -136,7 +145,13 @@ impl<'a> ServerTranslator<'a> {
 
     /// Reads a period as milliseconds. `factor` is the number of milliseconds in the unit of the file.
     pub(crate) fn period(&mut self, key: &'static str, ours: &str, factor: f64) {
-        let Some(at) = self.get(key) else { return };
+        if let Some(at) = self.get(key) {
+            self.period_at(at, key, ours, factor);
+        }
+    }
+
+    /// Reads the period at a place: see [`ServerTranslator::period`].
+    pub(crate) fn period_at(&mut self, at: NodeId, key: &str, ours: &str, factor: f64) {
         let Kind::Number(text) = self.document.kind(at) else {
             // The reader of our key reports what was expected.
             self.set(ours, at);
@@ -151,7 +166,7 @@ impl<'a> ServerTranslator<'a> {
         }
     }
 
-    /// Reads `enabled: false` as `disabled`.
+    /// Reads `enabled: false` as `disabled`, and `disabled` as it is.
     pub(crate) fn enabled(&mut self) {
         if let Some(at) = self.get("enabled") {
             match self.document.kind(at) {
@@ -160,6 +175,7 @@ impl<'a> ServerTranslator<'a> {
                 _ => self.refuse(at, "`enabled` is neither `true` nor `false`", ""),
             }
         }
+        self.keep("disabled", "disabled");
     }
 
     /// Reads lists of tools that are allowed and denied.
@@ -190,6 +206,42 @@ impl<'a> ServerTranslator<'a> {
         }
         if let Some((at, items)) = exclude {
             self.set_new("exclude", Kind::List(items), at);
+        }
+    }
+
+    /// Leaves names with `*` out of the allowed tools, for a client that takes each name as it is written.
+    pub(crate) fn exact_names(&mut self) {
+        let include = self.entries.iter().find(|(key, _)| key == "include");
+        let Some(at) = include.map(|(_, at)| *at) else {
+            return;
+        };
+        let Kind::List(items) = self.document.kind(at).clone() else {
+            return;
+        };
+        let is_pattern = |item: &NodeId| self.document.text(*item).is_some_and(|name| name.contains('*'));
+        let (patterns, names): (Vec<_>, Vec<_>) = items.into_iter().partition(is_pattern);
+        if let [first, ..] = patterns.as_slice() {
+            let message = "a name with `*` allows no tool: this client has no patterns here";
+            self.remark(
+                *first,
+                message,
+                "name each tool, or remove the list for all of them",
+            );
+            self.replace("include", Kind::List(names), at);
+        }
+    }
+
+    /// Leaves out what belongs to programs, if there is a URL and no command: clients do not look at it.
+    fn drop_keys_of_programs(&mut self) {
+        if !self.has("url") || self.has("command") {
+            return;
+        }
+        let is_of_program = |key: &str| OF_PROGRAMS.contains(&key);
+        let entries = std::mem::take(&mut self.entries);
+        let (dropped, kept): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(key, _)| is_of_program(key));
+        self.entries = kept;
+        for (key, at) in dropped {
+            self.remark(at, format!("`{key}` is ignored: the server has a URL"), "");
         }
     }
 
@@ -308,6 +360,9 @@ impl<'a> ServerTranslator<'a> {
     }
 
     fn refuse_restriction(&mut self, key: &str, at: NodeId) {
+        if HARMLESS.contains(&key) {
+            return;
+        }
         let lower = key.to_ascii_lowercase();
         if RESTRICTIONS.iter().any(|part| lower.contains(part)) {
             let reason = format!("`{}` may restrict it and is not understood", names::shown(key));
@@ -315,7 +370,8 @@ impl<'a> ServerTranslator<'a> {
         }
     }
 
-    fn end(self, name: &str, is_lenient: bool) -> ClientServer {
+    fn end(mut self, name: &str, is_lenient: bool) -> ClientServer {
+        self.drop_keys_of_programs();
         let settings = self.document.add(Kind::Map(self.entries), self.at);
         ClientServer {
             name: name.to_owned(),

@@ -12,10 +12,7 @@ use crate::{
     dialects::file,
     document::{node::Kind, place::Cx},
     loading::draft::{Draft, ServerDraft},
-    servers::{
-        sandbox::{self, ClientSandboxBody, SandboxSpec},
-        server::{self, ServerBody},
-    },
+    servers::server::{self, ServerBody},
 };
 
 /// Takes the servers of a client's file. One that cannot be used is refused alone, and every problem is a warning.
@@ -23,18 +20,12 @@ pub(crate) fn take(cx: Cx<'_>, translation: Translation, draft: &mut Draft) {
     for remark in &translation.remarks {
         report(cx, remark);
     }
-    let rules = translation
-        .sandbox
-        .and_then(|at| cx.read::<ClientSandboxBody>(at));
-    let rules = sandbox::client_sandbox(cx, rules.unwrap_or_default());
     let (mut names, mut has_sandbox) = (BTreeSet::new(), false);
     for client_server in translation.servers {
         let name = name(cx, &client_server, &mut names);
-        let Taken {
-            spec,
-            asks_for_sandbox,
-        } = one(cx, &name, &client_server, &rules);
-        has_sandbox |= asks_for_sandbox;
+        let spec = one(cx, &name, &client_server);
+        let asks = cx.document.get(client_server.settings, "sandboxEnabled");
+        has_sandbox |= asks.is_some_and(|at| matches!(cx.document.kind(at), Kind::Bool(true)));
         draft.put_server(
             cx.report,
             ServerDraft {
@@ -51,13 +42,8 @@ pub(crate) fn take(cx: Cx<'_>, translation: Translation, draft: &mut Draft) {
     }
 }
 
-struct Taken {
-    spec: ServerSpec,
-    asks_for_sandbox: bool,
-}
-
 /// Reads a server, or refuses it with the reason.
-fn one(cx: Cx<'_>, name: &str, client_server: &ClientServer, rules: &Result<SandboxSpec, String>) -> Taken {
+fn one(cx: Cx<'_>, name: &str, client_server: &ClientServer) -> ServerSpec {
     let own = Report::default();
     let server_cx = Cx {
         report: &own,
@@ -68,7 +54,6 @@ fn one(cx: Cx<'_>, name: &str, client_server: &ClientServer, rules: &Result<Sand
         report(server_cx, remark);
     }
     let at = client_server.settings;
-    let mut asks_for_sandbox = false;
     let mut refusal = client_server.refusal.as_ref().map(|refusal| {
         report(
             server_cx,
@@ -83,14 +68,10 @@ fn one(cx: Cx<'_>, name: &str, client_server: &ClientServer, rules: &Result<Sand
     let mut spec = None;
     if refusal.is_none() {
         let body = server_cx.read::<ServerBody>(at);
-        asks_for_sandbox = body
-            .as_ref()
-            .is_some_and(|body| file::asks_for_sandbox(server_cx, body));
-        spec = body.and_then(|body| server::server(server_cx, name, at, body));
-        // The rules themselves are in the settings.
-        if let (true, Err(reason)) = (asks_for_sandbox, rules) {
-            refusal = Some(reason.clone());
+        if let Some(body) = &body {
+            file::asks_for_sandbox(server_cx, body);
         }
+        spec = body.and_then(|body| server::server(server_cx, name, at, body));
     }
     for mut problem in own.into_problems() {
         if problem.severity == Severity::Error {
@@ -105,11 +86,7 @@ fn one(cx: Cx<'_>, name: &str, client_server: &ClientServer, rules: &Result<Sand
         (Some(_), _) => None,
     };
     let reason = || refusal.unwrap_or_else(|| "its settings cannot be used".to_owned());
-    let spec = usable.unwrap_or_else(|| refused(cx, name, at, reason()));
-    Taken {
-        spec,
-        asks_for_sandbox,
-    }
+    usable.unwrap_or_else(|| refused(cx, name, at, reason()))
 }
 
 /// Returns an error with the field that it is about.

@@ -7,11 +7,12 @@ use crate::{
             claude_projects, codex, continue_dev,
             gemini::{self, GeminiRules},
             goose,
-            mcp_servers::{self, TimeoutUnit},
+            mcp_servers::{self, SharedClient},
             opencode::{self, OpenCodeRules},
             vscode,
             zed::{self, ZedRules},
         },
+        sandbox::PathContext,
         server::{ClientServer, Remark},
         variables::{self, Variables},
         workspace::Surroundings,
@@ -26,6 +27,17 @@ pub(crate) struct Translation {
     /// Rules of VS Code for servers with `sandboxEnabled`.
     pub(crate) sandbox: Option<NodeId>,
     pub(crate) remarks: Vec<Remark>,
+}
+
+impl Translation {
+    /// Switches all servers off, because of this setting of the client.
+    fn disable_all(&mut self, document: &mut Document, key: &str, at: NodeId) {
+        for server in &mut self.servers {
+            server.set(document, "disabled", Kind::Bool(true), at);
+        }
+        let message = format!("`{key}` switches all servers of this file off");
+        self.remarks.push(Remark::new(at, message, ""));
+    }
 }
 
 /// Translates the file of a client. Returns `None` for any other file.
@@ -44,8 +56,12 @@ pub(crate) fn translate(document: &mut Document, surroundings: &Surroundings) ->
         }
         Format::VsCode => vscode_file(document, root, surroundings),
         Format::VsCodeSettings => {
-            let root = document.get(root, "mcp")?;
-            vscode_file(document, root, surroundings)
+            let servers = document.get(root, "mcp")?;
+            let mut translation = vscode_file(document, servers, surroundings);
+            if let Some((key, at)) = vscode::is_off(document, root) {
+                translation.disable_all(document, key, at);
+            }
+            translation
         }
         Format::Codex => codex_file(document, root),
         Format::Zed => {
@@ -58,8 +74,9 @@ pub(crate) fn translate(document: &mut Document, surroundings: &Surroundings) ->
         Format::Goose => goose_file(document, root),
         Format::Continue => {
             let servers = named_items(document, root);
+            let options = document.get(root, "requestOptions");
             each(document, &servers, |document, name, at| {
-                continue_dev::server(document, &Variables::DoubleBraces, name, at)
+                continue_dev::server(document, &Variables::DoubleBraces, name, at, options)
             })
         }
         Format::OpenCode => {
@@ -73,12 +90,17 @@ pub(crate) fn translate(document: &mut Document, surroundings: &Surroundings) ->
     };
     let workspace = surroundings.workspace(&document.source);
     let directory = surroundings.absolute(&document.source.directory);
+    let paths = PathContext {
+        variables: Variables::Editor(variables::editor(workspace.as_deref())),
+        directory: workspace.as_deref().unwrap_or(&directory),
+        surroundings,
+    };
     for server in &mut translation.servers {
         if let Some(workspace) = &workspace {
             server.begin_in(document, workspace);
         }
-        server.make_paths_absolute(document, workspace.as_deref().unwrap_or(&directory));
-        server.give_sandbox(document, translation.sandbox, &directory);
+        server.make_paths_absolute(document, paths.directory);
+        server.give_sandbox(document, translation.sandbox, &paths);
     }
     Some(translation)
 }
@@ -107,10 +129,11 @@ pub(crate) fn entries(document: &Document, root: NodeId, key: &str) -> Vec<(Stri
 
 /// Translates a file of the format that most clients share.
 fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surroundings) -> Translation {
-    let unit = TimeoutUnit::of_file(&document.source);
+    let client = SharedClient::of_file(&document.source);
     let workspace = surroundings.workspace(&document.source);
     let mut editor = variables::editor(workspace.as_deref());
     editor.inputs = vscode::inputs(document, root);
+    editor.is_prefixed = matches!(client, SharedClient::Cline | SharedClient::Roo);
     let variables = Variables::Editor(editor);
     let (project, remark) = claude_projects::project(document, root, surroundings);
     let mut servers = entries(document, root, "mcpServers");
@@ -124,13 +147,13 @@ fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surrou
         // A server of the project replaces one of the user.
         servers.retain(|(name, _)| !project.servers.iter().any(|(other, _)| other == name));
         for (name, at) in &project.servers {
-            let mut server = mcp_servers::server(document, &variables, name, *at, unit);
+            let mut server = mcp_servers::server(document, &variables, name, *at, client);
             server.begin_in(document, &project.directory);
             translation.servers.push(server);
         }
     }
     for (name, at) in &servers {
-        let server = mcp_servers::server(document, &variables, name, *at, unit);
+        let server = mcp_servers::server(document, &variables, name, *at, client);
         translation.servers.push(server);
     }
     for server in &mut translation.servers {

@@ -34,6 +34,8 @@ pub(crate) struct EditorVariables {
     pub(crate) workspace: Option<String>,
     /// Default values of inputs, by their identifiers.
     pub(crate) inputs: BTreeMap<String, Option<String>>,
+    /// `true` if `${NAME}` is literal, and only `${env:NAME}` names a variable: Cline and Roo Code.
+    pub(crate) is_prefixed: bool,
 }
 
 /// Variables that have a value in a running editor only.
@@ -70,7 +72,7 @@ impl Variables {
             return Ok(Cow::Borrowed(text));
         }
         let translated = match self {
-            Self::Editor(editor) => replace(text, "${", "}", |name| editor.value(name), str::to_owned)?,
+            Self::Editor(editor) => replace(text, "${", "}", |name| editor.value(name).map(Some), escape)?,
             Self::Shell => shell(text, |name| Some(format!("${{{name}}}"))),
             Self::Named(values) => shell(text, |name| values.get(name).cloned()),
             Self::Braces { directory, home } => replace(
@@ -88,8 +90,8 @@ impl Variables {
 }
 
 impl EditorVariables {
-    /// Returns the translation of `${name}`; `None` for what a template understands itself.
-    fn value(&self, name: &str) -> Result<Option<String>, String> {
+    /// Returns the translation of `${name}`: a reference, or the text itself if it is none.
+    fn value(&self, name: &str) -> Result<String, String> {
         let workspace = || {
             let workspace = self.workspace.as_deref();
             workspace.ok_or_else(|| {
@@ -98,7 +100,7 @@ impl EditorVariables {
                 )
             })
         };
-        Ok(Some(match name {
+        Ok(match name {
             "workspaceFolder" | "workspaceRoot" => escape(workspace()?),
             "workspaceFolderBasename" => {
                 let workspace = workspace()?;
@@ -112,9 +114,11 @@ impl EditorVariables {
                     return Err(only_in_editor(name));
                 }
                 _ if OF_RUNNING_EDITORS.contains(&name) => return Err(only_in_editor(name)),
-                _ => return Ok(None),
+                Some(_) if is_reference(name) => format!("${{{name}}}"),
+                None if is_variable(name) && !self.is_prefixed => format!("${{{name}}}"),
+                _ => escape(&format!("${{{name}}}")),
             },
-        }))
+        })
     }
 
     /// Returns the reference to the secret that stands for an input.
@@ -131,6 +135,12 @@ impl EditorVariables {
             )),
         }
     }
+}
+
+/// Returns `true` for a name with a default value or a provider, such as `NAME:-x` and `env:NAME`.
+fn is_reference(name: &str) -> bool {
+    let before = name.split(':').next().unwrap_or_default();
+    is_variable(before)
 }
 
 fn only_in_editor(name: &str) -> String {
@@ -268,7 +278,7 @@ pub(crate) fn bare_variable(text: &str) -> Option<&str> {
 pub(crate) fn editor(workspace: Option<&std::path::Path>) -> EditorVariables {
     EditorVariables {
         workspace: workspace.map(|path| path.to_string_lossy().into_owned()),
-        inputs: BTreeMap::new(),
+        ..EditorVariables::default()
     }
 }
 
@@ -308,7 +318,8 @@ mod tests {
             ("${workspaceFolder}/.env", Ok("/src/a$$b/.env")),
             ("${workspaceFolderBasename}", Ok("a$$b")),
             ("${userHome}${/}x${pathSeparator}y", Ok("${HOME}/x/y")),
-            ("${env:A} ${B:-c} $$5", Ok("${env:A} ${B:-c} $$5")),
+            ("${env:A} ${B:-c} $$5", Ok("${env:A} ${B:-c} $$$$5")),
+            ("${X%.*} $X ${}", Ok("$${X%.*} $$X $${}")),
             ("${input:org}", Ok("${secret:org:-acme}")),
             (
                 "Bearer ${input:key}",
@@ -318,8 +329,11 @@ mod tests {
             ("${file}", Err("running editor")),
             ("${command:a.b}", Err("running editor")),
             ("${workspaceFolder:api}", Err("running editor")),
-            ("${unclosed", Ok("${unclosed")),
+            ("${unclosed", Ok("$${unclosed")),
         ];
+        check(&Variables::Editor(variables.clone()), &cases);
+        variables.is_prefixed = true;
+        let cases = [("${env:A} ${A} ${userHome}", Ok("${env:A} $${A} ${HOME}"))];
         check(&Variables::Editor(variables), &cases);
         let nowhere = Variables::Editor(EditorVariables::default());
         check(

@@ -3,7 +3,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use crate::document::source::SourceFile;
+use crate::{clients::variables, document::source::SourceFile};
 
 /// Directories of the process and its user, which the variables of editors stand for.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +28,23 @@ impl Surroundings {
         match &self.working_directory {
             Some(directory) => normal(&directory.join(path)),
             None => path.to_owned(),
+        }
+    }
+
+    /// Makes a path in the text of a template absolute, which may begin in the home directory. One that begins with another
+    /// reference stays.
+    pub(crate) fn absolute_text(&self, path: &str) -> String {
+        let below_home = ["~", "${HOME}", "${env:HOME}"]
+            .iter()
+            .find_map(|home| path.strip_prefix(home))
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let path = match (below_home, &self.home) {
+            (Some(rest), Some(home)) => format!("{}{rest}", variables::escape(&home.to_string_lossy())),
+            _ => path.to_owned(),
+        };
+        match path.starts_with("${") {
+            true => path,
+            false => self.absolute(Path::new(&path)).to_string_lossy().into_owned(),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{
     endpoints::endpoint::{self, EndpointBody},
     loading::draft::Draft,
     servers::{
-        sandbox::{self, ClientSandboxBody, SandboxSpec},
+        sandbox::{ClientSandbox, ClientSandboxBody},
         server::{self, ServerBody},
         transport,
     },
@@ -99,8 +99,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     };
     let rules_at = body.sandbox.given();
     let mut has_sandbox = false;
-    let rules = body.sandbox.get().unwrap_or_default();
-    let rules = sandbox::client_sandbox(cx, rules);
+    let rules = ClientSandbox::new(cx, body.sandbox.get().unwrap_or_default());
     for servers in [body.servers, body.mcp_servers, body.client_servers] {
         for (name, field) in servers.get().unwrap_or_default() {
             has_sandbox |= take_server(cx, &name, field, &rules, draft);
@@ -180,15 +179,23 @@ pub(crate) fn asks_for_sandbox(cx: Cx<'_>, body: &ServerBody) -> bool {
 
 /// Gives the sandbox of its file to a server that asks for it and has none of its own. A server whose sandbox cannot be had is
 /// refused.
-pub(crate) fn give_sandbox(server: &mut ServerSpec, rules: &Result<SandboxSpec, String>) {
-    match rules {
-        _ if server.sandbox.is_some() => {}
-        Ok(rules) => server.sandbox = Some(rules.clone()),
-        Err(reason) => {
-            server.transport = ServerTransport::Refused {
-                reason: reason.clone(),
-            };
-        }
+fn give_sandbox(cx: Cx<'_>, server: &mut ServerSpec, rules: &ClientSandbox) {
+    let ServerTransport::Stdio { cwd, .. } = &server.transport else {
+        return;
+    };
+    if server.sandbox.is_some() {
+        return;
+    }
+    // A reference may stand for any path.
+    let cwd = cwd.as_ref().map(|cwd| cwd.literal().unwrap_or("${..}"));
+    let problems = rules.unenforced(cwd);
+    for (at, reason) in &problems {
+        let hint = format!("the server `{}` is not started", server.name);
+        cx.warning(*at, reason.clone(), hint);
+    }
+    match problems.into_iter().next() {
+        None => server.sandbox = Some(rules.spec(cx)),
+        Some((_, reason)) => server.transport = ServerTransport::Refused { reason },
     }
 }
 
@@ -197,7 +204,7 @@ fn take_server(
     cx: Cx<'_>,
     name: &str,
     field: Field<ServerBody>,
-    rules: &Result<SandboxSpec, String>,
+    rules: &ClientSandbox,
     draft: &mut Draft,
 ) -> bool {
     if let (Some(at), true) = (field.place(), field.is_absent()) {
@@ -213,7 +220,7 @@ fn take_server(
     let asks = asks_for_sandbox(cx, &body);
     if let Some(mut server) = server::server(cx, name, at, body) {
         if asks {
-            give_sandbox(&mut server, rules);
+            give_sandbox(cx, &mut server, rules);
         }
         draft.add_server(cx, at, at, server);
     }

@@ -8,6 +8,7 @@ use tool_core::Template;
 use tool_settings::{ByteSize, Field, NetworkHosts, NodeId, Period, SandboxChoice, WordOrMap};
 
 use crate::{
+    clients::Surroundings,
     document::{lists::items, place::Cx},
     servers::transport::{below, parse},
 };
@@ -197,61 +198,135 @@ fn positive(cx: Cx<'_>, at: NodeId, is_zero: bool) -> bool {
     !is_zero
 }
 
-/// Reads the rules of VS Code. They deny what they do not allow, except for reading, where VS Code denies what is named. Here a
-/// program reads only what is named, so everything that is denied is, unless it lies within something allowed.
-///
-/// # Errors
-/// The first rule that the sandbox cannot enforce. All are reported.
-pub(crate) fn client_sandbox(cx: Cx<'_>, body: ClientSandboxBody) -> Result<SandboxSpec, String> {
-    let files = body.filesystem.get().unwrap_or_default();
-    let network = body.network.get().unwrap_or_default();
-    let texts = |field| -> Vec<(NodeId, String)> { items(field).filter_map(Field::located).collect() };
-    let (writes, denied) = (texts(files.allow_write), texts(files.deny_write));
-    let mut spec = SandboxSpec::default();
-    let mut refusal = None;
-    let mut refuse = |at: NodeId, reason: String| {
-        let hint = "servers of this file with `sandboxEnabled` are not started";
-        cx.warning(at, reason.clone(), hint);
-        refusal.get_or_insert(reason);
-    };
-    for (at, path) in denied.into_iter().chain(texts(files.deny_read)) {
-        let is_within = |allowed: &str| {
-            let allowed = allowed.trim_end_matches('/');
-            path.strip_prefix(allowed)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+/// Rules of VS Code for programs with `sandboxEnabled`. They deny what they do not allow, except for reading, where VS Code denies
+/// what is named. Here a program reads only `/usr`, its working directory and what it may write, so everything that is denied is,
+/// unless it overlaps with one of these.
+#[derive(Debug, Default)]
+pub(crate) struct ClientSandbox {
+    /// Paths that programs may read and write.
+    pub(crate) writes: Vec<ClientPath>,
+    /// Paths that programs may not write.
+    pub(crate) unwritable: Vec<ClientPath>,
+    /// Paths that programs may not read.
+    pub(crate) unreadable: Vec<ClientPath>,
+    /// Hosts that programs may reach.
+    pub(crate) hosts: Vec<(NodeId, String)>,
+    /// Hosts that programs may not reach.
+    pub(crate) denied_hosts: Vec<(NodeId, String)>,
+}
+
+/// A path in the rules of VS Code.
+#[derive(Debug)]
+pub(crate) struct ClientPath {
+    pub(crate) at: NodeId,
+    /// The path as it is written.
+    pub(crate) written: String,
+    /// The absolute path, as the text of a template.
+    pub(crate) path: String,
+}
+
+/// What every sandbox lets a program read.
+const READABLE: [&str; 4] = ["/usr", "/bin", "/lib", "/lib64"];
+
+impl ClientSandbox {
+    /// Reads the rules of a file of ours.
+    pub(crate) fn new(cx: Cx<'_>, body: ClientSandboxBody) -> Self {
+        let files = body.filesystem.get().unwrap_or_default();
+        let network = body.network.get().unwrap_or_default();
+        let surroundings = Surroundings::of_process();
+        let texts = |field| -> Vec<(NodeId, String)> { items(field).filter_map(Field::located).collect() };
+        let paths = |field| {
+            let paths = texts(field).into_iter().map(|(at, written)| ClientPath {
+                at,
+                path: surroundings.absolute_text(&path_of(cx, &written)),
+                written,
+            });
+            paths.collect()
         };
-        if let Some((_, allowed)) = writes.iter().find(|(_, allowed)| is_within(allowed)) {
-            refuse(
-                at,
-                format!("the sandbox cannot deny `{path}` within the allowed `{allowed}`"),
-            );
+        Self {
+            writes: paths(files.allow_write),
+            unwritable: paths(files.deny_write),
+            unreadable: paths(files.deny_read),
+            hosts: texts(network.allowed_domains),
+            denied_hosts: texts(network.denied_domains),
         }
     }
-    let mut hosts = Vec::new();
-    for (at, host) in texts(network.allowed_domains) {
-        match NetworkHosts::is_host(&host) {
-            true => hosts.push(host),
-            false => refuse(at, format!("the sandbox cannot allow the host `{host}`")),
+
+    /// Returns what the sandbox cannot enforce for a program with this working directory, each with its place.
+    pub(crate) fn unenforced(&self, cwd: Option<&str>) -> Vec<(NodeId, String)> {
+        let mut problems = Vec::new();
+        for denied in self.unwritable.iter().chain(&self.unreadable) {
+            let mut writes = self.writes.iter();
+            if let Some(allowed) = writes.find(|allowed| overlap(&denied.path, &allowed.path)) {
+                let relation = match () {
+                    () if is_within(&denied.path, &allowed.path) => "within",
+                    () if is_within(&allowed.path, &denied.path) => "around",
+                    () => "beside",
+                };
+                let message = format!(
+                    "the sandbox cannot deny `{}` {relation} the allowed `{}`",
+                    denied.written, allowed.written
+                );
+                problems.push((denied.at, message));
+            }
+        }
+        for denied in &self.unreadable {
+            let mut readable = cwd.into_iter().chain(READABLE);
+            if let Some(path) = readable.find(|path| overlap(&denied.path, path)) {
+                let message = format!(
+                    "the sandbox cannot deny `{}`: the program can read `{path}`",
+                    denied.written
+                );
+                problems.push((denied.at, message));
+            }
+        }
+        for (at, host) in &self.hosts {
+            if !NetworkHosts::is_host(host) {
+                problems.push((*at, format!("the sandbox cannot allow the host `{host}`")));
+            }
+        }
+        for (at, denied) in &self.denied_hosts {
+            let mut hosts = self.hosts.iter();
+            if let Some((_, allowed)) = hosts.find(|(_, allowed)| overlaps(allowed, denied)) {
+                let message = format!("the sandbox cannot deny `{denied}` beside the allowed `{allowed}`");
+                problems.push((*at, message));
+            }
+        }
+        problems
+    }
+
+    /// Returns the sandbox of a program in a file of ours.
+    pub(crate) fn spec(&self, cx: Cx<'_>) -> SandboxSpec {
+        let mut spec = SandboxSpec::default();
+        for path in &self.writes {
+            spec.writes
+                .extend(parse(cx, path.at, &path_of(cx, &path.written)));
+        }
+        if !self.hosts.is_empty() {
+            spec.network = NetworkHosts::Hosts(self.hosts.iter().map(|(_, host)| host.clone()).collect());
+        }
+        spec
+    }
+}
+
+/// Returns `true` if two paths have something in common, or may have because one contains a pattern or a reference.
+fn overlap(one: &str, other: &str) -> bool {
+    let fixed = |path: &str| path.split(['*', '?', '[', '{']).next().map_or(0, str::len);
+    match (&one[..fixed(one)], &other[..fixed(other)]) {
+        (first, second) if first.len() == one.len() && second.len() == other.len() => {
+            is_within(one, other) || is_within(other, one)
+        }
+        (first, second) => {
+            let (first, second) = (first.trim_end_matches('$'), second.trim_end_matches('$'));
+            first.starts_with(second) || second.starts_with(first)
         }
     }
-    for (at, denied) in texts(network.denied_domains) {
-        if let Some(allowed) = hosts.iter().find(|allowed| overlaps(allowed, &denied)) {
-            refuse(
-                at,
-                format!("the sandbox cannot deny `{denied}` beside the allowed `{allowed}`"),
-            );
-        }
-    }
-    for (at, path) in writes {
-        spec.writes.extend(parse(cx, at, &path_of(cx, &path)));
-    }
-    if !hosts.is_empty() {
-        spec.network = NetworkHosts::Hosts(hosts);
-    }
-    match refusal {
-        Some(reason) => Err(reason),
-        None => Ok(spec),
-    }
+}
+
+/// Returns `true` if a path is a directory or below it.
+fn is_within(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Returns `true` if an allowed host and a denied one have a host in common, or may have.

@@ -177,8 +177,11 @@ fn values_in_command_lines() {
         }
     }
     // They stand in the environment of every program anyway.
-    let server = serde_json::json!({"command": "${HOME}/x", "args": ["${env:HOME}", "$${API}"], "env": {"A": "${API}"}});
+    let server = serde_json::json!({"command": "${HOME}/x", "args": ["${env:HOME}"], "env": {"A": "${API}"}});
     assert_eq!(problems(&server), []);
+    // Escaped in a file of ours, and no escape in the file of a client.
+    let escaped = loaded("servers: {a: {command: x, args: ['$${API}']}}");
+    assert_eq!(escaped.diagnostics.as_slice(), []);
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn the_sandbox_of_a_clients_file_is_kept_or_the_server_is_refused() {
     let place = place_with("include: [mcp.json]\n");
     place.write(
         "mcp.json",
-        file(r#"{"filesystem": {"allowWrite": ["shared"], "denyRead": ["/etc"]}, "network": {"deniedDomains": ["evil.example"]}}"#),
+        file(r#"{"filesystem": {"allowWrite": ["../shared"], "denyRead": ["/etc"]}, "network": {"deniedDomains": ["evil.example"]}}"#),
     );
     let served = Served::start(&place);
     let shared = place.path().join("shared/file").display().to_string();
@@ -323,13 +323,13 @@ fn the_sandbox_of_a_clients_file_is_kept_or_the_server_is_refused() {
 
     place.write(
         "mcp.json",
-        file(r#"{"filesystem": {"allowWrite": ["shared"], "denyWrite": ["shared/secret"]}}"#),
+        file(r#"{"filesystem": {"allowWrite": ["../shared"], "denyWrite": ["../shared/secret"]}}"#),
     );
     let checked = place.run(&["check"]);
     let said = format!("{}{}", checked.stdout, checked.stderr);
     assert!(
         said.contains("mcp.json:4")
-            && said.contains("cannot deny `shared/secret` within the allowed `shared`"),
+            && said.contains("cannot deny `../shared/secret` within the allowed `../shared`"),
         "{said}"
     );
     let served = Served::start(&place);
@@ -347,7 +347,7 @@ fn the_sandbox_of_a_clients_file_is_kept_or_the_server_is_refused() {
         boxed["reason"]
             .as_str()
             .unwrap()
-            .contains("cannot deny `shared/secret`"),
+            .contains("cannot deny `../shared/secret`"),
         "{boxed}"
     );
 }

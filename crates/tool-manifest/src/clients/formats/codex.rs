@@ -25,26 +25,43 @@ pub(crate) fn server(document: &mut Document, variables: &Variables, name: &str,
     env(&mut server);
     headers(&mut server);
     server.tool_lists(&["enabled_tools"], &["disabled_tools"]);
+    server.exact_names();
+    let reason = "keeps tools from some uses, which are not told apart here";
+    server.refuse_key("omit_tools_from", reason, "use `disabled_tools`");
     server.enabled();
     server.keep("required", "required");
     server.period("startup_timeout_sec", "start_timeout_ms", 1000.0);
     server.period("startup_timeout_ms", "start_timeout_ms", 1.0);
     server.period("tool_timeout_sec", "timeout_ms", 1000.0);
-    let hint = "use `bearer_token_env_var`";
-    server.refuse_key("bearer_token", "is refused by Codex", hint);
-    for key in ["oauth", "oauth_resource", "scopes"] {
-        server.refuse_key(
-            key,
-            "asks for OAuth, which the gateway does not do for servers",
-            hint,
-        );
-    }
+    credentials(&mut server);
     environment(&mut server);
     approvals(&mut server);
     for key in ["supports_parallel_tool_calls", "name", "description"] {
         server.get(key);
     }
     server.finish(name)
+}
+
+/// Refuses a server whose credentials come from something that is not done here. A token goes first in Codex.
+fn credentials(server: &mut ServerTranslator<'_>) {
+    let hint = "use `bearer_token_env_var`";
+    server.refuse_key("bearer_token", "is refused by Codex", hint);
+    let reason = "is a program that makes headers, which is not run here";
+    server.refuse_key("http_headers_helper", reason, hint);
+    let has_token = server.get("bearer_token_env_var").is_some();
+    for key in ["oauth", "oauth_resource", "scopes", "auth"] {
+        // OAuth on demand is what Codex does without the key.
+        let is_usual = key == "auth" && {
+            let auth = server.get(key);
+            auth.is_some_and(|at| server.document.text(at) == Some("oauth"))
+        };
+        if has_token || is_usual {
+            server.get(key);
+        } else {
+            let reason = "asks for OAuth, which the gateway does not do for servers";
+            server.refuse_key(key, reason, hint);
+        }
+    }
 }
 
 /// Refuses a server that Codex starts elsewhere.

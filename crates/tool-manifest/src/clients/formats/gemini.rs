@@ -43,10 +43,11 @@ impl GeminiRules {
 
     /// Returns the place of the rule by which a server is not used.
     fn excludes(&self, name: &str) -> Option<NodeId> {
-        let is_named = |names: &Vec<String>| names.iter().any(|known| known == name);
+        let is_named = |names: &Vec<String>, name: &str| names.iter().any(|known| known == name);
         match (&self.allowed, &self.excluded) {
-            (Some((at, names)), _) if !is_named(names) => Some(*at),
-            (_, Some((at, names))) if is_named(names) => Some(*at),
+            (Some((at, names)), _) if !is_named(names, name) => Some(*at),
+            // All of them, in the second list alone.
+            (_, Some((at, names))) if is_named(names, name) || is_named(names, "*") => Some(*at),
             _ => None,
         }
     }
@@ -54,9 +55,19 @@ impl GeminiRules {
     /// Returns the tools of a server that are not offered.
     fn tools_of(&self, server: &str) -> Option<(NodeId, Vec<String>)> {
         let (at, tools) = self.tools.as_ref()?;
-        let prefixes = [format!("{server}__"), format!("mcp_{server}_")];
+        let sanitized = sanitized(server);
+        let prefixes = [
+            format!("{server}__"),
+            format!("{sanitized}__"),
+            format!("mcp_{server}_"),
+            format!("mcp_{sanitized}_"),
+        ];
         let names = tools.iter().map(|tool| {
             let tool = tool.split('(').next().unwrap_or_default();
+            // The tools of all servers.
+            if tool == "mcp_*" {
+                return "*".to_owned();
+            }
             let qualified = prefixes
                 .iter()
                 .find_map(|prefix| tool.strip_prefix(prefix.as_str()));
@@ -64,6 +75,12 @@ impl GeminiRules {
         });
         Some((*at, names.collect()))
     }
+}
+
+/// Returns a name as Gemini CLI writes it in the names of tools.
+fn sanitized(name: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect()
 }
 
 fn texts(document: &Document, at: NodeId) -> Vec<String> {
@@ -94,17 +111,28 @@ pub(crate) fn server(
         let translated = server.translated(at);
         server.set("url", translated);
     }
-    server.keep("type", "type");
     if let Some(at) = http {
         server.set_new("type", Kind::String("http".to_owned()), at);
     }
+    server.keep("type", "type");
+    // A URL goes first in the client.
+    if let Some(at) = server.get("command")
+        && server.has("url")
+    {
+        server.unset("command");
+        server.remark(at, "`command` is ignored: the server has a URL", "");
+    }
     server.refuse_key("tcp", "is a transport that is not known here", "");
     server.tool_lists(&["includeTools", "include"], &["excludeTools", "exclude"]);
+    if server.get("includeTools").is_some() {
+        server.exact_names();
+    }
     if let Some((at, tools)) = rules.tools_of(name) {
         server.exclude(&tools, at);
     }
     if let Some(at) = rules.excludes(name) {
-        server.set_new("disabled", Kind::Bool(true), at);
+        server.replace("disabled", Kind::Bool(true), at);
+        server.get("disabled");
     }
     mcp_servers::timeout(&mut server, TimeoutUnit::Milliseconds);
     mcp_servers::credentials(&mut server);

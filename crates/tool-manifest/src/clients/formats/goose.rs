@@ -61,14 +61,26 @@ pub(crate) fn server(document: &mut Document, name: &str, at: NodeId) -> ClientS
         let is_empty = matches!(server.document.kind(at), Kind::List(items) if items.is_empty());
         if !is_empty {
             server.set("include", at);
+            server.exact_names();
         }
     }
-    server.enabled();
+    enabled(&mut server);
     server.period("timeout", "timeout_ms", 1000.0);
     for key in ["name", "description", "display_name", "bundled"] {
         server.get(key);
     }
     server.finish(name)
+}
+
+/// Reads `enabled`, without which Goose does not use an extension.
+fn enabled(server: &mut ServerTranslator<'_>) {
+    if server.get("enabled").is_none() {
+        let at = server.at;
+        server.set_new("disabled", Kind::Bool(true), at);
+        let message = "it is not used: Goose uses no extension without `enabled`";
+        server.remark(at, message, "write `enabled: true`");
+    }
+    server.enabled();
 }
 
 /// Returns the variables of an extension, as templates: those of `envs`, and the secrets that `env_keys` names, which are looked

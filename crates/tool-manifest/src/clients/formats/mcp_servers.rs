@@ -19,6 +19,20 @@ use crate::{
     },
 };
 
+/// Client of a file, by the file's name and place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum SharedClient {
+    /// Claude Code and Claude Desktop.
+    Claude,
+    Cline,
+    /// Copilot CLI.
+    Copilot,
+    Kiro,
+    Roo,
+    /// Any other, or not known.
+    Other,
+}
+
 /// Unit of `timeout`, which differs among the clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum TimeoutUnit {
@@ -27,8 +41,8 @@ pub(crate) enum TimeoutUnit {
     Unknown,
 }
 
-impl TimeoutUnit {
-    /// Returns the unit of the client that a file belongs to by its name.
+impl SharedClient {
+    /// Returns the client that a file belongs to.
     pub(crate) fn of_file(source: &SourceFile) -> Self {
         let path = Path::new(&source.name);
         let file = path
@@ -37,14 +51,22 @@ impl TimeoutUnit {
             .unwrap_or_default();
         let folders = source.directory.to_string_lossy();
         match file {
-            "cline_mcp_settings.json" | "mcp_settings.json" => Self::Seconds,
-            "mcp.json" if folders.ends_with(".roo") => Self::Seconds,
-            ".mcp.json" | ".claude.json" | "claude_desktop_config.json" | "mcp-config.json" => {
-                Self::Milliseconds
-            }
-            "settings.json" if folders.ends_with(".gemini") => Self::Milliseconds,
-            "mcp.json" if folders.contains(".kiro") => Self::Milliseconds,
-            _ => Self::Unknown,
+            "cline_mcp_settings.json" => Self::Cline,
+            "mcp_settings.json" => Self::Roo,
+            "mcp.json" if folders.ends_with(".roo") => Self::Roo,
+            "mcp.json" if folders.ends_with(".github") => Self::Copilot,
+            "mcp-config.json" => Self::Copilot,
+            "mcp.json" if folders.contains(".kiro") => Self::Kiro,
+            ".mcp.json" | ".claude.json" | "claude_desktop_config.json" => Self::Claude,
+            _ => Self::Other,
+        }
+    }
+
+    fn timeout_unit(self) -> TimeoutUnit {
+        match self {
+            Self::Cline | Self::Roo => TimeoutUnit::Seconds,
+            Self::Claude | Self::Copilot | Self::Kiro => TimeoutUnit::Milliseconds,
+            Self::Other => TimeoutUnit::Unknown,
         }
     }
 }
@@ -55,8 +77,9 @@ pub(crate) fn server(
     variables: &Variables,
     name: &str,
     at: NodeId,
-    unit: TimeoutUnit,
+    client: SharedClient,
 ) -> ClientServer {
+    let at = without_transport(document, at);
     let mut server = ServerTranslator::new(document, variables, at);
     for key in ["command", "args"] {
         server.texts(key, key);
@@ -66,8 +89,17 @@ pub(crate) fn server(
     }
     server.texts("cwd", "cwd");
     for key in ["env", "headers"] {
-        bare_variables(&mut server, key);
-        server.texts(key, key);
+        match client {
+            SharedClient::Copilot => {
+                server.variables = &Variables::Shell;
+                server.texts(key, key);
+                server.variables = variables;
+            }
+            _ => {
+                bare_variables(&mut server, key);
+                server.texts(key, key);
+            }
+        }
     }
     server.texts("envFile", "env_file");
     copilot_tools(&mut server);
@@ -76,9 +108,21 @@ pub(crate) fn server(
         &["exclude", "excludeTools", "disabledTools"],
     );
     server.enabled();
-    timeout(&mut server, unit);
+    timeout(&mut server, client.timeout_unit());
     credentials(&mut server);
     server.finish_with_ours(name)
+}
+
+/// Returns a server with the keys of its `transport`, a map in later versions of Cline, beside the others.
+fn without_transport(document: &mut Document, at: NodeId) -> NodeId {
+    let transport = document.get(at, "transport");
+    let Some(transport) = transport.filter(|at| matches!(document.kind(*at), Kind::Map(_))) else {
+        return at;
+    };
+    let mut entries = document.entries(transport).to_vec();
+    let others = document.entries(at).iter();
+    entries.extend(others.filter(|(key, _)| key != "transport").cloned());
+    document.add(Kind::Map(entries), at)
 }
 
 /// Refuses a server whose credentials come from something that is not done here.
@@ -89,7 +133,20 @@ pub(crate) fn credentials(server: &mut ServerTranslator<'_>) {
         "is a program that makes headers, which is not run here",
         hint,
     );
-    for key in ["oauth", "auth", "authProviderType"] {
+    let provider = server.get("authProviderType");
+    // What Gemini CLI does without the key.
+    let is_usual = provider.is_some_and(|at| server.document.text(at) == Some("dynamic_discovery"));
+    let of_gemini = (!is_usual).then_some("authProviderType");
+    let keys = [
+        "oauth",
+        "auth",
+        "oauthClient",
+        "oauthClientId",
+        "oauthScopes",
+        "oauthGrantType",
+        "oidc",
+    ];
+    for key in keys.into_iter().chain(of_gemini) {
         server.refuse_key(
             key,
             "asks for OAuth, which the gateway does not do for servers",

@@ -19,7 +19,8 @@ use crate::{
 pub(crate) struct OpenCodeRules(Vec<(String, bool, NodeId)>);
 
 impl OpenCodeRules {
-    /// Reads the rules: the switches in `tools`, then `permission`, which replaces them in later versions.
+    /// Reads the rules: the switches in `tools`, then `permission`, which replaces them in later versions, and `permissions` of the
+    /// latest ones.
     pub(crate) fn read(document: &Document, root: NodeId) -> Self {
         let mut rules = Vec::new();
         let tools = document.get(root, "tools");
@@ -30,6 +31,8 @@ impl OpenCodeRules {
                 *at,
             ));
         }
+        let latest = document.get(root, "permissions");
+        rules.extend(latest.into_iter().flat_map(|at| latest_rules(document, at)));
         let Some(at) = document.get(root, "permission") else {
             return Self(rules);
         };
@@ -58,8 +61,8 @@ impl OpenCodeRules {
         let prefix = format!("{}_", sanitized(name));
         let (mut lists, mut place) = (ToolRules::default(), None);
         for (pattern, allows, at) in &self.0 {
-            // A server's own name switches all of its tools.
-            let pattern = match pattern == name {
+            // A server's own name switches all of its tools off.
+            let pattern = match pattern == name && !allows {
                 true => &format!("{prefix}*"),
                 false => pattern,
             };
@@ -77,7 +80,15 @@ impl OpenCodeRules {
                 .collect();
             server.set_new("include", Kind::List(items), at);
         }
-        server.exclude(&lists.exclude, at);
+        // OpenCode writes `_` for other characters of the names of tools.
+        let mut exclude: Vec<String> = Vec::new();
+        for pattern in &lists.exclude {
+            let pattern = unsanitized(pattern);
+            if !exclude.contains(&pattern) {
+                exclude.push(pattern);
+            }
+        }
+        server.exclude(&exclude, at);
         if lists.is_stricter {
             let message =
                 format!("exceptions to denied tools of `{name}` are not honoured: the tools stay denied");
@@ -86,10 +97,43 @@ impl OpenCodeRules {
     }
 }
 
+/// Returns the rules of a list, each with an action, a resource and an effect. A rule that is not understood denies everything.
+fn latest_rules(document: &Document, at: NodeId) -> Vec<(String, bool, NodeId)> {
+    let deny_all = |at| ("*".to_owned(), false, at);
+    let Kind::List(items) = document.kind(at) else {
+        return vec![deny_all(at)];
+    };
+    let text = |item: NodeId, key| document.get(item, key).and_then(|at| document.text(at));
+    let rules = items.iter().filter_map(|item| {
+        let (Some(action), Some(effect)) = (text(*item, "action"), text(*item, "effect")) else {
+            return Some(deny_all(*item));
+        };
+        // Resources are arguments, which are not read here: a tool is allowed if all of them are, and denied if one is.
+        let is_of_all = text(*item, "resource").is_none_or(|resource| resource == "*");
+        let allows = effect != "deny";
+        (is_of_all || !allows).then(|| (action.to_owned(), allows, *item))
+    });
+    rules.collect()
+}
+
 /// Returns a name as OpenCode writes it in the names of tools.
 fn sanitized(name: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect()
+}
+
+/// Returns the pattern of all names that OpenCode writes as this one. It may match more of them.
+fn unsanitized(pattern: &str) -> String {
+    let parts = pattern.split(['_', '*']).filter(|part| !part.is_empty());
+    let is_open = |end: Option<char>| end.is_some_and(|end| "_*".contains(end));
+    let (start, end) = (pattern.chars().next(), pattern.chars().next_back());
+    let star = |end| if is_open(end) { "*" } else { "" };
+    format!(
+        "{}{}{}",
+        star(start),
+        parts.collect::<Vec<_>>().join("*"),
+        star(end)
+    )
 }
 
 /// Returns the servers of a file: the entries of `mcp`, or of `mcp.servers` in later versions.
@@ -125,10 +169,24 @@ pub(crate) fn server(
         server.set("type", at);
     }
     server.enabled();
-    server.period("timeout", "start_timeout_ms", 1.0);
+    timeout(&mut server);
     mcp_servers::credentials(&mut server);
     rules.apply(&mut server, name);
     server.finish(name)
+}
+
+/// Reads `timeout`: a number of milliseconds, or in later versions a map.
+fn timeout(server: &mut ServerTranslator<'_>) {
+    let Some(at) = server.get("timeout") else { return };
+    if !matches!(server.document.kind(at), Kind::Map(_)) {
+        server.period("timeout", "start_timeout_ms", 1.0);
+        return;
+    }
+    for (key, ours) in [("startup", "start_timeout_ms"), ("execution", "timeout_ms")] {
+        if let Some(at) = server.document.get(at, key) {
+            server.period_at(at, key, ours, 1.0);
+        }
+    }
 }
 
 /// Reads the command: a list of the program and its arguments.

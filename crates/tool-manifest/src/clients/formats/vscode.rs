@@ -21,6 +21,12 @@ pub(crate) fn server(document: &mut Document, variables: &Variables, name: &str,
     for key in ["command", "args", "url", "cwd", "headers"] {
         server.texts(key, key);
     }
+    // For `http`, VS Code tries Streamable HTTP and then HTTP+SSE, as is done here without a `type`.
+    if let Some(at) = server.get("type")
+        && server.document.text(at) != Some("http")
+    {
+        server.set("type", at);
+    }
     env(&mut server);
     server.texts("envFile", "env_file");
     server.tool_lists(&["include"], &["exclude"]);
@@ -46,6 +52,18 @@ fn env(server: &mut ServerTranslator<'_>) {
         }
     };
     server.set_new("env", kept, at);
+}
+
+/// Returns the setting of VS Code by which no server of a file is used.
+pub(crate) fn is_off(document: &Document, root: NodeId) -> Option<(&'static str, NodeId)> {
+    let off = |key: &'static str, is_off: &dyn Fn(&Kind) -> bool| {
+        let at = document.get(root, key)?;
+        is_off(document.kind(at)).then_some((key, at))
+    };
+    let is_none = |kind: &Kind| matches!(kind, Kind::String(access) if access != "all");
+    off("chat.mcp.access", &is_none)
+        .or_else(|| off("chat.mcp.enabled", &|kind| matches!(kind, Kind::Bool(false))))
+        .or_else(|| off("chat.disableAIFeatures", &|kind| matches!(kind, Kind::Bool(true))))
 }
 
 /// Returns the default values of the inputs of a file.

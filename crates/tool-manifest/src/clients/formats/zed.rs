@@ -29,13 +29,18 @@ pub(crate) struct ZedRules {
     permissions: Option<NodeId>,
     /// Place of the agent's settings.
     at: Option<NodeId>,
+    /// `disable_ai`, if it is `true`: no server is used.
+    disabled: Option<NodeId>,
 }
 
 impl ZedRules {
     pub(crate) fn read(document: &Document, root: NodeId) -> Self {
+        let disabled = document.get(root, "disable_ai");
+        let disabled = disabled.filter(|at| matches!(document.kind(*at), Kind::Bool(true)));
         let Some(agent) = document.get(root, "agent") else {
             return Self {
                 enables_all: true,
+                disabled,
                 ..Self::default()
             };
         };
@@ -57,11 +62,15 @@ impl ZedRules {
             enables_all,
             permissions: document.get(agent, "tool_permissions"),
             at: Some(agent),
+            disabled,
         }
     }
 
     /// Applies the rules to a server.
     fn apply(&self, server: &mut ServerTranslator<'_>, name: &str) {
+        if let Some(at) = self.disabled {
+            server.replace("disabled", Kind::Bool(true), at);
+        }
         let document = &*server.document;
         let preset = self.profile.and_then(|profile| {
             let servers = document.get(profile, "context_servers")?;
@@ -113,6 +122,7 @@ impl ZedRules {
                 .map(|tool| server.document.add(Kind::String(tool), at))
                 .collect();
             server.set_new("include", Kind::List(items), at);
+            server.exact_names();
         }
         server.exclude(&denied, at);
     }

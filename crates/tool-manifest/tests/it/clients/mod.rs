@@ -2,6 +2,7 @@
 
 mod files;
 mod formats;
+mod restrictions;
 mod wrong_values;
 
 use std::{fmt::Write, fs};
