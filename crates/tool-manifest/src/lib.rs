@@ -33,6 +33,7 @@ pub use self::{
     document::source::Syntax,
     endpoints::spec::EndpointSpec,
     loading::{
+        client_files::is_client_file,
         load::{ConfigPart, LoadOptions, Loaded, load},
         plain::read_plain,
         search::{cache_directory, find_configuration},

@@ -96,6 +96,16 @@ impl CliError {
         }
     }
 
+    /// Returns the message with its causes.
+    pub(crate) fn with_causes(&self) -> String {
+        let causes = self.details.causes.iter().map(String::as_str);
+        [self.message.as_str()]
+            .into_iter()
+            .chain(causes)
+            .collect::<Vec<_>>()
+            .join(": ")
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

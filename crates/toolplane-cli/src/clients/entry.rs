@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     edit::Slot,
     table::{Client, EntryForm},
 };
 
+/// Usual name of the gateway's entry.
+pub(crate) const NAME: &str = "toolplane";
 /// Name of this program's file.
 const PROGRAM: &str = "toolplane";
 /// Time limit of Goose for a request, in seconds: the one of its documentation.
@@ -95,11 +97,19 @@ impl Entry {
         })
     }
 
+    /// Returns `true` if the entry starts a program with `serve`.
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, Self::Program { args, .. } if args.iter().any(|arg| arg == "serve"))
+    }
+
     /// Returns `true` if the entry starts this program as a gateway, also by the name of its package.
     pub(crate) fn is_gateway(&self) -> bool {
         let Self::Program { command, args } = self else {
             return false;
         };
+        if !self.serves() {
+            return false;
+        }
         let program = stem(command);
         let is_package = |arg: &String| {
             let name = arg.split(['@', '=']).next().unwrap_or_default();
@@ -142,12 +152,12 @@ pub(crate) fn slot<'a>(client: &Client, root: &Value, name: &'a str) -> Slot<'a>
     }
 }
 
-/// Returns the entries of a client's file which are the gateway, by name.
-pub(crate) fn gateways(client: &Client, root: &Value) -> Map<String, Value> {
+/// Returns the entries of a client's file, by name.
+pub(crate) fn entries<'a>(client: &Client, root: &'a Value) -> Vec<(String, &'a Value)> {
     let section = section(client, root)
         .iter()
         .try_fold(root, |value, key| value.get(key));
-    let entries: Vec<(String, &Value)> = match section {
+    match section {
         Some(Value::Object(entries)) => entries
             .iter()
             .map(|(name, entry)| (name.clone(), entry))
@@ -159,11 +169,7 @@ pub(crate) fn gateways(client: &Client, root: &Value) -> Map<String, Value> {
                 .collect()
         }
         _ => Vec::new(),
-    };
-    let ours = entries
-        .into_iter()
-        .filter(|(_, entry)| Entry::from_value(entry).is_some_and(|entry| entry.is_gateway()));
-    ours.map(|(name, entry)| (name, entry.clone())).collect()
+    }
 }
 
 /// Returns the directories of `PATH` that do not depend on the working directory.
@@ -208,12 +214,13 @@ mod tests {
             (r"C:\bin\Toolplane.EXE", &["serve"]),
             ("npx", &["-y", "toolplane@1.2.0", "serve"]),
             ("/usr/bin/uvx", &["toolplane", "serve"]),
-            ("pipx", &["run", "toolplane==1.0"]),
+            ("pipx", &["run", "toolplane==1.0", "serve"]),
         ] {
             assert!(is_gateway(command, args), "{command}");
         }
         for (command, args) in [
             ("/usr/bin/toolplane-extra", &["serve"][..]),
+            ("/usr/bin/toolplane", &["mock-server", "m.yaml"]),
             ("npx", &["-y", "server", "toolplane"]),
             ("node", &["toolplane"]),
             ("", &[]),

@@ -1,8 +1,9 @@
 //! Reading and writing of files that belong to other programs.
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
+    fs::{self, File, Metadata, OpenOptions, Permissions},
     io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt, fchown},
     path::{Path, PathBuf},
 };
 
@@ -12,6 +13,8 @@ use crate::error::CliError;
 const MAX_FILE: u64 = 16 << 20;
 /// Ending of a backup beside the file.
 const BACKUP: &str = "toolplane-backup";
+/// Mode of a new file, of which the umask of the process takes its part.
+const NEW_MODE: u32 = 0o666;
 /// Maximum number of backups of a file.
 const MAX_BACKUPS: u32 = 1000;
 
@@ -24,7 +27,8 @@ pub(crate) struct TextFile {
     target: PathBuf,
     /// Text. `None` if there is no file.
     pub(crate) text: Option<String>,
-    permissions: Option<Permissions>,
+    /// Owner and permissions. `None` if there is no file.
+    metadata: Option<Metadata>,
 }
 
 impl TextFile {
@@ -40,18 +44,25 @@ impl TextFile {
                     path: path.to_owned(),
                     target: path.to_owned(),
                     text: None,
-                    permissions: None,
+                    metadata: None,
                 });
             }
             Err(error) => return Err(unreadable(path).with_source(&error)),
         };
-        let text = read_text(&target).map_err(|error| unreadable(path).with_source(&error))?;
         let metadata = fs::metadata(&target).map_err(|error| unreadable(path).with_source(&error))?;
+        // Opening a named pipe would wait for a writer.
+        if !metadata.is_file() {
+            return Err(CliError::failed(format!(
+                "`{}` is no regular file",
+                path.display()
+            )));
+        }
+        let text = read_text(&target).map_err(|error| unreadable(path).with_source(&error))?;
         Ok(Self {
             path: path.to_owned(),
             target,
             text: Some(text),
-            permissions: Some(metadata.permissions()),
+            metadata: Some(metadata),
         })
     }
 
@@ -104,10 +115,11 @@ impl TextFile {
         texts.filter_map(|path| read_text(&path).ok().map(|text| (path, text)))
     }
 
-    /// Replaces the file by one with this text, with the permissions of the old one. Removes the file if the text is `None`.
+    /// Replaces the file by one with this text, with the owner and the permissions of the old one. Removes the file if the text is
+    /// `None`.
     ///
     /// # Errors
-    /// If the file was changed since it was read, or cannot be written.
+    /// If the file was changed since it was read, is read-only, or cannot be written.
     pub(crate) fn replace(&self, text: Option<&str>) -> Result<(), CliError> {
         let failed = |error: &io::Error| {
             CliError::failed(format!("`{}` cannot be written", self.path.display())).with_source(error)
@@ -117,13 +129,25 @@ impl TextFile {
             .parent()
             .filter(|directory| !directory.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
+        if self
+            .metadata
+            .as_ref()
+            .is_some_and(|metadata| metadata.permissions().readonly())
+        {
+            return Err(
+                CliError::failed(format!("`{}` is read-only", self.path.display()))
+                    .with_hint("allow writing with `chmod u+w`"),
+            );
+        }
         let Some(text) = text else {
+            let _lock = lock(directory);
             self.check_unchanged()?;
             return fs::remove_file(&self.target).map_err(|error| failed(&error));
         };
         fs::create_dir_all(directory).map_err(|error| failed(&error))?;
         let mut temporary = tempfile::Builder::new()
             .prefix(".toolplane-")
+            .permissions(Permissions::from_mode(NEW_MODE))
             .tempfile_in(directory)
             .map_err(|error| failed(&error))?;
         let written = temporary
@@ -131,6 +155,7 @@ impl TextFile {
             .and_then(|()| self.set_permissions(temporary.as_file()))
             .and_then(|()| temporary.as_file().sync_all());
         written.map_err(|error| failed(&error))?;
+        let _lock = lock(directory);
         self.check_unchanged()?;
         temporary
             .persist(&self.target)
@@ -141,10 +166,15 @@ impl TextFile {
     }
 
     fn set_permissions(&self, file: &File) -> io::Result<()> {
-        match &self.permissions {
-            Some(permissions) => file.set_permissions(permissions.clone()),
-            None => Ok(()),
+        let Some(old) = &self.metadata else {
+            return Ok(());
+        };
+        let new = file.metadata()?;
+        if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+            // Only an administrator may give files away, and only they write those of others.
+            let _ = fchown(file, Some(old.uid()), Some(old.gid()));
         }
+        file.set_permissions(old.permissions())
     }
 
     /// Checks that nobody wrote the file meanwhile: clients save their settings at any time.
@@ -160,6 +190,25 @@ impl TextFile {
                 CliError::failed(format!("`{}` was changed meanwhile", self.path.display()))
                     .with_hint("run the command again"),
             ),
+        }
+    }
+}
+
+/// Locks a directory against other processes of this program, until the returned file is closed: a check and a change are one step.
+/// A file system without locks has none.
+fn lock(directory: &Path) -> Option<File> {
+    let file = File::open(directory).ok()?;
+    file.lock().ok()?;
+    Some(file)
+}
+
+/// Removes the directories between `base` and a removed file, as long as they are empty.
+pub(crate) fn remove_empty_directories(file: &Path, base: &Path) {
+    let directories = file.ancestors().skip(1);
+    let below = directories.take_while(|directory| *directory != base);
+    for directory in below.filter(|directory| directory.starts_with(base)) {
+        if fs::remove_dir(directory).is_err() {
+            return;
         }
     }
 }

@@ -106,6 +106,8 @@ impl Surroundings<'static> {
 pub(crate) struct ClientFile {
     /// Path of the file.
     pub(crate) path: PathBuf,
+    /// Directory in which the place of the file begins.
+    pub(crate) base: PathBuf,
     /// `true` if the file is there, or a directory that the client creates.
     pub(crate) is_found: bool,
 }
@@ -147,9 +149,12 @@ impl Surroundings<'_> {
 
     fn resolve(&self, place: &Place) -> Option<ClientFile> {
         let base = self.base(place.base)?;
-        let path = match place.base {
-            Base::FileVariable(_) => base,
-            _ => join(&join(&base, place.directory), place.file),
+        let (base, path) = match place.base {
+            Base::FileVariable(_) => (base.parent().unwrap_or(&base).to_owned(), base),
+            _ => {
+                let path = join(&join(&base, place.directory), place.file);
+                (base, path)
+            }
         };
         let has_directory = match place.base {
             Base::Variable(_) => path.parent().is_some_and(Path::is_dir),
@@ -164,6 +169,7 @@ impl Surroundings<'_> {
         Some(ClientFile {
             is_found: has_directory || path.is_file(),
             path,
+            base,
         })
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct Client {
     pub(crate) form: EntryForm,
     /// Content of a file that is created, before the entry is added.
     pub(crate) template: &'static str,
+    /// File beside it that the client does not read any more once there is one of this format.
+    pub(crate) replaces: Option<&'static str>,
     /// Places of a user's file.
     pub(crate) user: &'static [Place],
     /// Places of a project's file.
@@ -95,6 +97,7 @@ const PLAIN: Client = Client {
     section: &["mcpServers"],
     form: EntryForm::Plain(Some(("url", None))),
     template: "",
+    replaces: None,
     user: &[],
     project: &[],
 };
@@ -193,7 +196,10 @@ pub(crate) const CLIENTS: &[Client] = &[
         title: "Gemini CLI",
         aliases: &["gemini-cli"],
         form: EntryForm::Plain(Some(("httpUrl", None))),
-        user: &[place(Home, ".gemini", "settings.json")],
+        user: &[
+            place(Variable("GEMINI_CLI_HOME"), ".gemini", "settings.json"),
+            place(Home, ".gemini", "settings.json"),
+        ],
         project: &[place(Project, ".gemini", "settings.json")],
         ..PLAIN
     },
@@ -240,6 +246,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         section: &["extensions"],
         form: EntryForm::Goose,
         user: &[
+            place(Variable("GOOSE_PATH_ROOT"), "config", "config.yaml"),
             only(Linux, place(DotConfig, "goose", "config.yaml")),
             only(MacOs, place(DotConfig, "goose", "config.yaml")),
             only(Windows, place(Config, "Block/goose", "config/config.yaml")),
@@ -253,7 +260,11 @@ pub(crate) const CLIENTS: &[Client] = &[
         format: Format::YamlList,
         form: EntryForm::Named("streamable-http"),
         template: "name: Local Config\nversion: 1.0.0\nschema: v1\n",
-        user: &[place(Home, ".continue", "config.yaml")],
+        replaces: Some("config.json"),
+        user: &[
+            place(Variable("CONTINUE_GLOBAL_DIR"), "", "config.yaml"),
+            place(Home, ".continue", "config.yaml"),
+        ],
         ..PLAIN
     },
     // https://opencode.ai/docs/mcp-servers/

@@ -206,6 +206,9 @@ struct ServerRow {
     gateway: Option<String>,
 }
 
+/// Transport of a server that is never started.
+const NEVER_STARTED: &str = "none";
+
 /// Returns the servers and endpoints of the configuration with their state in this process.
 fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<ServerRow> {
     let mut records: Vec<ServerRow> = plane
@@ -214,17 +217,21 @@ fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<ServerRow> {
         .filter_map(|record| serde_json::from_value(record).ok())
         .collect();
     let servers = loaded.configuration.servers.iter();
-    let servers = servers.map(|server| (&server.name, &server.origin, transport(server)));
+    let servers = servers.map(|server| (&server.name, &server.origin, transport(server), refusal(server)));
     let endpoints = loaded.configuration.endpoints.iter();
-    let endpoints = endpoints.map(|endpoint| (&endpoint.name, &endpoint.origin, "endpoint"));
-    let row = |(name, origin, transport): (&String, &Origin, &'static str)| {
+    let endpoints = endpoints.map(|endpoint| (&endpoint.name, &endpoint.origin, "endpoint", None));
+    let row = |(name, origin, transport, refusal): (&String, &Origin, &'static str, Option<&String>)| {
         let record = records.iter_mut().find(|record| record.name == *name);
         let disabled = || ServerRow {
             name: name.clone(),
             state: "disabled".to_owned(),
             ..ServerRow::default()
         };
-        let row = record.map_or_else(disabled, std::mem::take);
+        let row = match (record, refusal) {
+            (None, _) => disabled(),
+            (Some(record), None) => std::mem::take(record),
+            (Some(record), Some(reason)) => refused(std::mem::take(record), reason),
+        };
         ServerRow {
             transport: Some(transport.to_owned()),
             source: Some(origin.place.clone()),
@@ -232,6 +239,30 @@ fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<ServerRow> {
         }
     };
     servers.chain(endpoints).map(row).collect()
+}
+
+/// Returns the row of a server that is never started, whether or not a start was attempted.
+fn refused(row: ServerRow, reason: &str) -> ServerRow {
+    ServerRow {
+        state: "failed".to_owned(),
+        since: None,
+        in_state_ms: None,
+        attempts: 0,
+        retry_in_ms: None,
+        reason: Some(reason.to_owned()),
+        start_ms: None,
+        last_error: None,
+        detail: None,
+        ..row
+    }
+}
+
+/// Returns the reason for which a server is never started.
+fn refusal(server: &ServerSpec) -> Option<&String> {
+    match &server.transport {
+        ServerTransport::Refused { reason } => Some(reason),
+        _ => None,
+    }
 }
 
 fn transport(server: &ServerSpec) -> &'static str {
@@ -246,7 +277,7 @@ fn transport(server: &ServerSpec) -> &'static str {
             ..
         } => "websocket",
         ServerTransport::Http { .. } => "http",
-        ServerTransport::Refused { .. } => "none",
+        ServerTransport::Refused { .. } => NEVER_STARTED,
     }
 }
 
@@ -349,8 +380,16 @@ fn first_line(text: &str) -> &str {
 
 /// Returns the last line that contains a letter or digit.
 fn last_line(text: &str) -> &str {
-    let says = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let says = |line: &&str| line.chars().any(char::is_alphanumeric) && !is_npm_notice(line);
     text.lines().rfind(says).unwrap_or_default().trim()
+}
+
+/// Returns `true` for a line that npm prints about itself: it is no reason of a failure.
+fn is_npm_notice(line: &str) -> bool {
+    let line = line.trim_start().to_ascii_lowercase();
+    ["npm notice", "npm warn"]
+        .iter()
+        .any(|notice| line.starts_with(notice))
 }
 
 /// Formats the number of warnings and the first of them.
@@ -365,6 +404,7 @@ fn warnings(row: &ServerRow) -> String {
 /// Formats the time of the next start.
 fn next(row: &ServerRow) -> String {
     match (row.retry_in_ms, row.state.as_str()) {
+        _ if row.transport.as_deref() == Some(NEVER_STARTED) => String::new(),
         (Some(pause), _) => format!("in {}", text::time(Duration::from_millis(pause))),
         (None, "failed" | "not started") => "when needed".to_owned(),
         _ => String::new(),
@@ -374,10 +414,12 @@ fn next(row: &ServerRow) -> String {
 /// Maximum number of stderr lines of a failed server that are shown.
 const MAX_STDERR_LINES: usize = 5;
 
-/// Warns that a server's tools are missing, with the reason and the end of its stderr.
+/// Warns that a server's tools are missing, with the reason and the end of its stderr. Notices of npm are left out: they come after
+/// the message of the server.
 pub(super) fn warn_of_failure(name: &str, reason: &str, detail: Option<&str>, console: Console) {
     let mut text = format!("the tools of `{name}` are missing: {}", text::line(reason));
-    let lines: Vec<&str> = detail.unwrap_or_default().trim_end().lines().collect();
+    let lines = detail.unwrap_or_default().trim_end().lines();
+    let lines: Vec<&str> = lines.filter(|line| !is_npm_notice(line)).collect();
     for line in lines.iter().skip(lines.len().saturating_sub(MAX_STDERR_LINES)) {
         text.push_str("\n  | ");
         text.push_str(&text::line(line));

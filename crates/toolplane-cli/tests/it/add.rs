@@ -172,9 +172,12 @@ fn a_url_is_asked_with_its_headers() {
         .find(|word| word.starts_with("http://"))
         .unwrap();
     let run = place.run(&["add", "web", url, "--header", "X-Team: a", "--yes"]);
+    let loud = url.replacen("http", "HTTP", 1);
+    let upper = place.run(&["-c", "loud.yaml", "add", "web", &loud, "--yes"]);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(upper.code, 0, "{upper:?}");
     let written = fs::read_to_string(place.path().join("toolplane.yaml")).unwrap();
     assert_eq!(
         written,
@@ -194,6 +197,104 @@ fn a_server_that_does_not_start_is_not_written() {
         "{run:?}"
     );
     assert!(!place.path().join("toolplane.yaml").exists());
+}
+
+#[test]
+fn the_reason_of_a_server_stands_before_the_notices_of_npm() {
+    let place = Place::empty();
+    let script = "echo 'Error: BRAVE_API_KEY environment variable is required' >&2\n\
+                  for line in 1 2 3 4 5 6; do echo \"npm notice $line\" >&2; done\necho 'npm WARN old' >&2\nexit 1";
+    let run = place.run(&["add", "x", "--yes", "--", "sh", "-c", script]);
+    assert_eq!(run.code, 6, "{run:?}");
+    assert!(run.stderr.contains("  | Error: BRAVE_API_KEY"), "{run:?}");
+    assert!(!run.stderr.contains("| npm"), "{run:?}");
+    assert!(run.stderr.contains("give what it needs with `--env`"), "{run:?}");
+    place.write(
+        "toolplane.yaml",
+        json!({"servers": {"x": {"command": "sh", "args": ["-c", script]}}}).to_string(),
+    );
+    let listed = place.run(&["servers", "ls"]);
+    assert!(
+        listed.stdout.contains("stderr: Error: BRAVE_API_KEY"),
+        "{listed:?}"
+    );
+}
+
+#[test]
+fn advice_names_what_the_server_lacks() {
+    let place = Place::empty();
+    let url = place.run(&["add", "x", "http://127.0.0.1:1/mcp", "--yes"]);
+    assert_eq!(url.code, 6, "{url:?}");
+    assert!(
+        url.stderr
+            .contains("correct the URL, or give what it needs with `--header`"),
+        "{url:?}"
+    );
+    let place = place.variable("PATH", "/nowhere");
+    for (source, program) in [
+        ("npm:absent", "Node.js: install it"),
+        ("pypi:absent", "uv: install it"),
+        ("oci:absent", "Docker or Podman: install"),
+    ] {
+        let run = place.run(&["add", "x", source, "--yes"]);
+        assert_eq!(run.code, 6, "{run:?}");
+        assert!(run.stderr.contains(program), "{run:?}");
+    }
+}
+
+#[test]
+fn a_secret_gets_one_variable_in_every_warning() {
+    let run = Place::empty().run(&[
+        "add",
+        "x",
+        "http://127.0.0.1:1/mcp",
+        "--header",
+        "X-Api-Key: hunter2",
+        "--yes",
+    ]);
+    assert!(run.stderr.contains("`${env:X_API_KEY}` keeps"), "{run:?}");
+}
+
+#[test]
+fn the_file_of_a_client_is_refused_before_the_start() {
+    let place = Place::empty();
+    let files = [
+        (
+            ".config/goose/config.yaml",
+            "extensions:\n  a: {type: stdio, name: a, cmd: x, args: [], enabled: true}\n",
+        ),
+        ("mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#),
+        (
+            ".vscode/mcp.json",
+            r#"{"servers": {"a": {"type": "stdio", "command": "x"}}}"#,
+        ),
+        (".cursor/mcp.json", "{}"),
+        (".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n"),
+        ("zed.json", r#"{"context_servers": {"a": {"command": "x"}}}"#),
+    ];
+    place.write("source.json", r#"{"mcpServers": {"new": {"command": "x"}}}"#);
+    for (file, text) in files {
+        let path = place.write(file, text);
+        for arguments in [
+            &["-c", file, "add", "new", "--yes", "--", "touch", "started"][..],
+            &["-c", file, "import", "mcp-json", "source.json", "--write"],
+        ] {
+            let run = place.run(arguments);
+            assert_eq!(run.code, 2, "{run:?}");
+            assert!(
+                run.stderr
+                    .contains(&format!("`{file}` is the file of an MCP client")),
+                "{run:?}"
+            );
+            let hint = format!("make a file of your own with `include: [{file}]`");
+            assert!(run.stderr.contains(&hint), "{run:?}");
+        }
+        assert_eq!(fs::read_to_string(path).unwrap(), text);
+    }
+    let absent = place.run(&["-c", ".mcp.json", "add", "new", "--yes", "--", "touch", "started"]);
+    assert_eq!(absent.code, 2, "{absent:?}");
+    assert!(!place.path().join(".mcp.json").exists());
+    assert!(!place.path().join("started").exists());
 }
 
 #[test]

@@ -344,6 +344,19 @@ fn an_address_in_use_is_said_before_any_server_is_started() {
     );
 }
 
+/// The address is in use, which is said after what is told here.
+#[test]
+fn a_gateway_by_http_is_no_server_of_itself() {
+    let served = Served::start(&place());
+    let own = format!("servers: {{me: {{url: 'http://{}/mcp'}}}}\n", served.address);
+    let run = Place::with(&own).run(&["serve", "--http", &served.address]);
+    assert!(
+        run.stderr
+            .contains("the server `me` is not used: it is this gateway"),
+        "{run:?}"
+    );
+}
+
 #[test]
 fn metrics_have_an_address_of_their_own_also_beside_stdio() {
     let place = Place::with(TOOLS);

@@ -1,4 +1,5 @@
-//! JSON with comments and trailing commas. Only the text of the entry and of one comma is inserted or removed.
+//! JSON with comments and trailing commas. Only the text of the entry, or of its members that change, and of one comma is inserted,
+//! replaced or removed.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use jsonc_parser::{
 use serde::Serialize as _;
 use serde_json::{Map, Value, ser::PrettyFormatter};
 
-use super::{EditError, Slot, line_break};
+use super::{Change, EditError, Slot, line_break};
 
 /// JSON with comments and trailing commas, as clients write it; nothing else of JSON5.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -43,11 +44,12 @@ impl Edit {
         }
     }
 
+    fn replace(range: Range<usize>, text: String) -> Self {
+        Self { range, text }
+    }
+
     fn remove(range: Range<usize>) -> Self {
-        Self {
-            range,
-            text: String::new(),
-        }
+        Self::replace(range, String::new())
     }
 }
 
@@ -67,6 +69,16 @@ pub(super) fn insert(text: &str, slot: Slot<'_>, entry: &Value) -> Result<String
         match member(object, key)? {
             None => break,
             Some(Node::Object(found)) => object = found,
+            Some(Node::NullKeyword(null)) => {
+                let section = Value::Object(nested(inner, slot.name, entry));
+                let indent = line_indent(text, null.start());
+                let section = pretty(&section, &unit(text, root.as_ref()))
+                    .replace('\n', &format!("{}{indent}", line_break(text)));
+                return Ok(apply(
+                    text,
+                    vec![Edit::replace(null.start()..null.end(), section)],
+                ));
+            }
             Some(_) => return Err(EditError::new(format!("`{key}` is not an object"))),
         }
         missing = inner;
@@ -79,27 +91,86 @@ pub(super) fn insert(text: &str, slot: Slot<'_>, entry: &Value) -> Result<String
     Ok(apply(text, insertion(text, object, key, &value, &unit)))
 }
 
+pub(super) fn replace(text: &str, slot: Slot<'_>, changes: &[Change<'_>]) -> Result<String, EditError> {
+    let mut edited = text.to_owned();
+    for change in changes {
+        let root = root(&edited)?;
+        let object = section(root.as_ref(), slot)?;
+        let Some(Node::Object(entry)) = member(object, slot.name)? else {
+            return Err(missing(slot));
+        };
+        let edits = match *change {
+            Change::Set(key, value) => match member(entry, key)? {
+                Some(known) => {
+                    let (start, end) = (known.start(), known.end());
+                    vec![Edit::replace(
+                        start..end,
+                        replacement(&edited, start..end, entry, value),
+                    )]
+                }
+                None => insertion(&edited, entry, key, value, &unit(&edited, root.as_ref())),
+            },
+            Change::Remove(key) => removal(&edited, entry, index(entry, key).ok_or_else(|| missing(slot))?),
+        };
+        edited = apply(&edited, edits);
+    }
+    Ok(edited)
+}
+
 pub(super) fn remove(text: &str, slot: Slot<'_>) -> Result<String, EditError> {
     let root = root(text)?;
-    let missing = || EditError::new(format!("it has no entry `{}`", slot.name));
-    let mut object = root.as_ref().ok_or_else(missing)?;
+    let object = section(root.as_ref(), slot)?;
+    member(object, slot.name)?.ok_or_else(|| missing(slot))?;
+    let index = index(object, slot.name).ok_or_else(|| missing(slot))?;
+    Ok(apply(text, removal(text, object, index)))
+}
+
+fn missing(slot: Slot<'_>) -> EditError {
+    EditError::new(format!("it has no entry `{}`", slot.name))
+}
+
+/// Returns the object with the entries.
+fn section<'a, 'b>(root: Option<&'b Object<'a>>, slot: Slot<'_>) -> Result<&'b Object<'a>, EditError> {
+    let mut object = root.ok_or_else(|| missing(slot))?;
     for key in slot.section {
         match member(object, key)? {
             Some(Node::Object(found)) => object = found,
-            _ => return Err(missing()),
+            _ => return Err(missing(slot)),
         }
     }
-    member(object, slot.name)?.ok_or_else(missing)?;
-    let index = object
+    Ok(object)
+}
+
+fn index(object: &Object<'_>, key: &str) -> Option<usize> {
+    object
         .properties
         .iter()
-        .position(|property| property.name.as_str() == slot.name);
-    Ok(apply(text, removal(text, object, index.ok_or_else(missing)?)))
+        .position(|property| property.name.as_str() == key)
+}
+
+/// Formats the value that replaces the one of a range: on one line if that one or the whole entry is.
+fn replacement(text: &str, range: Range<usize>, entry: &Object<'_>, value: &Value) -> String {
+    let known = &text[range.clone()];
+    let is_one_line = !known.contains('\n') && known.starts_with('[') && known.contains('"');
+    match value {
+        Value::Array(items) if is_one_line => {
+            let items: Vec<String> = items.iter().map(Value::to_string).collect();
+            format!("[{}]", items.join(", "))
+        }
+        _ if own_line_indent(text, entry.properties[0].start()).is_none() => value.to_string(),
+        _ => {
+            let indent = line_indent(text, range.start);
+            let outer = line_indent(text, entry.start());
+            let unit = indent.strip_prefix(outer).filter(|unit| !unit.is_empty());
+            pretty(value, unit.unwrap_or(INDENT)).replace('\n', &format!("{}{indent}", line_break(text)))
+        }
+    }
 }
 
 fn root(text: &str) -> Result<Option<Object<'_>>, EditError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS);
-    match parsed.map_err(|error| EditError::new(error.to_string()))?.value {
+    let parsed = parsed.map_err(|error| EditError::new(format!("it is not valid JSON: {error}")))?;
+    match parsed.value {
         Some(Node::Object(root)) => Ok(Some(root)),
         Some(_) => Err(EditError::new("its content is not an object")),
         None => Ok(None),

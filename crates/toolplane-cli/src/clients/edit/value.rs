@@ -1,9 +1,12 @@
 //! Content of a client's file as a value, by parsers that the edits do not use.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{EditError, Slot};
+use super::{Change, EditError, Slot};
 use crate::clients::table::Format;
+
+/// Key of the object that stands for a TOML value without a JSON type, such as a date. Its only member has the text of the value.
+const TOML_VALUE: &str = "$toml";
 
 /// Reads a text. An empty one is an object without members.
 pub(crate) fn read(text: &str, format: Format) -> Result<Value, EditError> {
@@ -19,7 +22,10 @@ pub(crate) fn read(text: &str, format: Format) -> Result<Value, EditError> {
         Format::Toml => toml_value(text),
         Format::YamlMap | Format::YamlList => match text.trim().is_empty() {
             true => Ok(Value::Null),
-            false => serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string())),
+            false => match serde_saphyr::from_str(text) {
+                Ok(value) => Ok(value),
+                Err(error) => return Err(yaml_error(error.without_snippet())),
+            },
         },
     };
     match value {
@@ -30,6 +36,31 @@ pub(crate) fn read(text: &str, format: Format) -> Result<Value, EditError> {
             "it is not valid {}: {error}",
             format.title()
         ))),
+    }
+}
+
+fn yaml_error(error: &serde_saphyr::Error) -> EditError {
+    use serde_saphyr::{Error, UserMessageFormatter};
+    let place = match error.location() {
+        Some(location) if location.line() > 0 => format!(" at line {}", location.line()),
+        _ => String::new(),
+    };
+    let message = || first_line(&error.render_with_formatter(&UserMessageFormatter));
+    match error {
+        Error::MultipleDocuments { .. } => EditError::with_hint(
+            "it has several YAML documents",
+            "keep one document in the file, or edit the entry by hand",
+        ),
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            EditError::new(format!("it has the key `{key}` twice{place}"))
+        }
+        Error::DuplicateMappingKey { key: None, .. } => EditError::new(format!("it has a key twice{place}")),
+        // YAML that JSON has not: infinite numbers, and keys that are not texts.
+        Error::NonFiniteFloat { .. } | Error::Unexpected { .. } => EditError::with_hint(
+            format!("it has YAML that is not read: {}", message()),
+            "edit the entry by hand",
+        ),
+        _ => EditError::new(format!("it is not valid YAML: {}", message())),
     }
 }
 
@@ -90,7 +121,11 @@ pub(crate) fn string_length(text: &str) -> usize {
 
 fn toml_value(text: &str) -> Result<Value, String> {
     let document = text.parse::<toml_edit::DocumentMut>();
-    let document = document.map_err(|error| first_line(error.message()))?;
+    let document = document.map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map(|before| format!(" at line {}", before.matches('\n').count() + 1));
+        format!("{}{}", first_line(error.message()), line.unwrap_or_default())
+    })?;
     Ok(table_value(document.as_table()))
 }
 
@@ -115,10 +150,36 @@ fn item_value(item: &toml_edit::Item) -> Value {
         }
         Some(toml_edit::Value::String(text)) => Value::String(text.value().clone()),
         Some(toml_edit::Value::Boolean(value)) => Value::Bool(*value.value()),
-        // Numbers and dates are only compared: by what is written.
-        Some(value) => Value::String(format!("{}: {}", value.type_name(), value.to_string().trim())),
+        Some(toml_edit::Value::Integer(value)) => Value::from(*value.value()),
+        Some(toml_edit::Value::Float(value)) if value.value().is_finite() => Value::from(*value.value()),
+        Some(value) => json!({TOML_VALUE: value.to_string().trim()}),
         None => Value::Null,
     }
+}
+
+/// Returns a value as one of TOML. `None` if it has a null.
+pub(super) fn to_toml(value: &Value) -> Option<toml_edit::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => integer.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(values) => {
+            let values: Option<Vec<toml_edit::Value>> = values.iter().map(to_toml).collect();
+            toml_edit::Array::from_iter(values?).into()
+        }
+        Value::Object(members) => match members.get(TOML_VALUE).and_then(Value::as_str) {
+            Some(text) if members.len() == 1 => text.parse().ok()?,
+            _ => {
+                let members = members.iter().map(|(key, value)| Some((key, to_toml(value)?)));
+                let members: Option<Vec<_>> = members.collect();
+                toml_edit::InlineTable::from_iter(members?).into()
+            }
+        },
+    })
 }
 
 /// Returns the entry of a slot, if it is there.
@@ -149,6 +210,9 @@ pub(super) fn with_entry(mut root: Value, slot: Slot<'_>, entry: &Value) -> Resu
     }
     let mut section = &mut root;
     for (depth, key) in slot.section.iter().enumerate() {
+        if section.is_null() {
+            *section = Value::Object(Map::new());
+        }
         let members = section.as_object_mut().ok_or_else(|| not_usable(&slot, depth))?;
         section = members.entry(*key).or_insert(Value::Null);
     }
@@ -171,12 +235,42 @@ pub(super) fn with_entry(mut root: Value, slot: Slot<'_>, entry: &Value) -> Resu
 }
 
 fn not_usable(slot: &Slot<'_>, depth: usize) -> EditError {
-    let kind = if slot.format == Format::YamlList {
-        "a list"
-    } else {
-        "an object"
+    let kind = match slot.format {
+        Format::Json | Format::YamlMap => "an object",
+        Format::Toml => "a table",
+        Format::YamlList => "a list",
     };
     EditError::new(format!("`{}` is not {kind}", slot.section[..depth].join(".")))
+}
+
+/// Returns the changes that make one entry of another. `None` if one of the two is not an object.
+pub(super) fn changes<'a>(known: &'a Value, wanted: &'a Value) -> Option<Vec<Change<'a>>> {
+    let (known, wanted) = (known.as_object()?, wanted.as_object()?);
+    let set = wanted
+        .iter()
+        .filter(|(key, value)| known.get(*key) != Some(value))
+        .map(|(key, value)| Change::Set(key, value));
+    let removed = known
+        .keys()
+        .filter(|key| !wanted.contains_key(*key))
+        .map(|key| Change::Remove(key));
+    Some(set.chain(removed).collect())
+}
+
+/// Replaces the entry in a value.
+pub(super) fn with_replaced(mut root: Value, slot: Slot<'_>, entry: &Value) -> Result<Value, EditError> {
+    let position = position(&root, slot);
+    let section = slot
+        .section
+        .iter()
+        .try_fold(&mut root, |value, key| value.get_mut(*key));
+    let known = match (section, position) {
+        (Some(Value::Array(entries)), Some(at)) => entries.get_mut(at),
+        (Some(Value::Object(entries)), _) => entries.get_mut(slot.name),
+        _ => None,
+    };
+    *known.ok_or_else(|| EditError::new(format!("it has no entry `{}`", slot.name)))? = entry.clone();
+    Ok(root)
 }
 
 /// Removes the entry from a value.

@@ -39,8 +39,9 @@ pub(crate) fn run(options: &Options, add: &Add, console: Console) -> Result<Exit
     must_be_free(&target.servers()?, &add.name, &target.path)?;
     let loaded = loaded(&add.name, &server.settings)?;
     for (section, key) in masked::literal_secrets(&server.settings) {
+        let variable = masked::variable(&key);
         console.warn(&text::line(&format!(
-            "`{section}.{key}` is written out into the configuration: `${{env:{key}}}` keeps the value in the environment"
+            "`{section}.{key}` is written out into the configuration: `${{env:{variable}}}` keeps the value in the environment"
         )));
     }
     let open = async |telemetry: &Telemetry| {
@@ -50,7 +51,7 @@ pub(crate) fn run(options: &Options, add: &Add, console: Console) -> Result<Exit
         Ok((loaded, plane))
     };
     on_opened_plane(console, open, async |_, plane| {
-        let tools = start(plane, &add.name, console).await?;
+        let tools = start(plane, &add.name, &server, console).await?;
         finish(add, server, &target, &tools, warnings(plane), console).await
     })
 }
@@ -66,7 +67,12 @@ fn loaded(name: &str, settings: &Value) -> Result<Loaded, CliError> {
 }
 
 /// Starts the server, and returns its tools.
-async fn start(plane: &Toolplane, name: &str, console: Console) -> Result<Vec<ToolRow>, CliError> {
+async fn start(
+    plane: &Toolplane,
+    name: &str,
+    server: &NewServer,
+    console: Console,
+) -> Result<Vec<ToolRow>, CliError> {
     let view = plane.view(&plane.local_caller()).await;
     for (source, status) in plane.sources() {
         if let SourceState::Failed(reason) = &status.state {
@@ -75,11 +81,24 @@ async fn start(plane: &Toolplane, name: &str, console: Console) -> Result<Vec<To
                 "the server `{}` does not start: nothing was written",
                 text::line(name)
             );
-            return Err(CliError::new(Exit::Unavailable, "unavailable", message)
-                .with_hint("the reason is above: correct the command, package or URL, or give what it needs with `--env`"));
+            return Err(
+                CliError::new(Exit::Unavailable, "unavailable", message).with_hint(start_hint(server))
+            );
         }
     }
     Ok(view.tools().iter().map(|tool| ToolRow::new(tool)).collect())
+}
+
+/// Returns advice on a server that does not start.
+fn start_hint(server: &NewServer) -> &'static str {
+    let package = server.package.as_ref();
+    match package.and_then(|package| package.install_hint(&server.settings)) {
+        Some(hint) => hint,
+        None if server.settings.get("url").is_some() => {
+            "the reason is above: correct the URL, or give what it needs with `--header`"
+        }
+        None => "the reason is above: correct the command or package, or give what it needs with `--env`",
+    }
 }
 
 /// Returns the warnings about the definitions of the server, and its tools that are not offered.

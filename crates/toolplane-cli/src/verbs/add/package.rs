@@ -155,6 +155,24 @@ impl Package {
         }
     }
 
+    /// Returns advice on what to install if the program that runs the package is not there.
+    pub(super) fn install_hint(&self, settings: &Value) -> Option<&'static str> {
+        if settings["command"].as_str().is_none_or(has_program) {
+            return None;
+        }
+        Some(match self.kind {
+            Kind::Npm => {
+                "packages of npm run with `npx`, which comes with Node.js: install it (https://nodejs.org)"
+            }
+            Kind::Pypi => {
+                "packages of PyPI run with `uvx`, which comes with uv: install it (https://docs.astral.sh/uv)"
+            }
+            Kind::Oci => {
+                "images run with Docker or Podman: install one of them (https://docs.docker.com/get-docker)"
+            }
+        })
+    }
+
     /// Reads the version in the output of the command.
     fn read_version(&self, output: &str) -> Option<String> {
         let line = output.lines().map(str::trim).rfind(|line| !line.is_empty())?;

@@ -22,8 +22,7 @@ pub(super) fn new_server(add: &Add) -> Result<NewServer, CliError> {
     let env = pairs("--env", &add.env, '=')?;
     let headers = pairs("--header", &add.headers, ':')?;
     let written = add.source.as_deref();
-    let is_url =
-        written.is_some_and(|written| written.starts_with("http://") || written.starts_with("https://"));
+    let is_url = written.is_some_and(is_url);
     if !headers.is_empty() && !is_url {
         return Err(CliError::usage("`--header` belongs to a URL")
             .with_hint("a program gets its values with `--env`"));
@@ -68,6 +67,16 @@ pub(super) fn new_server(add: &Add) -> Result<NewServer, CliError> {
     Ok(NewServer {
         settings,
         package: Some(package),
+    })
+}
+
+/// Returns `true` for a URL of HTTP. Schemes are case-insensitive (RFC 3986, section 3.1).
+fn is_url(written: &str) -> bool {
+    let scheme = written.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        ["http", "https"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
     })
 }
 

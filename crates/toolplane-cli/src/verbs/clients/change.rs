@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     clients::{
-        file::TextFile,
+        file::{TextFile, remove_empty_directories},
         places::{ClientFile, Scope, Surroundings},
         table::{CLIENTS, Client, client},
     },
@@ -147,6 +147,9 @@ pub(super) fn apply(
         outcome.backup = file.back_up()?;
     }
     file.replace(new.text.as_deref())?;
+    if new.text.is_none() {
+        remove_empty_directories(path, &target.file.base);
+    }
     outcome.state = words.done;
     outcome.undo = Some(new.undo);
     Ok(outcome)

@@ -1,12 +1,14 @@
 //! `toolplane connect`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use toolplane::manifest::{LoadOptions, Severity, load};
 
 use super::{
     change::{self, NewText, Outcome, Target, Words},
     list,
+    origin::{self, start},
 };
 use crate::{
     clients::{
@@ -46,7 +48,7 @@ pub(crate) fn run(options: &Options, connect: &Connect, console: Console) -> Res
     let targets = change::targets(connect.client.as_deref(), &connect.change)?;
     let entry = match &connect.change.http {
         Some(url) => Entry::Url(checked_url(url)?),
-        None => program(options)?,
+        None => program(options, console)?,
     };
     change::each(&targets, connect.all, &WORDS, console, |target| {
         connect_one(target, &connect.change, &entry, console)
@@ -77,12 +79,13 @@ fn connect_one(
             .with_hint("`toolplane import mcp-json --out FILE` makes a configuration of its own"));
     }
     let file = TextFile::read(path)?;
+    refuse_replacement(target, &file)?;
     let old = file.text.as_deref().unwrap_or_default();
     let unusable = |error: &edit::EditError| unusable(path, error);
     let root = edit::read(old, client.format).map_err(|error| unusable(&error))?;
     let slot = entry::slot(client, &root, &change.name);
-    let others = entry::gateways(client, &root);
-    if let Some(other) = others.keys().find(|name| **name != change.name) {
+    let others = origin::gateways(&file, client, &root);
+    if let Some(other) = others.iter().find(|name| **name != change.name) {
         console.warn(&format!(
             "`{}` has the gateway as `{other}` too: its tools are offered twice",
             path.display()
@@ -91,10 +94,15 @@ fn connect_one(
     let base = start(client, old);
     let text = match edit::find(&root, slot) {
         None => edit::insert(base, slot, &wanted),
-        Some(known) if contains(known, &wanted) => return Ok(target.outcome(&change.name, WORDS.unchanged)),
-        Some(known) if is_ours(known, entry) => {
+        Some(known) if contains(known, &wanted) => {
+            warn_of_switched_off(known, target, change, console);
+            return Ok(target.outcome(&change.name, WORDS.unchanged));
+        }
+        Some(known)
+            if is_ours(known, entry) || origin::origin(&file, client, &change.name, known).is_some() =>
+        {
             let merged = merged(known, wanted);
-            edit::remove(old, slot).and_then(|text| edit::insert(&text, slot, &merged))
+            edit::replace(old, slot, &merged)
         }
         Some(_) => {
             let message = format!(
@@ -114,17 +122,38 @@ fn connect_one(
     change::apply(target, change, &file, new, &WORDS, console)
 }
 
-/// Returns the text that an entry is added to: that of the file, or else the one with which a client's file begins.
-pub(super) fn start<'a>(client: &crate::clients::table::Client, text: &'a str) -> &'a str {
-    match text.trim().is_empty() {
-        true if !client.template.is_empty() => client.template,
-        _ => text,
-    }
+pub(super) fn unusable(path: &Path, error: &edit::EditError) -> CliError {
+    CliError::failed(format!("`{}` is not changed: {error}", path.display())).with_hint(error.hint())
 }
 
-pub(super) fn unusable(path: &Path, error: &edit::EditError) -> CliError {
-    CliError::failed(format!("`{}` is not changed: {error}", path.display()))
-        .with_hint("correct the file, or add the entry by hand")
+/// Refuses to make a file because of which the client would not read another one any more.
+fn refuse_replacement(target: &Target, file: &TextFile) -> Result<(), CliError> {
+    let replaced = target.client.replaces.filter(|_| file.text.is_none());
+    let Some(replaced) = replaced.map(|name| target.file.path.with_file_name(name)) else {
+        return Ok(());
+    };
+    if !replaced.exists() {
+        return Ok(());
+    }
+    let (title, path) = (target.client.title, target.file.path.display());
+    Err(CliError::failed(format!(
+        "{title} would not read `{}` any more if there were `{path}`",
+        replaced.display()
+    ))
+    .with_hint("move its settings to the new file first, or add the gateway in the settings of the client"))
+}
+
+/// Warns of an entry that the client does not use.
+fn warn_of_switched_off(known: &Value, target: &Target, change: &ClientChange, console: Console) {
+    let key = match (&known["enabled"], &known["disabled"]) {
+        (Value::Bool(false), _) => "enabled",
+        (_, Value::Bool(true)) => "disabled",
+        _ => return,
+    };
+    console.warn(&format!(
+        "`{}` of {} is switched off there by `{key}`",
+        change.name, target.client.title
+    ));
 }
 
 /// Returns `true` if an entry has all members of another.
@@ -153,14 +182,15 @@ fn merged(known: &Value, mut wanted: Value) -> Value {
 }
 
 /// Returns the entry that starts this program with the configuration in use.
-fn program(options: &Options) -> Result<Entry, CliError> {
+fn program(options: &Options, console: Console) -> Result<Entry, CliError> {
     let not_text = |path: &Path| CliError::failed(format!("`{}` is no path in UTF-8", path.display()));
     let path = config::variable("PATH");
     let program = entry::program(path.as_deref())
         .map_err(|error| CliError::failed("the path of this program is not known").with_source(&error))?;
     let command = program.to_str().ok_or_else(|| not_text(&program))?.to_owned();
     let mut args = Vec::new();
-    for file in config::files(options)? {
+    let files = config::files(options)?;
+    for file in &files {
         let absolute = file.canonicalize().map_err(|error| {
             CliError::configuration(format!("the configuration `{}` cannot be read", file.display()))
                 .with_source(&error)
@@ -168,8 +198,25 @@ fn program(options: &Options) -> Result<Entry, CliError> {
         let absolute = absolute.to_str().ok_or_else(|| not_text(&absolute))?;
         args.extend(["--config".to_owned(), absolute.to_owned()]);
     }
+    warn_of_errors(&files, console);
     args.extend(["serve".to_owned(), "--stdio".to_owned()]);
     Ok(Entry::Program { command, args })
+}
+
+/// Warns of a configuration with which the gateway would not start.
+fn warn_of_errors(files: &[PathBuf], console: Console) {
+    let options = files
+        .iter()
+        .fold(LoadOptions::new(), |options, file| options.path(file));
+    let Err(problems) = load(&options) else { return };
+    let mut errors = problems
+        .iter()
+        .filter(|problem| problem.severity == Severity::Error);
+    if let Some(error) = errors.next() {
+        console.warn(&format!(
+            "the gateway does not start with this configuration: {error}; `toolplane check` shows all errors"
+        ));
+    }
 }
 
 fn checked_url(url: &str) -> Result<String, CliError> {

@@ -1,17 +1,15 @@
 //! `toolplane disconnect`.
 
-use serde_json::Value;
-
 use super::{
     change::{self, NewText, Outcome, Target, Words},
-    connect::{start, unusable},
+    connect::unusable,
+    origin::{self, Origin},
 };
 use crate::{
     clients::{
         edit,
         entry::{self, Entry},
         file::TextFile,
-        table::Client,
     },
     command::{ClientChange, Disconnect},
     error::CliError,
@@ -24,14 +22,6 @@ const WORDS: Words = Words {
     planned: "would_disconnect",
     unchanged: "not_connected",
 };
-
-/// Text of a file before the gateway was connected.
-enum Origin {
-    /// There was a file with this text.
-    Text(String),
-    /// There was no file.
-    Absent,
-}
 
 pub(crate) fn run(disconnect: &Disconnect, console: Console) -> Result<Exit, CliError> {
     let targets = change::targets(disconnect.client.as_deref(), &disconnect.change)?;
@@ -50,14 +40,14 @@ fn disconnect_one(target: &Target, change: &ClientChange, console: Console) -> R
     let Some(value) = edit::find(&root, slot) else {
         return Ok(target.outcome(&change.name, WORDS.unchanged));
     };
-    let origin = origin(&file, client, &change.name, value);
+    let origin = origin::origin(&file, client, &change.name, value);
     let known = Entry::from_value(value);
     let is_ours = match &known {
         Some(Entry::Url(url)) => change
             .http
             .as_ref()
             .map_or(origin.is_some(), |given| given == url),
-        Some(program) => program.is_gateway(),
+        Some(program) => program.is_gateway() || origin.is_some(),
         None => false,
     };
     if !is_ours {
@@ -97,23 +87,6 @@ fn disconnect_one(target: &Target, change: &ClientChange, console: Console) -> R
         }
     };
     change::apply(target, change, &file, new, &WORDS, console)
-}
-
-/// Finds the text to which connecting added exactly this entry: a backup, or none if there was no file. `None` if the file was
-/// changed since.
-fn origin(file: &TextFile, client: &Client, name: &str, value: &Value) -> Option<Origin> {
-    let current = file.text.as_deref()?;
-    let leads_here = |text: &str| {
-        let base = start(client, text);
-        let root = edit::read(base, client.format);
-        let edited = root.and_then(|root| edit::insert(base, entry::slot(client, &root, name), value));
-        edited.is_ok_and(|edited| edited == current)
-    };
-    let backup = file.backups().find(|(_, text)| leads_here(text));
-    match backup {
-        Some((_, text)) => Some(Origin::Text(text)),
-        None => leads_here("").then_some(Origin::Absent),
-    }
 }
 
 /// Returns the configuration files that an entry names.

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::origin;
 use crate::{
     clients::{
-        edit, entry,
+        edit,
         file::TextFile,
         places::{ClientFile, Scope, Surroundings},
         table::{CLIENTS, Client},
@@ -63,11 +64,11 @@ pub(super) fn run(project: bool, console: Console) -> Result<Exit, CliError> {
 }
 
 fn row(client: &'static Client, scope: Scope, file: ClientFile) -> Row {
-    let entries = TextFile::read(&file.path).map_err(|error| error.message);
+    let entries = TextFile::read(&file.path).map_err(|error| error.with_causes());
     let entries = entries.and_then(|read| {
         let root = edit::read(read.text.as_deref().unwrap_or_default(), client.format);
         let root = root.map_err(|error| error.to_string())?;
-        Ok(entry::gateways(client, &root).keys().cloned().collect())
+        Ok(origin::gateways(&read, client, &root))
     });
     Row {
         client,

@@ -1,5 +1,7 @@
 //! Settings of servers without their secrets.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use toolplane::core::{hide_credentials, names_secret};
 
@@ -16,7 +18,7 @@ fn masked(value: &Value, is_secret: bool) -> Value {
     match value {
         Value::String(text) => match is_secret && is_literal(text) {
             true => HIDDEN.into(),
-            false => hide_credentials(text).into_owned().into(),
+            false => without_credentials(text).into(),
         },
         Value::Array(items) => {
             let mut is_value = false;
@@ -39,6 +41,38 @@ fn masked(value: &Value, is_secret: bool) -> Value {
     }
 }
 
+/// Hides the credentials in a text. References such as `${env:TOKEN}` stay, since they are none; the default of one may be.
+fn without_credentials(text: &str) -> String {
+    let mut shown = String::new();
+    let (mut rest, mut literal) = (text, 0);
+    while let Some(dollar) = rest[literal..].find('$').map(|at| at + literal) {
+        let after = &rest[dollar + 1..];
+        let end = after.find('}').filter(|_| after.starts_with('{'));
+        let Some(end) = end.map(|end| dollar + 1 + end) else {
+            // `$$` is one dollar sign, and begins no reference.
+            literal = dollar + if after.starts_with('$') { 2 } else { 1 };
+            continue;
+        };
+        shown.push_str(&hide_credentials(&rest[..dollar]));
+        shown.push_str(&shown_reference(&rest[dollar..=end]));
+        (rest, literal) = (&rest[end + 1..], 0);
+    }
+    shown.push_str(&hide_credentials(rest));
+    shown
+}
+
+/// Returns a reference without a secret in its default.
+fn shown_reference(reference: &str) -> Cow<'_, str> {
+    let default = reference
+        .split_once(":-")
+        .map(|(name, rest)| (name, rest.trim_end_matches('}')));
+    match default {
+        None | Some((_, "")) => Cow::Borrowed(reference),
+        Some((name, _)) if names_secret(name) => Cow::Owned(format!("{name}:-{HIDDEN}}}")),
+        Some((name, default)) => Cow::Owned(format!("{name}:-{}}}", hide_credentials(default))),
+    }
+}
+
 /// Returns the secrets that settings have written out: the section and key of each.
 pub(in crate::verbs) fn literal_secrets(settings: &Value) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
@@ -54,6 +88,12 @@ pub(in crate::verbs) fn literal_secrets(settings: &Value) -> Vec<(&'static str, 
         }
     }
     found
+}
+
+/// Returns the name of a variable for the value of a key: `X_API_KEY` for `X-Api-Key`.
+pub(in crate::verbs) fn variable(key: &str) -> String {
+    key.to_ascii_uppercase()
+        .replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
 /// Returns `true` if a text has no reference to a value elsewhere.

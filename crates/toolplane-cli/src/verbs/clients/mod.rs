@@ -6,5 +6,6 @@ mod disconnect;
 mod import;
 mod list;
 pub(super) mod masked;
+mod origin;
 
 pub(crate) use self::{connect::run as connect, disconnect::run as disconnect, import::run as import};

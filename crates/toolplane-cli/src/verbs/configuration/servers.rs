@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolplane::{
-    manifest::{LoadOptions, load},
+    manifest::{LoadOptions, is_client_file, load},
     raw_json::RawJson,
 };
 
@@ -61,8 +61,9 @@ impl Target {
     /// Returns the settings of the servers that the configuration has, with those of the files that it includes.
     ///
     /// # Errors
-    /// If it cannot be loaded.
+    /// If it is the file of a client, or cannot be loaded.
     pub(crate) fn servers(&self) -> Result<Map<String, Value>, CliError> {
+        self.must_be_own()?;
         if !self.path.exists() {
             return Ok(Map::new());
         }
@@ -81,26 +82,74 @@ impl Target {
         Ok(servers.chain(endpoints).collect())
     }
 
-    /// Adds servers to the file, and makes it if it is absent. The file stays as it was if the result cannot be loaded.
+    /// Returns an error if the file belongs to an MCP client, which does not know our keys.
+    fn must_be_own(&self) -> Result<(), CliError> {
+        let file = TextFile::read(&self.path)?;
+        let example = [("example".to_owned(), json!({"command": "true"}))];
+        let is_of_client = |text: &str| is_client_file(&self.path, text);
+        let is_refused = match &file.text {
+            None => is_of_client(&self.document(&example)),
+            // The key `servers` can make it one of VS Code.
+            Some(text) => {
+                is_of_client(text)
+                    || self
+                        .with_servers(text, &example)
+                        .is_ok_and(|new| is_of_client(&new))
+            }
+        };
+        if !is_refused {
+            return Ok(());
+        }
+        let name = self.path.display();
+        let message = format!("`{name}` is the file of an MCP client: it does not get servers of toolplane");
+        let hint = match file.text {
+            Some(_) => format!("make a file of your own with `include: [{name}]`"),
+            None => "name a file of your own, such as `toolplane.yaml`".to_owned(),
+        };
+        Err(CliError::usage(message).with_hint(hint))
+    }
+
+    /// Adds servers to the file, and makes it if it is absent. The file stays as it was if the result cannot be loaded or does not
+    /// have the servers.
     ///
     /// # Errors
     /// If a server of a name is there, or the file cannot be edited or written.
     pub(crate) fn add(&self, servers: &[(String, Value)]) -> Result<(), CliError> {
         let file = TextFile::read(&self.path)?;
-        let Some(text) = &file.text else {
-            return self.create(servers);
+        match &file.text {
+            None => self.create(servers),
+            Some(text) => self.write(&file, &self.with_servers(text, servers)?, servers),
+        }
+    }
+
+    /// Replaces the text of the file, and restores the old one if the result cannot be loaded or does not have the servers.
+    fn write(&self, file: &TextFile, new: &str, servers: &[(String, Value)]) -> Result<(), CliError> {
+        file.replace(Some(new))?;
+        let Err(failure) = self.must_have(servers) else {
+            return Ok(());
         };
-        let new = self.with_servers(text, servers)?;
-        file.replace(Some(&new))?;
-        let loaded = load(&LoadOptions::new().path(&self.path));
-        loaded.map(drop).map_err(|problems| {
-            let restored = TextFile::read(&self.path).and_then(|written| written.replace(Some(text)));
-            let failure = CliError::from(problems);
-            match restored {
-                Ok(()) => failure.with_hint("the file was left as it was: add the server by hand"),
-                Err(_) => failure.with_hint("the file was changed: restore it from version control"),
-            }
-        })
+        let restored = TextFile::read(&self.path).and_then(|written| written.replace(file.text.as_deref()));
+        Err(failure.with_hint(match (restored, &file.text) {
+            (Ok(()), Some(_)) => "the file was left as it was: add the server by hand",
+            (Ok(()), None) => "no file was made: name another one",
+            (Err(_), Some(_)) => "the file was changed: restore it from version control",
+            (Err(_), None) => "the file was made: remove it",
+        }))
+    }
+
+    /// Returns an error if the file cannot be loaded, or a server is not in the configuration that it makes.
+    fn must_have(&self, servers: &[(String, Value)]) -> Result<(), CliError> {
+        let loaded = load(&LoadOptions::new().path(&self.path))?;
+        let known = &loaded.configuration.servers;
+        let is_absent = |name: &str| known.iter().all(|server| server.name != name);
+        match servers.iter().find(|(name, _)| is_absent(name)) {
+            None => Ok(()),
+            Some((name, _)) => Err(CliError::failed(format!(
+                "the server `{}` is not used in `{}`",
+                text::line(name),
+                self.path.display()
+            ))),
+        }
     }
 
     /// Returns the text of the file with servers in it.
@@ -123,10 +172,10 @@ impl Target {
         Ok(new)
     }
 
-    /// Makes a file with these servers.
+    /// Makes a file with these servers. There is no file if it cannot be loaded or does not have the servers.
     ///
     /// # Errors
-    /// If it exists or cannot be written.
+    /// If it exists, or cannot be written or used.
     pub(crate) fn create(&self, servers: &[(String, Value)]) -> Result<(), CliError> {
         let name = self.path.display();
         if fs::symlink_metadata(&self.path).is_ok() {
@@ -134,7 +183,7 @@ impl Target {
                 "name another file, or add to the configuration with `--config FILE` and `--write`",
             ));
         }
-        TextFile::read(&self.path)?.replace(Some(&self.document(servers)))
+        self.write(&TextFile::read(&self.path)?, &self.document(servers), servers)
     }
 
     /// Returns the text of a file that has these servers alone.

@@ -1,3 +1,4 @@
+mod itself;
 pub(super) mod pipes;
 mod reload;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let files = config::files(options)?;
         let (mut loaded, store) = config::read_with_store(files.clone(), console).await?;
         config::add_endpoint(&mut loaded)?;
+        itself::refuse(&mut loaded.configuration, serve, console);
         let telemetry = Telemetry::start(console);
         let metrics = MetricsEndpoint::new(serve, &loaded.configuration.gateway, &telemetry);
         let builder = config::builder(&loaded, store.clone(), console)

@@ -19,6 +19,7 @@ use toolplane::{
 };
 use toolplane_gateway::SharedAllowList;
 
+use super::itself;
 use crate::{
     command::Serve,
     config,
@@ -281,6 +282,7 @@ impl Reloader {
             let mut loaded = config::read(files.to_owned(), console)?;
             add_servers(&mut loaded, self.store.as_ref(), console).await;
             config::add_endpoint(&mut loaded)?;
+            itself::refuse(&mut loaded.configuration, &self.serve, console);
             self.plane.reload(&loaded)?;
             config::warn(&loaded, &self.plane, console);
             self.allowed.store(super::allowed(&loaded.configuration.gateway));

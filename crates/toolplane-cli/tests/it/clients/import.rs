@@ -133,6 +133,66 @@ fn named_files_are_read_and_a_broken_one_is_a_failure() {
     assert_eq!(nothing.code, 3, "{nothing:?}");
 }
 
+#[test]
+fn a_file_in_which_the_servers_are_not_used_is_not_made() {
+    let place = place();
+    let run = place.run(&["import", "mcp-json", "--from", "cursor", "--out", "opencode.json"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stderr
+            .contains("the server `clock` is not used in `opencode.json`")
+            && run.stderr.contains("no file was made"),
+        "{run:?}"
+    );
+    assert!(!place.path().join("opencode.json").exists());
+}
+
+#[test]
+fn a_refused_server_is_shown_as_failed_everywhere() {
+    let place = Place::empty();
+    place.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"a": {"command": "true", "allowedHosts": ["q"]}, "b": {"command": "x"}}}"#,
+    );
+    place.write("toolplane.yaml", "include: [.cursor/mcp.json]\n");
+    let run = place.run(&["import", "mcp-json", "--from", "cursor"]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines[1].starts_with("  a: not taken: "), "{run:?}");
+    assert_eq!(lines[2..], ["  b: take", "    x"], "{run:?}");
+    for options in [&["--no-start"][..], &[]] {
+        let list = [&["servers", "ls"], options].concat();
+        let table = place.run(&list);
+        let row = table.stdout.lines().find(|line| line.starts_with("a ")).unwrap();
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(words[..3], ["a", "failed", "0"], "{table:?}");
+        assert!(row.contains("`allowedHosts`"), "{table:?}");
+        let listed = place.run(&[&list[..], &["-o", "json"]].concat()).json();
+        let server = &listed[0];
+        assert_eq!(server["attempts"], 0, "{listed}");
+        assert_eq!(server.get("retry_in_ms"), None, "{listed}");
+    }
+}
+
+#[test]
+fn references_are_shown_as_they_are_written() {
+    let place = Place::empty();
+    place.write(
+        ".vscode/mcp.json",
+        r#"{"inputs": [{"id": "tok", "type": "promptString"}, {"id": "pin", "type": "promptString", "default": "hunter1"}],
+            "servers": {"a": {"command": "x", "args": ["${input:tok}", "--key=${env:KEY}", "${env:TOKEN:-hunter2}",
+            "${input:pin}", "token=hunter3"]}}}"#,
+    );
+    let run = place.run(&["import", "mcp-json", "--from", "vscode"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        run.stdout
+            .contains("x ${secret:tok:?is asked for by the editor; give it below `secrets`} --key=${"),
+        "{run:?}"
+    );
+    assert!(run.stdout.contains("token=[redacted]"), "{run:?}");
+    assert!(!run.stdout.contains("hunter"), "{run:?}");
+}
+
 /// Restrictions of every format are written in our own words, and a server that cannot be restricted is not taken.
 #[test]
 fn restrictions_of_clients_are_kept() {

@@ -2,4 +2,5 @@
 
 mod connect;
 mod disconnect;
+mod guards;
 mod import;

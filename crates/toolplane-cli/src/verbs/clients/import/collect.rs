@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use toolplane::manifest::{LoadOptions, ServerTransport, Severity, Syntax, load};
 
+use super::super::origin;
 use crate::{
     clients::{
         edit,
@@ -124,14 +125,17 @@ pub(super) fn read(file: FoundFile) -> ReadFile {
         warnings: Vec::new(),
         problem: None,
     };
-    match client.map(|client| has_servers(&read.path, client)) {
+    // Names of entries that are the gateway.
+    let mut gateways = Vec::new();
+    match client.map(|client| entries(&read.path, client)) {
         // The settings of a client may have no servers at all, and then are no configuration.
-        Some(Ok(false)) => return read,
+        Some(Ok(None)) => return read,
         Some(Err(problem)) => {
             read.problem = Some(problem);
             return read;
         }
-        Some(Ok(true)) | None => {}
+        Some(Ok(Some(found))) => gateways = found,
+        None => {}
     }
     let loaded = match load(&LoadOptions::new().path(&read.path)) {
         Ok(loaded) => loaded,
@@ -172,7 +176,8 @@ pub(super) fn read(file: FoundFile) -> ReadFile {
                 {
                     settings.shift_remove("sandboxEnabled");
                 }
-                if Entry::from_value(&settings).is_some_and(|entry| entry.is_gateway()) {
+                let is_gateway = Entry::from_value(&settings).is_some_and(|entry| entry.is_gateway());
+                if is_gateway || gateways.contains(&server.name) {
                     found.refusal = Some("it is this gateway".to_owned());
                 }
                 found.settings = settings;
@@ -186,24 +191,14 @@ pub(super) fn read(file: FoundFile) -> ReadFile {
     read
 }
 
-fn has_servers(path: &Path, client: &Client) -> Result<bool, String> {
-    let text = TextFile::read(path)
-        .map_err(|error| error.message)?
-        .text
-        .unwrap_or_default();
-    let root = edit::read(&text, client.format).map_err(|error| error.to_string())?;
-    let section = entry::section(client, &root)
-        .iter()
-        .try_fold(&root, |value, key| value.get(key));
+/// Returns the names of the entries that are the gateway; `None` if the file has no servers at all.
+fn entries(path: &Path, client: &Client) -> Result<Option<Vec<String>>, String> {
+    let file = TextFile::read(path).map_err(|error| error.with_causes())?;
+    let text = file.text.as_deref().unwrap_or_default();
+    let root = edit::read(text, client.format).map_err(|error| error.to_string())?;
     // Claude Code has servers of projects as well.
-    if root.get("projects").is_some() {
-        return Ok(true);
-    }
-    Ok(match section {
-        Some(Value::Object(entries)) => !entries.is_empty(),
-        Some(Value::Array(entries)) => !entries.is_empty(),
-        _ => false,
-    })
+    let has_servers = root.get("projects").is_some() || !entry::entries(client, &root).is_empty();
+    Ok(has_servers.then(|| origin::gateways(&file, client, &root)))
 }
 
 /// Checks that settings can be used as those of a server of a configuration. Removes keys that only the client knows, and which the

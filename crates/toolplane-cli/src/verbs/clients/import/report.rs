@@ -119,7 +119,7 @@ impl Report {
 fn secret_warnings(server: &Merged) -> impl Iterator<Item = String> {
     let secrets = masked::literal_secrets(&server.settings).into_iter();
     secrets.map(|(section, key)| {
-        let variable: String = key.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let variable = masked::variable(&key);
         format!(
             "the server `{}` has a secret written out in `{section}.{key}`: write `${{env:{variable}}}` instead",
             server.name
@@ -168,10 +168,10 @@ fn lines(file: &FileRow) -> String {
                 text::line(server.reason.as_deref().unwrap_or_default())
             ),
         };
-        lines.push_str(&format!(
-            "\n  {name}: {said}\n    {}",
-            text::line(&server.summary)
-        ));
+        lines.push_str(&format!("\n  {name}: {said}"));
+        if !server.summary.is_empty() {
+            lines.push_str(&format!("\n    {}", text::line(&server.summary)));
+        }
     }
     lines
 }
