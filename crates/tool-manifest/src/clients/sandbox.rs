@@ -17,7 +17,7 @@ use crate::{
     servers::sandbox::{ClientPath, ClientSandbox},
 };
 
-/// What the paths of a file mean.
+/// Meaning of the paths of a file.
 pub(crate) struct PathContext<'a> {
     pub(crate) variables: Variables,
     /// Directory in which relative paths begin, unless the server has a `cwd`.

@@ -225,7 +225,7 @@ pub(crate) struct ClientPath {
     pub(crate) path: String,
 }
 
-/// What every sandbox lets a program read.
+/// Directories that a program can read in every sandbox.
 const READABLE: [&str; 4] = ["/usr", "/bin", "/lib", "/lib64"];
 
 impl ClientSandbox {

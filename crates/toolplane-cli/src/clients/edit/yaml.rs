@@ -366,7 +366,7 @@ fn code_length(line: &str) -> usize {
             (None, '#') if previous.is_whitespace() => return line[..at].trim_end().len(),
             // A quotation mark within a plain text is a character; a doubled one continues the quotation.
             (None, '"' | '\'') if previous.is_whitespace() || "[{,:'".contains(previous) => {
-                quote = Some(char)
+                quote = Some(char);
             }
             _ => {}
         }

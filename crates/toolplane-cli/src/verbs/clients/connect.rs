@@ -205,9 +205,7 @@ fn program(options: &Options, console: Console) -> Result<Entry, CliError> {
 
 /// Warns of a configuration with which the gateway would not start.
 fn warn_of_errors(files: &[PathBuf], console: Console) {
-    let options = files
-        .iter()
-        .fold(LoadOptions::new(), |options, file| options.path(file));
+    let options = files.iter().fold(LoadOptions::new(), LoadOptions::path);
     let Err(problems) = load(&options) else { return };
     let mut errors = problems
         .iter()

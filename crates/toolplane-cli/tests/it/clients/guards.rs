@@ -1,4 +1,4 @@
-//! What `toolplane connect` refuses or tells so that nothing of the user is lost, and how it knows its own entries.
+//! Refusals and warnings of `toolplane connect`, by which nothing of the user is lost, and its recognition of its own entries.
 
 use std::{
     fs,
