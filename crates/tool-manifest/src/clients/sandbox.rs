@@ -46,8 +46,9 @@ impl ClientServer {
             }
             return;
         };
-        // One in our own form stays.
-        if own.is_some() && own_rules.is_none() {
+        if let (Some(own), None) = (own, own_rules) {
+            let reason = "`sandbox` is in a form that the client does not know";
+            self.refusal.get_or_insert(Remark::new(own, reason, ""));
             return;
         }
         match own_rules.or(file_rules) {
@@ -96,7 +97,8 @@ impl ClientServer {
 /// Returns `true` for rules in the form of VS Code.
 fn is_of_client(document: &Document, at: NodeId) -> bool {
     let network = document.get(at, "network").map(|at| document.kind(at));
-    document.get(at, "filesystem").is_some() || matches!(network, Some(Kind::Map(_)))
+    let is_empty = matches!(document.kind(at), Kind::Map(entries) if entries.is_empty());
+    is_empty || document.get(at, "filesystem").is_some() || matches!(network, Some(Kind::Map(_)))
 }
 
 /// Reads rules, with absolute paths.

@@ -245,6 +245,26 @@ impl<'a> ServerTranslator<'a> {
         }
     }
 
+    /// Allows these tools alone, of those that are allowed already.
+    pub(crate) fn include_only(&mut self, patterns: &[String], at: NodeId) {
+        let known = self.entries.iter().find(|(key, _)| key == "include");
+        let known: Option<Vec<String>> = known.map(|(_, at)| match self.document.kind(*at) {
+            Kind::List(items) => {
+                let texts = items.iter().filter_map(|item| self.document.text(*item));
+                texts.map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        });
+        // Patterns of which none is written twice may have no name in common.
+        let is_allowed = |pattern: &&String| known.as_ref().is_none_or(|known| known.contains(pattern));
+        let allowed: Vec<String> = patterns.iter().filter(is_allowed).cloned().collect();
+        let items = allowed
+            .into_iter()
+            .map(|pattern| self.document.add(Kind::String(pattern), at))
+            .collect();
+        self.replace("include", Kind::List(items), at);
+    }
+
     /// Adds patterns of tools to the denied ones.
     pub(crate) fn exclude(&mut self, patterns: &[String], at: NodeId) {
         let new: Vec<NodeId> = patterns

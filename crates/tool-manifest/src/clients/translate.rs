@@ -134,6 +134,7 @@ fn mcp_servers_file(document: &mut Document, root: NodeId, surroundings: &Surrou
     let mut editor = variables::editor(workspace.as_deref());
     editor.inputs = vscode::inputs(document, root);
     editor.is_prefixed = matches!(client, SharedClient::Cline | SharedClient::Roo);
+    editor.has_files = client == SharedClient::Windsurf;
     let variables = Variables::Editor(editor);
     let (project, remark) = claude_projects::project(document, root, surroundings);
     let mut servers = entries(document, root, "mcpServers");

@@ -36,6 +36,8 @@ pub(crate) struct EditorVariables {
     pub(crate) inputs: BTreeMap<String, Option<String>>,
     /// `true` if `${NAME}` is literal, and only `${env:NAME}` names a variable: Cline and Roo Code.
     pub(crate) is_prefixed: bool,
+    /// `true` if `${file:PATH}` is the content of a file: Windsurf.
+    pub(crate) has_files: bool,
 }
 
 /// Variables that have a value in a running editor only.
@@ -114,7 +116,10 @@ impl EditorVariables {
                     return Err(only_in_editor(name));
                 }
                 _ if OF_RUNNING_EDITORS.contains(&name) => return Err(only_in_editor(name)),
-                Some(_) if is_reference(name) => format!("${{{name}}}"),
+                Some(("file", _)) if self.has_files => format!("${{{name}}}"),
+                Some(_) if name_of_reference(name).is_some_and(|prefixed| prefixed || !self.is_prefixed) => {
+                    format!("${{{name}}}")
+                }
                 None if is_variable(name) && !self.is_prefixed => format!("${{{name}}}"),
                 _ => escape(&format!("${{{name}}}")),
             },
@@ -137,10 +142,14 @@ impl EditorVariables {
     }
 }
 
-/// Returns `true` for a name with a default value or a provider, such as `NAME:-x` and `env:NAME`.
-fn is_reference(name: &str) -> bool {
-    let before = name.split(':').next().unwrap_or_default();
-    is_variable(before)
+/// Recognizes `env:NAME` and `NAME`, with or without `:-DEFAULT`: returns `true` for the first. Everything else, such as the sources of
+/// secrets in our own files, is literal for clients.
+fn name_of_reference(name: &str) -> Option<bool> {
+    let bare = name.split_once(":-").map_or(name, |(bare, _)| bare);
+    match bare.strip_prefix("env:") {
+        Some(variable) => is_variable(variable).then_some(true),
+        None => is_variable(bare).then_some(false),
+    }
 }
 
 fn only_in_editor(name: &str) -> String {
@@ -320,6 +329,8 @@ mod tests {
             ("${userHome}${/}x${pathSeparator}y", Ok("${HOME}/x/y")),
             ("${env:A} ${B:-c} $$5", Ok("${env:A} ${B:-c} $$$$5")),
             ("${X%.*} $X ${}", Ok("$${X%.*} $$X $${}")),
+            ("${secret:a}${file:/b}", Ok("$${secret:a}$${file:/b}")),
+            ("${A:?b} ${A:+b} ${env:A:-b}", Ok("$${A:?b} $${A:+b} ${env:A:-b}")),
             ("${input:org}", Ok("${secret:org:-acme}")),
             (
                 "Bearer ${input:key}",
@@ -333,7 +344,11 @@ mod tests {
         ];
         check(&Variables::Editor(variables.clone()), &cases);
         variables.is_prefixed = true;
-        let cases = [("${env:A} ${A} ${userHome}", Ok("${env:A} $${A} ${HOME}"))];
+        variables.has_files = true;
+        let cases = [
+            ("${env:A} ${A} ${userHome}", Ok("${env:A} $${A} ${HOME}")),
+            ("${A:-b} ${file:/b}", Ok("$${A:-b} ${file:/b}")),
+        ];
         check(&Variables::Editor(variables), &cases);
         let nowhere = Variables::Editor(EditorVariables::default());
         check(

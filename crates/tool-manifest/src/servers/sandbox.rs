@@ -1,6 +1,6 @@
 //! Sandboxes of servers, as our files and those of VS Code describe them.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -309,8 +309,26 @@ impl ClientSandbox {
     }
 }
 
-/// Returns `true` if two paths have something in common, or may have because one contains a pattern or a reference.
+/// Returns `true` if two paths have something in common, also through symbolic links, or may have because one contains a pattern or a
+/// reference.
 fn overlap(one: &str, other: &str) -> bool {
+    overlap_as_written(one, other) || overlap_as_written(&real(one), &real(other))
+}
+
+/// Resolves the symbolic links in the part of a path that exists.
+fn real(path: &str) -> String {
+    // A template has two dollar signs for one.
+    let literal = path.replace("$$", "$");
+    let path = Path::new(&literal);
+    for parent in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (parent.canonicalize(), path.strip_prefix(parent)) {
+            return real.join(rest).to_string_lossy().replace('$', "$$");
+        }
+    }
+    literal.replace('$', "$$")
+}
+
+fn overlap_as_written(one: &str, other: &str) -> bool {
     let fixed = |path: &str| path.split(['*', '?', '[', '{']).next().map_or(0, str::len);
     match (&one[..fixed(one)], &other[..fixed(other)]) {
         (first, second) if first.len() == one.len() && second.len() == other.len() => {

@@ -3,22 +3,25 @@
 use proptest::prelude::*;
 use toolplane::manifest::{LoadOptions, Loaded, ServerTransport, Severity, Syntax, load};
 
-/// The problems of a file with this server, in the spelling of toolplane and in that of a client: where each is and what it says.
-fn problems(server: &serde_json::Value) -> Vec<(Severity, String, String)> {
-    let of = |key: &str| {
-        let text = serde_json::json!({key: {"a": server}}).to_string();
-        let problems = match load(&LoadOptions::new().text("a.json", Syntax::Json, &text)) {
-            Ok(loaded) => loaded.diagnostics,
-            Err(problems) => problems.iter().cloned().collect(),
-        };
-        let problems = problems.iter().map(|problem| {
-            let place = problem.location.as_ref().unwrap();
-            assert_eq!(place.line, 1, "{problem}");
-            let field = place.field.replacen(key, "", 1);
-            (problem.severity, field, problem.to_string())
-        });
-        problems.collect::<Vec<_>>()
+/// The problems of a file with this server below a key: where each is and what it says.
+fn problems_of(key: &str, server: &serde_json::Value) -> Vec<(Severity, String, String)> {
+    let text = serde_json::json!({key: {"a": server}}).to_string();
+    let problems = match load(&LoadOptions::new().text("a.json", Syntax::Json, &text)) {
+        Ok(loaded) => loaded.diagnostics,
+        Err(problems) => problems.iter().cloned().collect(),
     };
+    let problems = problems.iter().map(|problem| {
+        let place = problem.location.as_ref().unwrap();
+        assert_eq!(place.line, 1, "{problem}");
+        let field = place.field.replacen(key, "", 1);
+        (problem.severity, field, problem.to_string())
+    });
+    problems.collect::<Vec<_>>()
+}
+
+/// The problems of a file with this server, in the spelling of toolplane and in that of a client.
+fn problems(server: &serde_json::Value) -> Vec<(Severity, String, String)> {
+    let of = |key: &str| problems_of(key, server);
     let own = of("servers");
     // In the file of a client, an error concerns its server alone.
     let of_client = of("mcpServers");
@@ -143,15 +146,16 @@ fn variables_that_decide_which_code_runs() {
 
 #[test]
 fn values_in_command_lines() {
+    // Clients have only the first three.
     let references = [
-        "${env:API}",
-        "${API}",
-        "${API:-x}",
-        "${env:API:?say it}",
-        "${file:/run/s}",
-        "${secret:s}",
+        ("${env:API}", true),
+        ("${API}", true),
+        ("${API:-x}", true),
+        ("${env:API:?say it}", false),
+        ("${file:/run/s}", false),
+        ("${secret:s}", false),
     ];
-    for reference in references {
+    for (reference, is_of_clients) in references {
         for text in [
             reference.to_owned(),
             format!("--key={reference}"),
@@ -164,7 +168,10 @@ fn values_in_command_lines() {
                 ),
                 (serde_json::json!({"command": text}), ".a.command"),
             ] {
-                let found = problems(&server);
+                let found = match is_of_clients {
+                    true => problems(&server),
+                    false => problems_of("servers", &server),
+                };
                 let about = found.iter().filter(|(_, field, _)| field == place);
                 let warned: Vec<_> = about
                     .filter(|(severity, ..)| *severity == Severity::Warning)
@@ -251,7 +258,7 @@ proptest! {
         let text = format!("{before}{reference}{after}");
         let mut args = vec!["a".to_owned(); at];
         args.push(text);
-        let found = problems(&serde_json::json!({"command": "x", "args": args}));
+        let found = problems_of("servers", &serde_json::json!({"command": "x", "args": args}));
         let place = format!(".a.args[{at}]");
         let is_warned = |(severity, field, _): &(Severity, String, String)| *severity == Severity::Warning && *field == place;
         prop_assert!(found.iter().any(is_warned), "{:?}", found);

@@ -129,16 +129,7 @@ impl TextFile {
             .parent()
             .filter(|directory| !directory.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
-        if self
-            .metadata
-            .as_ref()
-            .is_some_and(|metadata| metadata.permissions().readonly())
-        {
-            return Err(
-                CliError::failed(format!("`{}` is read-only", self.path.display()))
-                    .with_hint("allow writing with `chmod u+w`"),
-            );
-        }
+        self.check_writable()?;
         let Some(text) = text else {
             let _lock = lock(directory);
             self.check_unchanged()?;
@@ -163,6 +154,21 @@ impl TextFile {
         // The rename is durable after the directory is. Not every file system can do that.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         Ok(())
+    }
+
+    /// Checks that the file is not read-only.
+    ///
+    /// # Errors
+    /// If it is.
+    pub(crate) fn check_writable(&self) -> Result<(), CliError> {
+        let mut metadata = self.metadata.iter();
+        match metadata.any(|metadata| metadata.permissions().readonly()) {
+            false => Ok(()),
+            true => Err(
+                CliError::failed(format!("`{}` is read-only", self.path.display()))
+                    .with_hint("allow writing with `chmod u+w`"),
+            ),
+        }
     }
 
     fn set_permissions(&self, file: &File) -> io::Result<()> {

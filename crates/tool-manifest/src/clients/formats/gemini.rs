@@ -43,7 +43,10 @@ impl GeminiRules {
 
     /// Returns the place of the rule by which a server is not used.
     fn excludes(&self, name: &str) -> Option<NodeId> {
-        let is_named = |names: &Vec<String>, name: &str| names.iter().any(|known| known == name);
+        // The client compares them so.
+        let normal = |name: &str| name.trim().to_lowercase();
+        let is_named =
+            |names: &Vec<String>, name: &str| names.iter().any(|known| normal(known) == normal(name));
         match (&self.allowed, &self.excluded) {
             (Some((at, names)), _) if !is_named(names, name) => Some(*at),
             // All of them, in the second list alone.

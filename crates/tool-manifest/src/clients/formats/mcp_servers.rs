@@ -29,6 +29,7 @@ pub(crate) enum SharedClient {
     Copilot,
     Kiro,
     Roo,
+    Windsurf,
     /// Any other, or not known.
     Other,
 }
@@ -52,6 +53,7 @@ impl SharedClient {
         let folders = source.directory.to_string_lossy();
         match file {
             "cline_mcp_settings.json" => Self::Cline,
+            "mcp_config.json" => Self::Windsurf,
             "mcp_settings.json" => Self::Roo,
             "mcp.json" if folders.ends_with(".roo") => Self::Roo,
             "mcp.json" if folders.ends_with(".github") => Self::Copilot,
@@ -66,7 +68,7 @@ impl SharedClient {
         match self {
             Self::Cline | Self::Roo => TimeoutUnit::Seconds,
             Self::Claude | Self::Copilot | Self::Kiro => TimeoutUnit::Milliseconds,
-            Self::Other => TimeoutUnit::Unknown,
+            Self::Windsurf | Self::Other => TimeoutUnit::Unknown,
         }
     }
 }
@@ -81,27 +83,26 @@ pub(crate) fn server(
 ) -> ClientServer {
     let at = without_transport(document, at);
     let mut server = ServerTranslator::new(document, variables, at);
+    // Copilot has variables in `env` and `headers` alone.
+    if client == SharedClient::Copilot {
+        server.variables = &Variables::None;
+    }
     for key in ["command", "args"] {
         server.texts(key, key);
     }
     for key in ["url", "serverUrl", "httpUrl"] {
         server.texts(key, "url");
     }
-    server.texts("cwd", "cwd");
-    for key in ["env", "headers"] {
-        match client {
-            SharedClient::Copilot => {
-                server.variables = &Variables::Shell;
-                server.texts(key, key);
-                server.variables = variables;
-            }
-            _ => {
-                bare_variables(&mut server, key);
-                server.texts(key, key);
-            }
-        }
+    for (key, ours) in [("cwd", "cwd"), ("envFile", "env_file")] {
+        server.texts(key, ours);
     }
-    server.texts("envFile", "env_file");
+    if client == SharedClient::Copilot {
+        server.variables = &Variables::Shell;
+    }
+    for key in ["env", "headers"] {
+        bare_variables(&mut server, key);
+        server.texts(key, key);
+    }
     copilot_tools(&mut server);
     server.tool_lists(
         &["include", "includeTools", "enabledTools", "allowedTools"],

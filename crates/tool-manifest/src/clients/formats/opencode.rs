@@ -15,90 +15,109 @@ use crate::{
 };
 
 /// Rules over the tools of all servers, in their order: a pattern, `true` if it allows, and its place.
+type Rules = Vec<(String, bool, NodeId)>;
+
+/// Lists of rules, of which each can deny a tool.
 #[derive(Debug, Default)]
-pub(crate) struct OpenCodeRules(Vec<(String, bool, NodeId)>);
+pub(crate) struct OpenCodeRules(Vec<Rules>);
+
+/// Agent that OpenCode begins with.
+const DEFAULT_AGENT: &str = "build";
 
 impl OpenCodeRules {
-    /// Reads the rules: the switches in `tools`, then `permission`, which replaces them in later versions, and `permissions` of the
-    /// latest ones.
+    /// Reads the rules: the switches in `tools` and then `permission`, which replaces them in later versions; `permissions` of the
+    /// latest ones; and those of the agent that the client begins with.
     pub(crate) fn read(document: &Document, root: NodeId) -> Self {
-        let mut rules = Vec::new();
-        let tools = document.get(root, "tools");
-        for (pattern, at) in tools.map(|at| document.entries(at)).unwrap_or_default() {
-            rules.push((
-                pattern.clone(),
-                matches!(document.kind(*at), Kind::Bool(true)),
-                *at,
-            ));
-        }
         let latest = document.get(root, "permissions");
-        rules.extend(latest.into_iter().flat_map(|at| latest_rules(document, at)));
-        let Some(at) = document.get(root, "permission") else {
-            return Self(rules);
-        };
-        match document.kind(at) {
-            Kind::String(word) => rules.push(("*".to_owned(), word != "deny", at)),
-            Kind::Map(entries) => {
-                for (pattern, at) in entries {
-                    let allows = match document.kind(*at) {
-                        Kind::String(word) => word != "deny",
-                        // Rules over arguments, which are not read here: the tool is denied if one of them denies.
-                        Kind::Map(rules) => {
-                            !rules.iter().any(|(_, word)| document.text(*word) == Some("deny"))
-                        }
-                        _ => false,
-                    };
-                    rules.push((pattern.clone(), allows, *at));
-                }
-            }
-            _ => {}
-        }
-        Self(rules)
+        let latest = latest.map(|at| latest_rules(document, at));
+        let name = document
+            .get(root, "default_agent")
+            .and_then(|at| document.text(at));
+        let agent = document
+            .get(root, "agent")
+            .and_then(|agents| document.get(agents, name.unwrap_or(DEFAULT_AGENT)));
+        let of_agent = agent.map(|agent| written_rules(document, agent));
+        let lists = [Some(written_rules(document, root)), latest, of_agent];
+        Self(lists.into_iter().flatten().collect())
     }
 
     /// Applies the rules to a server.
     fn apply(&self, server: &mut ServerTranslator<'_>, name: &str) {
-        let prefix = format!("{}_", sanitized(name));
-        let (mut lists, mut place) = (ToolRules::default(), None);
-        for (pattern, allows, at) in &self.0 {
-            // A server's own name switches all of its tools off.
-            let pattern = match pattern == name && !allows {
-                true => &format!("{prefix}*"),
-                false => pattern,
-            };
-            let before = (lists.include.clone(), lists.exclude.len());
-            lists.add(pattern, &prefix, *allows);
-            if before != (lists.include.clone(), lists.exclude.len()) {
-                place = Some(*at);
-            }
-        }
-        let Some(at) = place else { return };
-        if let Some(include) = &lists.include {
-            let items: Vec<NodeId> = include
-                .iter()
-                .map(|tool| server.document.add(Kind::String(tool.clone()), at))
-                .collect();
-            server.set_new("include", Kind::List(items), at);
-        }
-        // OpenCode writes `_` for other characters of the names of tools.
-        let mut exclude: Vec<String> = Vec::new();
-        for pattern in &lists.exclude {
-            let pattern = unsanitized(pattern);
-            if !exclude.contains(&pattern) {
-                exclude.push(pattern);
-            }
-        }
-        server.exclude(&exclude, at);
-        if lists.is_stricter {
-            let message =
-                format!("exceptions to denied tools of `{name}` are not honoured: the tools stay denied");
-            server.remark(at, message, "");
+        for rules in &self.0 {
+            apply_one(rules, server, name);
         }
     }
 }
 
+/// Reads the rules in `tools` and `permission`.
+fn written_rules(document: &Document, parent: NodeId) -> Rules {
+    let mut rules = Vec::new();
+    let tools = document.get(parent, "tools");
+    for (pattern, at) in tools.map(|at| document.entries(at)).unwrap_or_default() {
+        rules.push((
+            pattern.clone(),
+            matches!(document.kind(*at), Kind::Bool(true)),
+            *at,
+        ));
+    }
+    let Some(at) = document.get(parent, "permission") else {
+        return rules;
+    };
+    match document.kind(at) {
+        Kind::String(word) => rules.push(("*".to_owned(), word != "deny", at)),
+        Kind::Map(entries) => {
+            for (pattern, at) in entries {
+                let allows = match document.kind(*at) {
+                    Kind::String(word) => word != "deny",
+                    // Rules over arguments, which are not read here: the tool is denied if one of them denies.
+                    Kind::Map(rules) => !rules.iter().any(|(_, word)| document.text(*word) == Some("deny")),
+                    _ => false,
+                };
+                rules.push((pattern.clone(), allows, *at));
+            }
+        }
+        _ => {}
+    }
+    rules
+}
+
+fn apply_one(rules: &Rules, server: &mut ServerTranslator<'_>, name: &str) {
+    let prefix = format!("{}_", sanitized(name));
+    let (mut lists, mut place) = (ToolRules::default(), None);
+    for (pattern, allows, at) in rules {
+        // A server's own name switches all of its tools off.
+        let pattern = match pattern == name && !allows {
+            true => &format!("{prefix}*"),
+            false => pattern,
+        };
+        let before = (lists.include.clone(), lists.exclude.len());
+        lists.add(pattern, &prefix, *allows);
+        if before != (lists.include.clone(), lists.exclude.len()) {
+            place = Some(*at);
+        }
+    }
+    let Some(at) = place else { return };
+    if let Some(include) = &lists.include {
+        server.include_only(include, at);
+    }
+    // OpenCode writes `_` for other characters of the names of tools.
+    let mut exclude: Vec<String> = Vec::new();
+    for pattern in &lists.exclude {
+        let pattern = unsanitized(pattern);
+        if !exclude.contains(&pattern) {
+            exclude.push(pattern);
+        }
+    }
+    server.exclude(&exclude, at);
+    if lists.is_stricter {
+        let message =
+            format!("exceptions to denied tools of `{name}` are not honoured: the tools stay denied");
+        server.remark(at, message, "");
+    }
+}
+
 /// Returns the rules of a list, each with an action, a resource and an effect. A rule that is not understood denies everything.
-fn latest_rules(document: &Document, at: NodeId) -> Vec<(String, bool, NodeId)> {
+fn latest_rules(document: &Document, at: NodeId) -> Rules {
     let deny_all = |at| ("*".to_owned(), false, at);
     let Kind::List(items) = document.kind(at) else {
         return vec![deny_all(at)];

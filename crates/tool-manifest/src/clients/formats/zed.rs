@@ -29,7 +29,7 @@ pub(crate) struct ZedRules {
     permissions: Option<NodeId>,
     /// Place of the agent's settings.
     at: Option<NodeId>,
-    /// `disable_ai`, if it is `true`: no server is used.
+    /// `disable_ai`, if it is `true`, or `agent.enabled`, if it is `false`: no server is used.
     disabled: Option<NodeId>,
 }
 
@@ -57,12 +57,14 @@ impl ZedRules {
             // A profile of the user enables none, and the one that Zed begins with enables all.
             _ => name == DEFAULT_PROFILE || profile.is_none() && !WITHOUT_SERVERS.contains(&name),
         };
+        let enabled = document.get(agent, "enabled");
+        let off = enabled.filter(|at| matches!(document.kind(*at), Kind::Bool(false)));
         Self {
             profile,
             enables_all,
             permissions: document.get(agent, "tool_permissions"),
             at: Some(agent),
-            disabled,
+            disabled: disabled.or(off),
         }
     }
 

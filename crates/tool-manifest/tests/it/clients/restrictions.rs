@@ -39,6 +39,20 @@ fn opencode() {
                 r#"{"mcp": {"web": {"type": "remote", "url": "https://a.example.com"}}, "permissions": {"web_*": "deny"}}"#,
                 &["web: https://a.example.com", "include []"],
             ),
+            // Each list can deny.
+            (
+                r#"{"mcp": {"web": {"type": "remote", "url": "https://a.example.com"}}, "permission": "allow",
+ "permissions": [{"action": "web_*", "resource": "*", "effect": "deny"}]}"#,
+                &["web: https://a.example.com", "include []"],
+            ),
+            (
+                r#"{"mcp": {"web": {"type": "remote", "url": "https://a.example.com"}}, "agent": {"build": {"tools": {"web_drop": false}}, "plan": {"tools": {"*": false}}}}"#,
+                &["web: https://a.example.com", r#"exclude ["drop"]"#],
+            ),
+            (
+                r#"{"mcp": {"web": {"type": "remote", "url": "https://a.example.com"}}, "default_agent": "plan", "agent": {"plan": {"permission": "deny"}}}"#,
+                &["web: https://a.example.com", "include []"],
+            ),
             // A bare name is no pattern of the tools that it allows.
             (
                 r#"{"mcp": {"web": {"type": "remote", "url": "https://a.example.com"}}, "permission": {"*": "deny", "web": "allow"}}"#,
@@ -73,6 +87,10 @@ fn gemini() {
                     r#"{{"mcp": {{"excluded": ["*"]}}, "mcpServers": {{"a": {{{url}, "disabled": false}}}}}}"#
                 ),
                 &["a: https://a.example.com", "disabled"],
+            ),
+            (
+                &format!(r#"{{"mcp": {{"excluded": [" GitHub"]}}, "mcpServers": {{"github": {{{url}}}}}}}"#),
+                &["github: https://a.example.com", "disabled"],
             ),
             (
                 &format!(
@@ -304,7 +322,11 @@ fn sandbox(server: &str, file: &str) -> String {
 fn sandboxes_of_vscode() {
     let own = |rules: &str| sandbox(&format!(r#", "sandbox": {rules}"#), "");
     let files = |rules: &str| own(&format!(r#"{{"filesystem": {rules}}}"#));
-    assert_eq!(own("{}"), "{}");
+    assert_eq!(own("{}"), r#""auto""#);
+    assert_eq!(
+        own(r#"{"level": "none"}"#),
+        "`sandbox` is in a form that the client does not know"
+    );
     assert_eq!(sandbox("", ""), r#""auto""#);
     assert_eq!(
         own(

@@ -264,8 +264,11 @@ fn removal(text: &str, object: &Object<'_>, index: usize) -> Vec<Edit> {
     let (start, end) = (property.start(), property.end());
     let comma = comma_after(text, end);
     let before = text[..start].trim_end_matches([' ', '\t']);
-    // A member on its own line goes with the line break before it.
-    let from = match before.strip_suffix('\n') {
+    // A member on its own line goes with the line break before it. Another member on the line must not end up in a comment.
+    let after = comma.map_or(end, |comma| comma + 1);
+    let rest = text[after..].trim_start_matches([' ', '\t']);
+    let is_alone = rest.is_empty() || rest.starts_with(['\r', '\n', '/', '}']);
+    let from = match before.strip_suffix('\n').filter(|_| is_alone) {
         Some(line) => line.strip_suffix('\r').unwrap_or(line).len(),
         None => before.len(),
     };

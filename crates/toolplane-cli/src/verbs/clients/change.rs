@@ -143,6 +143,7 @@ pub(super) fn apply(
         outcome.state = "declined";
         return Ok(outcome);
     }
+    file.check_writable()?;
     if new.needs_backup {
         outcome.backup = file.back_up()?;
     }

@@ -29,9 +29,8 @@ const WORDS: Words = Words {
     unchanged: "connected_already",
 };
 /// Keys of an entry that say how the server is reached.
-const CONNECTION_KEYS: [&str; 9] = [
+const CONNECTION_KEYS: [&str; 8] = [
     "type",
-    "source",
     "command",
     "cmd",
     "args",
@@ -39,6 +38,16 @@ const CONNECTION_KEYS: [&str; 9] = [
     "serverUrl",
     "httpUrl",
     "uri",
+];
+/// Keys of an entry that belong to a program, and to a URL.
+const OF_PROGRAMS: [&str; 6] = ["env", "env_vars", "envs", "environment", "envFile", "cwd"];
+const OF_URLS: [&str; 6] = [
+    "headers",
+    "http_headers",
+    "env_http_headers",
+    "bearer_token_env_var",
+    "oauth",
+    "oauth_resource",
 ];
 
 pub(crate) fn run(options: &Options, connect: &Connect, console: Console) -> Result<Exit, CliError> {
@@ -94,23 +103,37 @@ fn connect_one(
     let base = start(client, old);
     let text = match edit::find(&root, slot) {
         None => edit::insert(base, slot, &wanted),
-        Some(known) if contains(known, &wanted) => {
+        Some(known) if is_same_connection(known, &wanted) => {
             warn_of_switched_off(known, target, change, console);
             return Ok(target.outcome(&change.name, WORDS.unchanged));
         }
         Some(known)
             if is_ours(known, entry) || origin::origin(&file, client, &change.name, known).is_some() =>
         {
-            let merged = merged(known, wanted);
+            let (merged, dropped) = merged(known, wanted);
+            if !dropped.is_empty() {
+                let dropped = toolplane::settings::suggest::list(&dropped);
+                console.warn(&format!(
+                    "{dropped} of the entry is left out: it does not belong to the new connection"
+                ));
+            }
+            warn_of_switched_off(&merged, target, change, console);
             edit::replace(old, slot, &merged)
         }
-        Some(_) => {
+        Some(known) => {
             let message = format!(
                 "`{}` has another server of the name `{}`",
                 path.display(),
                 change.name
             );
-            return Err(CliError::failed(message).with_hint("`--name NAME` gives the gateway another name"));
+            let disconnect = change::command_line("disconnect", &[], target, change, None);
+            return Err(CliError::failed(message).with_hint(match Entry::from_value(known) {
+                Some(Entry::Url(url)) => format!(
+                    "if it is the gateway, `{disconnect} --http {url}` takes it out; otherwise `--name NAME` gives the gateway \
+                     another name"
+                ),
+                _ => "`--name NAME` gives the gateway another name".to_owned(),
+            }));
         }
     };
     let url = change.http.as_deref();
@@ -156,10 +179,10 @@ fn warn_of_switched_off(known: &Value, target: &Target, change: &ClientChange, c
     ));
 }
 
-/// Returns `true` if an entry has all members of another.
-fn contains(known: &Value, wanted: &Value) -> bool {
-    let mut members = wanted.as_object().into_iter().flatten();
-    members.all(|(key, value)| known.get(key) == Some(value))
+/// Returns `true` if two entries reach the server in the same way.
+fn is_same_connection(known: &Value, wanted: &Value) -> bool {
+    let mut keys = CONNECTION_KEYS.iter();
+    keys.all(|key| known.get(key) == wanted.get(key))
 }
 
 /// Returns `true` if an entry is the gateway: it starts this program, or has the same URL.
@@ -168,17 +191,37 @@ fn is_ours(known: &Value, entry: &Entry) -> bool {
     known.is_some_and(|known| known.is_gateway() || known == *entry)
 }
 
-/// Returns the wanted entry with what the user added to the known one, such as time limits.
-fn merged(known: &Value, mut wanted: Value) -> Value {
-    if let (Some(known), Some(members)) = (known.as_object(), wanted.as_object_mut()) {
-        for (key, value) in known
-            .iter()
-            .filter(|(key, _)| !CONNECTION_KEYS.contains(&key.as_str()))
-        {
-            members.entry(key.clone()).or_insert_with(|| value.clone());
+/// Returns the wanted entry with what the user wrote into the known one, such as time limits and switches, and the keys that do not
+/// belong to it any more.
+fn merged<'a>(known: &'a Value, mut wanted: Value) -> (Value, Vec<&'a str>) {
+    let mut dropped = Vec::new();
+    let is_program = |value: &Value| matches!(Entry::from_value(value), Some(Entry::Program { .. }));
+    let foreign: &[&str] = match (is_program(known), is_program(&wanted)) {
+        (true, false) => &OF_PROGRAMS,
+        (false, true) => &OF_URLS,
+        _ => &[],
+    };
+    // Zed had the variables of a program below its command.
+    let nested = known["command"]
+        .get("env")
+        .filter(|_| is_program(&wanted))
+        .cloned();
+    let (Some(known), Some(members)) = (known.as_object(), wanted.as_object_mut()) else {
+        return (wanted, dropped);
+    };
+    for (key, value) in known {
+        match key.as_str() {
+            key if CONNECTION_KEYS.contains(&key) => {}
+            key if foreign.contains(&key) => dropped.push(key),
+            _ => {
+                members.insert(key.clone(), value.clone());
+            }
         }
     }
-    wanted
+    if let Some(env) = nested {
+        members.entry("env").or_insert(env);
+    }
+    (wanted, dropped)
 }
 
 /// Returns the entry that starts this program with the configuration in use.

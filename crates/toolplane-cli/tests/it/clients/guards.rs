@@ -98,6 +98,7 @@ fn files_that_cannot_be_written_stay() {
         "{run:?}"
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), "{}");
+    assert_eq!(fs::read_dir(place.path().join(".cursor")).unwrap().count(), 1);
     fs::remove_file(&file).unwrap();
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
     let run = place.run(&["connect", "cursor", "--yes"]);
@@ -168,4 +169,73 @@ fn variables_of_clients_move_their_files() {
         ok(&place, &["connect", client, "--yes"]);
         assert!(place.path().join(file).is_file(), "{client}");
     }
+}
+
+#[test]
+fn the_users_switches_and_limits_stay() {
+    let place = place();
+    for (client, file, text) in [
+        (
+            "copilot",
+            ".copilot/mcp-config.json",
+            r#"{"mcpServers": {"toolplane": {"type": "local", "command": "toolplane", "args": ["serve"], "tools": ["safe__read"]}}}"#,
+        ),
+        (
+            "goose",
+            ".config/goose/config.yaml",
+            "extensions:\n  toolplane: {name: toolplane, type: stdio, cmd: toolplane, args: [serve], enabled: false, timeout: 60}\n",
+        ),
+    ] {
+        let path = place.write(file, text);
+        for _ in 0..2 {
+            let run = place.run(&["connect", client, "--yes"]);
+            assert_eq!(run.code, 0, "{run:?}");
+            let is_switched_off = run.stderr.contains("is switched off there by `enabled`");
+            assert_eq!(is_switched_off, client == "goose", "{run:?}");
+        }
+        let written = fs::read_to_string(&path).unwrap();
+        assert!(written.contains("--stdio"), "{written}");
+        let kept = ["safe__read", "enabled: false", "timeout: 60"];
+        let kept = kept.iter().filter(|kept| written.contains(**kept)).count();
+        assert_eq!(kept, if client == "goose" { 2 } else { 1 }, "{written}");
+    }
+}
+
+/// Codex refuses an entry with a URL and keys of a program.
+#[test]
+fn keys_of_another_connection_are_left_out() {
+    let place = place();
+    let text = "[mcp_servers.toolplane]\ncommand = \"toolplane\"\nargs = [\"serve\"]\nstartup_timeout_sec = 30\n\n[mcp_servers.toolplane.env]\nA = \"b\"\n";
+    let path = place.write(".codex/config.toml", text);
+    let url = ["connect", "codex", "--yes", "--http", "http://127.0.0.1:9/mcp"];
+    let run = place.run(&url);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("`env` of the entry is left out"), "{run:?}");
+    let written = fs::read_to_string(path).unwrap();
+    assert!(
+        written.contains("startup_timeout_sec = 30") && !written.contains("env"),
+        "{written}"
+    );
+    // One that says both is not connected already.
+    let text = format!(
+        r#"{{"mcpServers": {{"toolplane": {{"command": "{BINARY}", "args": ["serve"], "url": "https://evil.example/mcp"}}}}}}"#
+    );
+    place.write(".cursor/mcp.json", &text);
+    let run = place.run(&["connect", "cursor", "--yes"]);
+    assert!(!run.stdout.contains("connected already"), "{run:?}");
+}
+
+/// The old form of Zed has variables below the command.
+#[test]
+fn nested_variables_of_zed_stay() {
+    let place = place();
+    let text = r#"{"context_servers": {"toolplane": {"command": {"path": "toolplane", "args": ["serve"], "env": {"K": "v"}}}}}"#;
+    let path = place.write(".config/zed/settings.json", text);
+    ok(&place, &["connect", "zed", "--yes"]);
+    let written: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let entry = &written["context_servers"]["toolplane"];
+    assert_eq!(
+        (&entry["command"], &entry["env"]),
+        (&json!(BINARY), &json!({"K": "v"}))
+    );
 }
