@@ -397,3 +397,19 @@ fn sandboxes_of_vscode() {
         r#"{"writes":["/srv/data"]}"#
     );
 }
+
+/// A symbolic link leads to what the sandbox allows.
+#[test]
+fn links_are_followed() {
+    let project = tempfile::TempDir::new().unwrap();
+    std::fs::create_dir_all(project.path().join("sub/in")).unwrap();
+    std::os::unix::fs::symlink("sub/in", project.path().join("link")).unwrap();
+    let text = r#"{"servers": {"a": {"command": "x", "sandboxEnabled": true,
+        "sandbox": {"filesystem": {"allowWrite": ["sub"], "denyWrite": ["link"]}}}}}"#;
+    let loaded = super::load_in(&project, ".vscode/mcp.json", text);
+    let transport = &loaded.configuration.servers[0].transport;
+    let toolplane::manifest::ServerTransport::Refused { reason } = transport else {
+        panic!("{transport:?}");
+    };
+    assert_eq!(reason, "the sandbox cannot deny `link` beside the allowed `sub`");
+}

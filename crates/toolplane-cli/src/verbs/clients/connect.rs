@@ -193,7 +193,7 @@ fn is_ours(known: &Value, entry: &Entry) -> bool {
 
 /// Returns the wanted entry with what the user wrote into the known one, such as time limits and switches, and the keys that do not
 /// belong to it any more.
-fn merged<'a>(known: &'a Value, mut wanted: Value) -> (Value, Vec<&'a str>) {
+fn merged(known: &Value, mut wanted: Value) -> (Value, Vec<&str>) {
     let mut dropped = Vec::new();
     let is_program = |value: &Value| matches!(Entry::from_value(value), Some(Entry::Program { .. }));
     let foreign: &[&str] = match (is_program(known), is_program(&wanted)) {
