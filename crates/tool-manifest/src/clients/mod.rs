@@ -14,4 +14,8 @@ mod translate;
 mod variables;
 mod workspace;
 
-pub(crate) use self::{take::take, translate::translate, workspace::Surroundings};
+pub(crate) use self::{
+    take::take,
+    translate::{is_of_client, translate},
+    workspace::Surroundings,
+};

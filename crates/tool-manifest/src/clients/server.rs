@@ -255,7 +255,7 @@ impl<'a> ServerTranslator<'a> {
             }
             _ => Vec::new(),
         });
-        // Patterns of which none is written twice may have no name in common.
+        // Only patterns of both lists: two different ones need not have a name in common.
         let is_allowed = |pattern: &&String| known.as_ref().is_none_or(|known| known.contains(pattern));
         let allowed: Vec<String> = patterns.iter().filter(is_allowed).cloned().collect();
         let items = allowed

@@ -40,6 +40,11 @@ impl Translation {
     }
 }
 
+/// Returns `true` for the file of a client.
+pub(crate) fn is_of_client(document: &Document) -> bool {
+    Format::detect(document, document.root()).is_some()
+}
+
 /// Translates the file of a client. Returns `None` for any other file.
 pub(crate) fn translate(document: &mut Document, surroundings: &Surroundings) -> Option<Translation> {
     let root = document.root();

@@ -1,8 +1,7 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
-    Syntax,
-    clients::{self, Surroundings},
+    Syntax, clients,
     diagnostics::report::Report,
     document::{json, source::SourceFile, yaml},
 };
@@ -29,15 +28,12 @@ pub fn is_client_file(path: &Path, text: &str) -> bool {
         return false;
     };
     let (source, report) = (Arc::new(source), Report::default());
-    let mut documents = match syntax {
+    let documents = match syntax {
         Syntax::Yaml => yaml::read(&source, &report),
         Syntax::Json => json::read(&source, &report),
         Syntax::Toml => return true,
     };
-    let surroundings = Surroundings::default();
-    documents
-        .iter_mut()
-        .any(|document| clients::translate(document, &surroundings).is_some())
+    documents.iter().any(clients::is_of_client)
 }
 
 #[cfg(test)]

@@ -9,10 +9,8 @@ use super::{
     table::{Client, EntryForm},
 };
 
-/// Usual name of the gateway's entry.
-pub(crate) const NAME: &str = "toolplane";
-/// Name of this program's file.
-const PROGRAM: &str = "toolplane";
+/// Name of this program's file, and usual name of its entry.
+pub(crate) const PROGRAM: &str = "toolplane";
 /// Time limit of Goose for a request, in seconds: the one of its documentation.
 const GOOSE_TIMEOUT: u32 = 300;
 /// Programs that run a package by its name.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     clients::{
+        entry,
         file::{TextFile, remove_empty_directories},
         places::{ClientFile, Scope, Surroundings},
         table::{CLIENTS, Client, client},
@@ -243,7 +244,7 @@ pub(super) fn command_line(
     if let Some(url) = url {
         words.extend(["--http".to_owned(), quoted(url)]);
     }
-    if change.name != "toolplane" {
+    if change.name != entry::PROGRAM {
         words.extend(["--name".to_owned(), change.name.clone()]);
     }
     words.join(" ")

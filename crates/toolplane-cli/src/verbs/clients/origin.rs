@@ -25,7 +25,7 @@ pub(super) fn gateways(file: &TextFile, client: &Client, root: &Value) -> Vec<St
         let Some(entry) = Entry::from_value(value) else {
             return false;
         };
-        let may_be_ours = name == entry::NAME || entry.serves();
+        let may_be_ours = name == entry::PROGRAM || entry.serves();
         entry.is_gateway() || may_be_ours && origin(file, client, name, value).is_some()
     });
     ours.map(|(name, _)| name).collect()
