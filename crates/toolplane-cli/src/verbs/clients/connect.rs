@@ -126,14 +126,7 @@ fn connect_one(
                 path.display(),
                 change.name
             );
-            let disconnect = change::command_line("disconnect", &[], target, change, None);
-            return Err(CliError::failed(message).with_hint(match Entry::from_value(known) {
-                Some(Entry::Url(url)) => format!(
-                    "if it is the gateway, `{disconnect} --http {url}` takes it out; otherwise `--name NAME` gives the gateway \
-                     another name"
-                ),
-                _ => "`--name NAME` gives the gateway another name".to_owned(),
-            }));
+            return Err(CliError::failed(message).with_hint(hint_at_other(known, target, change)));
         }
     };
     let url = change.http.as_deref();
@@ -143,6 +136,18 @@ fn connect_one(
         undo: change::command_line("disconnect", &[], target, change, url),
     };
     change::apply(target, change, &file, new, &WORDS, console)
+}
+
+/// Returns advice on an entry that is another server, or a gateway that is not recognized. Its URL may contain credentials.
+fn hint_at_other(known: &Value, target: &Target, change: &ClientChange) -> String {
+    let name = "`--name NAME` gives the gateway another name";
+    let disconnect = change::command_line("disconnect", &[], target, change, None);
+    match Entry::from_value(known) {
+        Some(Entry::Url(_)) => {
+            format!("if it is the gateway, `{disconnect} --http URL` takes it out; otherwise {name}")
+        }
+        _ => name.to_owned(),
+    }
 }
 
 pub(super) fn unusable(path: &Path, error: &edit::EditError) -> CliError {

@@ -74,6 +74,17 @@ fn a_mock_server_of_this_program_is_no_gateway() {
 }
 
 #[test]
+fn the_url_of_another_server_is_not_shown() {
+    let place = place();
+    let text = r#"{"other": 1, "mcpServers": {"toolplane": {"url": "https://example.com/mcp?key=hunter2"}}}"#;
+    place.write(".cursor/mcp.json", text);
+    let run = place.run(&["connect", "cursor", "--yes"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("disconnect cursor --http URL"), "{run:?}");
+    assert!(!run.stderr.contains("hunter2"), "{run:?}");
+}
+
+#[test]
 fn settings_that_the_client_would_lose_are_kept() {
     let place = place();
     place.write(".continue/config.json", r#"{"models": []}"#);
