@@ -23,7 +23,7 @@ use crate::{KeyPlace, McpServer, calls::McpCall, settings::EXECUTOR_KIND};
 /// # Ok::<(), tool_core::TemplateError>(())
 /// ```
 pub struct McpExecutor {
-    servers: HashMap<String, Arc<McpServer>>,
+    servers: HashMap<Arc<str>, Arc<McpServer>>,
 }
 
 /// The server and the tool to call.
@@ -115,6 +115,11 @@ impl<'a> ExecutorTarget<'a> {
     }
 }
 
+/// Returns the name of the server of an entry whose settings [`McpExecutor`] has prepared.
+fn server_of(descriptor: &Descriptor) -> Option<&str> {
+    descriptor.executor.config["server"].as_str()
+}
+
 /// Returns the place of the idempotency key from the tool's settings, or else from those of its server.
 fn key_place(
     server: &McpServer,
@@ -152,7 +157,7 @@ impl McpExecutor {
         let servers = servers.into_iter();
         Self {
             servers: servers
-                .map(|server| (server.settings().name.clone(), server))
+                .map(|server| (server.settings().name.as_str().into(), server))
                 .collect(),
         }
     }
@@ -165,9 +170,8 @@ impl Executor for McpExecutor {
 
     /// Returns the tool of the server that is called. A call sends no secret of its own.
     fn reach(&self, descriptor: &Descriptor) -> Reach {
-        let config = &descriptor.executor.config;
-        let of_server = config["tool"].as_str().zip(config["server"].as_str());
-        match of_server {
+        let tool = descriptor.executor.config["tool"].as_str();
+        match tool.zip(server_of(descriptor)) {
             Some((tool, server)) => {
                 Reach::default().with_other(format!("the tool `{tool}` of the server `{server}`"))
             }
@@ -198,22 +202,17 @@ impl Executor for McpExecutor {
     }
 
     fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
-        let address = ExecutorTarget::read(descriptor).ok()?;
-        Some(address.server.into())
+        let server = server_of(descriptor)?;
+        let known = self.servers.get_key_value(server);
+        Some(known.map_or_else(|| server.into(), |(name, _)| name.clone()))
     }
 
     fn provenance(&self, descriptor: &Descriptor) -> Provenance {
-        let address = ExecutorTarget::read(descriptor).ok();
-        let Some((address, server)) = address.and_then(|address| {
-            let server = self.servers.get(&*address.server)?;
-            Some((address, server))
-        }) else {
+        let Some(server) = server_of(descriptor).and_then(|server| self.servers.get(server)) else {
             return Provenance::default();
         };
-        let names = match descriptor.feature {
-            Feature::Tool => server
-                .settings()
-                .alternative_names(&address.upstream_name, &descriptor.name),
+        let names = match (descriptor.feature, descriptor.executor.config["tool"].as_str()) {
+            (Feature::Tool, Some(tool)) => server.settings().alternative_names(tool, &descriptor.name),
             _ => Vec::new(),
         };
         let mut provenance = Provenance::default();

@@ -15,6 +15,7 @@ use tool_core::{Catalogue, ClientIdentity, Feature, Source, Tool, ToolState};
 
 use crate::{
     Registry, Snapshot, WithheldDefinition,
+    look_alikes::Looks,
     registry::{Parts, ResolveReason, Shared},
     resolve::{CommonSettings, Resolver},
     snapshot::key,
@@ -298,6 +299,7 @@ impl Registry {
             before,
             pins: &parts.pins,
             common_settings: CommonSettings::default(),
+            looks: Looks::default(),
             reuses_tools: !matches!(reason, ResolveReason::Parts { .. }),
             lists_changed: matches!(
                 reason,

@@ -12,20 +12,30 @@ use tool_scan::{escape_line, name_skeleton};
 /// Maximum number of warnings.
 const MAX_WARNINGS: usize = 1000;
 
-/// Returns a warning for each tool or prompt whose name looks like that of an earlier one, with the source of the later one.
-/// Names are compared as agents see them and, if letters were replaced, also as the server wrote them.
-pub(crate) fn look_alikes<'a>(
-    offered: impl Iterator<Item = (&'a str, &'a Descriptor)>,
-) -> Vec<(String, ListWarning)> {
-    let hasher = RandomState::default();
-    let mut known: HashMap<(Feature, u64), (&str, &Descriptor), RandomState> = HashMap::default();
-    let mut warnings = Vec::new();
-    for (source, descriptor) in offered {
+/// Hashes of names by their looks, with one key.
+#[derive(Default)]
+pub(crate) struct Looks(RandomState);
+
+/// Hashes of the forms of one name: as agents see it and, if letters were replaced, as the server wrote it.
+pub(crate) struct Look([Option<u64>; 2]);
+
+impl Looks {
+    pub(crate) fn of(&self, descriptor: &Descriptor) -> Look {
         let outward = name_skeleton(&descriptor.name);
         let original = original(descriptor).map(|name| name_skeleton(&name));
+        Look([Some(outward), original].map(|form| form.map(|form| self.0.hash_one(form))))
+    }
+}
+
+/// Returns a warning for each tool or prompt whose name looks like that of an earlier one, with the source of the later one.
+pub(crate) fn look_alikes(offered: Vec<(&str, &Descriptor, Look)>) -> Vec<(String, ListWarning)> {
+    let mut known: HashMap<(Feature, u64), (&str, &Descriptor), RandomState> = HashMap::default();
+    known.reserve(offered.len());
+    let mut warnings = Vec::new();
+    for (source, descriptor, Look(forms)) in offered {
         let mut is_warned = false;
-        for key in [Some(outward), original].into_iter().flatten() {
-            match known.entry((descriptor.feature, hasher.hash_one(key))) {
+        for form in forms.into_iter().flatten() {
+            match known.entry((descriptor.feature, form)) {
                 Entry::Vacant(vacant) => {
                     vacant.insert((source, descriptor));
                 }
@@ -58,7 +68,7 @@ fn warning(descriptor: &Descriptor, first: &Descriptor, owner: &str) -> ListWarn
 
 /// Returns the prefix and the name as the server wrote it, if it has letters that agents do not see.
 fn original(descriptor: &Descriptor) -> Option<String> {
-    let own = descriptor.definition.as_ref()?.get("name")?.string()?;
+    let own = descriptor.definition.as_ref()?.as_part().get("name")?.text()?;
     if own.is_ascii() {
         return None;
     }

@@ -14,8 +14,8 @@ use tool_core::{
 use tool_schema::{LazySchema, verify};
 
 use crate::{
-    Pin, PinPolicy, RefusedFeature, Snapshot,
-    look_alikes::look_alikes,
+    PinPolicy, RefusedFeature, Snapshot,
+    look_alikes::{Look, Looks, look_alikes},
     namespaces::Namespaces,
     pins::{PinCheck, check_pin},
     registry::Shared,
@@ -43,6 +43,16 @@ pub(crate) struct Resolver<'a> {
     pub(crate) pins: &'a PinPolicy,
     /// Settings that tools have in common.
     pub(crate) common_settings: CommonSettings,
+    /// Comparison of names.
+    pub(crate) looks: Looks,
+}
+
+/// Tool that is offered if no other one has its name and its definition is accepted.
+struct Candidate {
+    tool: Arc<Tool>,
+    pin: PinCheck,
+    /// Look of its name, if people know it by a name.
+    look: Option<Look>,
 }
 
 /// Settings that were made for tools. Most tools of a registry have equal ones, and share them.
@@ -86,8 +96,8 @@ impl Resolver<'_> {
         tools.by_key.reserve(n_tools);
         let mut owners: HashMap<_, &str, RandomState> =
             HashMap::with_capacity_and_hasher(n_tools + n_others, RandomState::default());
-        let mut named: Vec<(&str, &Descriptor)> = Vec::with_capacity(n_tools);
-        let mut candidates = Vec::with_capacity(n_tools + n_others);
+        let mut named = Vec::with_capacity(n_tools);
+        let mut descriptors = Vec::with_capacity(n_tools + n_others);
         snapshot.pins = self.pins.store().snapshot();
         let mut first_used = Vec::new();
         for (source, catalogue) in sources {
@@ -101,28 +111,37 @@ impl Resolver<'_> {
                         let refused = refused_feature(source, descriptor.feature, &descriptor.name, reason);
                         snapshot.refused.push(refused);
                     }
-                    None => candidates.push((*source, descriptor)),
+                    None => descriptors.push((*source, descriptor)),
                 }
             }
         }
-        let tools = self.tools(&candidates);
-        for ((source, descriptor), tool) in candidates.into_iter().zip(tools) {
-            match (owners.entry((descriptor.feature, key(descriptor))), tool) {
+        // Large lists are spread over all cores: this is most of the work.
+        let candidates = map_all(&descriptors, |(source, descriptor)| {
+            self.candidate(source, descriptor, &snapshot).map_err(Box::new)
+        });
+        for ((source, descriptor), candidate) in descriptors.into_iter().zip(candidates) {
+            match (owners.entry((descriptor.feature, key(descriptor))), candidate) {
                 (Entry::Occupied(owner), _) => {
                     let reason = conflict_reason(descriptor, owner.get());
                     let refused = refused_feature(source, descriptor.feature, &descriptor.name, reason);
                     snapshot.refused.push(refused);
                 }
-                (Entry::Vacant(vacant), Ok(tool)) => {
+                (Entry::Vacant(vacant), Ok(candidate)) => {
+                    let name = vacant.key().1.clone();
                     vacant.insert(source);
-                    if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
-                        named.push((source, &**descriptor));
+                    named.extend(candidate.look.map(|look| (source, &**descriptor, look)));
+                    match candidate.pin {
+                        // A withheld tool keeps its name, so that no other source can take it.
+                        PinCheck::Withheld(withheld) => {
+                            snapshot.withheld.push(*withheld);
+                            continue;
+                        }
+                        PinCheck::FirstUse(pin) => first_used.push(*pin),
+                        PinCheck::Offered => {}
                     }
-                    if self.is_offered(source, &tool, &mut snapshot, &mut first_used) {
-                        let list = snapshot.feature_list_mut(descriptor.feature);
-                        list.by_key.insert(key(descriptor), tool.clone());
-                        list.items.push(tool);
-                    }
+                    let list = snapshot.feature_list_mut(descriptor.feature);
+                    list.by_key.insert(name, candidate.tool.clone());
+                    list.items.push(candidate.tool);
                 }
                 (Entry::Vacant(_), Err(refused)) => snapshot.refused.push(*refused),
             }
@@ -131,49 +150,50 @@ impl Resolver<'_> {
             self.pins.store().add_first_used(first_used);
             snapshot.pins = self.pins.store().snapshot();
         }
-        snapshot.warnings = look_alikes(named.into_iter());
+        snapshot.warnings = look_alikes(named);
         snapshot.retained = self.retained(sources, &snapshot);
         self.finish(&mut snapshot);
         snapshot
     }
 
-    /// Returns `true` if a tool's definition is accepted, or accepts it by its first use. A withheld tool keeps its name, so that
-    /// no other source can take it.
-    fn is_offered(
+    /// Makes the tool of a descriptor, and finds out whether its definition is accepted. `now` has the pins, and no tools yet.
+    fn candidate(
         &self,
         source: &str,
-        tool: &Arc<Tool>,
-        snapshot: &mut Snapshot,
-        first_used: &mut Vec<Pin>,
-    ) -> bool {
+        descriptor: &Arc<Descriptor>,
+        now: &Snapshot,
+    ) -> Result<Candidate, RefusedFeature> {
+        let tool = self.tool(source, descriptor)?;
+        Ok(Candidate {
+            pin: self.check_pin(source, &tool, now),
+            look: is_named(descriptor.feature).then(|| self.looks.of(descriptor)),
+            tool,
+        })
+    }
+
+    fn check_pin(&self, source: &str, tool: &Arc<Tool>, now: &Snapshot) -> PinCheck {
         let descriptor = tool.descriptor();
-        let is_kept = snapshot.unconfirmed.contains(source);
         let offered = self.before.find(descriptor.feature, &key(descriptor));
         // Compared already: nothing has changed, neither the definition nor the pins.
         if self.reuses_tools
-            && Arc::ptr_eq(&self.before.pins, &snapshot.pins)
+            && Arc::ptr_eq(&self.before.pins, &now.pins)
             && !self.before.unconfirmed.contains(source)
             && offered.is_some_and(|offered| Arc::ptr_eq(offered, tool))
         {
-            return true;
+            return PinCheck::Offered;
         }
-        match check_pin(self.pins, &snapshot.pins, source, tool, is_kept) {
-            PinCheck::Offered => true,
-            PinCheck::FirstUse(pin) => {
-                first_used.push(*pin);
-                true
-            }
-            PinCheck::Withheld(withheld) => {
-                snapshot.withheld.push(*withheld);
-                false
-            }
-        }
+        check_pin(
+            self.pins,
+            &now.pins,
+            source,
+            tool,
+            now.unconfirmed.contains(source),
+        )
     }
 
     /// Returns the reason if a name belongs to the namespace of another source. Names that an operator gave are exempt.
     fn namespace_conflict(&self, source: &str, descriptor: &Descriptor) -> Option<String> {
-        let is_named = matches!(descriptor.feature, Feature::Tool | Feature::Prompt);
-        if !is_named || descriptor.origin.trust == Trust::Operator {
+        if !is_named(descriptor.feature) || descriptor.origin.trust == Trust::Operator {
             return None;
         }
         let name = &descriptor.name;
@@ -241,13 +261,6 @@ impl Resolver<'_> {
             .collect();
     }
 
-    /// Makes the tools of these descriptors, in their order. Large lists are spread over all cores.
-    fn tools(&self, descriptors: &[(&str, &Arc<Descriptor>)]) -> Vec<Result<Arc<Tool>, Box<RefusedFeature>>> {
-        map_all(descriptors, |(source, descriptor)| {
-            self.tool(source, descriptor).map_err(Box::new)
-        })
-    }
-
     fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, RefusedFeature> {
         let before = self.before.find_any(descriptor.feature, &key(descriptor));
         let is_kept = |tool: &&Arc<Tool>| self.reuses_tools && Arc::ptr_eq(tool.descriptor(), descriptor);
@@ -267,7 +280,7 @@ impl Resolver<'_> {
             problems,
             ..refused_feature(source, descriptor.feature, &descriptor.name, reason)
         };
-        if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
+        if is_named(descriptor.feature) {
             check_name(&descriptor.name).map_err(|error| refused(error.to_string(), Vec::new()))?;
         }
         if descriptor.feature == Feature::Tool && descriptor.origin.trust == Trust::Upstream {
@@ -372,6 +385,11 @@ impl Resolver<'_> {
         }
         settings.settled(descriptor)
     }
+}
+
+/// Returns `true` for entries that people and models know by a name, and not by a URI.
+fn is_named(feature: Feature) -> bool {
+    matches!(feature, Feature::Tool | Feature::Prompt)
 }
 
 fn join(problems: &[PrepareError]) -> String {

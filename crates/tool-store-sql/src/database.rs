@@ -237,6 +237,18 @@ impl SqlRow {
         }
     }
 
+    /// Takes the bytes of a column, or those of its text.
+    ///
+    /// # Errors
+    /// If the column is neither a text nor bytes.
+    pub(crate) fn bytes(&mut self, at: usize) -> Result<Vec<u8>, SqlError> {
+        match self.column(at) {
+            SqlValue::Blob(bytes) => Ok(bytes),
+            SqlValue::Text(text) => Ok(text.into_bytes()),
+            _ => Err(wrong(at, "a text or bytes")),
+        }
+    }
+
     /// Takes the bytes of a column.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub use self::{
     database::{ChangeWatch, Database, SqlDialect, SqlError, SqlRow, SqlTransaction, SqlValue},
     kept::{SqlPins, SqlUsage},
     ledger::SqlLedger,
-    migrations::{SCHEMA_VERSION, migrate, migrate_to},
+    migrations::{SCHEMA_VERSION, is_migrated, migrate, migrate_to},
     store::SqlStore,
 };
 

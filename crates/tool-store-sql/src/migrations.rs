@@ -224,6 +224,23 @@ pub async fn migrate(transaction: &mut dyn SqlTransaction) -> Result<(), SqlErro
     migrate_to(transaction, SCHEMA_VERSION).await
 }
 
+/// Returns `true` if the tables are those of the present version, so that [`migrate`] would do nothing. `false` also if this cannot
+/// be read.
+///
+/// # Cancellation
+/// Dropping the future changes nothing.
+pub async fn is_migrated(transaction: &mut dyn SqlTransaction) -> bool {
+    present_version(transaction)
+        .await
+        .is_ok_and(|found| found == SCHEMA_VERSION)
+}
+
+async fn present_version(transaction: &mut dyn SqlTransaction) -> Result<i64, SqlError> {
+    let query = "SELECT COALESCE(MAX(version), 0) FROM schema_migrations";
+    let mut rows = transaction.fetch(query, Vec::new()).await?;
+    rows.first_mut().map_or(Ok(0), |row| row.int(0))
+}
+
 /// Makes the tables of an earlier version: for tests of migrations.
 ///
 /// # Cancellation
@@ -234,9 +251,7 @@ pub async fn migrate(transaction: &mut dyn SqlTransaction) -> Result<(), SqlErro
 pub async fn migrate_to(transaction: &mut dyn SqlTransaction, version: i64) -> Result<(), SqlError> {
     let table = "CREATE TABLE IF NOT EXISTS schema_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
     transaction.execute(table, Vec::new()).await?;
-    let query = "SELECT COALESCE(MAX(version), 0) FROM schema_migrations";
-    let mut rows = transaction.fetch(query, Vec::new()).await?;
-    let found = rows.first_mut().map_or(Ok(0), |row| row.int(0))?;
+    let found = present_version(transaction).await?;
     if found > SCHEMA_VERSION {
         let known = SCHEMA_VERSION;
         return Err(SqlError::Newer { found, known });

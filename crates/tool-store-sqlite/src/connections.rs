@@ -17,7 +17,7 @@ use sqlx::{
     },
 };
 use tool_core::BoxFuture;
-use tool_store_sql::{SqlError, SqlRow, SqlTransaction, SqlValue, migrate};
+use tool_store_sql::{SqlError, SqlRow, SqlTransaction, SqlValue, is_migrated, migrate};
 
 use crate::SqliteOptions;
 
@@ -60,13 +60,14 @@ impl Connections {
                 .connect_lazy_with(options)
         };
         let writer = pool(1, connect.clone());
-        if options.migrates {
+        // Not `read_only`: the first reader after a crash may have to recover the log of the last writer.
+        let readers = pool(options.max_readers, connect.clone().pragma("query_only", "ON"));
+        // A gateway that only reads opens no connection that writes, and waits for no writer.
+        if options.migrates && !is_current(&options.path, &readers, options.busy_timeout).await? {
             let mut transaction = begin(&writer, true, options.busy_timeout).await?;
             migrate(&mut *transaction).await?;
             transaction.commit().await?;
         }
-        // Not `read_only`: the first reader after a crash may have to recover the log of the last writer.
-        let readers = pool(options.max_readers, connect.clone().pragma("query_only", "ON"));
         let watcher = pool(1, connect.pragma("query_only", "ON"));
         Ok(Self {
             writer,
@@ -90,6 +91,19 @@ impl Connections {
         row.and_then(|row| row.try_get(0))
             .map_err(|error| failed("look for changes", error))
     }
+}
+
+/// Returns `true` if a file has the tables of the present version.
+async fn is_current(path: &Path, readers: &SqlitePool, busy_timeout: Duration) -> Result<bool, SqlError> {
+    // The first connection to a new file makes it a database, which a reader cannot do.
+    let is_new = tokio::fs::metadata(path)
+        .await
+        .is_ok_and(|metadata| metadata.len() == 0);
+    if is_new {
+        return Ok(false);
+    }
+    let mut transaction = begin(readers, false, busy_timeout).await?;
+    Ok(is_migrated(&mut *transaction).await)
 }
 
 /// Creates an empty file that only its owner may read, and its directory. An existing file stays.

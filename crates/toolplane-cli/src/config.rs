@@ -133,13 +133,15 @@ pub(crate) fn local_builder(loaded: &Loaded) -> Builder {
     }
 }
 
-/// Loads files as [`read`] does, and adds the servers of the store.
+/// Loads files as [`read`] does, and adds the servers of the store. `prepare` gets the store before it is read.
 pub(crate) async fn read_with_store(
     files: Vec<PathBuf>,
     console: Console,
+    prepare: impl FnOnce(&mut OpenStore),
 ) -> Result<(Loaded, Option<OpenStore>), CliError> {
     let mut loaded = read(files, console)?;
-    let store = open_store(&loaded).await?;
+    let mut store = open_store(&loaded).await?;
+    store.as_mut().map(prepare);
     add_servers(&mut loaded, store.as_ref(), console).await;
     Ok((loaded, store))
 }
@@ -170,7 +172,7 @@ pub(crate) async fn open_with(
     console: Console,
     complete: impl AsyncFnOnce(Builder, &Loaded, Option<&OpenStore>) -> Result<Builder, CliError>,
 ) -> Result<(Loaded, Toolplane), CliError> {
-    let (mut loaded, store) = read_with_store(files(options)?, console).await?;
+    let (mut loaded, store) = read_with_store(files(options)?, console, |_| ()).await?;
     if !options.ignores_endpoint_variable {
         add_endpoint(&mut loaded)?;
     }

@@ -1,5 +1,6 @@
 //! Store of a configuration: tools with versions, servers and tokens.
 
+mod pending_pins;
 mod ports;
 
 use std::{
@@ -9,21 +10,27 @@ use std::{
 
 use rustix::fs::{Access, access};
 use serde_json::json;
+use tokio::sync::OnceCell;
 use toolplane::{
-    Builder, StoredListCache,
+    Builder, Pins, PinsError, StoredListCache,
     core::{Approvals, Clock, DailyUsage, Flows, KeptTexts, Ledger, Tokens},
     manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
-    registry::{ServerRecord, Store},
+    registry::{ServerRecord, Store, StoreError},
     runtime::TokioClock,
+    search::UsageLog,
     store_files::{FileStore, FileStoreOptions},
     store_postgres::{PostgresOptions, postgres_store},
     store_sqlite::{SqliteOptions, sqlite_store},
 };
 
-use self::ports::{SharedPorts, ports};
+use self::{
+    pending_pins::PendingPins,
+    ports::{SharedPorts, ports},
+};
 use crate::{
     config::variable,
     error::CliError,
+    exit::Exit,
     output::{Console, text},
 };
 
@@ -46,6 +53,10 @@ pub(crate) struct OpenStore {
     pub(crate) texts: Arc<dyn KeptTexts>,
     /// Ports that are read as a whole before their first use.
     shared: Arc<dyn SharedPorts>,
+    /// Uses of tools, once they are read.
+    uses: Arc<OnceCell<Arc<dyn UsageLog>>>,
+    /// Accepted definitions that are being read: see [`OpenStore::begin_reading`].
+    pending_pins: Option<Arc<PendingPins>>,
     /// Clock of the approvals.
     pub(crate) clock: Arc<dyn Clock>,
     /// `true` if the configuration names the store. Otherwise it has only what must outlive a process: definitions that were
@@ -145,20 +156,20 @@ impl OpenStore {
     ) -> Builder {
         let mut builder = self
             .give_tools(builder, configuration)
-            .approvals(self.approvals)
-            .ledger(self.ledger)
-            .clock(self.clock);
+            .approvals(self.approvals.clone())
+            .ledger(self.ledger.clone())
+            .clock(self.clock.clone());
         if configuration.usage.is_recorded(&configuration.store) {
-            builder = builder.daily_usage(self.usage);
+            builder = builder.daily_usage(self.usage.clone());
         }
         if !self.is_named {
             return builder;
         }
         builder = builder
-            .flows(self.flows)
-            .list_cache(Arc::new(StoredListCache::new(self.texts)));
-        match self.shared.usage().await {
-            Ok(usage) => builder.usage_log(usage),
+            .flows(self.flows.clone())
+            .list_cache(Arc::new(StoredListCache::new(self.texts.clone())));
+        match self.uses().await {
+            Ok(uses) => builder.usage_log(uses),
             Err(error) => {
                 let reason = text::line(&error.to_string()).into_owned();
                 console.warn(&format!("the uses of tools are not kept: {reason}"));
@@ -190,23 +201,57 @@ impl OpenStore {
         }
     }
 
+    /// Begins to read what a gateway reads of a store that the configuration names, so that it is read while the tools are built.
+    /// With a lock file, the definitions in the store do not count. Otherwise [`OpenStore::pins`] then returns pins that block the
+    /// thread of whoever needs them until they are read: this needs a runtime with several threads.
+    pub(crate) fn begin_reading(&mut self, is_locked: bool) {
+        if !self.is_named {
+            return;
+        }
+        if !is_locked {
+            let shared = self.shared.clone();
+            self.pending_pins = Some(PendingPins::read(async move { shared.pins().await }));
+        }
+        let store = self.clone();
+        tokio::spawn(async move {
+            // A failure is reported to who needs them.
+            let _ = store.uses().await;
+        });
+    }
+
+    /// Returns the uses of tools. Concurrent callers share one reading.
+    async fn uses(&self) -> Result<Arc<dyn UsageLog>, StoreError> {
+        let uses = self.uses.get_or_try_init(|| self.shared.usage()).await;
+        uses.cloned()
+    }
+
     /// Returns the accepted definitions, if the configuration names the store.
     ///
     /// # Errors
-    /// If they cannot be read: nothing is offered then whose definition may have changed.
-    pub(crate) async fn pins(&self) -> Result<Option<Arc<dyn toolplane::Pins>>, CliError> {
-        if !self.is_named {
-            return Ok(None);
+    /// If they cannot be read: nothing is offered then whose definition may have changed. Pins that are still being read report
+    /// that in [`OpenStore::check_pins`].
+    pub(crate) async fn pins(&self) -> Result<Option<Arc<dyn Pins>>, CliError> {
+        match &self.pending_pins {
+            Some(pending) => Ok(Some(pending.clone())),
+            None if self.is_named => self
+                .shared
+                .pins()
+                .await
+                .map(Some)
+                .map_err(|error| unreadable_pins(&error)),
+            None => Ok(None),
         }
-        let pins = self.shared.pins().await;
-        pins.map(Some).map_err(|error| {
-            CliError::new(
-                crate::Exit::Unavailable,
-                "unavailable",
-                "the accepted definitions cannot be read",
-            )
-            .with_source(&error)
-        })
+    }
+
+    /// Waits until the accepted definitions are read, if that was begun.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(crate) async fn check_pins(&self) -> Result<(), CliError> {
+        match &self.pending_pins {
+            Some(pending) => pending.finished().await.map_err(|error| unreadable_pins(&error)),
+            None => Ok(()),
+        }
     }
 
     /// Returns the key that seals the states which clients give back. Gateways on a store share it.
@@ -216,13 +261,22 @@ impl OpenStore {
     pub(crate) async fn state_key(&self) -> Result<[u8; 32], CliError> {
         self.shared.state_key().await.map_err(|error| {
             CliError::new(
-                crate::Exit::Unavailable,
+                Exit::Unavailable,
                 "unavailable",
                 "the key of the gateway cannot be read",
             )
             .with_source(&error)
         })
     }
+}
+
+fn unreadable_pins(error: &PinsError) -> CliError {
+    CliError::new(
+        Exit::Unavailable,
+        "unavailable",
+        "the accepted definitions cannot be read",
+    )
+    .with_source(error)
 }
 
 /// Adds the servers of the store to a configuration. One that the configuration has under the same name stays; one that

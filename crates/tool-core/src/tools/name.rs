@@ -18,13 +18,17 @@ pub struct InvalidName {
 /// # Errors
 /// If the name is invalid.
 pub fn check_name(name: &str) -> Result<(), InvalidName> {
-    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
+    if is_name(name) {
         Ok(())
     } else {
         Err(InvalidName {
             name: name.chars().take(2 * MAX_NAME).collect(),
         })
     }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 /// Returns the name under which agents see a tool with any name. Invalid characters become `_`; a longer name is cut
@@ -37,6 +41,9 @@ pub fn check_name(name: &str) -> Result<(), InvalidName> {
 /// ```
 #[must_use]
 pub fn outward_name(name: &str) -> String {
+    if is_name(name) {
+        return name.to_owned();
+    }
     let mut outward: String = name
         .chars()
         .map(|c| {

@@ -1,5 +1,5 @@
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -11,19 +11,22 @@ use super::Notifier;
 
 /// Queue of updates. A task of its own delivers them in their order, since the sender cannot wait for listeners.
 pub(crate) struct UpdateQueue {
-    sender: mpsc::UnboundedSender<Update>,
-    /// Receiving end, until the delivering task takes it.
-    receiver: Mutex<Option<mpsc::UnboundedReceiver<Update>>>,
+    /// Made with the first update: most servers of a large configuration have none, and a channel takes kilobytes.
+    channel: OnceLock<Channel>,
     is_delivering: AtomicBool,
     notifier: Arc<Notifier>,
 }
 
+struct Channel {
+    sender: mpsc::UnboundedSender<Update>,
+    /// Receiving end, until the delivering task takes it.
+    receiver: Mutex<Option<mpsc::UnboundedReceiver<Update>>>,
+}
+
 impl UpdateQueue {
     pub(crate) fn new(notifier: Arc<Notifier>) -> Self {
-        let (sender, receiver) = mpsc::unbounded_channel();
         Self {
-            sender,
-            receiver: Mutex::new(Some(receiver)),
+            channel: OnceLock::new(),
             is_delivering: AtomicBool::new(false),
             notifier,
         }
@@ -31,8 +34,15 @@ impl UpdateQueue {
 
     /// Appends an update. Call [`deliver`](Self::deliver) afterwards, outside of any lock.
     pub(crate) fn push(&self, update: Update) {
+        let channel = self.channel.get_or_init(|| {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            Channel {
+                sender,
+                receiver: Mutex::new(Some(receiver)),
+            }
+        });
         // The receiver lives as long as the queue or the delivering task.
-        let _ = self.sender.send(update);
+        let _ = channel.sender.send(update);
     }
 
     /// Starts the delivering task unless it runs. Outside of a runtime, updates wait for a later call.
@@ -43,7 +53,10 @@ impl UpdateQueue {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let receiver = self.receiver.lock().take();
+        let receiver = self
+            .channel
+            .get()
+            .and_then(|channel| channel.receiver.lock().take());
         let Some(mut receiver) = receiver else { return };
         self.is_delivering.store(true, Ordering::Relaxed);
         let notifier = self.notifier.clone();

@@ -205,7 +205,10 @@ impl McpServer {
             Feature::Resource => "uri",
             _ => "uriTemplate",
         };
-        let names = entries.iter().filter_map(|entry| entry.get(key)?.string());
+        let names = entries.iter().filter_map(|entry| {
+            let name = entry.as_part().get(key)?.text()?;
+            Some(name.into_owned())
+        });
         let mut names_by_feature = self.upstream_names.lock();
         names_by_feature.insert(feature, names.collect());
     }

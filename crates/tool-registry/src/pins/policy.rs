@@ -75,7 +75,7 @@ pub(crate) fn upstream_name(descriptor: &Descriptor) -> Arc<str> {
     match (descriptor.feature, &descriptor.uri, &descriptor.definition) {
         (Feature::Resource | Feature::ResourceTemplate, Some(uri), _) => uri.clone(),
         (_, _, Some(definition)) => {
-            let name = definition.get("name").and_then(|name| name.string());
+            let name = definition.as_part().get("name").and_then(|name| name.text());
             name.map_or_else(|| descriptor.name.clone(), Into::into)
         }
         _ => descriptor.name.clone(),

@@ -156,7 +156,8 @@ pub(crate) fn pin(key: PinKey, tool: &Tool) -> Pin {
 
 /// Returns the definition that is pinned: that of the server, whatever name an operator gives it, or the one that agents see.
 fn pinned_definition(tool: &Tool) -> &RawJson {
-    tool.descriptor().definition.as_ref().unwrap_or(tool.definition())
+    let definition = tool.descriptor().definition.as_ref();
+    definition.unwrap_or_else(|| tool.definition())
 }
 
 /// Returns the version of a tool that no server lists.

@@ -1,13 +1,13 @@
-use std::{fmt, sync::Arc, thread::available_parallelism};
+use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use raw_json::{JsonKind, JsonLimits, RawJson};
+use raw_json::{JsonKind, JsonLimits, RawJson, TextPart};
 use tokio::{runtime::Handle, sync::Mutex as AsyncMutex, task::spawn_blocking};
 use tool_core::{BoxFuture, Feature};
 use tool_registry::{Pin, PinKey, PinSet, Pins, PinsError};
 
-use crate::{Database, SqlDialect, SqlError, SqlStore, SqlTransaction, codec};
+use crate::{Database, SqlDialect, SqlError, SqlRow, SqlStore, SqlTransaction, codec};
 
 /// Pins of definitions in an SQL database. Clones share them.
 ///
@@ -190,101 +190,149 @@ async fn insert(
     Ok(())
 }
 
-/// Queries for all pins, one row for each kind of entry of a source: a row of the result costs more than a row of the table. The
-/// text of a definition is a part of the row's JSON as it is, so that it is neither escaped nor copied.
-const PINS_OF_SQLITE: &str = "SELECT source, feature, '[' || group_concat('[' || json_quote(name) || ',' || json_quote(digest) \
-                              || ',' || coalesce(definition, 'null') || ',' || is_exact || ',' || json_quote(version) || ',' \
-                              || coalesce(accepted_at, 'null') || ',' || json_quote(accepted_by) || ']') || ']' \
-                              FROM pins GROUP BY source, feature";
-const PINS_OF_POSTGRES: &str = "SELECT source, feature, '[' || string_agg('[' || CAST(to_json(name) AS TEXT) || ',' \
-                                || CAST(to_json(digest) AS TEXT) || ',' || coalesce(definition, 'null') || ',' || is_exact \
-                                || ',' || coalesce(CAST(to_json(version) AS TEXT), 'null') || ',' \
-                                || coalesce(CAST(accepted_at AS TEXT), 'null') || ',' \
-                                || coalesce(CAST(to_json(accepted_by) AS TEXT), 'null') || ']', ',') || ']' \
-                                FROM pins GROUP BY source, feature";
+/// Number of pins in a row of [`PINS_OF_SQLITE`] and [`PINS_OF_POSTGRES`]. A row of the result costs more than a row of the table,
+/// and large values are parsed by one thread and take new memory each time.
+const MAX_PINS: i64 = 512;
 
-/// Minimum number of groups for each thread.
-const MIN_GROUPS: usize = 32;
+/// Number of columns of [`PINS_OF_SQLITE`] and [`PINS_OF_POSTGRES`] that hold lists.
+const N_COLUMNS: usize = 9;
+
+/// Query for the pins behind a row: each column as a JSON array, and the number of the last row of the table. The text of a
+/// definition is a part of its array as it is, so that it is not escaped. All columns are gathered in one pass, so that they have
+/// the same order. SQLite copies a text to end it with a zero byte, and no bytes.
+const PINS_OF_SQLITE: &str = "SELECT json_group_array(source), json_group_array(feature), json_group_array(name), \
+                              json_group_array(digest), CAST('[' || coalesce(group_concat(coalesce(definition, 'null')), '') \
+                              || ']' AS BLOB), \
+                              json_group_array(is_exact), json_group_array(version), json_group_array(accepted_at), \
+                              json_group_array(accepted_by), (SELECT max(rowid) FROM pins) \
+                              FROM pins WHERE rowid > $1 AND rowid <= $1 + $2";
+/// Query for all pins, with the columns of [`PINS_OF_SQLITE`] but the last.
+const PINS_OF_POSTGRES: &str = "SELECT CAST(json_agg(source) AS TEXT), CAST(json_agg(feature) AS TEXT), \
+                                CAST(json_agg(name) AS TEXT), CAST(json_agg(digest) AS TEXT), \
+                                '[' || string_agg(coalesce(definition, 'null'), ',') || ']', \
+                                CAST(json_agg(is_exact) AS TEXT), CAST(json_agg(version) AS TEXT), \
+                                CAST(json_agg(accepted_at) AS TEXT), CAST(json_agg(accepted_by) AS TEXT) \
+                                FROM (SELECT *, (row_number() OVER () - 1) / $1 AS part FROM pins) AS numbered GROUP BY part";
 
 async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> {
     let Some(mut transaction) = store.database().read().await? else {
         return Ok(PinSet::default());
     };
-    let query = match store.database().dialect() {
-        SqlDialect::Sqlite => PINS_OF_SQLITE,
-        SqlDialect::Postgres => PINS_OF_POSTGRES,
-    };
-    let mut rows = transaction.fetch(query, Vec::new()).await?;
-    let mut groups = Vec::with_capacity(rows.len());
-    for row in &mut rows {
-        groups.push((row.text(0)?, row.text(1)?, row.text(2)?));
-    }
-    // Definitions are parsed, so many of them take all cores.
-    let n_threads = available_parallelism().map_or(1, usize::from);
-    let n_groups = groups.len().div_ceil(n_threads).max(MIN_GROUPS);
+    // Definitions are parsed while the next ones are read.
     let mut parts = Vec::new();
-    while !groups.is_empty() {
-        let part = groups.split_off(groups.len().saturating_sub(n_groups));
-        parts.push(spawn_blocking(move || {
-            part.into_iter().map(pins).collect::<Result<Vec<_>, _>>()
-        }));
+    let mut parse = |row: &mut SqlRow| {
+        let mut columns = [const { Vec::new() }; N_COLUMNS];
+        for (at, column) in columns.iter_mut().enumerate() {
+            *column = row.bytes(at)?;
+        }
+        parts.push(spawn_blocking(move || pins(columns)));
+        Ok::<(), SqlError>(())
+    };
+    match store.database().dialect() {
+        SqlDialect::Sqlite => {
+            let mut after = 0;
+            loop {
+                let parameters = vec![after.into(), MAX_PINS.into()];
+                let mut rows = transaction.fetch(PINS_OF_SQLITE, parameters).await?;
+                let Some(row) = rows.first_mut() else { break };
+                parse(row)?;
+                after += MAX_PINS;
+                if row.is_null(N_COLUMNS) || row.int(N_COLUMNS)? <= after {
+                    break;
+                }
+            }
+        }
+        SqlDialect::Postgres => {
+            let mut rows = transaction.fetch(PINS_OF_POSTGRES, vec![MAX_PINS.into()]).await?;
+            rows.iter_mut().try_for_each(parse)?;
+        }
     }
     let mut set = PinSet::default();
     for part in parts {
         let part = part.await;
         let part = part.map_err(|error| SqlError::failed("the pins cannot be read").with_source(error))?;
-        for pin in part?.into_iter().flatten() {
+        for pin in part? {
             set.insert(pin);
         }
     }
     Ok(set)
 }
 
-/// Depth of a group of pins: that of a definition, in a row of a list.
-const DEPTH: usize = JsonLimits::RELAY.depth + 2;
+/// Depth of a column: that of a definition, in a list.
+const DEPTH: usize = JsonLimits::RELAY.depth + 1;
 
-/// Returns the pins of one kind of entry of a source, from a list of rows in JSON.
-fn pins((source, word, rows): (String, String, String)) -> Result<Vec<Arc<Pin>>, SqlError> {
+/// Returns the pins of a row, whose columns are JSON arrays.
+fn pins(columns: [Vec<u8>; N_COLUMNS]) -> Result<Vec<Arc<Pin>>, SqlError> {
+    let limits = JsonLimits::RELAY.with_depth(DEPTH);
+    let columns = columns
+        .into_iter()
+        .map(|column| RawJson::parse_within(column, limits));
+    let columns: Vec<RawJson> = columns
+        .collect::<Result<_, _>>()
+        .map_err(|error| SqlError::Corrupt(format!("a pinned definition is no JSON: {error}")))?;
+    let mut lists: Vec<_> = columns.iter().map(|column| column.as_part().items()).collect();
+    let mut pins = Vec::new();
+    let mut source: Arc<str> = Arc::from("");
+    loop {
+        let mut row = [None; N_COLUMNS];
+        for (value, list) in row.iter_mut().zip(&mut lists) {
+            *value = list.next();
+        }
+        if row.iter().all(Option::is_none) {
+            return Ok(pins);
+        }
+        pins.push(Arc::new(pin(row, &mut source)?));
+    }
+}
+
+/// Reads a row of the table of pins. `source` is that of the row before, which pins share.
+fn pin(row: [Option<TextPart<'_>>; N_COLUMNS], source: &mut Arc<str>) -> Result<Pin, SqlError> {
+    let invalid = || SqlError::Corrupt("a pin has columns of other types".to_owned());
+    let text = |column: TextPart<'_>| Ok::<_, SqlError>(column.text().ok_or_else(invalid)?.into_owned());
+    let [
+        Some(own_source),
+        Some(word),
+        Some(name),
+        Some(digest),
+        Some(definition),
+        Some(is_exact),
+        Some(version),
+        Some(accepted_at),
+        Some(accepted_by),
+    ] = row
+    else {
+        return Err(SqlError::Corrupt(
+            "a pinned definition is more than one value".to_owned(),
+        ));
+    };
+    let own_source = own_source.text().ok_or_else(invalid)?;
+    if **source != *own_source {
+        *source = own_source.into();
+    }
+    let word = word.text().ok_or_else(invalid)?;
     let features = Feature::ALL.iter().copied();
     let feature = features.into_iter().find(|feature| feature.as_str() == word);
     let feature =
         feature.ok_or_else(|| SqlError::Corrupt(format!("unknown kind `{}`", word.escape_debug())))?;
-    let rows = RawJson::parse_within(rows, JsonLimits::RELAY.with_depth(DEPTH))
-        .map_err(|error| SqlError::Corrupt(format!("a pinned definition is no JSON: {error}")))?;
-    let source: Arc<str> = source.into();
-    let pins = rows.items().map(|row| pin(&source, feature, &row).map(Arc::new));
-    pins.collect()
-}
-
-/// Reads a row of the table of pins, without its source and feature.
-fn pin(source: &Arc<str>, feature: Feature, row: &RawJson) -> Result<Pin, SqlError> {
-    let invalid = || SqlError::Corrupt("a pin has columns of other types".to_owned());
-    let columns: [RawJson; 7] = row
-        .items()
-        .collect::<Vec<_>>()
-        .try_into()
-        .map_err(|_| invalid())?;
-    let [name, digest, shown, is_exact, version, accepted_at, accepted_by] = columns;
-    let text = |column: &RawJson| column.string().ok_or_else(invalid);
-    let key = PinKey::new(Arc::clone(source), feature, text(&name)?);
-    let digest = codec::digest(&text(&digest)?)?;
-    let pin = match given(shown) {
-        Some(definition) if is_exact.as_str() != "0" => Pin::new(key, definition),
-        Some(definition) => Pin::from_digest(key, digest).with_shown_definition(definition),
-        None => Pin::from_digest(key, digest),
+    let key = PinKey::new(Arc::clone(source), feature, text(name)?);
+    let digest = || codec::digest(&text(digest)?);
+    let pin = match given(definition) {
+        Some(definition) if is_exact.as_str() != "0" => Pin::new(key, definition.to_raw()),
+        Some(definition) => Pin::from_digest(key, digest()?).with_shown_definition(definition.to_raw()),
+        None => Pin::from_digest(key, digest()?),
     };
-    let pin = pin.with_version(given(version).as_ref().map(text).transpose()?);
+    let pin = pin.with_version(given(version).map(text).transpose()?);
     Ok(match (given(accepted_at), given(accepted_by)) {
         (Some(at), Some(by)) => {
-            let at = at.to().map_err(|_| invalid())?;
-            pin.accepted(codec::time(at), text(&by)?)
+            let at = at.as_str().parse().map_err(|_| invalid())?;
+            pin.accepted(codec::time(at), text(by)?)
         }
         _ => pin,
     })
 }
 
 /// Returns a column that is not empty.
-fn given(column: RawJson) -> Option<RawJson> {
+fn given(column: TextPart<'_>) -> Option<TextPart<'_>> {
     (column.kind() != JsonKind::Null).then_some(column)
 }
 

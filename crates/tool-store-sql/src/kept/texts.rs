@@ -17,11 +17,11 @@ const CLEAR_CACHES: &str = "UPDATE mcp_servers SET schema_cache = NULL, schema_c
 const N_WANTED: usize = 32;
 
 /// Queries for the texts of [`N_WANTED`] keys, as one value: for each text its number, its length in bytes, and the text itself. A
-/// row of the result costs more than a row of the table.
+/// row of the result costs more than a row of the table. SQLite copies a text to end it with a zero byte, and no bytes.
 static WANTED_OF_SQLITE: LazyLock<String> = LazyLock::new(|| {
     let length = "length(CAST(kept.content AS BLOB))";
     query(&format!(
-        "group_concat(wanted.at || ' ' || {length} || ' ' || kept.content, '')"
+        "CAST(group_concat(wanted.at || ' ' || {length} || ' ' || kept.content, '') AS BLOB)"
     ))
 });
 static WANTED_OF_POSTGRES: LazyLock<String> = LazyLock::new(|| {
@@ -49,14 +49,14 @@ fn parameters(keys: &[(String, String)]) -> Vec<SqlValue> {
 }
 
 /// Splits the value of the query into the texts with their numbers.
-fn split(mut found: &str) -> Result<Vec<(usize, &str)>, SqlError> {
+fn split(mut found: &[u8]) -> Result<Vec<(usize, &str)>, SqlError> {
     let mut texts = Vec::new();
     while !found.is_empty() {
-        let mut parts = found.splitn(3, ' ');
-        let mut number = || parts.next()?.parse::<usize>().ok();
+        let mut parts = found.splitn(3, |byte| *byte == b' ');
+        let mut number = || str::from_utf8(parts.next()?).ok()?.parse::<usize>().ok();
         let text = number().zip(number()).and_then(|(at, length)| {
             let (text, rest) = parts.next()?.split_at_checked(length)?;
-            Some((at, text, rest))
+            Some((at, str::from_utf8(text).ok()?, rest))
         });
         let (at, text, rest) = text.ok_or_else(|| SqlError::Corrupt("a kept text is cut".to_owned()))?;
         texts.push((at, text));
@@ -82,10 +82,10 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                 let mut texts = vec![None; keys.len()];
                 for (group, keys) in keys.chunks(N_WANTED).enumerate() {
                     let mut rows = transaction.fetch(query, parameters(keys)).await?;
-                    let Some(found) = rows.first_mut().map(|row| row.optional_text(0)).transpose()? else {
+                    let Some(row) = rows.first_mut().filter(|row| !row.is_null(0)) else {
                         continue;
                     };
-                    for (at, text) in split(&found.unwrap_or_default())? {
+                    for (at, text) in split(&row.bytes(0)?)? {
                         if let Some(place) = texts.get_mut(group * N_WANTED + at) {
                             *place = Some(text.to_owned());
                         }

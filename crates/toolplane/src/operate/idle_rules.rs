@@ -5,7 +5,10 @@ use std::{collections::HashSet, fmt, sync::Arc};
 use tool_core::{Feature, Pattern, ResourceUri};
 use tool_registry::Snapshot;
 
-use crate::Toolplane;
+use crate::{
+    Toolplane,
+    build::executors::{ServerRules, Servers},
+};
 
 /// Rule about names that matches no tool, prompt, resource or principal, although all names that it could match are known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -64,20 +67,8 @@ impl Toolplane {
     /// match items of a server whose lists are unknown are not included.
     #[must_use]
     pub fn idle_rules(&self) -> Vec<IdleRule> {
-        let snapshot = self.0.registry.snapshot();
         let running = self.0.live.load();
         let own_rules = running.servers.own_rules();
-        let mut known = Known::from_snapshot(&snapshot);
-        for missing in self.missing() {
-            let own = own_rules.iter().find(|own| own.server == missing.server);
-            // The prefix of a host program's source is unknown.
-            known
-                .unknown
-                .push(own.map_or_else(String::new, |own| own.prefix.clone()));
-        }
-        known
-            .unknown
-            .extend(running.servers.disabled_prefixes.iter().cloned());
         let rules = self.0.rules.load();
         let permissions = rules.required_permissions.iter().map(|(rule, _)| rule);
         let pinned = self.0.discovery.pinned();
@@ -93,6 +84,12 @@ impl Toolplane {
             ("required_permissions", permissions.collect()),
             ("approval.required", rules.approval.required.iter().collect()),
         ];
+        let has_rules = lists.iter().any(|(_, rules)| !rules.is_empty());
+        let known = match has_rules {
+            true => self.known_names(&running.servers, &own_rules),
+            // Names are many, and most configurations have no rules about them.
+            false => Known::default(),
+        };
         let of_policy = lists.into_iter().flat_map(|(setting, rules)| {
             let known = &known;
             rules
@@ -113,6 +110,19 @@ impl Toolplane {
         idle.into_iter()
             .filter(|rule| seen.insert(rule.clone()))
             .collect()
+    }
+
+    fn known_names(&self, servers: &Servers, own_rules: &[ServerRules]) -> Known {
+        let mut known = Known::from_snapshot(&self.0.registry.snapshot());
+        for missing in self.missing() {
+            let own = own_rules.iter().find(|own| own.server == missing.server);
+            // The prefix of a host program's source is unknown.
+            known
+                .unknown
+                .push(own.map_or_else(String::new, |own| own.prefix.clone()));
+        }
+        known.unknown.extend(servers.disabled_prefixes.iter().cloned());
+        known
     }
 
     /// Logs each rule that [matches nothing](Self::idle_rules) as a warning: once, and again after it has matched in

@@ -51,9 +51,14 @@ pub(super) fn write(key: &ListCacheKey, kept: &CachedLists) -> String {
 pub(super) fn read(key: &ListCacheKey, text: Vec<u8>) -> Result<CachedLists, String> {
     // As permissive as the wire: whatever a server may list may be cached.
     let file = RawJson::parse_within(text, JsonLimits::RELAY).map_err(|error| error.to_string())?;
-    let members: HashMap<_, _> = file.members().collect();
+    // A few members, of which some are long: they are searched once.
+    let members: Vec<_> = file.as_part().parts().collect();
+    let member = |name: &str| {
+        let mut members = members.iter();
+        members.find(|(known, _)| known == name).map(|(_, value)| *value)
+    };
     let is = |name: &str, expected: &str| {
-        let found = members.get(name).and_then(RawJson::string);
+        let found = member(name).and_then(|value| value.text());
         match found.as_deref() == Some(expected) {
             true => Ok(()),
             false => Err(format!("its `{name}` is not `{expected}`")),
@@ -62,8 +67,8 @@ pub(super) fn read(key: &ListCacheKey, text: Vec<u8>) -> Result<CachedLists, Str
     is("format", FORMAT)?;
     is("server", key.server())?;
     is("digest", key.digest())?;
-    let of_kind = |name: &str, kind: JsonKind| match members.get(name) {
-        Some(value) if value.kind() == kind => Ok(Some(value.clone())),
+    let of_kind = |name: &str, kind: JsonKind| match member(name) {
+        Some(value) if value.kind() == kind => Ok(Some(value.to_raw())),
         Some(_) => Err(format!("its `{name}` is of another type")),
         None => Ok(None),
     };

@@ -11,6 +11,7 @@ use mcp_client::ServerInfo;
 use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{
+    runtime::Handle,
     sync::{OnceCell, watch},
     task::{JoinHandle, spawn_blocking},
     time::{sleep, timeout},
@@ -72,6 +73,23 @@ impl McpServer {
                 recall: Arc::clone(&recall),
                 state: Mutex::default(),
             });
+        }
+    }
+
+    /// Begins to load the lists of these servers from their cache, in the background. Outside of a runtime, they are loaded when
+    /// they are recalled.
+    pub fn begin_recall(servers: &[Arc<Self>]) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let mut begun: Vec<Arc<CacheLoad>> = Vec::new();
+        for list_cache in servers.iter().filter_map(|server| server.list_cache.get()) {
+            if begun.iter().any(|load| Arc::ptr_eq(load, &list_cache.recall)) {
+                continue;
+            }
+            let load = Arc::clone(&list_cache.recall);
+            begun.push(Arc::clone(&load));
+            runtime.spawn(async move { load.run().await });
         }
     }
 

@@ -32,8 +32,9 @@ pub(crate) fn describe(
     feature: Feature,
     list: &[RawJson],
 ) -> DescribedList {
-    let mut names = HashSet::new();
+    let mut names = HashSet::with_capacity(list.len());
     let mut described = DescribedList::default();
+    described.descriptors.reserve(list.len());
     let (descriptors, rejected) = (&mut described.descriptors, &mut described.rejected);
     for definition in list {
         let entry = ListEntry::new(settings, server, feature, definition);

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 use mcp_client::ServerInfo;
 use mcp_wire::Era;
 use raw_json::{JsonKind, RawJson, TextPart};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tool_core::{
     Catalogue, Descriptor, ExecutorSpec, Feature, MAX_NAME, Origin, RejectedEntry, outward_name,
 };
@@ -85,7 +85,7 @@ impl<'a> ListEntry<'a> {
             return Err(self.reject(name, reason));
         }
         let (input_schema, mut definition) = self.input_schema(&name)?;
-        let mut config = json!({"server": self.settings.name, "tool": upstream_name});
+        let mut config = self.config("tool", &upstream_name);
         match (self.task_support().as_deref(), self.runs_tasks()) {
             (Some("required"), true) => {
                 config["task"] = Value::Bool(true);
@@ -136,7 +136,7 @@ impl<'a> ListEntry<'a> {
             return Ok(None);
         }
         let name = outward_name(&format!("{}{upstream_name}", self.settings.prefix));
-        let config = json!({"server": self.settings.name, "prompt": upstream_name});
+        let config = self.config("prompt", &upstream_name);
         Ok(Some(self.with(name, config)))
     }
 
@@ -145,11 +145,19 @@ impl<'a> ListEntry<'a> {
         if !self.settings.offers_listed_uri(&uri) {
             return Ok(None);
         }
-        let config = json!({"server": self.settings.name, "uri": uri});
+        let config = self.config("uri", &uri);
         let mut descriptor = self.with(format!("{}{uri}", self.settings.prefix), config);
         descriptor.title = descriptor.title.or_else(|| self.text("name"));
         descriptor.uri = Some(uri.into());
         Ok(Some(descriptor))
+    }
+
+    /// Returns the executor's settings of an entry. Most have these two members, and no room for more.
+    fn config(&self, kind: &str, upstream_name: &str) -> Value {
+        let mut config = Map::with_capacity(2);
+        config.insert("server".to_owned(), self.settings.name.as_str().into());
+        config.insert(kind.to_owned(), upstream_name.into());
+        Value::Object(config)
     }
 
     /// Returns a descriptor with the members that all entries of the server have in common.
@@ -166,7 +174,7 @@ impl<'a> ListEntry<'a> {
 
     /// Returns `true` if the configuration excludes the entry.
     pub(crate) fn is_left_out(&self) -> bool {
-        let upstream_name = self.text(self.key());
+        let upstream_name = self.member(self.key()).and_then(|name| name.text());
         upstream_name.is_some_and(|upstream_name| !self.settings.offers_name(&upstream_name))
     }
 
@@ -182,8 +190,12 @@ impl<'a> ListEntry<'a> {
 
     /// Returns the whole name of a tool whose name is cut because of its length.
     pub(super) fn shortened_name(&self) -> Option<String> {
-        let upstream_name = self.text("name")?;
-        let own = self.settings.rename.get(&upstream_name).unwrap_or(&upstream_name);
+        let upstream_name = self.member("name")?.text()?;
+        let renamed = self.settings.rename.get(&*upstream_name);
+        let own = renamed.map_or(&*upstream_name, String::as_str);
+        if self.settings.prefix.len() + own.len() <= MAX_NAME {
+            return None;
+        }
         let whole = format!("{}{own}", self.settings.prefix);
         (whole.chars().count() > MAX_NAME).then_some(whole)
     }

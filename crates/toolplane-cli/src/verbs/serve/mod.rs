@@ -10,7 +10,12 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::Notify,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 use toolplane::{
     Toolplane,
     core::SourceState,
@@ -47,7 +52,8 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let mut signals = Signals::listen()?;
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
-        let (mut loaded, store) = config::read_with_store(files.clone(), console).await?;
+        let read = config::read_with_store(files.clone(), console, |store| store.begin_reading(serve.locked));
+        let (mut loaded, store) = read.await?;
         config::add_endpoint(&mut loaded)?;
         itself::refuse(&mut loaded.configuration, serve, console);
         let telemetry = Telemetry::start(console);
@@ -61,7 +67,16 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         };
         let recorder = Recorder::open(&serve.recording, console)?;
         let builder = recorder.add_to(builder)?;
+        let builder = builder.recall_while_building();
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
+        if let Some(store) = &store {
+            store.check_pins().await?;
+        }
+        // Beside the rest of the start.
+        let recall = AbortOnDrop(tokio::spawn({
+            let plane = plane.clone();
+            async move { plane.recall().await }
+        }));
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
         let state_key = state_key(&loaded, store.as_ref()).await?;
@@ -79,7 +94,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let stop = Arc::new(Notify::new());
         let served = async {
             tokio::select! {
-                served = serve_until(&loaded, &plane, serve, (http, state_key), metrics, console, stop.clone()) => served,
+                served = serve_until(&loaded, (&plane, recall), serve, (http, state_key), metrics, console, stop.clone()) => served,
                 // These futures never end.
                 () = plane.watch_health() => Ok(()),
                 () = plane.watch_rules() => Ok(()),
@@ -160,6 +175,9 @@ impl Drop for AbortOnDrop {
     }
 }
 
+/// Pause before servers are started whose lists are known.
+const START_PAUSE: Duration = Duration::from_millis(100);
+
 /// Time limit for reading the lists of an earlier run before serving.
 const RECALL_LIMIT: Duration = Duration::from_secs(1);
 
@@ -174,7 +192,7 @@ async fn state_key(loaded: &Loaded, store: Option<&OpenStore>) -> Result<Option<
 
 async fn serve_until(
     loaded: &Loaded,
-    plane: &Toolplane,
+    (plane, mut recall): (&Toolplane, AbortOnDrop),
     serve: &Serve,
     (http, state_key): (HttpServerOptions, Option<StateKey>),
     metrics: MetricsEndpoint,
@@ -201,7 +219,7 @@ async fn serve_until(
     let _operator = serve_operator(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
     // The first answer contains the instructions of all servers, those of kept lists included.
-    if timeout(RECALL_LIMIT, plane.recall()).await.is_err() {
+    if timeout(RECALL_LIMIT, &mut recall.0).await.is_err() {
         tracing::warn!("the lists of an earlier run take long to read: clients are served without them");
     }
     if serve.stdio {
@@ -275,6 +293,10 @@ fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Optio
 
 /// Starts the servers in the background, so that the first list does not wait for them.
 async fn start_servers(plane: Toolplane, console: Console) {
+    // Lists of an earlier run are offered before their servers run: the start of many servers would only delay the first answers.
+    if plane.missing().is_empty() {
+        sleep(START_PAUSE).await;
+    }
     plane.start_servers().await;
     for (name, status) in plane.sources() {
         if let SourceState::Failed(reason) = &status.state {

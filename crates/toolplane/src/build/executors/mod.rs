@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tool_core::{Executor, Secrets, Source};
 use tool_manifest::Configuration;
 
-pub(crate) use self::servers::{ListCache, RetiredServers, Servers};
+pub(crate) use self::servers::{ListCache, RetiredServers, ServerRules, Servers};
 use crate::{CallbackDelivery, HttpUse, InvalidCallbackUrl, host::extensions::HostExtensions};
 
 /// Executors and sources of a configuration.

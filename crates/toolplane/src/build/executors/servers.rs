@@ -33,7 +33,7 @@ pub(crate) struct ServerRules {
     pub(crate) prefix: String,
     /// Rules by the key of their setting.
     pub(crate) rules: Vec<(&'static str, Pattern)>,
-    /// Names, including omitted entries; `None` until its lists are read.
+    /// Names, including omitted entries; `None` until its lists are read, and without rules.
     pub(crate) names: Option<Vec<(Feature, String)>>,
 }
 
@@ -42,17 +42,20 @@ pub(crate) struct ServerRules {
 pub(crate) struct ListCache {
     #[cfg(feature = "exec-mcp")]
     pub(crate) store: Option<Arc<dyn tool_exec_mcp::ListCache>>,
+    /// `true` if lists are loaded as soon as their servers are made.
+    #[cfg(feature = "exec-mcp")]
+    pub(crate) is_loaded_early: bool,
 }
 
 impl ListCache {
     /// Returns the location behind a filter that removes known secrets from lists.
     #[cfg(feature = "exec-mcp")]
     pub(crate) fn without_secrets(self, redactor: &Redactor) -> Self {
-        let store = self.store.map(|inner| {
+        let store = self.store.clone().map(|inner| {
             let redactor = redactor.clone();
             Arc::new(crate::build::list_store::WithoutSecrets { inner, redactor }) as _
         });
-        Self { store }
+        Self { store, ..self }
     }
 
     #[cfg(not(feature = "exec-mcp"))]
@@ -87,11 +90,14 @@ impl Server {
             .map(|rule| ("include", rule.clone()));
         let excluded = settings.exclude.iter().map(|rule| ("exclude", rule.clone()));
         let renamed = settings.rename.keys().map(|own| ("rename", Pattern::new(own)));
+        let rules: Vec<_> = included.chain(excluded).chain(renamed).collect();
         ServerRules {
             server: settings.name.clone(),
             prefix: settings.prefix.clone(),
-            rules: included.chain(excluded).chain(renamed).collect(),
-            names: self.server.upstream_names(),
+            names: (!rules.is_empty())
+                .then(|| self.server.upstream_names())
+                .flatten(),
+            rules,
         }
     }
 
@@ -116,6 +122,9 @@ impl Servers {
             let servers = self.list.iter().map(|known| known.server.clone());
             let keeping: Vec<_> = servers.filter(|server| server.settings().keep_lists).collect();
             tool_exec_mcp::McpServer::cache_lists(&keeping, store);
+            if list_cache.is_loaded_early {
+                tool_exec_mcp::McpServer::begin_recall(&keeping);
+            }
         }
     }
 
