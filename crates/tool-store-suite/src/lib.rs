@@ -149,6 +149,8 @@ macro_rules! pin_tests {
         $crate::store_tests!(@each $open, pins: [
             an_accepted_definition_replaces_its_pin,
             a_first_use_never_replaces_a_pin,
+            definitions_of_first_use_are_flushed,
+            many_pins_come_back_as_they_were_stored,
         ]);
     };
 }

@@ -91,3 +91,73 @@ pub async fn a_first_use_never_replaces_a_pin(one: Arc<dyn Pins>, other: Arc<dyn
         assert_eq!(**found, first);
     }
 }
+
+/// A program that ends at once has stored its definitions of first use.
+pub async fn definitions_of_first_use_are_flushed(one: Arc<dyn Pins>, other: Arc<dyn Pins>) {
+    one.add_first_used(vec![pin("read", "{}")]);
+    one.flush().await.expect("stored");
+    assert_eq!(other.refresh().await, Ok(true), "no later than that");
+    assert_eq!(other.snapshot().len(), 1);
+    one.flush().await.expect("nothing is left");
+}
+
+/// Pins that are read in several parts come back with all their fields, whatever their texts contain.
+pub async fn many_pins_come_back_as_they_were_stored(one: Arc<dyn Pins>, other: Arc<dyn Pins>) {
+    const N_PINS: usize = 1300;
+    let odd = [
+        "\"",
+        "\\",
+        ",",
+        "[",
+        "]",
+        "null",
+        "\u{1}",
+        "\u{1f}",
+        "\n",
+        "ü",
+        "\u{1f600}",
+        "'",
+    ];
+    let stored: Vec<Pin> = (0..N_PINS)
+        .map(|n| {
+            let odd = odd[n % odd.len()];
+            let feature = Feature::ALL[n % Feature::ALL.len()];
+            let key = PinKey::new(
+                format!("source {}{odd}", n % 7),
+                feature,
+                format!("{odd}{n}{odd}"),
+            );
+            let text = RawJson::from(odd);
+            let text = format!(r#"{{"name": {}, "n": [{n}, null, {{}}]}}"#, text.as_str());
+            let pin = match n % 3 {
+                0 => Pin::new(key, definition(&text)),
+                1 => Pin::from_digest(key, [7; 32]).with_shown_definition(definition(&text)),
+                _ => Pin::from_digest(key, [u8::try_from(n % 256).expect("below 256"); 32]),
+            };
+            let pin = pin.with_version((n % 5 == 0).then_some(odd));
+            match n % 4 {
+                0 => pin.accepted(UNIX_EPOCH + Duration::from_secs(n as u64), odd),
+                _ => pin,
+            }
+        })
+        .collect();
+    one.accept(stored.clone()).await.expect("stored");
+    refresh(&other, N_PINS).await;
+    let found = other.snapshot();
+    for expected in &stored {
+        let key = expected.key();
+        let pin = found.get(&key.source, key.feature, &key.name).expect("pinned");
+        assert_eq!(**pin, *expected);
+        let text = |pin: &Pin| pin.definition().map(|definition| definition.as_str().to_owned());
+        assert_eq!(text(pin), text(expected), "{key:?}");
+        assert_eq!(pin.accepted_at(), expected.accepted_at(), "{key:?}");
+        assert_eq!(pin.accepted_by(), expected.accepted_by(), "{key:?}");
+        let is_same = expected
+            .definition()
+            .map(|text| expected.matches(text, expected.version().map(|v| &**v)));
+        let is_found = pin
+            .definition()
+            .map(|text| pin.matches(text, pin.version().map(|v| &**v)));
+        assert_eq!(is_found, is_same, "{key:?}");
+    }
+}

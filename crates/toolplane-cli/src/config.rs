@@ -137,11 +137,13 @@ pub(crate) fn local_builder(loaded: &Loaded) -> Builder {
 pub(crate) async fn read_with_store(
     files: Vec<PathBuf>,
     console: Console,
-    prepare: impl FnOnce(&mut OpenStore),
+    prepare: impl FnOnce(&mut OpenStore, &Loaded),
 ) -> Result<(Loaded, Option<OpenStore>), CliError> {
     let mut loaded = read(files, console)?;
     let mut store = open_store(&loaded).await?;
-    store.as_mut().map(prepare);
+    if let Some(store) = &mut store {
+        prepare(store, &loaded);
+    }
     add_servers(&mut loaded, store.as_ref(), console).await;
     Ok((loaded, store))
 }
@@ -172,7 +174,7 @@ pub(crate) async fn open_with(
     console: Console,
     complete: impl AsyncFnOnce(Builder, &Loaded, Option<&OpenStore>) -> Result<Builder, CliError>,
 ) -> Result<(Loaded, Toolplane), CliError> {
-    let (mut loaded, store) = read_with_store(files(options)?, console, |_| ()).await?;
+    let (mut loaded, store) = read_with_store(files(options)?, console, |_, _| ()).await?;
     if !options.ignores_endpoint_variable {
         add_endpoint(&mut loaded)?;
     }

@@ -24,6 +24,11 @@ pub(crate) fn path(loaded: &Loaded) -> PathBuf {
     }
 }
 
+/// Returns `true` if a configuration has a lock file. Its pins may precede those of a store.
+pub(crate) fn exists(loaded: &Loaded) -> bool {
+    path(loaded).exists()
+}
+
 /// Reads the lock file of a configuration. Returns `None` if there is none.
 pub(crate) fn read(loaded: &Loaded) -> Result<Option<LockFile>, CliError> {
     LockFile::read(&path(loaded)).map_err(|error| {

@@ -202,13 +202,13 @@ impl OpenStore {
     }
 
     /// Begins to read what a gateway reads of a store that the configuration names, so that it is read while the tools are built.
-    /// With a lock file, the definitions in the store do not count. Otherwise [`OpenStore::pins`] then returns pins that block the
-    /// thread of whoever needs them until they are read: this needs a runtime with several threads.
-    pub(crate) fn begin_reading(&mut self, is_locked: bool) {
+    /// `with_pins` includes the accepted definitions: [`OpenStore::pins`] then returns pins that block the thread of whoever needs
+    /// them until they are read. That needs a runtime with several threads.
+    pub(crate) fn begin_reading(&mut self, with_pins: bool) {
         if !self.is_named {
             return;
         }
-        if !is_locked {
+        if with_pins {
             let shared = self.shared.clone();
             self.pending_pins = Some(PendingPins::read(async move { shared.pins().await }));
         }

@@ -243,14 +243,17 @@ impl Toolplane {
         self.0.callers.load().anonymous.clone()
     }
 
-    /// Stops every server and container, waits until its processes have ended, [closes](tool_core::Ledger::close) the ledger, and writes
-    /// the last usage. Running calls fail.
+    /// Stops every server and container, waits until its processes have ended, stores the definitions that were accepted by their
+    /// first use, [closes](tool_core::Ledger::close) the ledger, and writes the last usage. Running calls fail.
     ///
     /// # Cancellation
     /// Dropping the future ends the wait. Servers whose shutdown began are not used again.
     pub async fn shutdown(&self) {
         let running = self.0.live.load_full();
         self.0.reload.shutdown(&running).await;
+        if let Err(error) = self.pins().flush().await {
+            tracing::warn!(%error, "definitions of first use are not stored: the next run accepts others");
+        }
         self.0.ledger.close().await;
         if let Some(usage) = &self.0.usage {
             // A failure is logged.

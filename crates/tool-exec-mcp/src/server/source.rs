@@ -7,7 +7,7 @@ use tool_core::{
 };
 
 use super::McpServer;
-use crate::{errors::no_resource, listing::instructions_for_models};
+use crate::{ServerTarget, errors::no_resource, listing::instructions_for_models};
 
 impl McpServer {
     /// Returns the server as a source of tools, prompts and resources.
@@ -164,6 +164,10 @@ impl Source for ServerSource {
         let client = self.0.status();
         let catalogue = self.0.catalogue.borrow().clone();
         let mut status = self.0.lifecycle.status(client.as_ref());
+        if matches!(self.0.settings.target, ServerTarget::Refused(_)) {
+            // Another try has the same result.
+            status.retry_in = None;
+        }
         status.n_tools = catalogue.tools.len();
         status.has_lists = catalogue.revision > 0;
         status.has_kept_lists = catalogue.is_kept;

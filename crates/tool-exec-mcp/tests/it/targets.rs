@@ -43,8 +43,11 @@ async fn failure(target: impl Into<ServerTarget>, secrets: Arc<dyn Secrets>) -> 
 #[tokio::test]
 async fn a_refused_server_says_why() {
     let target = ServerTarget::Refused("its file wants the impossible".to_owned());
-    let reason = failure(target, Arc::new(NoSecrets)).await;
+    let reason = failure(target.clone(), Arc::new(NoSecrets)).await;
     assert!(reason.contains("its file wants the impossible"), "{reason}");
+    let source = McpServer::new(ServerSettings::new("one", target), Arc::new(NoSecrets)).source();
+    source.load().await;
+    assert_eq!(source.status().retry_in, None, "nothing is tried again");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 use tool_core::BoxFuture;
 
@@ -33,7 +33,7 @@ pub trait Pins: Send + Sync {
     fn snapshot(&self) -> Arc<PinSet>;
 
     /// Records the definitions of first use. Never replaces a pin of the same key. Returns at once, with the pins in the
-    /// snapshot; a durable storage writes them later, and a failure costs the next run a first use.
+    /// snapshot; a durable storage writes them later, at the latest in [`Pins::flush`], and a failure costs the next run a first use.
     fn add_first_used(&self, pins: Vec<Pin>);
 
     /// Sets the pins of definitions that an operator accepted. They are stored when the future completes.
@@ -53,6 +53,17 @@ pub trait Pins: Send + Sync {
     /// # Errors
     /// If the storage cannot be read. The snapshot stays as it was.
     fn refresh(&self) -> BoxFuture<'_, Result<bool, PinsError>>;
+
+    /// Stores the definitions of first use that are not stored yet, at the end of a program. Default: there are none.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, they may not be stored.
+    ///
+    /// # Errors
+    /// If the storage does not work.
+    fn flush(&self) -> BoxFuture<'_, Result<(), PinsError>> {
+        Box::pin(ready(Ok(())))
+    }
 }
 
 /// Error of the storage of pins. No definition is accepted by it.

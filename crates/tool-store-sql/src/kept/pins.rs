@@ -135,6 +135,14 @@ impl<D: Database> Pins for SqlPins<D> {
             Ok(*before != **self.0.set.load())
         })
     }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), PinsError>> {
+        Box::pin(async move {
+            let _guard = self.0.changing.lock().await;
+            let written = self.0.write_first_used().await;
+            written.map_err(|error| not_written(&self.0.store, &error))
+        })
+    }
 }
 
 /// Maximum length of the name in a stored pin, in bytes. PostgreSQL bounds the entries of its indexes.

@@ -1,6 +1,6 @@
 //! The file of the database.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, time::Duration};
 
 use tool_core::Tokens;
 use tool_registry::{Store, StoreError, StoreOperation};
@@ -124,4 +124,24 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
         }
     }
     assert!(layouts.windows(2).all(|pair| pair[0] == pair[1]), "{layouts:?}");
+}
+
+/// A gateway that only reads waits for nobody who writes, and opens no connection that writes.
+#[tokio::test]
+async fn who_reads_waits_for_no_writer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("tools.db");
+    let writer = sqlite_store(SqliteOptions::new(&path));
+    let writing = writer.database().write().await.expect("it is created");
+    let options = SqliteOptions::new(&path).with_busy_timeout(Duration::ZERO);
+    let reader = sqlite_store(options.clone());
+    assert_eq!(reader.revision().await.expect("readable"), 0);
+    let other = sqlite_store(options);
+    other
+        .database()
+        .write()
+        .await
+        .map(drop)
+        .expect_err("one at a time writes");
+    drop(writing);
 }

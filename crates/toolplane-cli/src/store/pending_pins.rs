@@ -83,4 +83,63 @@ impl Pins for PendingPins {
     fn refresh(&self) -> BoxFuture<'_, Result<bool, PinsError>> {
         Box::pin(async move { self.wait()?.refresh().await })
     }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), PinsError>> {
+        Box::pin(async move { self.wait()?.flush().await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use toolplane::{MemoryPins, PinKey, core::Feature};
+
+    use super::*;
+
+    fn pin() -> Pin {
+        Pin::from_digest(PinKey::new("files", Feature::Tool, "read"), [1; 32])
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_needs_the_pins_waits_for_them() {
+        let (send, receive) = tokio::sync::oneshot::channel();
+        let pins = PendingPins::read(async { Ok(receive.await.expect("sent")) });
+        let waiter = pins.clone();
+        let waiting = tokio::task::spawn_blocking(move || waiter.snapshot());
+        let read: Arc<dyn Pins> = Arc::new(MemoryPins::new([pin()].into_iter().collect()));
+        assert!(send.send(read).is_ok());
+        assert_eq!(waiting.await.expect("it ends").len(), 1);
+        assert_eq!(pins.finished().await, Ok(()));
+        let other = Pin::from_digest(PinKey::new("files", Feature::Tool, "write"), [2; 32]);
+        pins.accept(vec![other]).await.expect("accepted");
+        assert_eq!(pins.snapshot().len(), 2);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn pins_that_cannot_be_read_accept_nothing() {
+        let error = PinsError::Read {
+            place: "the store".to_owned(),
+            reason: "it is away".to_owned(),
+        };
+        let failed = error.clone();
+        let pins = PendingPins::read(async { Err(failed) });
+        assert_eq!(pins.finished().await, Err(error.clone()));
+        pins.add_first_used(vec![pin()]);
+        assert!(pins.snapshot().is_empty());
+        assert_eq!(pins.accept(vec![pin()]).await, Err(error.clone()));
+        assert_eq!(pins.refresh().await, Err(error));
+    }
+
+    /// The end of the runtime ends the wait.
+    #[test]
+    fn a_reading_that_is_given_up_is_an_error() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .expect("a runtime");
+        let pins = runtime.block_on(async { PendingPins::read(pending()) });
+        runtime.shutdown_background();
+        assert!(pins.wait().is_err());
+    }
 }

@@ -4,6 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use rustix::process::Signal;
 use serde_json::json;
+use toolplane::store_sqlite::{Database as _, SqliteOptions, sqlite_store};
 
 use crate::{
     binary::{BINARY, Place, end_of, eventually, signal},
@@ -283,5 +284,30 @@ parameters: [{name: query, type: string, required: true}]
                 "{document}"
             );
         }
+    }
+}
+
+/// A gateway that does not know which definitions were accepted offers nothing: it does not start.
+#[test]
+fn a_gateway_without_the_accepted_definitions_does_not_start() {
+    let place = Place::with(&configuration("{sqlite: tools.db}"));
+    publish(&place, &greet(&place, "1.0.0", "hello", ANY));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = sqlite_store(SqliteOptions::new(place.path().join("tools.db")));
+        let mut transaction = store.database().write().await.unwrap();
+        let row =
+            "INSERT INTO pins (source, feature, name, digest, is_exact) VALUES ('s', 'unheard of', 'n', '', 0)";
+        transaction.execute(row, Vec::new()).await.unwrap();
+        transaction.commit().await.unwrap();
+    });
+    let served = place.run(&["serve", "--stdio"]);
+    assert_eq!((served.code, &*served.stdout), (6, ""), "{served:?}");
+    let expected = ["accepted definitions cannot be read", "unknown kind `unheard of`"];
+    for part in expected {
+        assert!(served.stderr.contains(part), "{served:?}");
     }
 }

@@ -52,7 +52,8 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let mut signals = Signals::listen()?;
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
-        let read = config::read_with_store(files.clone(), console, |store| store.begin_reading(serve.locked));
+        let begin = |store: &mut OpenStore, loaded: &Loaded| store.begin_reading(!lock::exists(loaded));
+        let read = config::read_with_store(files.clone(), console, begin);
         let (mut loaded, store) = read.await?;
         config::add_endpoint(&mut loaded)?;
         itself::refuse(&mut loaded.configuration, serve, console);
