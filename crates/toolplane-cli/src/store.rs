@@ -10,14 +10,12 @@ use std::{
 
 use rustix::fs::{Access, access};
 use serde_json::json;
-use tokio::sync::OnceCell;
 use toolplane::{
     Builder, Pins, PinsError, StoredListCache,
     core::{Approvals, Clock, DailyUsage, Flows, KeptTexts, Ledger, Tokens},
     manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
-    registry::{ServerRecord, Store, StoreError},
+    registry::{ServerRecord, Store},
     runtime::TokioClock,
-    search::UsageLog,
     store_files::{FileStore, FileStoreOptions},
     store_postgres::{PostgresOptions, postgres_store},
     store_sqlite::{SqliteOptions, sqlite_store},
@@ -53,9 +51,7 @@ pub(crate) struct OpenStore {
     pub(crate) texts: Arc<dyn KeptTexts>,
     /// Ports that are read as a whole before their first use.
     shared: Arc<dyn SharedPorts>,
-    /// Uses of tools, once they are read.
-    uses: Arc<OnceCell<Arc<dyn UsageLog>>>,
-    /// Accepted definitions that are being read: see [`OpenStore::begin_reading`].
+    /// Accepted definitions that are being read: see [`OpenStore::begin_reading_pins`].
     pending_pins: Option<Arc<PendingPins>>,
     /// Clock of the approvals.
     pub(crate) clock: Arc<dyn Clock>,
@@ -156,20 +152,20 @@ impl OpenStore {
     ) -> Builder {
         let mut builder = self
             .give_tools(builder, configuration)
-            .approvals(self.approvals.clone())
-            .ledger(self.ledger.clone())
-            .clock(self.clock.clone());
+            .approvals(self.approvals)
+            .ledger(self.ledger)
+            .clock(self.clock);
         if configuration.usage.is_recorded(&configuration.store) {
-            builder = builder.daily_usage(self.usage.clone());
+            builder = builder.daily_usage(self.usage);
         }
         if !self.is_named {
             return builder;
         }
         builder = builder
-            .flows(self.flows.clone())
-            .list_cache(Arc::new(StoredListCache::new(self.texts.clone())));
-        match self.uses().await {
-            Ok(uses) => builder.usage_log(uses),
+            .flows(self.flows)
+            .list_cache(Arc::new(StoredListCache::new(self.texts)));
+        match self.shared.usage().await {
+            Ok(usage) => builder.usage_log(usage),
             Err(error) => {
                 let reason = text::line(&error.to_string()).into_owned();
                 console.warn(&format!("the uses of tools are not kept: {reason}"));
@@ -201,28 +197,14 @@ impl OpenStore {
         }
     }
 
-    /// Begins to read what a gateway reads of a store that the configuration names, so that it is read while the tools are built.
-    /// `with_pins` includes the accepted definitions: [`OpenStore::pins`] then returns pins that block the thread of whoever needs
-    /// them until they are read. That needs a runtime with several threads.
-    pub(crate) fn begin_reading(&mut self, with_pins: bool) {
-        if !self.is_named {
-            return;
-        }
-        if with_pins {
+    /// Begins to read the accepted definitions, if the configuration names the store, so that they are read while the tools are
+    /// built. [`OpenStore::pins`] then returns pins that block the thread of whoever needs them until they are read. That needs a
+    /// runtime with several threads.
+    pub(crate) fn begin_reading_pins(&mut self) {
+        if self.is_named {
             let shared = self.shared.clone();
             self.pending_pins = Some(PendingPins::read(async move { shared.pins().await }));
         }
-        let store = self.clone();
-        tokio::spawn(async move {
-            // A failure is reported to who needs them.
-            let _ = store.uses().await;
-        });
-    }
-
-    /// Returns the uses of tools. Concurrent callers share one reading.
-    async fn uses(&self) -> Result<Arc<dyn UsageLog>, StoreError> {
-        let uses = self.uses.get_or_try_init(|| self.shared.usage()).await;
-        uses.cloned()
     }
 
     /// Returns the accepted definitions, if the configuration names the store.

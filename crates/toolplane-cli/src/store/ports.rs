@@ -75,7 +75,6 @@ pub(super) fn ports<D: Database>(
         ledger: Arc::new(SqlLedger::new(store.clone())),
         texts: store.clone(),
         shared: Arc::new(SqlPorts(store)),
-        uses: Arc::default(),
         pending_pins: None,
         clock,
         is_named,

@@ -52,8 +52,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let mut signals = Signals::listen()?;
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
-        let begin = |store: &mut OpenStore, loaded: &Loaded| store.begin_reading(!lock::exists(loaded));
-        let read = config::read_with_store(files.clone(), console, begin);
+        let read = config::read_with_store(files.clone(), console, begin_reading);
         let (mut loaded, store) = read.await?;
         config::add_endpoint(&mut loaded)?;
         itself::refuse(&mut loaded.configuration, serve, console);
@@ -67,17 +66,12 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             false => lock::with_pins(builder, &loaded, store.as_ref(), console).await?,
         };
         let recorder = Recorder::open(&serve.recording, console)?;
-        let builder = recorder.add_to(builder)?;
-        let builder = builder.recall_while_building();
+        let builder = recorder.add_to(builder)?.recall_while_building();
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
         if let Some(store) = &store {
             store.check_pins().await?;
         }
-        // Beside the rest of the start.
-        let recall = AbortOnDrop(tokio::spawn({
-            let plane = plane.clone();
-            async move { plane.recall().await }
-        }));
+        let recall = recall(&plane);
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
         let state_key = state_key(&loaded, store.as_ref()).await?;
@@ -125,6 +119,19 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             exit = signals.next() => Err(CliError::silent(exit)),
         }
     })
+}
+
+/// Begins to read the accepted definitions in a store, unless there is a lock file, which may be read instead.
+fn begin_reading(store: &mut OpenStore, loaded: &Loaded) {
+    if !lock::exists(loaded) {
+        store.begin_reading_pins();
+    }
+}
+
+/// Begins to offer the lists of an earlier run, beside the rest of the start.
+fn recall(plane: &Toolplane) -> AbortOnDrop {
+    let plane = plane.clone();
+    AbortOnDrop(tokio::spawn(async move { plane.recall().await }))
 }
 
 /// Metrics of the gateway, and where they are served.
