@@ -359,8 +359,8 @@ impl Builder {
     }
 
     /// Begins to load the [cached lists](Self::list_cache) while the toolplane is built, for a program that offers all of them
-    /// next. Default: they are loaded when the first list is made, or by [`Toolplane::recall`]. Changes nothing outside of a
-    /// runtime.
+    /// next. Default: they are loaded when the first list is made, or by [`recall`](crate::Toolplane::recall). Changes nothing
+    /// outside of a runtime.
     #[cfg(feature = "exec-mcp")]
     pub fn recall_while_building(mut self) -> Self {
         self.list_cache.is_loaded_early = true;
