@@ -115,7 +115,7 @@ impl<'a> ExecutorTarget<'a> {
     }
 }
 
-/// Returns the name of the server of an entry whose settings [`McpExecutor`] has prepared.
+/// Returns the server that the settings of an entry name.
 fn server_of(descriptor: &Descriptor) -> Option<&str> {
     descriptor.executor.config["server"].as_str()
 }

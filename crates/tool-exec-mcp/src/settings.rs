@@ -246,13 +246,12 @@ impl ServerSettings {
     /// Returns other names by which a tool may be known: its name in the server's list, and the name that it would have
     /// there if it was not renamed.
     pub(crate) fn alternative_names(&self, tool: &str, shown_as: &str) -> Vec<Arc<str>> {
-        let is_renamed = self.rename.contains_key(tool);
-        if !is_renamed && shown_as.strip_prefix(&self.prefix) == Some(tool) {
+        // The usual case.
+        if !self.rename.contains_key(tool) && shown_as.strip_prefix(&self.prefix) == Some(tool) {
             return Vec::new();
         }
         let unnamed = outward_name(&format!("{}{tool}", self.prefix));
-        let renamed = is_renamed.then(|| self.outward_tool_name(tool));
-        let mut names: Vec<String> = renamed.into_iter().chain([unnamed]).collect();
+        let mut names = vec![self.outward_tool_name(tool), unnamed];
         names.dedup();
         names.retain(|name| name != shown_as);
         names.into_iter().map(Arc::from).collect()

@@ -37,36 +37,29 @@ pub fn verify(schema: &RawJson) -> Result<(), SchemaError> {
     let part = schema.as_part();
     if schema.len() <= MAX_TEXT
         && raw_json::validate(schema.as_str(), limits).is_ok()
-        && is_plain_root(part, &mut n_left)
+        && names_known_draft(part)
+        && is_plain(part, &mut n_left)
     {
         return Ok(());
     }
     Schema::compile_strictly(schema).map(drop)
 }
 
-/// Returns `true` for a schema of a draft that has the rules of [`is_plain`]: draft 4 has others.
-fn is_plain_root(schema: TextPart<'_>, n_left: &mut usize) -> bool {
-    let is_known = |uri: TextPart<'_>| {
-        let uri = uri.text().unwrap_or_default();
-        let uri = uri.trim_end_matches('#');
-        let mut drafts = [
-            "//json-schema.org/draft-07/schema",
-            "//json-schema.org/draft/2020-12/schema",
-        ]
-        .iter();
-        drafts.any(|draft| uri.ends_with(draft))
+/// Returns `true` if the draft has the rules of [`is_plain`]: draft 4 has others.
+fn names_known_draft(schema: TextPart<'_>) -> bool {
+    let Some(uri) = schema.get("$schema") else {
+        return true;
     };
-    is_plain_with(schema, n_left, &is_known)
+    let uri = uri.text().unwrap_or_default();
+    let uri = uri.trim_end_matches('#');
+    ["draft-07/schema", "draft/2020-12/schema"]
+        .iter()
+        .any(|draft| uri.ends_with(&format!("//json-schema.org/{draft}")))
 }
 
 /// Returns `true` if a schema has only common keywords, each with a value that its draft allows. Text that no tree can hold, such
 /// as half a surrogate pair or a number beyond a double, is not plain.
 fn is_plain(schema: TextPart<'_>, n_left: &mut usize) -> bool {
-    is_plain_with(schema, n_left, &|uri| uri.text().is_some())
-}
-
-/// Like [`is_plain`], with a rule for `$schema`.
-fn is_plain_with(schema: TextPart<'_>, n_left: &mut usize, is_draft: &dyn Fn(TextPart<'_>) -> bool) -> bool {
     match schema.kind() {
         JsonKind::Object => {}
         kind => return kind == JsonKind::Bool,
@@ -76,8 +69,7 @@ fn is_plain_with(schema: TextPart<'_>, n_left: &mut usize, is_draft: &dyn Fn(Tex
     }
     *n_left -= 1;
     schema.parts().all(|(keyword, value)| match &*keyword {
-        "$schema" => is_draft(value),
-        "title" | "description" | "$comment" | "format" => value.text().is_some(),
+        "$schema" | "title" | "description" | "$comment" | "format" => value.text().is_some(),
         "default" | "const" => is_readable(value),
         "examples" | "enum" => value.kind() == JsonKind::Array && value.items().all(is_readable),
         "deprecated" | "readOnly" | "writeOnly" | "uniqueItems" => value.kind() == JsonKind::Bool,

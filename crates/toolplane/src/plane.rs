@@ -252,7 +252,7 @@ impl Toolplane {
         let running = self.0.live.load_full();
         self.0.reload.shutdown(&running).await;
         if let Err(error) = self.pins().flush().await {
-            tracing::warn!(%error, "definitions of first use are not stored: the next run accepts others");
+            tracing::warn!(%error, "definitions of first use are not stored: the next run accepts what it finds");
         }
         self.0.ledger.close().await;
         if let Some(usage) = &self.0.usage {

@@ -205,14 +205,14 @@ const MAX_PINS: i64 = 512;
 /// Number of columns of [`PINS_OF_SQLITE`] and [`PINS_OF_POSTGRES`] that hold lists.
 const N_COLUMNS: usize = 9;
 
-/// Query for the pins behind a row: each column as a JSON array, and the number of the last row of the table. The text of a
+/// Query for the pins behind a row: each column as a JSON array, and the number of the next row, if there is one. The text of a
 /// definition is a part of its array as it is, so that it is not escaped. All columns are gathered in one pass, so that they have
 /// the same order. SQLite copies a text to end it with a zero byte, and no bytes.
 const PINS_OF_SQLITE: &str = "SELECT json_group_array(source), json_group_array(feature), json_group_array(name), \
                               json_group_array(digest), CAST('[' || coalesce(group_concat(coalesce(definition, 'null')), '') \
                               || ']' AS BLOB), \
                               json_group_array(is_exact), json_group_array(version), json_group_array(accepted_at), \
-                              json_group_array(accepted_by), (SELECT max(rowid) FROM pins) \
+                              json_group_array(accepted_by), (SELECT min(rowid) FROM pins WHERE rowid > $1 + $2) \
                               FROM pins WHERE rowid > $1 AND rowid <= $1 + $2";
 /// Query for all pins, with the columns of [`PINS_OF_SQLITE`] but the last.
 const PINS_OF_POSTGRES: &str = "SELECT CAST(json_agg(source) AS TEXT), CAST(json_agg(feature) AS TEXT), \
@@ -244,10 +244,10 @@ async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> 
                 let mut rows = transaction.fetch(PINS_OF_SQLITE, parameters).await?;
                 let Some(row) = rows.first_mut() else { break };
                 parse(row)?;
-                after += MAX_PINS;
-                if row.is_null(N_COLUMNS) || row.int(N_COLUMNS)? <= after {
+                let Some(next) = row.optional_int(N_COLUMNS)? else {
                     break;
-                }
+                };
+                after = next - 1;
             }
         }
         SqlDialect::Postgres => {

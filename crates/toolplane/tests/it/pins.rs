@@ -2,14 +2,18 @@
 
 use std::{
     fs,
-    sync::{Arc, Mutex},
+    future::ready,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use mcp_mock::{Era, MockHttp, MockReply, MockServer, MockTool};
 use tempfile::TempDir;
 use toolplane::{
-    CallRequest, LockFilePins, Toolplane,
-    core::{ErrorKind, Event, Feature, ToolError},
+    CallRequest, LockFilePins, MemoryPins, Pin, PinSet, Pins, PinsError, Toolplane,
+    core::{BoxFuture, ErrorKind, Event, Feature, ToolError},
     policy::Redactor,
 };
 
@@ -192,6 +196,54 @@ async fn records_and_errors_are_without_secrets() {
     }
     assert_eq!(plane.server_records()[0]["n_withheld"], 1);
     plane.shutdown().await;
+}
+
+/// [`Pins`] that counts how often it is flushed.
+#[derive(Default)]
+struct CountedPins {
+    pins: MemoryPins,
+    n_flushed: AtomicUsize,
+}
+
+impl Pins for CountedPins {
+    fn snapshot(&self) -> Arc<PinSet> {
+        self.pins.snapshot()
+    }
+
+    fn add_first_used(&self, pins: Vec<Pin>) {
+        self.pins.add_first_used(pins);
+    }
+
+    fn accept(&self, pins: Vec<Pin>) -> BoxFuture<'_, Result<(), PinsError>> {
+        self.pins.accept(pins)
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, Result<bool, PinsError>> {
+        self.pins.refresh()
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), PinsError>> {
+        self.n_flushed.fetch_add(1, Ordering::SeqCst);
+        Box::pin(ready(Ok(())))
+    }
+}
+
+/// A storage that writes in the background would lose what was accepted just before the end.
+#[tokio::test]
+async fn definitions_of_first_use_are_stored_before_the_end() {
+    let (_server, http) = serve(Era::Legacy).await;
+    let pins = Arc::new(CountedPins::default());
+    let builder = Toolplane::builder()
+        .yaml(configuration(&http, "", ""))
+        .expect("usable");
+    let plane = builder.pins(pins.clone()).build().expect("usable");
+    assert_eq!(listed(&plane).await.len(), 2);
+    assert_eq!(
+        (pins.snapshot().len(), pins.n_flushed.load(Ordering::SeqCst)),
+        (2, 0)
+    );
+    plane.shutdown().await;
+    assert_eq!(pins.n_flushed.load(Ordering::SeqCst), 1);
 }
 
 /// A lock file makes the pins of one run those of the next.

@@ -153,10 +153,10 @@ impl<'a> ListEntry<'a> {
     }
 
     /// Returns the executor's settings of an entry. Most have these two members, and no room for more.
-    fn config(&self, kind: &str, upstream_name: &str) -> Value {
+    fn config(&self, member: &str, upstream_name: &str) -> Value {
         let mut config = Map::with_capacity(2);
         config.insert("server".to_owned(), self.settings.name.as_str().into());
-        config.insert(kind.to_owned(), upstream_name.into());
+        config.insert(member.to_owned(), upstream_name.into());
         Value::Object(config)
     }
 

@@ -10,12 +10,7 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::{
-    net::TcpListener,
-    sync::Notify,
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 use toolplane::{
     Toolplane,
     core::SourceState,
@@ -183,9 +178,6 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Pause before servers are started whose lists are known.
-const START_PAUSE: Duration = Duration::from_millis(100);
-
 /// Time limit for reading the lists of an earlier run before serving.
 const RECALL_LIMIT: Duration = Duration::from_secs(1);
 
@@ -301,10 +293,6 @@ fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Optio
 
 /// Starts the servers in the background, so that the first list does not wait for them.
 async fn start_servers(plane: Toolplane, console: Console) {
-    // Lists of an earlier run are offered before their servers run: the start of many servers would only delay the first answers.
-    if plane.missing().is_empty() {
-        sleep(START_PAUSE).await;
-    }
     plane.start_servers().await;
     for (name, status) in plane.sources() {
         if let SourceState::Failed(reason) = &status.state {
