@@ -34,7 +34,7 @@ pub use serde;
 pub use serde_json;
 
 #[cfg(feature = "digest")]
-pub use self::canonical::digest;
+pub use self::canonical::{digest, text_digest};
 pub use self::{
     canonical::{canonical, hex},
     error::{JsonError, JsonErrorKind},

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use crate::{
     JsonKind, RawJson,
-    raw_json::kind_of,
+    raw_json::{between_quotes, kind_of},
     scan::{self, Span, unescape},
     value_index::ValueIndex,
 };
@@ -46,7 +46,7 @@ impl<'a> TextPart<'a> {
     /// Decoded text of a string, or `None` for other values. Borrowed unless the string contains escapes.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'a, str>> {
-        unescape(self.text.strip_prefix('"')?.strip_suffix('"')?)
+        unescape(between_quotes(self.text)?)
     }
 
     /// Members of an object, like [`RawJson::parts`]. Empty for other values.
@@ -156,7 +156,8 @@ impl RawJson {
 impl<'a> Spans<'a> {
     /// Creates the iterator for a text. `value_index` may belong to a text that contains it.
     fn new(text: &'a str, value_index: Option<&'a ValueIndex>) -> Self {
-        let at = if text.starts_with('{') { 1 } else { text.len() };
+        let is_object = text.as_bytes().first() == Some(&b'{');
+        let at = if is_object { 1 } else { text.len() };
         Self {
             text,
             at,
@@ -203,7 +204,10 @@ fn next_in(bytes: &[u8], at: usize) -> usize {
 
 /// Returns the offset of the first item of an array; the end of any other value.
 fn start_of_items(text: &str) -> usize {
-    if text.starts_with('[') { 1 } else { text.len() }
+    match text.as_bytes().first() {
+        Some(b'[') => 1,
+        _ => text.len(),
+    }
 }
 
 /// Returns the item of an array at or after `at`, and moves `at` behind it.

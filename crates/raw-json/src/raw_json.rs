@@ -309,7 +309,16 @@ impl RawJson {
     /// ```
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
-        unescape(self.text.strip_prefix('"')?.strip_suffix('"')?)
+        unescape(between_quotes(self.as_str())?)
+    }
+}
+
+/// Returns what is between the quotes of a string; `None` for other values. Compares bytes: the prefix of a `str` is compared by a
+/// call.
+pub(crate) fn between_quotes(text: &str) -> Option<&str> {
+    match text.as_bytes() {
+        [b'"', .., b'"'] => Some(&text[1..text.len() - 1]),
+        _ => None,
     }
 }
 

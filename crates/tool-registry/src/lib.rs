@@ -75,7 +75,7 @@ pub use self::{
     fixed_source::FixedSource,
     pins::{
         InstalledKind, LockDrift, LockFile, LockFilePins, MemoryPins, Pin, PinKey, PinPolicy, PinSet, Pins,
-        PinsError, WithheldDefinition, definition_changes,
+        PinsError, StoredPins, WithheldDefinition, definition_changes,
     },
     registry::{OnDefinitionChange, Registry, RegistryParts},
     snapshot::{RefusedFeature, Snapshot},

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use sqlx::{Postgres, pool::PoolConnection};
 use tokio::sync::{OnceCell, watch};
 use tool_core::BoxFuture;
 use tool_store_sql::{ChangeWatch, Database, SqlDialect, SqlError, SqlTransaction};
@@ -61,36 +62,43 @@ impl PostgresDatabase {
         self.options.statement_timeout + self.options.connect_timeout
     }
 
-    async fn begin(&self, begin: &'static str) -> Result<Box<dyn SqlTransaction>, SqlError> {
-        let connection = self.connections().acquire().await?;
+    async fn begin(
+        &self,
+        connection: PoolConnection<Postgres>,
+        begin: &'static str,
+    ) -> Result<Box<dyn SqlTransaction>, SqlError> {
         let schema = self.options.schema();
         let transaction = PostgresTransaction::begin(connection, begin, schema, self.limit()).await?;
         Ok(Box::new(transaction))
     }
 
-    /// Makes sure that the tables have the version of this program, unless there are none and none are wanted. Returns
-    /// `false` in that case.
-    async fn open(&self, creates: bool) -> Result<bool, SqlError> {
-        if self.is_current.initialized() {
-            return Ok(true);
-        }
+    /// Returns a connection once the tables are known to have the version of this program; `None` if there are no tables and
+    /// none are wanted.
+    async fn connect(&self, creates: bool) -> Result<Option<PoolConnection<Postgres>>, SqlError> {
         let connections = self.connections();
-        let state = tables::state_of(connections.acquire().await?, &self.options).await?;
-        if state == Tables::Missing && !creates {
-            return Ok(false);
+        let connection = connections.acquire().await?;
+        if self.is_current.initialized() {
+            return Ok(Some(connection));
         }
-        let finish = async || match state {
-            Tables::Current => Ok(()),
-            Tables::Missing | Tables::Older => {
-                tables::create(connections.acquire().await?, &self.options).await
+        // The server starts a process for each connection, so that the one which found out is used.
+        let (state, connection) = tables::state_of(connection, &self.options).await?;
+        if state == Tables::Current {
+            if self.options.migrates {
+                self.is_current.get_or_init(async || ()).await;
             }
-        };
-        if self.options.migrates {
-            self.is_current.get_or_try_init(finish).await?;
-        } else {
-            finish().await?;
+            return Ok(Some(connection));
         }
-        Ok(true)
+        drop(connection);
+        if state == Tables::Missing && !creates {
+            return Ok(None);
+        }
+        let create = async || tables::create(connections.acquire().await?, &self.options).await;
+        if self.options.migrates {
+            self.is_current.get_or_try_init(create).await?;
+        } else {
+            create().await?;
+        }
+        connections.acquire().await.map(Some)
     }
 }
 
@@ -105,17 +113,18 @@ impl Database for PostgresDatabase {
 
     fn read(&self) -> BoxFuture<'_, Result<Option<Box<dyn SqlTransaction>>, SqlError>> {
         Box::pin(async move {
-            match self.open(false).await? {
-                true => self.begin(READ).await.map(Some),
-                false => Ok(None),
+            match self.connect(false).await? {
+                Some(connection) => self.begin(connection, READ).await.map(Some),
+                None => Ok(None),
             }
         })
     }
 
     fn write(&self) -> BoxFuture<'_, Result<Box<dyn SqlTransaction>, SqlError>> {
         Box::pin(async move {
-            self.open(true).await?;
-            self.begin(WRITE).await
+            let connection = self.connect(true).await?;
+            let connection = connection.ok_or_else(|| SqlError::failed("the tables were not created"))?;
+            self.begin(connection, WRITE).await
         })
     }
 

@@ -24,11 +24,11 @@ pub(crate) enum Tables {
     Current,
 }
 
-/// Finds out the state of the tables. Needs no right to create or change anything.
+/// Finds out the state of the tables, and returns it with the connection. Needs no right to create or change anything.
 pub(crate) async fn state_of(
     connection: PoolConnection<Postgres>,
     options: &PostgresOptions,
-) -> Result<Tables, SqlError> {
+) -> Result<(Tables, PoolConnection<Postgres>), SqlError> {
     let (schema, limit) = (
         options.schema(),
         options.statement_timeout + options.connect_timeout,
@@ -37,19 +37,22 @@ pub(crate) async fn state_of(
     let query =
         "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_migrations'";
     if transaction.fetch(query, vec![schema.into()]).await?.is_empty() {
-        return Ok(Tables::Missing);
+        return Ok((Tables::Missing, transaction.end().await?));
     }
     let query = "SELECT COALESCE(MAX(version), 0) FROM schema_migrations";
     let mut rows = transaction.fetch(query, Vec::new()).await?;
     let found = rows.first_mut().map_or(Ok(0), |row| row.int(0))?;
-    match found {
-        SCHEMA_VERSION => Ok(Tables::Current),
-        ..SCHEMA_VERSION => Ok(Tables::Older),
-        _ => Err(SqlError::Newer {
-            found,
-            known: SCHEMA_VERSION,
-        }),
-    }
+    let state = match found {
+        SCHEMA_VERSION => Tables::Current,
+        ..SCHEMA_VERSION => Tables::Older,
+        _ => {
+            return Err(SqlError::Newer {
+                found,
+                known: SCHEMA_VERSION,
+            });
+        }
+    };
+    Ok((state, transaction.end().await?))
 }
 
 /// Creates the schema and its tables, or brings older ones to the present version.

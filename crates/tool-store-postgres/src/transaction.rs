@@ -80,6 +80,13 @@ impl PostgresTransaction {
         self.check(&statement, result).map(drop)
     }
 
+    /// Ends a transaction that only read, and returns its connection.
+    pub(crate) async fn end(mut self) -> Result<PoolConnection<Postgres>, SqlError> {
+        self.run("COMMIT").await?;
+        let connection = self.connection.take();
+        connection.ok_or_else(|| SqlError::failed("the transaction has ended"))
+    }
+
     fn connection(&mut self) -> Result<&mut PoolConnection<Postgres>, SqlError> {
         let connection = self.connection.as_mut();
         connection.ok_or_else(|| SqlError::failed("the transaction has ended"))

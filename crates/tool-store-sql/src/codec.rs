@@ -54,13 +54,15 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Sql
 /// Reads the hexadecimal digits of a SHA-256.
 pub(crate) fn digest(text: &str) -> Result<[u8; 32], SqlError> {
     let invalid = || SqlError::Corrupt(format!("`{}` is no SHA-256", text.escape_debug()));
-    if text.len() != 64 || !text.is_ascii() {
+    let mut digest = [0; 32];
+    if text.len() != 2 * digest.len() {
         return Err(invalid());
     }
-    let mut digest = [0; 32];
-    for (index, byte) in digest.iter_mut().enumerate() {
-        let digits = &text[2 * index..2 * index + 2];
-        *byte = u8::from_str_radix(digits, 16).map_err(|_| invalid())?;
+    for (byte, digits) in digest.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = digits.iter().try_fold(0, |byte, digit| {
+            let digit = char::from(*digit).to_digit(16).ok_or_else(invalid)?;
+            Ok(byte << 4 | u8::try_from(digit).map_err(|_| invalid())?)
+        })?;
     }
     Ok(digest)
 }

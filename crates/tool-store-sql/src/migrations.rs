@@ -208,6 +208,8 @@ const STEPS: &[&[&str]] = &[
             latencies TEXT NOT NULL,
             PRIMARY KEY (day, tenant, principal, tool, version, server)
         )"],
+    // 6: digests of the accepted texts. Pins that were stored before have none, and are compared by their canonical form.
+    &["ALTER TABLE pins ADD COLUMN text_digest TEXT"],
 ];
 
 /// Version of the tables that this program makes and needs.

@@ -33,9 +33,11 @@ const BATCH_PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct Connections {
     /// The one connection that writes.
     writer: SqlitePool,
+    /// Connection that watches, since `data_version` is counted for each connection. It is opened first and reads as well: each
+    /// connection parses all definitions of tables, which costs more than most reads.
+    watcher: SqlitePool,
+    /// Connections that read while the watcher does.
     readers: SqlitePool,
-    /// Connection that only watches: `data_version` is counted for each connection.
-    pub(crate) watcher: SqlitePool,
     busy_timeout: Duration,
 }
 
@@ -61,24 +63,28 @@ impl Connections {
         };
         let writer = pool(1, connect.clone());
         // Not `read_only`: the first reader after a crash may have to recover the log of the last writer.
-        let readers = pool(options.max_readers, connect.clone().pragma("query_only", "ON"));
+        let connect_reader = connect.pragma("query_only", "ON");
+        let watcher = pool(1, connect_reader.clone());
         // A gateway that only reads opens no connection that writes, and waits for no writer.
-        if options.migrates && !is_current(&options.path, &readers, options.busy_timeout).await? {
+        if options.migrates && !is_current(&options.path, &watcher, options.busy_timeout).await? {
             let mut transaction = begin(&writer, true, options.busy_timeout).await?;
             migrate(&mut *transaction).await?;
             transaction.commit().await?;
         }
-        let watcher = pool(1, connect.pragma("query_only", "ON"));
         Ok(Self {
             writer,
-            readers,
             watcher,
+            readers: pool(options.max_readers, connect_reader),
             busy_timeout: options.busy_timeout,
         })
     }
 
     pub(crate) async fn read(&self) -> Result<Box<dyn SqlTransaction>, SqlError> {
-        begin(&self.readers, false, self.busy_timeout).await
+        match self.watcher.try_begin().await {
+            Ok(Some(transaction)) => Ok(Box::new(SqliteTransaction(transaction))),
+            // It is in use, or its file is busy.
+            Ok(None) | Err(_) => begin(&self.readers, false, self.busy_timeout).await,
+        }
     }
 
     pub(crate) async fn write(&self) -> Result<Box<dyn SqlTransaction>, SqlError> {
@@ -94,7 +100,7 @@ impl Connections {
 }
 
 /// Returns `true` if a file has the tables of the present version.
-async fn is_current(path: &Path, readers: &SqlitePool, busy_timeout: Duration) -> Result<bool, SqlError> {
+async fn is_current(path: &Path, reader: &SqlitePool, busy_timeout: Duration) -> Result<bool, SqlError> {
     // The first connection to a new file makes it a database, which a reader cannot do.
     let is_new = tokio::fs::metadata(path)
         .await
@@ -102,7 +108,7 @@ async fn is_current(path: &Path, readers: &SqlitePool, busy_timeout: Duration) -
     if is_new {
         return Ok(false);
     }
-    let mut transaction = begin(readers, false, busy_timeout).await?;
+    let mut transaction = begin(reader, false, busy_timeout).await?;
     Ok(is_migrated(&mut *transaction).await)
 }
 

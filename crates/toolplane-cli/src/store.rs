@@ -203,7 +203,7 @@ impl OpenStore {
     pub(crate) fn begin_reading_pins(&mut self) {
         if self.is_named {
             let shared = self.shared.clone();
-            self.pending_pins = Some(PendingPins::read(async move { shared.pins().await }));
+            self.pending_pins = Some(PendingPins::read(async move { shared.pins_by_digest().await }));
         }
     }
 

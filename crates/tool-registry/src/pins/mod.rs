@@ -19,7 +19,7 @@ pub use self::{
     lock_file::{InstalledKind, LockFile},
     lock_pins::LockFilePins,
     memory::MemoryPins,
-    pin::{Pin, PinKey, PinSet},
+    pin::{Pin, PinKey, PinSet, StoredPins},
     policy::PinPolicy,
     port::{Pins, PinsError},
     withheld::WithheldDefinition,

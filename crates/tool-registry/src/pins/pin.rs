@@ -46,6 +46,8 @@ pub struct Pin {
     version: Option<Arc<str>>,
     accepted_at: Option<SystemTime>,
     accepted_by: Option<Arc<str>>,
+    /// SHA-256 of the accepted text and the other fields of this pin, if the definition is still in its storage.
+    stored: Option<(Option<[u8; 32]>, Arc<StoredPins>)>,
 }
 
 impl Pin {
@@ -60,6 +62,7 @@ impl Pin {
             version: None,
             accepted_at: None,
             accepted_by: None,
+            stored: None,
         }
     }
 
@@ -74,7 +77,17 @@ impl Pin {
             version: None,
             accepted_at: None,
             accepted_by: None,
+            stored: None,
         }
+    }
+
+    /// Makes a pin of [`Pin::from_digest`] read the definition, the time at which it was accepted, and who accepted it, from its
+    /// storage when they are first needed. `text_digest` is the SHA-256 of the accepted text, if that is in the storage as it was:
+    /// equal texts need no canonical form then.
+    #[must_use]
+    pub fn with_stored(mut self, text_digest: Option<[u8; 32]>, stored: Arc<StoredPins>) -> Self {
+        self.stored = Some((text_digest, stored));
+        self
     }
 
     /// Sets a text of the definition for people. It may lack secrets, so that its digest is another one.
@@ -117,16 +130,23 @@ impl Pin {
         })
     }
 
-    /// Returns the definition for people, if it is known. [`Pin::digest`] decides.
+    /// Returns this pin with all that its storage knows of it.
+    fn complete(&self) -> &Self {
+        let stored = self.stored.as_ref().and_then(|(_, stored)| stored.find(self));
+        stored.unwrap_or(self)
+    }
+
+    /// Returns the definition for people, if it is known. [`Pin::digest`] decides. May wait for the storage: see
+    /// [`Pin::with_stored`].
     #[must_use]
     pub fn definition(&self) -> Option<&RawJson> {
-        self.definition.as_ref()
+        self.complete().definition.as_ref()
     }
 
     /// Returns `true` if the definition for people is the accepted one, and not one without secrets.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.is_exact
+        self.complete().is_exact
     }
 
     /// Returns the version of a tool that an operator wrote.
@@ -138,13 +158,13 @@ impl Pin {
     /// Returns the time at which the definition was accepted, if it is known.
     #[must_use]
     pub fn accepted_at(&self) -> Option<SystemTime> {
-        self.accepted_at
+        self.complete().accepted_at
     }
 
     /// Returns who accepted the definition, if that is known: `first use`, or the name of an operator.
     #[must_use]
     pub fn accepted_by(&self) -> Option<&Arc<str>> {
-        self.accepted_by.as_ref()
+        self.complete().accepted_by.as_ref()
     }
 
     /// Returns `true` if this definition and this version are the accepted ones.
@@ -153,10 +173,13 @@ impl Pin {
         if self.version.as_deref() != version {
             return false;
         }
-        let own = self.definition.as_ref().filter(|_| self.is_exact);
-        // Equal texts need no digest.
-        own.is_some_and(|own| own.as_str() == definition.as_str())
-            || *self.digest() == raw_json::digest(definition)
+        // Equal texts need no canonical form.
+        let is_same_text = match (&self.definition, &self.stored) {
+            (Some(own), _) => self.is_exact && own.as_str() == definition.as_str(),
+            (None, Some((Some(text), _))) => *text == raw_json::text_digest(definition),
+            (None, _) => false,
+        };
+        is_same_text || *self.digest() == raw_json::digest(definition)
     }
 }
 
@@ -170,8 +193,52 @@ impl fmt::Debug for Pin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pin")
             .field("key", &self.key)
-            .field("accepted_at", &self.accepted_at)
-            .field("accepted_by", &self.accepted_by)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Pins in a storage, with their definitions, which are read when one is first needed.
+///
+/// Digests suffice to compare all definitions when a gateway starts. Few of the definitions are ever shown to people.
+pub struct StoredPins {
+    read: Box<dyn Fn() -> Option<PinSet> + Send + Sync>,
+    set: OnceLock<PinSet>,
+}
+
+impl StoredPins {
+    /// Creates the pins that `read` returns. It may block its thread, logs its failures, and is called again after one.
+    #[must_use]
+    pub fn new(read: impl Fn() -> Option<PinSet> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            read: Box::new(read),
+            set: OnceLock::new(),
+        })
+    }
+
+    /// Returns a pin as it is stored, unless another definition has been accepted in the meantime.
+    fn find(&self, pin: &Pin) -> Option<&Pin> {
+        let set = match self.set.get() {
+            Some(set) => set,
+            None => {
+                let read = (self.read)()?;
+                self.set.get_or_init(|| read)
+            }
+        };
+        let PinKey {
+            source,
+            feature,
+            name,
+        } = &pin.key;
+        let found = set.get(source, *feature, name)?;
+        (**found == *pin && found.stored.is_none()).then_some(&**found)
+    }
+}
+
+impl fmt::Debug for StoredPins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredPins")
+            .field("is_read", &self.set.get().is_some())
             .finish_non_exhaustive()
     }
 }
@@ -241,5 +308,72 @@ impl FromIterator<Pin> for PinSet {
             set.insert(Arc::new(pin));
         }
         set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn definition(text: &str) -> RawJson {
+        RawJson::parse(text.to_owned()).expect("JSON")
+    }
+
+    fn key() -> PinKey {
+        PinKey::new("files", Feature::Tool, "read")
+    }
+
+    /// Returns a pin whose definition is in a storage, and the number of times that the storage was read. It works from the second
+    /// time on.
+    fn stored(text: &'static str, stored_text: &'static str) -> (Pin, Arc<AtomicUsize>) {
+        let n_read = Arc::new(AtomicUsize::new(0));
+        let counted = n_read.clone();
+        let storage = StoredPins::new(move || {
+            let is_first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+            let pin = Pin::new(key(), definition(stored_text)).accepted(SystemTime::UNIX_EPOCH, "ada");
+            (!is_first).then(|| PinSet::from_iter([pin]))
+        });
+        let text = definition(text);
+        let text_digest = Some(raw_json::text_digest(&text));
+        let pin = Pin::from_digest(key(), raw_json::digest(&text)).with_stored(text_digest, storage);
+        (pin, n_read)
+    }
+
+    #[test]
+    fn a_comparison_needs_no_definition_and_the_storage_is_read_once() {
+        let (pin, n_read) = stored(r#"{"a":1,"b":2}"#, r#"{"a":1,"b":2}"#);
+        assert!(pin.matches(&definition(r#"{"a":1,"b":2}"#), None));
+        assert!(
+            pin.matches(&definition(r#"{"b": 2, "a": 1}"#), None),
+            "the same value"
+        );
+        assert!(!pin.matches(&definition(r#"{"a":1,"b":3}"#), None));
+        assert!(!pin.matches(&definition(r#"{"a":1,"b":2}"#), Some("1.0.0")));
+        assert_eq!(n_read.load(Ordering::Relaxed), 0);
+        assert_eq!(
+            pin.definition().map(RawJson::as_str),
+            None,
+            "the storage does not work"
+        );
+        assert_eq!(
+            pin.definition().map(RawJson::as_str),
+            Some(r#"{"a":1,"b":2}"#),
+            "it works again"
+        );
+        assert!(pin.is_exact());
+        assert_eq!(pin.accepted_by().map(|by| &**by), Some("ada"));
+        assert_eq!(pin.accepted_at(), Some(SystemTime::UNIX_EPOCH));
+        assert_eq!(n_read.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_definition_that_was_accepted_later_is_not_taken_for_the_earlier_one() {
+        let (pin, _) = stored(r#"{"a":1}"#, r#"{"a":2}"#);
+        for _ in 0..2 {
+            assert!(pin.definition().is_none());
+        }
+        assert!(pin.matches(&definition(r#"{"a":1}"#), None));
     }
 }

@@ -40,6 +40,14 @@ async fn pins() -> Option<(TestDatabase, Arc<dyn Pins>, Arc<dyn Pins>)> {
     Some((database, Arc::new(one), Arc::new(other)))
 }
 
+/// Pins of which the second handle reads digests only, until a definition is needed.
+async fn pins_by_digest() -> Option<(TestDatabase, Arc<dyn Pins>, Arc<dyn Pins>)> {
+    let database = database()?;
+    let one = SqlPins::load(open(&database)).await.expect("readable");
+    let other = SqlPins::load_digests(open(&database)).await.expect("readable");
+    Some((database, Arc::new(one), Arc::new(other)))
+}
+
 async fn texts() -> Option<(TestDatabase, Arc<dyn KeptTexts>, Arc<dyn KeptTexts>)> {
     let database = database()?;
     let (one, other) = (open(&database), open(&database));
@@ -64,6 +72,11 @@ tool_store_suite::pin_tests!(pins);
 tool_store_suite::text_tests!(texts);
 tool_store_suite::flow_tests!(flows);
 tool_store_suite::usage_tests!(usage);
+
+/// Apart, since the tests have the same names.
+mod of_pins_by_digest {
+    tool_store_suite::pin_tests!(super::pins_by_digest);
+}
 
 /// Apart, since some tests of approvals and of the ledger have the same name.
 mod of_approvals {

@@ -1,11 +1,18 @@
-use std::{fmt, sync::Arc};
+use std::{
+    array, fmt,
+    sync::{Arc, mpsc},
+};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use raw_json::{JsonKind, JsonLimits, RawJson, TextPart};
-use tokio::{runtime::Handle, sync::Mutex as AsyncMutex, task::spawn_blocking};
+use tokio::{
+    runtime::Handle,
+    sync::Mutex as AsyncMutex,
+    task::{block_in_place, spawn_blocking},
+};
 use tool_core::{BoxFuture, Feature};
-use tool_registry::{Pin, PinKey, PinSet, Pins, PinsError};
+use tool_registry::{Pin, PinKey, PinSet, Pins, PinsError, StoredPins};
 
 use crate::{Database, SqlDialect, SqlError, SqlRow, SqlStore, SqlTransaction, codec};
 
@@ -17,6 +24,8 @@ pub struct SqlPins<D>(Arc<Shared<D>>);
 
 struct Shared<D> {
     store: Arc<SqlStore<D>>,
+    /// `true` if definitions are read when they are first needed.
+    reads_digests: bool,
     set: ArcSwap<PinSet>,
     /// Definitions of first use that are not written yet.
     unwritten: Mutex<Vec<Arc<Pin>>>,
@@ -33,17 +42,46 @@ impl<D: Database> SqlPins<D> {
     /// # Errors
     /// If the database cannot be read.
     pub async fn load(store: Arc<SqlStore<D>>) -> Result<Self, PinsError> {
-        let set = read_all(&store).await.map_err(|error| not_read(&store, &error))?;
-        Ok(Self(Arc::new(Shared {
+        Self::new(store, false).await
+    }
+
+    /// Reads the pins without their definitions, which takes a third of the time. Definitions are read when one is first needed,
+    /// which blocks the thread of whoever needs it: see [`Pin::with_stored`].
+    ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    ///
+    /// # Panics
+    /// A thread that needs a definition panics in a runtime with one thread, or in a `LocalSet`.
+    pub async fn load_digests(store: Arc<SqlStore<D>>) -> Result<Self, PinsError> {
+        Self::new(store, true).await
+    }
+
+    async fn new(store: Arc<SqlStore<D>>, reads_digests: bool) -> Result<Self, PinsError> {
+        let shared = Shared {
             store,
-            set: ArcSwap::from_pointee(set),
+            reads_digests,
+            set: ArcSwap::default(),
             unwritten: Mutex::default(),
             changing: AsyncMutex::new(()),
-        })))
+        };
+        shared.set.store(Arc::new(shared.read().await?));
+        Ok(Self(Arc::new(shared)))
     }
 }
 
 impl<D: Database> Shared<D> {
+    async fn read(&self) -> Result<PinSet, PinsError> {
+        let read = match self.reads_digests {
+            true => read_digests(&self.store).await,
+            false => read_all(&self.store).await,
+        };
+        read.map_err(|error| not_read(&self.store, &error))
+    }
+
     /// Writes the definitions of first use. Those that the database has stay.
     async fn write_first_used(&self) -> Result<(), SqlError> {
         let pins = self.unwritten.lock().clone();
@@ -124,8 +162,7 @@ impl<D: Database> Pins for SqlPins<D> {
         Box::pin(async move {
             let _guard = self.0.changing.lock().await;
             self.0.try_to_write_first_used().await;
-            let read = read_all(&self.0.store).await;
-            let read = read.map_err(|error| not_read(&self.0.store, &error))?;
+            let read = self.0.read().await?;
             let before = self.0.set.load_full();
             self.0.set.rcu(|_| {
                 let mut set = read.clone();
@@ -165,13 +202,14 @@ fn add_missing(set: &mut PinSet, pins: &[Arc<Pin>]) {
 }
 
 const FIRST_USED: &str = "INSERT INTO pins (source, feature, name, digest, definition, is_exact, version, accepted_at, \
-                          accepted_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                          accepted_by, text_digest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
                           ON CONFLICT (source, feature, name) DO NOTHING";
 const ACCEPTED: &str = "INSERT INTO pins (source, feature, name, digest, definition, is_exact, version, accepted_at, \
-                        accepted_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                        accepted_by, text_digest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
                         ON CONFLICT (source, feature, name) DO UPDATE SET digest = excluded.digest, \
                         definition = excluded.definition, is_exact = excluded.is_exact, version = excluded.version, \
-                        accepted_at = excluded.accepted_at, accepted_by = excluded.accepted_by";
+                        accepted_at = excluded.accepted_at, accepted_by = excluded.accepted_by, \
+                        text_digest = excluded.text_digest";
 
 async fn insert(
     transaction: &mut dyn SqlTransaction,
@@ -180,60 +218,151 @@ async fn insert(
 ) -> Result<(), SqlError> {
     let key = pin.key();
     // A definition that is shown without its secrets has another digest.
-    let is_exact = pin
+    let exact = pin
         .definition()
-        .is_some_and(|definition| raw_json::digest(definition) == *pin.digest());
+        .filter(|definition| raw_json::digest(definition) == *pin.digest());
+    let text_digest = exact.map(|exact| raw_json::hex(&raw_json::text_digest(exact)));
     let parameters = vec![
         (&*key.source).into(),
         key.feature.as_str().into(),
         (&*key.name).into(),
         raw_json::hex(pin.digest()).into(),
         pin.definition().map(RawJson::as_str).into(),
-        i64::from(is_exact).into(),
+        i64::from(exact.is_some()).into(),
         pin.version().map(|version| &**version).into(),
         pin.accepted_at().map(codec::millis).into(),
         pin.accepted_by().map(|by| &**by).into(),
+        text_digest.into(),
     ];
     transaction.execute(statement, parameters).await?;
     Ok(())
 }
 
-/// Number of pins in a row of [`PINS_OF_SQLITE`] and [`PINS_OF_POSTGRES`]. A row of the result costs more than a row of the table,
-/// and large values are parsed by one thread and take new memory each time.
+/// Maximum number of pins in a row of a [`PinsQuery`]. A row of the result costs more than a row of the table, and large values are
+/// parsed by one thread and take new memory each time.
 const MAX_PINS: i64 = 512;
 
-/// Number of columns of [`PINS_OF_SQLITE`] and [`PINS_OF_POSTGRES`] that hold lists.
-const N_COLUMNS: usize = 9;
+/// Query for pins whose rows hold [`MAX_PINS`] pins: each of `N` columns is a JSON array. All columns are gathered in one pass, so
+/// that they have the same order.
+struct PinsQuery<const N: usize> {
+    /// Query for the pins behind a row. A further column has the number of the next row, if there is one.
+    sqlite: &'static str,
+    /// Query for all pins.
+    postgres: &'static str,
+}
 
-/// Query for the pins behind a row: each column as a JSON array, and the number of the next row, if there is one. The text of a
-/// definition is a part of its array as it is, so that it is not escaped. All columns are gathered in one pass, so that they have
-/// the same order. SQLite copies a text to end it with a zero byte, and no bytes.
-const PINS_OF_SQLITE: &str = "SELECT json_group_array(source), json_group_array(feature), json_group_array(name), \
-                              json_group_array(digest), CAST('[' || coalesce(group_concat(coalesce(definition, 'null')), '') \
-                              || ']' AS BLOB), \
-                              json_group_array(is_exact), json_group_array(version), json_group_array(accepted_at), \
-                              json_group_array(accepted_by), (SELECT min(rowid) FROM pins WHERE rowid > $1 + $2) \
-                              FROM pins WHERE rowid > $1 AND rowid <= $1 + $2";
-/// Query for all pins, with the columns of [`PINS_OF_SQLITE`] but the last.
-const PINS_OF_POSTGRES: &str = "SELECT CAST(json_agg(source) AS TEXT), CAST(json_agg(feature) AS TEXT), \
-                                CAST(json_agg(name) AS TEXT), CAST(json_agg(digest) AS TEXT), \
-                                '[' || string_agg(coalesce(definition, 'null'), ',') || ']', \
-                                CAST(json_agg(is_exact) AS TEXT), CAST(json_agg(version) AS TEXT), \
-                                CAST(json_agg(accepted_at) AS TEXT), CAST(json_agg(accepted_by) AS TEXT) \
-                                FROM (SELECT *, (row_number() OVER () - 1) / $1 AS part FROM pins) AS numbered GROUP BY part";
+/// Query for all that is known of pins. The text of a definition is a part of its array as it is, so that it is not escaped. SQLite
+/// copies a text to end it with a zero byte, and no bytes.
+const PINS: PinsQuery<9> = PinsQuery {
+    sqlite: "SELECT json_group_array(source), json_group_array(feature), json_group_array(name), \
+             json_group_array(digest), CAST('[' || coalesce(group_concat(coalesce(definition, 'null')), '') || ']' AS BLOB), \
+             json_group_array(is_exact), json_group_array(version), json_group_array(accepted_at), \
+             json_group_array(accepted_by), (SELECT min(rowid) FROM pins WHERE rowid > $1 + $2) \
+             FROM pins WHERE rowid > $1 AND rowid <= $1 + $2",
+    postgres: "SELECT CAST(json_agg(source) AS TEXT), CAST(json_agg(feature) AS TEXT), CAST(json_agg(name) AS TEXT), \
+               CAST(json_agg(digest) AS TEXT), '[' || string_agg(coalesce(definition, 'null'), ',') || ']', \
+               CAST(json_agg(is_exact) AS TEXT), CAST(json_agg(version) AS TEXT), \
+               CAST(json_agg(accepted_at) AS TEXT), CAST(json_agg(accepted_by) AS TEXT) \
+               FROM (SELECT *, (row_number() OVER () - 1) / $1 AS part FROM pins) AS numbered GROUP BY part",
+};
+
+/// Query for what a comparison of definitions needs.
+const DIGESTS: PinsQuery<6> = PinsQuery {
+    sqlite: "SELECT json_group_array(source), json_group_array(feature), json_group_array(name), \
+             json_group_array(digest), json_group_array(version), json_group_array(text_digest), \
+             (SELECT min(rowid) FROM pins WHERE rowid > $1 + $2) FROM pins WHERE rowid > $1 AND rowid <= $1 + $2",
+    postgres: "SELECT CAST(json_agg(source) AS TEXT), CAST(json_agg(feature) AS TEXT), CAST(json_agg(name) AS TEXT), \
+               CAST(json_agg(digest) AS TEXT), CAST(json_agg(version) AS TEXT), CAST(json_agg(text_digest) AS TEXT) \
+               FROM (SELECT *, (row_number() OVER () - 1) / $1 AS part FROM pins) AS numbered GROUP BY part",
+};
 
 async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> {
+    read(store, &PINS, |columns, source| {
+        let [
+            own_source,
+            feature,
+            name,
+            digest,
+            definition,
+            is_exact,
+            version,
+            accepted_at,
+            accepted_by,
+        ] = columns;
+        let key = key([own_source, feature, name], source)?;
+        let digest = || codec::digest(&text(digest)?);
+        let pin = match given(definition) {
+            Some(definition) if is_exact.as_str() != "0" => Pin::new(key, definition.to_raw()),
+            Some(definition) => Pin::from_digest(key, digest()?).with_shown_definition(definition.to_raw()),
+            None => Pin::from_digest(key, digest()?),
+        };
+        let pin = pin.with_version(given(version).map(text).transpose()?);
+        Ok(match (given(accepted_at), given(accepted_by)) {
+            (Some(at), Some(by)) => {
+                let at = at.as_str().parse().map_err(|_| invalid())?;
+                pin.accepted(codec::time(at), text(by)?)
+            }
+            _ => pin,
+        })
+    })
+    .await
+}
+
+/// Reads pins that read their definitions when they are first needed.
+async fn read_digests<D: Database>(store: &Arc<SqlStore<D>>) -> Result<PinSet, SqlError> {
+    let stored = stored_pins(store.clone(), Handle::current());
+    read(store, &DIGESTS, move |columns, source| {
+        let [own_source, feature, name, digest, version, text_digest] = columns;
+        let key = key([own_source, feature, name], source)?;
+        let digest_of = |column| codec::digest(&text(column)?);
+        let text_digest = given(text_digest).map(digest_of).transpose()?;
+        let pin = Pin::from_digest(key, digest_of(digest)?).with_stored(text_digest, stored.clone());
+        Ok(pin.with_version(given(version).map(text).transpose()?))
+    })
+    .await
+}
+
+/// Returns all that is known of the pins in a database, read when it is first needed.
+fn stored_pins<D: Database>(store: Arc<SqlStore<D>>, runtime: Handle) -> Arc<StoredPins> {
+    StoredPins::new(move || {
+        let (sender, receiver) = mpsc::channel();
+        let of_task = store.clone();
+        runtime.spawn(async move {
+            // Nobody waits any more if this fails.
+            let _ = sender.send(read_all(&of_task).await);
+        });
+        // The thread may be the only one that runs tasks.
+        match block_in_place(|| receiver.recv()) {
+            Ok(Ok(set)) => Some(set),
+            Ok(Err(error)) => {
+                let database = store.database().name();
+                tracing::warn!(database, %error, "the accepted definitions cannot be read");
+                None
+            }
+            // The runtime ends.
+            Err(_) => None,
+        }
+    })
+}
+
+/// Reads all pins. Pins are parsed while the next ones are read. `pin` makes one of its columns and the source of the pin before,
+/// which pins share.
+async fn read<D: Database, const N: usize>(
+    store: &SqlStore<D>,
+    query: &PinsQuery<N>,
+    pin: impl Fn([TextPart<'_>; N], &mut Arc<str>) -> Result<Pin, SqlError> + Clone + Send + 'static,
+) -> Result<PinSet, SqlError> {
     let Some(mut transaction) = store.database().read().await? else {
         return Ok(PinSet::default());
     };
-    // Definitions are parsed while the next ones are read.
     let mut parts = Vec::new();
     let mut parse = |row: &mut SqlRow| {
-        let mut columns = [const { Vec::new() }; N_COLUMNS];
+        let mut columns = [const { Vec::new() }; N];
         for (at, column) in columns.iter_mut().enumerate() {
             *column = row.bytes(at)?;
         }
-        parts.push(spawn_blocking(move || pins(columns)));
+        let pin = pin.clone();
+        parts.push(spawn_blocking(move || pins(columns, pin)));
         Ok::<(), SqlError>(())
     };
     match store.database().dialect() {
@@ -241,17 +370,17 @@ async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> 
             let mut after = 0;
             loop {
                 let parameters = vec![after.into(), MAX_PINS.into()];
-                let mut rows = transaction.fetch(PINS_OF_SQLITE, parameters).await?;
+                let mut rows = transaction.fetch(query.sqlite, parameters).await?;
                 let Some(row) = rows.first_mut() else { break };
                 parse(row)?;
-                let Some(next) = row.optional_int(N_COLUMNS)? else {
+                let Some(next) = row.optional_int(N)? else {
                     break;
                 };
                 after = next - 1;
             }
         }
         SqlDialect::Postgres => {
-            let mut rows = transaction.fetch(PINS_OF_POSTGRES, vec![MAX_PINS.into()]).await?;
+            let mut rows = transaction.fetch(query.postgres, vec![MAX_PINS.into()]).await?;
             rows.iter_mut().try_for_each(parse)?;
         }
     }
@@ -270,7 +399,10 @@ async fn read_all<D: Database>(store: &SqlStore<D>) -> Result<PinSet, SqlError> 
 const DEPTH: usize = JsonLimits::RELAY.depth + 1;
 
 /// Returns the pins of a row, whose columns are JSON arrays.
-fn pins(columns: [Vec<u8>; N_COLUMNS]) -> Result<Vec<Arc<Pin>>, SqlError> {
+fn pins<const N: usize>(
+    columns: [Vec<u8>; N],
+    pin: impl Fn([TextPart<'_>; N], &mut Arc<str>) -> Result<Pin, SqlError>,
+) -> Result<Vec<Arc<Pin>>, SqlError> {
     let limits = JsonLimits::RELAY.with_depth(DEPTH);
     let columns = columns
         .into_iter()
@@ -282,37 +414,21 @@ fn pins(columns: [Vec<u8>; N_COLUMNS]) -> Result<Vec<Arc<Pin>>, SqlError> {
     let mut pins = Vec::new();
     let mut source: Arc<str> = Arc::from("");
     loop {
-        let mut row = [None; N_COLUMNS];
-        for (value, list) in row.iter_mut().zip(&mut lists) {
-            *value = list.next();
-        }
+        let row: [_; N] = array::from_fn(|at| lists[at].next());
         if row.iter().all(Option::is_none) {
             return Ok(pins);
         }
+        if row.iter().any(Option::is_none) {
+            let reason = "a pinned definition is more than one value".to_owned();
+            return Err(SqlError::Corrupt(reason));
+        }
+        let row = row.map(|column| column.expect("no column is missing"));
         pins.push(Arc::new(pin(row, &mut source)?));
     }
 }
 
-/// Reads a row of the table of pins. `source` is that of the row before, which pins share.
-fn pin(row: [Option<TextPart<'_>>; N_COLUMNS], source: &mut Arc<str>) -> Result<Pin, SqlError> {
-    let invalid = || SqlError::Corrupt("a pin has columns of other types".to_owned());
-    let text = |column: TextPart<'_>| Ok::<_, SqlError>(column.text().ok_or_else(invalid)?.into_owned());
-    let [
-        Some(own_source),
-        Some(word),
-        Some(name),
-        Some(digest),
-        Some(definition),
-        Some(is_exact),
-        Some(version),
-        Some(accepted_at),
-        Some(accepted_by),
-    ] = row
-    else {
-        return Err(SqlError::Corrupt(
-            "a pinned definition is more than one value".to_owned(),
-        ));
-    };
+/// Makes the key of a pin from its source, kind and name. `source` is that of the pin before.
+fn key([own_source, word, name]: [TextPart<'_>; 3], source: &mut Arc<str>) -> Result<PinKey, SqlError> {
     let own_source = own_source.text().ok_or_else(invalid)?;
     if **source != *own_source {
         *source = own_source.into();
@@ -322,21 +438,15 @@ fn pin(row: [Option<TextPart<'_>>; N_COLUMNS], source: &mut Arc<str>) -> Result<
     let feature = features.into_iter().find(|feature| feature.as_str() == word);
     let feature =
         feature.ok_or_else(|| SqlError::Corrupt(format!("unknown kind `{}`", word.escape_debug())))?;
-    let key = PinKey::new(Arc::clone(source), feature, text(name)?);
-    let digest = || codec::digest(&text(digest)?);
-    let pin = match given(definition) {
-        Some(definition) if is_exact.as_str() != "0" => Pin::new(key, definition.to_raw()),
-        Some(definition) => Pin::from_digest(key, digest()?).with_shown_definition(definition.to_raw()),
-        None => Pin::from_digest(key, digest()?),
-    };
-    let pin = pin.with_version(given(version).map(text).transpose()?);
-    Ok(match (given(accepted_at), given(accepted_by)) {
-        (Some(at), Some(by)) => {
-            let at = at.as_str().parse().map_err(|_| invalid())?;
-            pin.accepted(codec::time(at), text(by)?)
-        }
-        _ => pin,
-    })
+    Ok(PinKey::new(Arc::clone(source), feature, text(name)?))
+}
+
+fn invalid() -> SqlError {
+    SqlError::Corrupt("a pin has columns of other types".to_owned())
+}
+
+fn text(column: TextPart<'_>) -> Result<String, SqlError> {
+    Ok(column.text().ok_or_else(invalid)?.into_owned())
 }
 
 /// Returns a column that is not empty.

@@ -1,11 +1,12 @@
 //! The file of the database.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
-use tool_core::Tokens;
-use tool_registry::{Store, StoreError, StoreOperation};
+use raw_json::RawJson;
+use tool_core::{Feature, Tokens};
+use tool_registry::{Pins, Store, StoreError, StoreOperation};
 use tool_store_sql::{Database, SCHEMA_VERSION, migrate, migrate_to};
-use tool_store_sqlite::{SqliteDatabase, SqliteOptions, sqlite_store};
+use tool_store_sqlite::{SqlPins, SqliteDatabase, SqliteOptions, sqlite_store};
 
 #[tokio::test]
 async fn reading_creates_nothing_and_a_change_creates_a_private_file() {
@@ -81,6 +82,10 @@ const ROWS_OF_THE_FIRST_VERSION: [&str; 7] = [
      '00000000000000000000000000000000000000000000000000000000000000ff', 'ada', '[\"reader\"]', 0)",
 ];
 
+/// Pin as it was stored before there were digests of the texts. Its digest is that of another spelling.
+const PIN_OF_THE_SECOND_VERSION: &str = "INSERT INTO pins (source, feature, name, digest, definition, is_exact) VALUES \
+                                         ('files', 'tool', 'read', $1, '{\"b\": 1, \"a\": 2}', 1)";
+
 /// Every earlier version of the tables is brought to the present one, and both have the same tables.
 #[tokio::test]
 async fn tables_of_every_earlier_version_become_the_present_ones() {
@@ -100,6 +105,12 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
                 transaction.execute(row, Vec::new()).await.expect("inserted");
             }
         }
+        let pinned = RawJson::parse(r#"{"a":2,"b":1}"#).expect("JSON");
+        if (2..6).contains(&version) {
+            let digest = raw_json::hex(&raw_json::digest(&pinned));
+            let inserted = transaction.execute(PIN_OF_THE_SECOND_VERSION, vec![digest.as_str().into()]);
+            inserted.await.expect("inserted");
+        }
         transaction.commit().await.expect("committed");
         let mut transaction = database.write().await.expect("begun");
         migrate(&mut *transaction).await.expect("present tables");
@@ -107,6 +118,12 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
         layouts.push(transaction.fetch(query, Vec::new()).await.expect("readable"));
         transaction.commit().await.expect("committed");
         let store = sqlite_store(SqliteOptions::new(&path));
+        let pins = SqlPins::load_digests(Arc::new(sqlite_store(SqliteOptions::new(&path)))).await;
+        let pins = pins.expect("readable").snapshot();
+        let is_pinned = pins
+            .get("files", Feature::Tool, "read")
+            .map(|pin| pin.matches(&pinned, None));
+        assert_eq!(is_pinned, (2..6).contains(&version).then_some(true));
         let tools = store.tools().await.expect("readable");
         assert_eq!(tools.len(), usize::from(version > 0));
         if let [tool] = tools.as_slice() {
@@ -118,7 +135,7 @@ async fn tables_of_every_earlier_version_become_the_present_ones() {
             assert!(store.servers().await.expect("readable")[0].is_official);
             assert_eq!(
                 store.list().await.expect("readable")[0].roles,
-                ["reader".into()] as [std::sync::Arc<str>; 1]
+                ["reader".into()] as [Arc<str>; 1]
             );
             assert_eq!(store.changes(6).await.expect("readable").tools.len(), 1);
         }

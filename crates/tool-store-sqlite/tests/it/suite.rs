@@ -43,6 +43,14 @@ async fn pins() -> (TempDir, Arc<dyn Pins>, Arc<dyn Pins>) {
     (directory, Arc::new(one), Arc::new(other))
 }
 
+/// Pins of which the second handle reads digests only, until a definition is needed.
+async fn pins_by_digest() -> (TempDir, Arc<dyn Pins>, Arc<dyn Pins>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let one = SqlPins::load(open(&directory)).await.expect("readable");
+    let other = SqlPins::load_digests(open(&directory)).await.expect("readable");
+    (directory, Arc::new(one), Arc::new(other))
+}
+
 async fn texts() -> (TempDir, Arc<dyn KeptTexts>, Arc<dyn KeptTexts>) {
     let directory = tempfile::tempdir().expect("a directory");
     let (one, other) = (open(&directory), open(&directory));
@@ -67,6 +75,11 @@ tool_store_suite::pin_tests!(pins);
 tool_store_suite::text_tests!(texts);
 tool_store_suite::flow_tests!(flows);
 tool_store_suite::usage_tests!(usage);
+
+/// Apart, since the tests have the same names.
+mod of_pins_by_digest {
+    tool_store_suite::pin_tests!(super::pins_by_digest);
+}
 
 /// Apart, since some tests of approvals and of the ledger have the same name.
 mod of_approvals {

@@ -19,6 +19,9 @@ const STATE_KEY: &str = "request_state";
 pub(super) trait SharedPorts: Send + Sync {
     fn pins(&self) -> BoxFuture<'_, Result<Arc<dyn Pins>, PinsError>>;
 
+    /// Pins without their definitions, which block the thread of whoever needs one.
+    fn pins_by_digest(&self) -> BoxFuture<'_, Result<Arc<dyn Pins>, PinsError>>;
+
     fn usage(&self) -> BoxFuture<'_, Result<Arc<dyn UsageLog>, StoreError>>;
 
     fn state_key(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>>;
@@ -29,6 +32,10 @@ struct SqlPorts<D>(Arc<SqlStore<D>>);
 impl<D: Database> SharedPorts for SqlPorts<D> {
     fn pins(&self) -> BoxFuture<'_, Result<Arc<dyn Pins>, PinsError>> {
         Box::pin(async { Ok(Arc::new(SqlPins::load(self.0.clone()).await?) as _) })
+    }
+
+    fn pins_by_digest(&self) -> BoxFuture<'_, Result<Arc<dyn Pins>, PinsError>> {
+        Box::pin(async { Ok(Arc::new(SqlPins::load_digests(self.0.clone()).await?) as _) })
     }
 
     fn usage(&self) -> BoxFuture<'_, Result<Arc<dyn UsageLog>, StoreError>> {

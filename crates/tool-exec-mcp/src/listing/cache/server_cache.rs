@@ -207,10 +207,13 @@ impl CacheLoad {
                     })
                 })
                 .collect();
+            let mut all = Vec::new();
             for task in tasks {
-                for (server, cached, described) in task.await.unwrap_or_default() {
-                    server.adopt_cached(cached, described);
-                }
+                all.extend(task.await.unwrap_or_default());
+            }
+            // At once: whoever makes a snapshot in between would make one of a few servers.
+            for (server, cached, described) in all {
+                server.adopt_cached(cached, described);
             }
         };
         self.done.get_or_init(recall).await;
