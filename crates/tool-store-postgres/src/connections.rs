@@ -1,15 +1,17 @@
 //! Pool of connections.
 
-use std::{future::Future, io, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, PgPool, Postgres,
-    pool::PoolConnection,
+    AssertSqlSafe, Connection, Executor, PgPool,
     postgres::{PgConnection, PgPoolOptions},
 };
 use tool_store_sql::SqlError;
 
-use crate::PostgresOptions;
+use crate::{
+    PostgresOptions,
+    loan::{Loan, Returns},
+};
 
 /// Time for the second attempt to connect, which finds out why the first one took too long.
 const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
@@ -18,6 +20,7 @@ const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Connections {
     pool: PgPool,
+    returns: Arc<Returns>,
     options: PostgresOptions,
 }
 
@@ -27,14 +30,17 @@ impl Connections {
         let pool = pool_options(options)
             .max_connections(options.max_connections.max(1))
             .connect_lazy_with(options.connect().clone());
-        let options = options.clone();
-        Self { pool, options }
+        Self {
+            pool,
+            returns: Arc::default(),
+            options: options.clone(),
+        }
     }
 
     /// Returns a connection that works: a pooled one is tested before, since the server may have been restarted.
-    pub(crate) async fn acquire(&self) -> Result<PoolConnection<Postgres>, SqlError> {
-        match self.pool.acquire().await {
-            Ok(connection) => Ok(connection),
+    pub(crate) async fn acquire(&self) -> Result<Loan, SqlError> {
+        match self.returns.acquire(&self.pool).await {
+            Ok(loan) => Ok(loan),
             Err(sqlx::Error::PoolTimedOut) => Err(self.diagnose().await),
             Err(error) => Err(SqlError::failed("the server does not accept a connection").with_source(error)),
         }

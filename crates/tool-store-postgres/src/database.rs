@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{Postgres, pool::PoolConnection};
 use tokio::sync::{OnceCell, watch};
 use tool_core::BoxFuture;
 use tool_store_sql::{ChangeWatch, Database, SqlDialect, SqlError, SqlTransaction};
@@ -14,6 +13,7 @@ use crate::{
     PostgresOptions,
     connections::Connections,
     listener::Listener,
+    loan::Loan,
     tables::{self, Tables},
     transaction::{PostgresTransaction, READ, WRITE},
 };
@@ -64,7 +64,7 @@ impl PostgresDatabase {
 
     async fn begin(
         &self,
-        connection: PoolConnection<Postgres>,
+        connection: Loan,
         begin: &'static str,
     ) -> Result<Box<dyn SqlTransaction>, SqlError> {
         let schema = self.options.schema();
@@ -74,7 +74,7 @@ impl PostgresDatabase {
 
     /// Returns a connection once the tables are known to have the version of this program; `None` if there are no tables and
     /// none are wanted.
-    async fn connect(&self, creates: bool) -> Result<Option<PoolConnection<Postgres>>, SqlError> {
+    async fn connect(&self, creates: bool) -> Result<Option<Loan>, SqlError> {
         let connections = self.connections();
         let connection = connections.acquire().await?;
         if self.is_current.initialized() {
@@ -88,7 +88,7 @@ impl PostgresDatabase {
             }
             return Ok(Some(connection));
         }
-        drop(connection);
+        connection.give_back();
         if state == Tables::Missing && !creates {
             return Ok(None);
         }

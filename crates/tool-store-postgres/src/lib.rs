@@ -7,6 +7,7 @@
 mod connections;
 mod database;
 mod listener;
+mod loan;
 mod options;
 mod tables;
 mod transaction;

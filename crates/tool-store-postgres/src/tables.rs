@@ -1,10 +1,10 @@
 //! State of the tables, and their creation.
 
-use sqlx::{Postgres, pool::PoolConnection};
 use tool_store_sql::{SCHEMA_VERSION, SqlError, SqlTransaction, migrate};
 
 use crate::{
     PostgresOptions,
+    loan::Loan,
     transaction::{PostgresTransaction, READ, WRITE},
 };
 
@@ -26,9 +26,9 @@ pub(crate) enum Tables {
 
 /// Finds out the state of the tables, and returns it with the connection. Needs no right to create or change anything.
 pub(crate) async fn state_of(
-    connection: PoolConnection<Postgres>,
+    connection: Loan,
     options: &PostgresOptions,
-) -> Result<(Tables, PoolConnection<Postgres>), SqlError> {
+) -> Result<(Tables, Loan), SqlError> {
     let (schema, limit) = (
         options.schema(),
         options.statement_timeout + options.connect_timeout,
@@ -58,10 +58,7 @@ pub(crate) async fn state_of(
 /// Creates the schema and its tables, or brings older ones to the present version.
 ///
 /// Gateways that start at once wait for each other here: the lock ends with the transaction, however that ends.
-pub(crate) async fn create(
-    connection: PoolConnection<Postgres>,
-    options: &PostgresOptions,
-) -> Result<(), SqlError> {
+pub(crate) async fn create(connection: Loan, options: &PostgresOptions) -> Result<(), SqlError> {
     let schema = options.schema();
     let mut transaction = PostgresTransaction::begin(connection, WRITE, schema, MIGRATION_LIMIT).await?;
     transaction

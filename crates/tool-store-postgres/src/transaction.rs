@@ -6,14 +6,14 @@ use sqlx::{
     AssertSqlSafe, Column, Encode, Executor, Postgres, Row, Type, TypeInfo, ValueRef,
     encode::IsNull,
     error::BoxDynError,
-    pool::PoolConnection,
-    postgres::{PgArgumentBuffer, PgArguments, PgRow, PgTypeInfo, types::Oid},
+    postgres::{PgArgumentBuffer, PgArguments, PgConnection, PgRow, PgTypeInfo, types::Oid},
     query::Query,
 };
+use tokio::runtime::Handle;
 use tool_core::BoxFuture;
 use tool_store_sql::{SqlError, SqlRow, SqlTransaction, SqlValue};
 
-use crate::connections::within;
+use crate::{connections::within, loan::Loan};
 
 /// Channel of `LISTEN`. The payload is the schema of the store that changed.
 pub(crate) const CHANNEL: &str = "toolplane";
@@ -27,13 +27,11 @@ pub(crate) const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// fail instead. A change of another kind is one statement with its condition, or begins with a statement that locks
 /// its row; a statement that waited for a row looks at its condition again.
 pub(crate) const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// Time for the rollback of a transaction that was dropped.
-const ROLLBACK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Open transaction.
 pub(crate) struct PostgresTransaction {
     /// `None` after the end.
-    connection: Option<PoolConnection<Postgres>>,
+    connection: Option<Loan>,
     schema: String,
     limit: Duration,
     state: TransactionState,
@@ -51,7 +49,7 @@ enum TransactionState {
 impl PostgresTransaction {
     /// Begins a transaction by [`READ`] or [`WRITE`].
     pub(crate) async fn begin(
-        connection: PoolConnection<Postgres>,
+        connection: Loan,
         begin: &'static str,
         schema: &str,
         limit: Duration,
@@ -81,14 +79,14 @@ impl PostgresTransaction {
     }
 
     /// Ends a transaction that only read, and returns its connection.
-    pub(crate) async fn end(mut self) -> Result<PoolConnection<Postgres>, SqlError> {
+    pub(crate) async fn end(mut self) -> Result<Loan, SqlError> {
         self.run("COMMIT").await?;
         let connection = self.connection.take();
         connection.ok_or_else(|| SqlError::failed("the transaction has ended"))
     }
 
-    fn connection(&mut self) -> Result<&mut PoolConnection<Postgres>, SqlError> {
-        let connection = self.connection.as_mut();
+    fn connection(&mut self) -> Result<&mut PgConnection, SqlError> {
+        let connection = self.connection.as_deref_mut();
         connection.ok_or_else(|| SqlError::failed("the transaction has ended"))
     }
 
@@ -119,7 +117,7 @@ impl SqlTransaction for PostgresTransaction {
             let query = bind(statement, parameters)?;
             let limit = self.limit;
             let connection = self.connection()?;
-            let result = within(limit, query.execute(&mut **connection)).await;
+            let result = within(limit, query.execute(connection)).await;
             self.check(statement, result).map(|result| result.rows_affected())
         })
     }
@@ -133,7 +131,7 @@ impl SqlTransaction for PostgresTransaction {
             let bound = bind(query, parameters)?;
             let limit = self.limit;
             let connection = self.connection()?;
-            let rows = within(limit, bound.fetch_all(&mut **connection)).await;
+            let rows = within(limit, bound.fetch_all(connection)).await;
             let rows = self.check(query, rows)?;
             rows.iter().map(read).collect()
         })
@@ -159,8 +157,9 @@ impl SqlTransaction for PostgresTransaction {
                 ));
             }
             self.run("COMMIT").await?;
-            // Back to the pool.
-            drop(self.connection.take());
+            if let Some(connection) = self.connection.take() {
+                connection.give_back();
+            }
             Ok(())
         })
     }
@@ -168,21 +167,14 @@ impl SqlTransaction for PostgresTransaction {
 
 impl Drop for PostgresTransaction {
     fn drop(&mut self) {
-        let Some(mut connection) = self.connection.take() else {
+        let Some(connection) = self.connection.take() else {
             return;
         };
-        let runtime = tokio::runtime::Handle::try_current();
-        match (self.state, runtime) {
+        match (self.state, Handle::try_current()) {
             (TransactionState::Open | TransactionState::Failed, Ok(runtime)) => {
-                runtime.spawn(async move {
-                    let rollback = within(ROLLBACK_LIMIT, connection.execute("ROLLBACK")).await;
-                    if rollback.is_err() {
-                        drop(connection.detach());
-                    }
-                });
+                connection.roll_back(&runtime);
             }
-            // The server rolls back when the connection is closed. The place in the pool is free at once.
-            _ => drop(connection.detach()),
+            _ => connection.close(),
         }
     }
 }

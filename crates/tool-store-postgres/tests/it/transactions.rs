@@ -1,6 +1,9 @@
 //! Transactions and their connections.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use tool_core::{TokenRecord, Tokens};
 use tool_registry::Store;
@@ -142,6 +145,34 @@ async fn connections_that_are_all_in_use_are_the_reason_of_the_error() {
         "{error}"
     );
     drop(reading);
+}
+
+/// The server starts a process for each connection, which takes longer than most reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_one_after_the_other_use_one_connection() {
+    let Some(guard) = database() else { return };
+    let store = open(&guard);
+    create(&*store, "greet").await.expect("applied");
+    for _ in 0..20 {
+        assert_eq!(store.tools().await.expect("readable").len(), 1);
+        assert!(store.servers().await.expect("readable").is_empty());
+    }
+    let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    assert_eq!(guard.sql(query).expect("works").trim(), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_wait_for_the_only_connection() {
+    let Some(guard) = database() else { return };
+    let store = Arc::new(postgres_store(options(&guard).with_max_connections(1)));
+    create(&*store, "greet").await.expect("applied");
+    let reads = (0..50).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.tools().await.map(|tools| tools.len()) })
+    });
+    for read in reads.collect::<Vec<_>>() {
+        assert_eq!(read.await.expect("it ends").expect("readable"), 1);
+    }
 }
 
 /// A gateway that stops in the middle of a change, for example because its machine sleeps, does not stop the others.
