@@ -7,7 +7,8 @@ use super::{Pin, PinSet};
 /// Port to the storage of accepted definitions.
 ///
 /// A resolution reads [`Pins::snapshot`] only and does no I/O. An implementation holds the whole set in memory, reads it once
-/// when it is created, and again in [`Pins::refresh`].
+/// when it is created, and again in [`Pins::refresh`]. It may leave the definitions in the storage, since a comparison needs none:
+/// see [`Pin::with_stored`].
 ///
 /// # Examples
 /// ```

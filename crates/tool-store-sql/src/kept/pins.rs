@@ -45,8 +45,8 @@ impl<D: Database> SqlPins<D> {
         Self::new(store, false).await
     }
 
-    /// Reads the pins without their definitions, which takes a third of the time. Definitions are read when one is first needed,
-    /// which blocks the thread of whoever needs it: see [`Pin::with_stored`].
+    /// Reads the pins without their definitions, which are most of the bytes. They are read when one is first needed, which blocks
+    /// the thread of whoever needs it: see [`Pin::with_stored`].
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
