@@ -313,8 +313,7 @@ impl RawJson {
     }
 }
 
-/// Returns what is between the quotes of a string; `None` for other values. Compares bytes: the prefix of a `str` is compared by a
-/// call.
+/// Returns what is between the quotes of a string; `None` for other values. `strip_prefix` would compare one byte by a call.
 pub(crate) fn between_quotes(text: &str) -> Option<&str> {
     match text.as_bytes() {
         [b'"', .., b'"'] => Some(&text[1..text.len() - 1]),

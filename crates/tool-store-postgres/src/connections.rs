@@ -16,6 +16,9 @@ use crate::{
 /// Time for the second attempt to connect, which finds out why the first one took too long.
 const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
 
+/// Time after which a kept connection that nobody used goes to the pool, which closes it when it is idle or old.
+const IDLE_LIMIT: Duration = Duration::from_secs(10);
+
 /// Connections for statements.
 #[derive(Debug)]
 pub(crate) struct Connections {
@@ -32,7 +35,7 @@ impl Connections {
             .connect_lazy_with(options.connect().clone());
         Self {
             pool,
-            returns: Arc::default(),
+            returns: Arc::new(Returns::new(IDLE_LIMIT)),
             options: options.clone(),
         }
     }

@@ -2,20 +2,25 @@
 
 use std::{
     ops::{Deref, DerefMut},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use sqlx::{Connection, Executor, PgPool, Postgres, pool::PoolConnection, postgres::PgConnection};
-use tokio::{runtime::Handle, sync::Notify, time::timeout};
+use tokio::{
+    runtime::Handle,
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 use crate::connections::within;
 
 /// Time for the rollback of a transaction that was dropped, and for the test of a kept connection.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(5);
-/// Maximum time that a caller waits for a connection on its way back. A new one takes a few milliseconds.
-const RETURN_LIMIT: Duration = Duration::from_millis(20);
+/// Maximum time that a caller waits for a connection on its way back. A server that needs longer to roll back is no faster with a
+/// new connection.
+const RETURN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Connection on loan.
 pub(crate) struct Loan {
@@ -73,15 +78,20 @@ impl DerefMut for Loan {
 /// The pool takes a connection back by a task, which sends a statement. Whoever asks for one meanwhile gets a new one, for which
 /// the server starts a process. So the last connection that comes back is kept here for the next caller, and a caller waits for
 /// one on its way back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Returns {
     state: Mutex<State>,
     changed: Notify,
+    idle_limit: Duration,
 }
 
 #[derive(Debug, Default)]
 struct State {
     kept: Option<PoolConnection<Postgres>>,
+    /// `true` if a connection was kept since a task looked last.
+    is_used: bool,
+    /// `true` while a task looks for a kept connection that nobody uses.
+    is_watched: bool,
     /// Number of connections on their way back.
     n_returning: usize,
     /// Number of callers that the pool serves. While there are any, it gets all connections.
@@ -89,6 +99,15 @@ struct State {
 }
 
 impl Returns {
+    /// `idle_limit` is the time after which a kept connection that nobody used goes to the pool.
+    pub(crate) fn new(idle_limit: Duration) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            idle_limit,
+        }
+    }
+
     /// Returns the kept connection, one that comes back soon, or one of the pool.
     pub(crate) async fn acquire(self: &Arc<Self>, pool: &PgPool) -> Result<Loan, sqlx::Error> {
         if let Some(mut connection) = self.kept().await {
@@ -125,16 +144,42 @@ impl Returns {
         }
     }
 
-    fn put(&self, connection: PoolConnection<Postgres>) {
+    fn put(self: &Arc<Self>, connection: PoolConnection<Postgres>) {
         let mut state = self.state.lock();
         let of_pool = match state.n_asking {
-            0 => state.kept.replace(connection),
+            0 => {
+                state.is_used = true;
+                if !state.is_watched
+                    && let Ok(runtime) = Handle::try_current()
+                {
+                    state.is_watched = true;
+                    runtime.spawn(release_when_idle(Arc::downgrade(self), self.idle_limit));
+                }
+                state.kept.replace(connection)
+            }
             _ => Some(connection),
         };
         drop(state);
         self.changed.notify_waiters();
         // The pool closes it when it is not used.
         drop(of_pool);
+    }
+}
+
+/// Gives the kept connection to the pool once nobody has used it for some time.
+async fn release_when_idle(returns: Weak<Returns>, idle_limit: Duration) {
+    loop {
+        sleep(idle_limit).await;
+        let Some(returns) = returns.upgrade() else { return };
+        let mut state = returns.state.lock();
+        if !state.is_used {
+            state.is_watched = false;
+            let idle = state.kept.take();
+            drop(state);
+            drop(idle);
+            return;
+        }
+        state.is_used = false;
     }
 }
 
@@ -170,5 +215,33 @@ impl Drop for Returning {
     fn drop(&mut self) {
         self.0.state.lock().n_returning -= 1;
         self.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::postgres::PgPoolOptions;
+    use tool_testkit::skip;
+    use tp_postgres::PostgresServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kept_connection_that_nobody_uses_goes_to_the_pool() {
+        let database = match PostgresServer::shared().and_then(PostgresServer::create_database) {
+            Ok(database) => database,
+            Err(reason) => return skip(reason.to_string()),
+        };
+        let pool = PgPoolOptions::new().connect_lazy(&database.url()).expect("a URL");
+        let returns = Arc::new(Returns::new(Duration::from_millis(10)));
+        for _ in 0..2 {
+            let loan = returns.acquire(&pool).await.expect("a connection");
+            loan.give_back();
+            assert_eq!((pool.size(), pool.num_idle()), (1, 0), "it is kept");
+            while pool.num_idle() == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            assert!(returns.state.lock().kept.is_none());
+        }
     }
 }

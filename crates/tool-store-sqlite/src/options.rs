@@ -10,7 +10,7 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// Interval at which changes of other processes are looked for. Default: 250 ms.
     pub poll_interval: Duration,
-    /// Maximum number of connections that read. Default: 4.
+    /// Maximum number of connections that read, beside the one that watches for changes, which reads as well. Default: 4.
     pub max_readers: u32,
     /// `false` leaves the tables as they are: for tests of migrations.
     #[doc(hidden)]
