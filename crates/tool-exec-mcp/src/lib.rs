@@ -76,7 +76,7 @@ pub use {mcp_client, tool_core};
 
 pub use self::{
     executor::McpExecutor,
-    listing::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache},
+    listing::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache, PrivateFolder},
     sandbox::{ServerSandbox, ServerSandboxLevel},
     server::McpServer,
     settings::{Isolation, KeyPlace, ServerSettings},

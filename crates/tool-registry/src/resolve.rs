@@ -8,8 +8,8 @@ use std::{
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use tool_core::{
-    Catalogue, Descriptor, DynBackend, Executor, Feature, PrepareError, SecretUse, SettingLevel, Settings,
-    TaskSupport, Tool, ToolParts, ToolState, Trust, UpstreamState, UriTemplate, check_name,
+    Catalogue, Descriptor, DynBackend, Executor, Feature, PinMode, PrepareError, SecretUse, SettingLevel,
+    Settings, TaskSupport, Tool, ToolParts, ToolState, Trust, UpstreamState, UriTemplate, check_name,
 };
 use tool_schema::{LazySchema, verify};
 
@@ -98,7 +98,6 @@ impl Resolver<'_> {
             HashMap::with_capacity_and_hasher(n_tools + n_others, RandomState::default());
         let mut named = Vec::with_capacity(n_tools);
         let mut descriptors = Vec::with_capacity(n_tools + n_others);
-        snapshot.pins = self.pins.store().snapshot();
         let mut first_used = Vec::new();
         for (source, catalogue) in sources {
             let rejected = catalogue.rejected.iter();
@@ -115,6 +114,14 @@ impl Resolver<'_> {
                 }
             }
         }
+        // Pins that are still being read are waited for, so they are not asked for in vain.
+        let is_pinned = |(source, descriptor): &(&str, &Arc<Descriptor>)| {
+            self.pins.mode_of(source, descriptor.origin.trust) != PinMode::Off
+        };
+        snapshot.pins = match descriptors.iter().any(is_pinned) {
+            true => self.pins.store().snapshot(),
+            false => self.before.pins.clone(),
+        };
         // Large lists are spread over all cores: this is most of the work.
         let candidates = map_all(&descriptors, |(source, descriptor)| {
             self.candidate(source, descriptor, &snapshot).map_err(Box::new)

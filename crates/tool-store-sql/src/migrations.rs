@@ -210,6 +210,11 @@ const STEPS: &[&[&str]] = &[
         )"],
     // 6: digests of the accepted texts. Pins that were stored before have none, and are compared by their canonical form.
     &["ALTER TABLE pins ADD COLUMN text_digest TEXT"],
+    // 7: counters by which a gateway finds out that lists of tools are as they were.
+    &[
+        "INSERT INTO store_meta (name, number) VALUES ('pins_revision', 0)",
+        "INSERT INTO store_meta (name, number) VALUES ('kept_lists_revision', 0)",
+    ],
 ];
 
 /// Version of the tables that this program makes and needs.

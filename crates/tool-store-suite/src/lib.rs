@@ -6,6 +6,7 @@ pub mod approvals;
 pub mod flows;
 pub mod kill;
 pub mod ledger;
+pub mod list_state;
 pub mod pins;
 pub mod publications;
 pub mod store;

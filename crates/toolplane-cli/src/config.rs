@@ -133,17 +133,16 @@ pub(crate) fn local_builder(loaded: &Loaded) -> Builder {
     }
 }
 
-/// Loads files as [`read`] does, and adds the servers of the store. `prepare` gets the store before it is read.
+/// Loads files as [`read`] does, and adds the servers of the store. `prepare` gets the configuration and its store before the store is
+/// read.
 pub(crate) async fn read_with_store(
     files: Vec<PathBuf>,
     console: Console,
-    prepare: impl FnOnce(&mut OpenStore, &Loaded),
+    prepare: impl AsyncFnOnce(&Loaded, Option<&mut OpenStore>),
 ) -> Result<(Loaded, Option<OpenStore>), CliError> {
     let mut loaded = read(files, console)?;
     let mut store = open_store(&loaded).await?;
-    if let Some(store) = &mut store {
-        prepare(store, &loaded);
-    }
+    prepare(&loaded, store.as_mut()).await;
     add_servers(&mut loaded, store.as_ref(), console).await;
     Ok((loaded, store))
 }
@@ -174,7 +173,7 @@ pub(crate) async fn open_with(
     console: Console,
     complete: impl AsyncFnOnce(Builder, &Loaded, Option<&OpenStore>) -> Result<Builder, CliError>,
 ) -> Result<(Loaded, Toolplane), CliError> {
-    let (mut loaded, store) = read_with_store(files(options)?, console, |_, _| ()).await?;
+    let (mut loaded, store) = read_with_store(files(options)?, console, async |_, _| ()).await?;
     if !options.ignores_endpoint_variable {
         add_endpoint(&mut loaded)?;
     }

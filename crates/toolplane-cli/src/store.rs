@@ -14,7 +14,7 @@ use toolplane::{
     Builder, Pins, PinsError, StoredListCache,
     core::{Approvals, Clock, DailyUsage, Flows, KeptTexts, Ledger, Tokens},
     manifest::{AuthenticationSpec, Configuration, LoadOptions, Loaded, StoreSpec, Syntax, load},
-    registry::{ServerRecord, Store},
+    registry::{ServerRecord, Store, StoreError},
     runtime::TokioClock,
     store_files::{FileStore, FileStoreOptions},
     store_postgres::{PostgresOptions, postgres_store},
@@ -51,7 +51,7 @@ pub(crate) struct OpenStore {
     pub(crate) texts: Arc<dyn KeptTexts>,
     /// Ports that are read as a whole before their first use.
     shared: Arc<dyn SharedPorts>,
-    /// Accepted definitions that are being read: see [`OpenStore::begin_reading_pins`].
+    /// Accepted definitions that are being read: see [`OpenStore::read_pins_in_background`].
     pending_pins: Option<Arc<PendingPins>>,
     /// Clock of the approvals.
     pub(crate) clock: Arc<dyn Clock>,
@@ -197,13 +197,17 @@ impl OpenStore {
         }
     }
 
-    /// Begins to read the accepted definitions, if the configuration names the store, so that they are read while the tools are
-    /// built. [`OpenStore::pins`] then returns pins that block the thread of whoever needs them until they are read. That needs a
-    /// runtime with several threads.
-    pub(crate) fn begin_reading_pins(&mut self) {
+    /// Reads the accepted definitions in the background, if the configuration names the store: at once, so that they are read while
+    /// the tools are built, or when they are first needed. [`OpenStore::pins`] then returns pins that block the thread of whoever needs
+    /// them until they are read. That needs a runtime with several threads.
+    pub(crate) fn read_pins_in_background(&mut self, at_once: bool) {
         if self.is_named {
             let shared = self.shared.clone();
-            self.pending_pins = Some(PendingPins::read(async move { shared.pins_by_digest().await }));
+            let pending = PendingPins::new(async move { shared.pins_by_digest().await });
+            if at_once {
+                pending.begin();
+            }
+            self.pending_pins = Some(pending);
         }
     }
 
@@ -234,6 +238,15 @@ impl OpenStore {
             Some(pending) => pending.finished().await.map_err(|error| unreadable_pins(&error)),
             None => Ok(()),
         }
+    }
+
+    /// Returns a text that is another one whenever something in the store has changed that lists of tools are made of. `None` if there
+    /// is no database yet.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    pub(crate) async fn list_state(&self) -> Result<Option<String>, StoreError> {
+        self.shared.list_state().await
     }
 
     /// Returns the key that seals the states which clients give back. Gateways on a store share it.

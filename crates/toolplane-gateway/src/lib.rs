@@ -64,6 +64,7 @@ pub use toolplane;
 pub use self::{
     client::CallerResolver,
     gateway::{EmbeddedGateway, Gateway, GatewayOptions},
+    lists::FirstAnswers,
     operator::{OperatorClient, OperatorClientError},
     pages::serve_metrics,
 };

@@ -62,7 +62,9 @@ pub use tool_catalog as catalog;
 pub use tool_chaos as faults;
 pub use tool_core::{self as core, RawJson, raw_json, serde_json};
 #[cfg(feature = "exec-mcp")]
-pub use tool_exec_mcp::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
+pub use tool_exec_mcp::{
+    CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache, PrivateFolder,
+};
 #[cfg(feature = "workflows")]
 pub use tool_flow as flow;
 pub use tool_observe as observe;

@@ -10,7 +10,7 @@ mod list_warnings;
 mod read_lists;
 mod refresh_schedule;
 
-pub use self::cache::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache};
+pub use self::cache::{CachedLists, FileListCache, ListCache, ListCacheKey, MemoryListCache, PrivateFolder};
 pub(crate) use self::{
     cache::ServerListCache,
     client_list_reader::ClientListReader,

@@ -73,15 +73,35 @@ impl Registry {
         loop {
             let parts = self.0.parts.load_full();
             let done = parts.generation + 1;
-            if self.0.recalled.load(Ordering::Acquire) == done {
+            if *self.0.recalled.borrow() == done {
                 return;
             }
             // The guard makes one snapshot of all sources, not one for each.
             let guard = RecallGuard::begin(self);
             join_all(parts.sources.iter().map(|source| source.recall())).await;
             drop(guard);
-            self.0.recalled.store(done, Ordering::Release);
+            self.0.recalled.send_replace(done);
         }
+    }
+
+    /// Returns `true` once every source has offered the lists that were kept from an earlier run: see [`Registry::recall`].
+    #[must_use]
+    pub fn has_recalled(&self) -> bool {
+        *self.0.recalled.borrow() > 0
+    }
+
+    /// Waits until every source has offered its kept lists. Begins nothing: see [`Registry::recall`].
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the wait.
+    pub async fn recalled(&self) {
+        // The sender is in `self`.
+        let _ = self
+            .0
+            .recalled
+            .subscribe()
+            .wait_for(|recalled| *recalled > 0)
+            .await;
     }
 
     /// Loads the sources that match, concurrently. If the parts are replaced in the meantime, the new sources that match are

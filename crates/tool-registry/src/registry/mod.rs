@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     /// Loads of sources whose lists are unknown.
     initial_loads: InitialLoads,
     /// Generation of the parts whose sources have all offered their kept lists, plus 1. 0 before the first recall.
-    recalled: AtomicU64,
+    recalled: watch::Sender<u64>,
     /// Number of recalls in progress. Kept lists of single sources are not resolved until all have ended.
     pub(crate) n_recalling: AtomicUsize,
     revision: watch::Sender<u64>,
@@ -147,7 +147,7 @@ impl Registry {
             resolving: Mutex::new(()),
             versioned: VersionedTools::default(),
             initial_loads: InitialLoads::default(),
-            recalled: AtomicU64::new(0),
+            recalled: watch::Sender::new(0),
             n_recalling: AtomicUsize::new(0),
             revision: watch::Sender::new(0),
         }));

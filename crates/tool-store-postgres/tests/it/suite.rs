@@ -86,3 +86,11 @@ mod of_approvals {
 mod of_ledger {
     tool_store_suite::ledger_tests!(super::ledgers);
 }
+
+#[tokio::test]
+async fn the_state_of_lists_changes_with_what_they_are_made_of() {
+    if let Some(database) = database() {
+        let (one, other) = (open(&database), open(&database));
+        tool_store_suite::list_state::the_state_of_lists_changes_with_what_they_are_made_of(one, other).await;
+    }
+}

@@ -14,6 +14,7 @@ use tokio::{
 use tool_core::{BoxFuture, Feature};
 use tool_registry::{Pin, PinKey, PinSet, Pins, PinsError, StoredPins};
 
+use super::list_state::{PINS_REVISION, raise};
 use crate::{Database, SqlDialect, SqlError, SqlRow, SqlStore, SqlTransaction, codec};
 
 /// Pins of definitions in an SQL database. Clones share them.
@@ -89,6 +90,7 @@ impl<D: Database> Shared<D> {
             return Ok(());
         }
         let mut transaction = self.store.database().write().await?;
+        raise(&mut *transaction, PINS_REVISION).await?;
         for pin in &pins {
             insert(&mut *transaction, pin, FIRST_USED).await?;
         }
@@ -140,6 +142,7 @@ impl<D: Database> Pins for SqlPins<D> {
             let _guard = self.0.changing.lock().await;
             let written = async {
                 let mut transaction = self.0.store.database().write().await?;
+                raise(&mut *transaction, PINS_REVISION).await?;
                 for pin in &pins {
                     insert(&mut *transaction, pin, ACCEPTED).await?;
                 }

@@ -2,6 +2,7 @@ use std::{sync::LazyLock, time::SystemTime};
 
 use tool_core::{BoxFuture, KeptTexts, KeptTextsError};
 
+use super::list_state::{KEPT_LISTS_REVISION, raise, raise_for_list};
 use crate::{Database, SqlDialect, SqlError, SqlStore, SqlValue, codec};
 
 /// Age at which a text is removed when another one of its name is saved: that of settings which nobody uses any more.
@@ -103,6 +104,7 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                 let (name, digest) = key;
                 let now = codec::millis(self.clock().wall());
                 let mut transaction = self.database().write().await?;
+                raise_for_list(&mut *transaction, (&name, &digest), &text).await?;
                 let statement = "INSERT INTO kept_lists (name, digest, content, saved_at) VALUES ($1, $2, $3, $4) \
                                  ON CONFLICT (name, digest) DO UPDATE SET content = excluded.content, \
                                  saved_at = excluded.saved_at";
@@ -147,6 +149,7 @@ impl<D: Database> KeptTexts for SqlStore<D> {
                     return Ok(0);
                 }
                 let mut transaction = self.database().write().await?;
+                raise(&mut *transaction, KEPT_LISTS_REVISION).await?;
                 let n_forgotten = match name {
                     Some(name) => {
                         transaction.execute(CLEAR_CACHE, vec![name.into()]).await?;

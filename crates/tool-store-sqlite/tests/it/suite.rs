@@ -89,3 +89,29 @@ mod of_approvals {
 mod of_ledger {
     tool_store_suite::ledger_tests!(super::ledgers);
 }
+
+#[tokio::test]
+async fn the_state_of_lists_changes_with_what_they_are_made_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, other) = (open(&directory), open(&directory));
+    assert_eq!(other.list_state().await.expect("readable"), None);
+    tool_store_suite::list_state::the_state_of_lists_changes_with_what_they_are_made_of(one, other).await;
+}
+
+/// A database that took the place of another one has another state, also if as much was written into it.
+#[tokio::test]
+async fn two_databases_have_two_states() {
+    let mut states = Vec::new();
+    for _ in 0..2 {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let key = ("files".to_owned(), "1".to_owned());
+        KeptTexts::save(&*store, key, "a".to_owned())
+            .await
+            .expect("saved");
+        states.push(store.list_state().await.expect("readable"));
+        // The time at which the tables were made tells them apart.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_ne!(states[0], states[1]);
+}

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use toolplane::{Pin, PinSet, Pins, PinsError, core::BoxFuture};
 
 /// [`Pins`] that a task reads. Whoever needs them waits, which blocks the thread.
@@ -13,25 +13,35 @@ use toolplane::{Pin, PinSet, Pins, PinsError, core::BoxFuture};
 /// If they cannot be read, there are none, no definition is accepted, and [`PendingPins::finished`] returns the error: a program
 /// that offers tools checks it first.
 pub(super) struct PendingPins {
+    /// Begins the reading.
+    begin: Notify,
     read: OnceLock<Result<Arc<dyn Pins>, PinsError>>,
     is_read: watch::Sender<bool>,
 }
 
 impl PendingPins {
-    /// Starts the task. Needs a runtime with several threads, since a waiting thread runs no tasks.
-    pub(super) fn read(
+    /// Starts the task, which begins to read when it is [told](Self::begin) or the pins are first needed. Needs a runtime with several
+    /// threads, since a waiting thread runs no tasks.
+    pub(super) fn new(
         pins: impl Future<Output = Result<Arc<dyn Pins>, PinsError>> + Send + 'static,
     ) -> Arc<Self> {
         let pending = Arc::new(Self {
+            begin: Notify::new(),
             read: OnceLock::new(),
             is_read: watch::Sender::new(false),
         });
         let task = Unread(pending.clone());
         tokio::spawn(async move {
+            task.0.begin.notified().await;
             let read = pins.await;
             task.0.read.get_or_init(|| read);
         });
         pending
+    }
+
+    /// Begins to read the pins.
+    pub(super) fn begin(&self) {
+        self.begin.notify_one();
     }
 
     /// Waits until the pins are read.
@@ -39,12 +49,14 @@ impl PendingPins {
     /// # Errors
     /// If they cannot be read.
     pub(super) async fn finished(&self) -> Result<(), PinsError> {
+        self.begin();
         // The sender is in `self`.
         let _ = self.is_read.subscribe().wait_for(|is_read| *is_read).await;
         self.wait().map(drop)
     }
 
     fn wait(&self) -> Result<&Arc<dyn Pins>, PinsError> {
+        self.begin();
         self.read.wait().as_ref().map_err(Clone::clone)
     }
 }
@@ -104,7 +116,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn whoever_needs_the_pins_waits_for_them() {
         let (send, receive) = tokio::sync::oneshot::channel();
-        let pins = PendingPins::read(async { Ok(receive.await.expect("sent")) });
+        let pins = PendingPins::new(async { Ok(receive.await.expect("sent")) });
         let waiter = pins.clone();
         let waiting = tokio::task::spawn_blocking(move || waiter.snapshot());
         let read: Arc<dyn Pins> = Arc::new(MemoryPins::new([pin()].into_iter().collect()));
@@ -123,7 +135,7 @@ mod tests {
             reason: "it is away".to_owned(),
         };
         let failed = error.clone();
-        let pins = PendingPins::read(async { Err(failed) });
+        let pins = PendingPins::new(async { Err(failed) });
         assert_eq!(pins.finished().await, Err(error.clone()));
         pins.add_first_used(vec![pin()]);
         assert!(pins.snapshot().is_empty());
@@ -138,7 +150,7 @@ mod tests {
             .worker_threads(1)
             .build()
             .expect("a runtime");
-        let pins = runtime.block_on(async { PendingPins::read(pending()) });
+        let pins = runtime.block_on(async { PendingPins::new(pending()) });
         runtime.shutdown_background();
         assert!(pins.wait().is_err());
     }

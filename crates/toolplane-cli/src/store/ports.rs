@@ -25,6 +25,9 @@ pub(super) trait SharedPorts: Send + Sync {
     fn usage(&self) -> BoxFuture<'_, Result<Arc<dyn UsageLog>, StoreError>>;
 
     fn state_key(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>>;
+
+    /// Text that changes with everything that lists of tools are made of: see [`SqlStore::list_state`].
+    fn list_state(&self) -> BoxFuture<'_, Result<Option<String>, StoreError>>;
 }
 
 struct SqlPorts<D>(Arc<SqlStore<D>>);
@@ -44,6 +47,10 @@ impl<D: Database> SharedPorts for SqlPorts<D> {
 
     fn state_key(&self) -> BoxFuture<'_, Result<[u8; 32], StoreError>> {
         Box::pin(self.0.secret(STATE_KEY))
+    }
+
+    fn list_state(&self) -> BoxFuture<'_, Result<Option<String>, StoreError>> {
+        Box::pin(self.0.list_state())
     }
 }
 

@@ -25,6 +25,7 @@ mod help;
 mod hostile_text;
 mod import;
 mod instructions;
+mod kept_answers;
 mod lists;
 mod lock;
 mod memory;

@@ -11,17 +11,19 @@ use mcp_server::{
     HttpServerOptions, HttpService, Notifier, ServeOptions, SharedAllowList, StdioOptions, serve_http,
     serve_stdio,
 };
+use mcp_wire::{Era, method};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
     time::sleep,
 };
-use toolplane::{Toolplane, observe::Gauge};
+use toolplane::{Toolplane, core::Feature, observe::Gauge};
 
 pub(crate) use self::state::GatewayState;
 pub use self::{embedded::EmbeddedGateway, options::GatewayOptions};
 use crate::{
     client::PlaneAuthentication,
+    lists::{FirstAnswers, ListRequest},
     pages::{CALLBACKS_PATH, MetricsPage, Routes},
 };
 
@@ -59,6 +61,34 @@ impl Gateway {
     #[must_use]
     pub fn plane(&self) -> &Toolplane {
         &self.0.plane
+    }
+
+    /// Returns the first answers to a principal of this name, to be kept for the next run: see [`FirstAnswers`]. `None` as long as
+    /// the list of a server is missing, and where the principal alone does not decide what its callers see: with authentication by
+    /// the toolplane, and with a [`caller_resolver`](GatewayOptions#structfield.caller_resolver).
+    #[must_use]
+    pub fn first_answers(&self, principal: &str) -> Option<FirstAnswers> {
+        let state = self.state();
+        let plane = &state.plane;
+        if plane.requires_authentication() || state.options.caller_resolver.is_some() {
+            return None;
+        }
+        if !plane.has_recalled() || !plane.missing().is_empty() {
+            return None;
+        }
+        let caller = plane.caller(principal);
+        let view = plane.cached_view(&caller);
+        let wanted = ListRequest {
+            feature: Feature::Tool,
+            view: &view,
+            items: &state.offer.listed(&view),
+            caller: &caller,
+            params: None,
+            era: Era::Legacy,
+        };
+        let page = state.lists.page(plane, &wanted).ok()?;
+        let instructions = plane.instructions(state.options.info.instructions.as_deref());
+        Some(FirstAnswers::new(principal, instructions, page))
     }
 
     /// Returns what all requests of this gateway share.
@@ -205,6 +235,9 @@ impl Gateway {
 
     async fn announce_lists(&self, notices: &Notifier) {
         let mut changes = self.0.plane.changes();
+        if let Some(early) = &self.0.options.first_answers {
+            self.correct(early, notices).await;
+        }
         while changes.changed().await.is_ok() {
             sleep(DEBOUNCE).await;
             changes.mark_unchanged();
@@ -215,6 +248,17 @@ impl Gateway {
         }
         // The toolplane has ended. Serving goes on without notifications.
         std::future::pending::<()>().await;
+    }
+
+    /// Waits until the lists are known, and notifies clients if the tools are others than those of an earlier run, which they were
+    /// answered.
+    async fn correct(&self, early: &FirstAnswers, notices: &Notifier) {
+        self.0.plane.recalled().await;
+        let now = self.first_answers(early.principal());
+        if now.is_none_or(|now| now.page(Era::Legacy) != early.page(Era::Legacy)) {
+            tracing::info!("the tools are others than at the end of the earlier start");
+            notices.send(method::TOOLS_LIST_CHANGED, None);
+        }
     }
 
     /// Cancels the parked calls, which wait for an answer of their clients, and returns when they have ended.

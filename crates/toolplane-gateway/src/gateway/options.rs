@@ -7,7 +7,7 @@ use toolplane::{
     observe::Metrics,
 };
 
-use crate::client::CallerResolver;
+use crate::{client::CallerResolver, lists::FirstAnswers};
 
 /// Options of a [`Gateway`](crate::Gateway).
 ///
@@ -51,6 +51,9 @@ pub struct GatewayOptions {
     /// URL at which others reach [`Gateway::serve_http`](crate::Gateway::serve_http), such as `https://tools.example.com`.
     /// Callbacks of HTTP tools are received below it: by default none are.
     pub public_url: Option<String>,
+    /// Answers of an earlier run, which clients receive until the lists of an earlier run are known: see
+    /// [`Toolplane::recall`](toolplane::Toolplane::recall). A client that got other tools than it would get then is notified.
+    pub first_answers: Option<FirstAnswers>,
 }
 
 impl GatewayOptions {
@@ -136,6 +139,13 @@ impl GatewayOptions {
         self.public_url = Some(url.into());
         self
     }
+
+    /// Sets [`first_answers`](Self#structfield.first_answers).
+    #[must_use]
+    pub fn first_answers(mut self, answers: FirstAnswers) -> Self {
+        self.first_answers = Some(answers);
+        self
+    }
 }
 
 impl Default for GatewayOptions {
@@ -152,6 +162,7 @@ impl Default for GatewayOptions {
             serves_metrics: false,
             state_key: None,
             public_url: None,
+            first_answers: None,
         }
     }
 }
@@ -169,6 +180,7 @@ impl fmt::Debug for GatewayOptions {
             .field("serves_metrics", &self.serves_metrics)
             .field("state_key", &self.state_key)
             .field("public_url", &self.public_url)
+            .field("first_answers", &self.first_answers.is_some())
             .finish()
     }
 }

@@ -104,6 +104,9 @@ impl Service for Gateway {
 
     fn instructions(&self) -> Option<String> {
         let state = self.state();
+        if let Some(early) = state.early_answers() {
+            return state.early_instructions(early);
+        }
         state
             .plane
             .instructions(state.options.info.instructions.as_deref())
@@ -121,6 +124,10 @@ impl Service for Gateway {
     }
 
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+        if let Some(page) = self.state().early_page(&request, cx) {
+            return Ok(Answer::untyped(page));
+        }
+        self.state().lists_known().await;
         let feature = match &*request.method {
             method::TOOLS_CALL
             | method::PROMPTS_GET
@@ -173,6 +180,7 @@ impl Service for Gateway {
 
     async fn filter_resources(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         let state = self.state();
+        state.lists_known().await;
         let caller = state.caller(cx.principal());
         state.lists.assume_seen(&state.plane.cached_view(&caller));
         let client = &client_identity(&Peer::from_request(cx), &caller);

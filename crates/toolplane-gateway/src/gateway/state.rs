@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use mcp_server::{Principal, RequestContext, StateSeal};
-use mcp_wire::{RpcError, code};
+use mcp_wire::{Request, RpcError, code, method};
+use raw_json::RawJson;
 use toolplane::{
     CallRequest, Toolplane,
     core::{Caller, OnUpdate},
@@ -14,7 +15,7 @@ use crate::{
     },
     discovery::Offer,
     eras::ParkedCalls,
-    lists::ListPages,
+    lists::{FirstAnswers, ListPages},
     notifications::{Notifiers, ResourceSubscriptions, Router},
     pages::add_gauges,
     requests::MirroredParamsCache,
@@ -72,6 +73,38 @@ impl GatewayState {
             tasks,
             mirrored_params: MirroredParamsCache::default(),
             seal,
+        }
+    }
+
+    /// Returns the answers of an earlier run, until the lists are known.
+    pub(super) fn early_answers(&self) -> Option<&FirstAnswers> {
+        let early = self.options.first_answers.as_ref();
+        early.filter(|_| !self.plane.has_recalled())
+    }
+
+    /// Returns the instructions of an earlier run, without secrets that are known by now.
+    pub(super) fn early_instructions(&self, early: &FirstAnswers) -> Option<String> {
+        let text = RawJson::from(early.instructions()?);
+        self.plane.hide_secrets(&text).unwrap_or(text).string()
+    }
+
+    /// Returns the answer of an earlier run to this request, if it is one for the first page of the tools, the principal is the
+    /// same, and the lists are not known yet.
+    pub(super) fn early_page(&self, request: &Request, cx: &RequestContext) -> Option<RawJson> {
+        let early = self.early_answers()?;
+        let has_cursor = || request.params.as_ref()?.get("cursor");
+        let is_first = request.method == method::TOOLS_LIST && has_cursor().is_none();
+        if !is_first || early.principal() != cx.principal().as_str() {
+            return None;
+        }
+        let page = early.page(cx.era());
+        Some(self.plane.hide_secrets(&page).unwrap_or(page))
+    }
+
+    /// Waits until the lists are known, if clients are answered before.
+    pub(super) async fn lists_known(&self) {
+        if self.early_answers().is_some() {
+            self.plane.recall().await;
         }
     }
 

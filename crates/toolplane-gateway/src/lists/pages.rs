@@ -196,9 +196,16 @@ fn render(feature: Feature, items: &[Arc<Tool>], page_size: usize, era: Era) -> 
         members.push(("nextCursor", RawJson::from(&*format!("{CURSOR}{}", last.name()))));
     }
     if era == Era::Modern {
-        // Lists depend on the caller, and servers may change theirs at any time.
-        members.push(("ttlMs", RawJson::from(0_u64)));
-        members.push(("cacheScope", RawJson::from("private")));
+        members.extend(members_of_modern_lists());
     }
     RawJson::from_members(&members)
+}
+
+/// Returns the members that a page of a list has in the modern era only.
+pub(super) fn members_of_modern_lists() -> [(&'static str, RawJson); 2] {
+    // Lists depend on the caller, and servers may change theirs at any time.
+    [
+        ("ttlMs", RawJson::from(0_u64)),
+        ("cacheScope", RawJson::from("private")),
+    ]
 }

@@ -72,6 +72,20 @@ impl Toolplane {
         self.registry().recall().await;
     }
 
+    /// Returns `true` once the cached lists of an earlier run are offered: see [`Toolplane::recall`].
+    #[must_use]
+    pub fn has_recalled(&self) -> bool {
+        self.0.registry.has_recalled()
+    }
+
+    /// Waits until the cached lists of an earlier run are offered. Begins nothing: see [`Toolplane::recall`].
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the wait.
+    pub async fn recalled(&self) {
+        self.0.registry.recalled().await;
+    }
+
     /// Returns the servers without a list that may have something for this caller. The others it does not learn of.
     pub(crate) fn missing_for(&self, caller: &Caller) -> Vec<MissingServer> {
         let mut missing = self.missing();

@@ -1,21 +1,17 @@
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    fs, io,
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread::available_parallelism,
-    time::{Duration, SystemTime},
 };
 
-use rustix::fs::OFlags;
 use tokio::task::spawn_blocking;
 use tool_core::{BoxFuture, outward_name};
 
-use super::{CachedLists, ListCache, ListCacheKey, format};
+use super::{CachedLists, ListCache, ListCacheKey, PrivateFolder, format, private_folder::ignore_missing};
 
 /// [`ListCache`] in a directory of its own, with one file for each server and configuration.
 ///
@@ -35,24 +31,21 @@ pub struct FileListCache(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    folder: PathBuf,
-    /// Number of files written, which makes temporary names unique.
-    n_written: AtomicU64,
+    folder: PrivateFolder,
+    /// Number of lists saved.
+    n_saved: AtomicU64,
 }
 
 /// Maximum size of one file, in bytes. Larger lists are not stored.
 const MAX_BYTES: u64 = 16 << 20;
 /// Maximum number of files. The oldest are deleted first.
 const MAX_FILES: usize = 2000;
-/// Number of files written between two sweeps.
+/// Number of lists saved between two sweeps.
 const SWEEP: u64 = 100;
-/// Age at which an unfinished file is deleted.
-const ABANDONED: Duration = Duration::from_secs(3600);
 /// Maximum number of threads that read files.
 const MAX_THREADS: usize = 4;
-/// Suffixes of files, and of files that are being written.
+/// Suffix of files.
 const ENDING: &str = ".json";
-const UNFINISHED: &str = ".tmp";
 /// Number of digits of the digest in a file name. The file holds the whole digest.
 const DIGITS: usize = 16;
 
@@ -61,15 +54,15 @@ impl FileListCache {
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Inner {
-            folder: folder.into(),
-            n_written: AtomicU64::new(0),
+            folder: PrivateFolder::new(folder),
+            n_saved: AtomicU64::new(0),
         }))
     }
 
     /// The directory of the files.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        &self.0.folder
+        self.0.folder.path()
     }
 }
 
@@ -120,7 +113,7 @@ impl ListCache for FileListCache {
 
 impl Inner {
     fn load(&self, keys: &[ListCacheKey]) -> Vec<Option<CachedLists>> {
-        match check_folder(&self.folder) {
+        match self.folder.check() {
             Ok(()) => keys.iter().map(|key| self.load_one(key)).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => vec![None; keys.len()],
             Err(error) => {
@@ -131,19 +124,20 @@ impl Inner {
     }
 
     fn load_one(&self, key: &ListCacheKey) -> Option<CachedLists> {
-        let path = self.folder.join(file_name(key));
-        let text = match read(&path) {
+        let name = file_name(key);
+        let path = || self.folder.path().join(&name);
+        let text = match self.folder.read(&name, MAX_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "a cached list is ignored");
+                tracing::warn!(path = %path().display(), %error, "a cached list is ignored");
                 return None;
             }
         };
         match format::read(key, text) {
             Ok(lists) => Some(lists),
             Err(reason) => {
-                tracing::warn!(path = %path.display(), "a cached list is ignored: {reason}");
+                tracing::warn!(path = %path().display(), "a cached list is ignored: {reason}");
                 None
             }
         }
@@ -151,41 +145,33 @@ impl Inner {
 
     fn save(&self, key: &ListCacheKey, lists: &CachedLists) -> io::Result<()> {
         let text = format::write(key, lists);
-        let path = self.folder.join(file_name(key));
+        let name = file_name(key);
         if text.len() as u64 > MAX_BYTES {
             tracing::debug!(
                 server = key.server(),
                 "the lists of a server are too large to be stored"
             );
             // The stored lists are no longer those of the server.
-            return ignore_missing(fs::remove_file(path));
+            return ignore_missing(fs::remove_file(self.folder.path().join(name)));
         }
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
-        check_folder(&self.folder)?;
-        let n_written = self.n_written.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{n_written}{UNFINISHED}", std::process::id());
-        let unfinished = self.folder.join(name);
-        let written = write(&unfinished, &text).and_then(|()| fs::rename(&unfinished, path));
-        if written.is_err() {
-            // It may not exist.
-            let _ = fs::remove_file(&unfinished);
-        }
-        if n_written.is_multiple_of(SWEEP) {
+        self.folder.replace(&name, &text)?;
+        if self.n_saved.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP) {
             self.sweep(MAX_FILES)?;
         }
-        written
+        Ok(())
+    }
+
+    fn sweep(&self, max_files: usize) -> io::Result<()> {
+        self.folder.sweep(max_files, |name| server_of(name).is_some())
     }
 
     fn forget(&self, server: Option<&str>) -> io::Result<usize> {
-        match check_folder(&self.folder) {
+        match self.folder.check() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             checked => checked?,
         }
         let mut n_forgotten = 0;
-        for entry in fs::read_dir(&self.folder)? {
+        for entry in fs::read_dir(self.folder.path())? {
             let entry = entry?;
             let name = entry.file_name();
             let Some(of) = name.to_str().and_then(server_of) else {
@@ -197,32 +183,6 @@ impl Inner {
             }
         }
         Ok(n_forgotten)
-    }
-
-    /// Deletes the oldest files beyond the maximum, and abandoned unfinished files.
-    fn sweep(&self, max_files: usize) -> io::Result<()> {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            // Other processes sweep as well.
-            let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else {
-                continue;
-            };
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let age = SystemTime::now().duration_since(modified).unwrap_or_default();
-            if server_of(&name).is_some() {
-                files.push((modified, entry.path()));
-            } else if name.ends_with(UNFINISHED) && age > ABANDONED {
-                ignore_missing(fs::remove_file(entry.path()))?;
-            }
-        }
-        files.sort();
-        let n_old = files.len().saturating_sub(max_files);
-        for (_, path) in files.drain(..n_old) {
-            ignore_missing(fs::remove_file(path))?;
-        }
-        Ok(())
     }
 }
 
@@ -241,61 +201,6 @@ fn server_of(name: &str) -> Option<&str> {
     let (server, digest) = name.strip_suffix(ENDING)?.rsplit_once('-')?;
     let is_digest = digest.len() == DIGITS && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_digest.then_some(server)
-}
-
-/// Checks that nobody else can put files into the directory.
-fn check_folder(folder: &Path) -> io::Result<()> {
-    let metadata = fs::symlink_metadata(folder)?;
-    check_owner(&metadata, metadata.is_dir(), folder)
-}
-
-fn check_owner(metadata: &fs::Metadata, is_expected: bool, path: &Path) -> io::Result<()> {
-    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    if is_expected && is_ours && metadata.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    let message = format!("`{}` does not belong to this user alone", path.display());
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
-}
-
-/// Reads a file that must belong to this user alone.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // A named pipe must not block the read.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
-    let metadata = file.metadata()?;
-    check_owner(&metadata, metadata.is_file(), path)?;
-    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, "it is too large");
-    if metadata.len() > MAX_BYTES {
-        return Err(too_large());
-    }
-    let mut text = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
-    file.take(MAX_BYTES + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(too_large());
-    }
-    Ok(text)
-}
-
-/// Writes a new file.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)?;
-    file.write_all(text.as_bytes())
-}
-
-fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(test)]

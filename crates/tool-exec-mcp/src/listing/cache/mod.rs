@@ -3,6 +3,7 @@
 mod file;
 mod format;
 mod memory;
+mod private_folder;
 mod server_cache;
 
 use std::{collections::HashMap, fmt, io};
@@ -13,7 +14,7 @@ use serde_json::json;
 use tool_core::{BoxFuture, Feature};
 
 pub(crate) use self::server_cache::ServerListCache;
-pub use self::{file::FileListCache, memory::MemoryListCache};
+pub use self::{file::FileListCache, memory::MemoryListCache, private_folder::PrivateFolder};
 use crate::ServerSettings;
 
 /// Stores the last lists of servers, so that they can be offered before the servers run.

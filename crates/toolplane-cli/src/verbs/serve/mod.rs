@@ -1,4 +1,6 @@
+mod file_states;
 mod itself;
+mod kept_answers;
 pub(super) mod pipes;
 mod reload;
 
@@ -10,7 +12,12 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::Notify,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 use toolplane::{
     Toolplane,
     core::SourceState,
@@ -18,10 +25,11 @@ use toolplane::{
     observe::Metrics,
 };
 use toolplane_gateway::{
-    AllowList, AllowedHosts, Gateway, GatewayOptions, HttpServerOptions, ServeOptions, StateKey,
-    StdioOptions, serve_metrics,
+    AllowList, AllowedHosts, FirstAnswers, Gateway, GatewayOptions, HttpServerOptions, ServeOptions,
+    StateKey, StdioOptions, serve_metrics,
 };
 
+use self::kept_answers::KeptAnswers;
 use super::recording::Recorder;
 use crate::{
     command::{Format, Mode, Options, Serve},
@@ -47,8 +55,13 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let mut signals = Signals::listen()?;
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
-        let read = config::read_with_store(files.clone(), console, begin_reading);
-        let (mut loaded, store) = read.await?;
+        let mut kept = None;
+        let prepare = async |loaded: &Loaded, mut store: Option<&mut OpenStore>| {
+            kept = KeptAnswers::look(loaded, store.as_deref(), serve).await;
+            begin_reading(loaded, store.take(), !has_answers(kept.as_ref()));
+        };
+        let (mut loaded, store) = config::read_with_store(files.clone(), console, prepare).await?;
+        let is_answered = has_answers(kept.as_ref());
         config::add_endpoint(&mut loaded)?;
         itself::refuse(&mut loaded.configuration, serve, console);
         let telemetry = Telemetry::start(console);
@@ -61,12 +74,13 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             false => lock::with_pins(builder, &loaded, store.as_ref(), console).await?,
         };
         let recorder = Recorder::open(&serve.recording, console)?;
-        let builder = recorder.add_to(builder)?.recall_while_building();
+        let builder = recorder.add_to(builder)?;
+        let builder = match is_answered {
+            true => builder,
+            false => builder.recall_while_building(),
+        };
         let plane = telemetry.instrument(builder, metrics.registry.clone()).build()?;
-        if let Some(store) = &store {
-            store.check_pins().await?;
-        }
-        let recall = recall(&plane);
+        let lists = Lists::new(&plane, store.clone(), kept).await?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
         let state_key = state_key(&loaded, store.as_ref()).await?;
@@ -84,7 +98,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let stop = Arc::new(Notify::new());
         let served = async {
             tokio::select! {
-                served = serve_until(&loaded, (&plane, recall), serve, (http, state_key), metrics, console, stop.clone()) => served,
+                served = serve_until(&loaded, (&plane, lists), serve, (http, state_key), metrics, console, stop.clone()) => served,
                 // These futures never end.
                 () = plane.watch_health() => Ok(()),
                 () = plane.watch_rules() => Ok(()),
@@ -116,17 +130,94 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
     })
 }
 
-/// Begins to read the accepted definitions in a store, unless there is a lock file, which may be read instead.
-fn begin_reading(store: &mut OpenStore, loaded: &Loaded) {
-    if !lock::exists(loaded) {
-        store.begin_reading_pins();
+/// Reads the accepted definitions in a store in the background, unless there is a lock file, which may be read instead.
+fn begin_reading(loaded: &Loaded, store: Option<&mut OpenStore>, at_once: bool) {
+    if let Some(store) = store.filter(|_| !lock::exists(loaded)) {
+        store.read_pins_in_background(at_once);
     }
 }
 
-/// Begins to offer the lists of an earlier run, beside the rest of the start.
-fn recall(plane: &Toolplane) -> AbortOnDrop {
-    let plane = plane.clone();
-    AbortOnDrop(tokio::spawn(async move { plane.recall().await }))
+fn has_answers(kept: Option<&KeptAnswers>) -> bool {
+    kept.is_some_and(|kept| kept.found().is_some())
+}
+
+/// Lists of an earlier run, which are read beside the rest of the start.
+///
+/// If the first answers of an earlier start still hold, clients are served at once, and the lists are read a moment later.
+struct Lists {
+    plane: Toolplane,
+    store: Option<OpenStore>,
+    kept: Option<KeptAnswers>,
+    /// Reads the lists, unless that is done later.
+    recall: Option<AbortOnDrop>,
+}
+
+/// Time in which a client gets the first answers of an earlier start, before the lists take all cores.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Lists {
+    /// Begins to read the lists, unless clients have answers without them.
+    ///
+    /// # Errors
+    /// If the accepted definitions cannot be read, unless they are read later.
+    async fn new(
+        plane: &Toolplane,
+        store: Option<OpenStore>,
+        kept: Option<KeptAnswers>,
+    ) -> Result<Self, CliError> {
+        let mut lists = Self {
+            plane: plane.clone(),
+            store,
+            recall: None,
+            kept,
+        };
+        if lists.answers().is_none() {
+            lists.check_pins().await?;
+            let plane = plane.clone();
+            lists.recall = Some(AbortOnDrop(tokio::spawn(async move { plane.recall().await })));
+        }
+        Ok(lists)
+    }
+
+    /// Returns the first answers of an earlier start that still hold.
+    fn answers(&self) -> Option<&FirstAnswers> {
+        self.kept.as_ref()?.found()
+    }
+
+    async fn check_pins(&self) -> Result<(), CliError> {
+        match &self.store {
+            Some(store) => store.check_pins().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until clients can be served.
+    async fn ready(&mut self) {
+        // The first answer contains the instructions of all servers, those of kept lists included.
+        if let Some(recall) = &mut self.recall
+            && timeout(RECALL_LIMIT, &mut recall.0).await.is_err()
+        {
+            tracing::warn!("the lists of an earlier run take long to read: clients are served without them");
+        }
+    }
+
+    /// Reads the lists if that was left for later, keeps the first answers, and starts the servers, so that the first list does not
+    /// wait for them.
+    ///
+    /// # Errors
+    /// If the accepted definitions cannot be read: nothing is offered then whose definition may have changed.
+    async fn complete(self, gateway: Gateway, console: Console) -> Result<(), CliError> {
+        if self.recall.is_none() {
+            sleep(PAUSE).await;
+        }
+        let (checked, ()) = tokio::join!(self.check_pins(), self.plane.recall());
+        checked?;
+        if let Some(kept) = self.kept {
+            kept.keep(&gateway).await;
+        }
+        start_servers(self.plane, console).await;
+        Ok(())
+    }
 }
 
 /// Metrics of the gateway, and where they are served.
@@ -192,7 +283,7 @@ async fn state_key(loaded: &Loaded, store: Option<&OpenStore>) -> Result<Option<
 
 async fn serve_until(
     loaded: &Loaded,
-    (plane, mut recall): (&Toolplane, AbortOnDrop),
+    (plane, mut lists): (&Toolplane, Lists),
     serve: &Serve,
     (http, state_key): (HttpServerOptions, Option<StateKey>),
     metrics: MetricsEndpoint,
@@ -215,16 +306,14 @@ async fn serve_until(
         .public_url
         .clone_from(&loaded.configuration.gateway.public_url);
     gateway_options.list_wait = loaded.configuration.gateway.list_wait;
+    gateway_options.first_answers = lists.answers().cloned();
     let gateway = Gateway::new(plane.clone(), gateway_options);
     let _operator = serve_operator(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
-    // The first answer contains the instructions of all servers, those of kept lists included.
-    if timeout(RECALL_LIMIT, &mut recall.0).await.is_err() {
-        tracing::warn!("the lists of an earlier run take long to read: clients are served without them");
-    }
+    lists.ready().await;
     if serve.stdio {
-        tokio::spawn(start_servers(plane.clone(), console));
-        let served = serve_stdio(&gateway, serve, stopped).await;
+        let rest = tokio::spawn(lists.complete(gateway.clone(), console));
+        let served = unless_failed(rest, serve_stdio(&gateway, serve, stopped)).await;
         gateway.cancel_parked().await;
         return served;
     }
@@ -239,10 +328,28 @@ async fn serve_until(
     }
     let listener = bind(address).await?;
     announce(&listener, console)?;
-    tokio::spawn(start_servers(plane.clone(), console));
-    let served = serve_http(&gateway, listener, http, serve, stopped).await;
+    let rest = tokio::spawn(lists.complete(gateway.clone(), console));
+    let served = unless_failed(rest, serve_http(&gateway, listener, http, serve, stopped)).await;
     gateway.cancel_parked().await;
     served
+}
+
+/// Serves until that ends, or the rest of the start has failed.
+async fn unless_failed(
+    rest: JoinHandle<Result<(), CliError>>,
+    serve: impl Future<Output = Result<(), CliError>>,
+) -> Result<(), CliError> {
+    let failed = async {
+        match rest.await {
+            Ok(Err(error)) => error,
+            // Started, or a panic, which was reported.
+            _ => pending().await,
+        }
+    };
+    tokio::select! {
+        served = serve => served,
+        error = failed => Err(error),
+    }
 }
 
 /// Returns the tools that clients are listed. The loader has checked the names of tools for the configured mode, not for that of

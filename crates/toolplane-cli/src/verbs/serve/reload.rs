@@ -1,9 +1,8 @@
 //! Reload of the configuration while it is served: when its files change, and on SIGHUP.
 
 use std::{
-    fmt, fs,
+    fmt,
     future::{Future, pending},
-    os::unix::fs::MetadataExt,
     path::PathBuf,
     time::Duration,
 };
@@ -19,7 +18,7 @@ use toolplane::{
 };
 use toolplane_gateway::SharedAllowList;
 
-use super::itself;
+use super::{file_states::FileState, itself};
 use crate::{
     command::Serve,
     config,
@@ -36,9 +35,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const PIN_INTERVAL: Duration = Duration::from_secs(30);
 /// Time that files must stay unchanged before they are read (debounce), so that no half-written file is read.
 const DEBOUNCE: Duration = Duration::from_millis(100);
-
-/// Inode, modification time and length of each file; `None` for a missing one.
-type Fingerprints = Vec<Option<(u64, i64, i64, u64)>>;
 
 /// Settings that take effect only at the start, each with its key. A key that an option of the command line overrides
 /// is left out, since it has no effect.
@@ -210,9 +206,9 @@ pub(super) fn watch(
         last_warning: None,
         console,
     };
-    let mut seen = fingerprints(&watched);
+    let mut seen = FileState::of_all(&watched);
     let lock = vec![lock::path(loaded)];
-    let mut seen_lock = fingerprints(&lock);
+    let mut seen_lock = FileState::of_all(&lock);
     Ok(async move {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -227,11 +223,11 @@ pub(super) fn watch(
                     continue;
                 }
                 _ = ticks.tick(), if watches => {
-                    if fingerprints(&lock) != seen_lock {
+                    if FileState::of_all(&lock) != seen_lock {
                         seen_lock = debounce(&lock).await;
                         reloader.refresh_pins().await;
                     }
-                    if fingerprints(&watched) == seen {
+                    if FileState::of_all(&watched) == seen {
                         continue;
                     }
                 }
@@ -240,18 +236,18 @@ pub(super) fn watch(
             if let Some(loaded) = reloader.reload(&files).await {
                 watched = loaded.files;
                 // Files that are new in the configuration are as they were a moment ago.
-                seen = fingerprints(&watched);
+                seen = FileState::of_all(&watched);
             }
         }
     })
 }
 
 /// Waits until the files stay unchanged (debounce).
-async fn debounce(files: &[PathBuf]) -> Fingerprints {
-    let mut before = fingerprints(files);
+async fn debounce(files: &[PathBuf]) -> Vec<Option<FileState>> {
+    let mut before = FileState::of_all(files);
     loop {
         sleep(DEBOUNCE).await;
-        let now = fingerprints(files);
+        let now = FileState::of_all(files);
         if now == before {
             return now;
         }
@@ -307,17 +303,4 @@ impl Reloader {
             }
         }
     }
-}
-
-fn fingerprints(files: &[PathBuf]) -> Fingerprints {
-    let fingerprint = |file: &PathBuf| {
-        let metadata = fs::metadata(file).ok()?;
-        Some((
-            metadata.ino(),
-            metadata.mtime(),
-            metadata.mtime_nsec(),
-            metadata.len(),
-        ))
-    };
-    files.iter().map(fingerprint).collect()
 }

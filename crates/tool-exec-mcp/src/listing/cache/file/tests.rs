@@ -1,4 +1,8 @@
-use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::{
+    fs::File,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink},
+    time::{Duration, SystemTime},
+};
 
 use mcp_client::ServerInfo;
 use mcp_wire::Revision;
@@ -60,8 +64,8 @@ impl Folder {
 
     fn store(&self) -> Inner {
         Inner {
-            folder: self.path(),
-            n_written: AtomicU64::new(0),
+            folder: PrivateFolder::new(self.path()),
+            n_saved: AtomicU64::new(0),
         }
     }
 
@@ -308,6 +312,39 @@ fn the_oldest_files_go_first_and_unfinished_ones_are_cleared_away() {
         names.contains(&"other.json".to_owned()),
         "it is not ours: {names:?}"
     );
+}
+
+/// The time of the directory tells that nothing has changed, and the file is not among the oldest ones.
+#[test]
+fn an_unchanged_list_keeps_its_file_and_gets_a_new_time() {
+    let folder = Folder::new();
+    let (store, file) = folder.with_list();
+    let old = SystemTime::now() - Duration::from_secs(5000);
+    for path in [&file, &folder.path()] {
+        let opened = File::open(path).expect("it is there");
+        opened.set_modified(old).expect("it is ours");
+    }
+    let inode = |path: &Path| fs::metadata(path).expect("it is there").ino();
+    let time = |path: &Path| {
+        fs::metadata(path)
+            .and_then(|file| file.modified())
+            .expect("it is there")
+    };
+    let before = inode(&file);
+    store
+        .save(&key(), &lists(&[r#"{"name":"a"}"#]))
+        .expect("it is saved");
+    assert_eq!((inode(&file), time(&folder.path())), (before, old));
+    assert!(time(&file) > old);
+    store
+        .save(&key(), &lists(&[r#"{"name":"b"}"#]))
+        .expect("it is saved");
+    assert!(time(&folder.path()) > old);
+    let found = store.load(&[key()]);
+    let tool = found[0]
+        .as_ref()
+        .map(|kept| kept.lists[&Feature::Tool][0].as_str());
+    assert_eq!(tool, Some(r#"{"name":"b"}"#));
 }
 
 #[test]

@@ -1,0 +1,246 @@
+//! First answers that are kept from one start to the next. A test writes a lie into the file: only a gateway that uses the file tells it.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Lines, Write as _},
+    path::PathBuf,
+    process::{Child, ChildStdout, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{BINARY, Place, eventually},
+    serve::Served,
+};
+
+const TRUTH: &str = "Says what it is told";
+const LIE: &str = "Says what was a lie.";
+
+/// A gateway with a server whose lists are kept, in files or in a store.
+fn place(store: &str) -> Place {
+    let servers =
+        format!("servers:\n  inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio]}}\n");
+    let place = Place::with(&format!("{store}{servers}"));
+    let inner = format!(
+        "gateway: {{instructions: Be kind.}}\ntools: {{say: {{description: {TRUTH}, executor: {{kind: mock, result: 1}}}}}}"
+    );
+    place.write("inner.yaml", inner);
+    let listed = place.run(&["tools", "ls"]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    place
+}
+
+/// A client over stdio.
+struct Session {
+    child: Child,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Session {
+    /// Starts a gateway and asks for the instructions and the tools at once.
+    fn start(place: &Place, options: &[&str]) -> Self {
+        let mut child = place
+            .command(&[&["serve", "--stdio"], options].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let mut session = Self {
+            child,
+            answers: BufReader::new(stdout).lines(),
+        };
+        session.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}));
+        session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        session.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+        session
+    }
+
+    fn send(&mut self, message: &Value) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        writeln!(stdin, "{message}").unwrap();
+    }
+
+    /// Returns the next message that contains this.
+    fn receive(&mut self, part: &str) -> String {
+        let mut messages = self.answers.by_ref().map(Result::unwrap);
+        messages.find(|message| message.contains(part)).unwrap()
+    }
+
+    /// Returns the description of the tool that the first list has.
+    fn first_list(&mut self) -> String {
+        let list: Value = serde_json::from_str(&self.receive("\"id\":2")).unwrap();
+        let tool = &list["result"]["tools"][0];
+        assert_eq!(tool["name"], "inner__say", "{list}");
+        tool["description"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn kept_file(place: &Place) -> Option<PathBuf> {
+    let entries = fs::read_dir(place.path().join(".cache/toolplane/answers")).ok()?;
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    paths.find(|path| path.extension().is_some_and(|ending| ending == "json"))
+}
+
+/// Starts gateways until one has kept its answers, and makes a lie of them.
+fn keep_a_lie(place: &Place, options: &[&str]) {
+    if let Some(file) = kept_file(place) {
+        fs::remove_file(file).unwrap();
+    }
+    eventually("a kept answer", || {
+        let mut session = Session::start(place, options);
+        assert_eq!(session.first_list(), TRUTH);
+        // Kept a moment after the first list.
+        for _ in 0..20 {
+            if kept_file(place).is_some() {
+                return true;
+            }
+            sleep(Duration::from_millis(5));
+        }
+        false
+    });
+    lie(place);
+}
+
+fn lie(place: &Place) {
+    let file = kept_file(place).unwrap();
+    let kept = fs::read_to_string(&file).unwrap();
+    assert!(kept.contains("Be kind."), "{kept}");
+    // In place: the file keeps its mode.
+    fs::write(file, kept.replace(TRUTH, LIE)).unwrap();
+}
+
+fn check_answers_are_used_and_corrected(store: &str) {
+    let place = place(store);
+    keep_a_lie(&place, &[]);
+    // A client that is late gets the truth.
+    eventually("an answer of the earlier start", || {
+        let mut session = Session::start(&place, &[]);
+        let instructions = session.receive("\"id\":1");
+        assert!(instructions.contains("Be kind."), "{instructions}");
+        if session.first_list() != LIE {
+            lie(&place);
+            return false;
+        }
+        session.receive("notifications/tools/list_changed");
+        session.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+        assert_eq!(session.first_list(), TRUTH);
+        let call = json!({"name": "inner__say", "arguments": {}});
+        session.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}));
+        assert!(session.receive("\"id\":3").contains("result"));
+        true
+    });
+    eventually("the correction of the file", || {
+        fs::read_to_string(kept_file(&place).unwrap())
+            .unwrap()
+            .contains(TRUTH)
+    });
+}
+
+#[test]
+fn answers_are_used_and_corrected_with_lists_in_files() {
+    check_answers_are_used_and_corrected("");
+}
+
+#[test]
+fn answers_are_used_and_corrected_with_lists_in_a_database() {
+    check_answers_are_used_and_corrected("store: {sqlite: toolplane.db}\n");
+}
+
+#[test]
+fn clients_over_http_get_them_as_well() {
+    let place = place("");
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    eventually("a kept answer", || {
+        let served = Served::start(&place);
+        assert!(served.post("localhost", &list).contains(TRUTH));
+        kept_file(&place).is_some()
+    });
+    eventually("an answer of the earlier start", || {
+        lie(&place);
+        let served = Served::start(&place);
+        served.post("localhost", &list).contains(LIE)
+    });
+}
+
+/// Changes something that the answers depend on.
+type Change<'a> = &'a dyn Fn(&Place);
+
+/// After each of these changes, the lie may not be told.
+#[test]
+fn answers_are_not_used_after_a_change() {
+    let done = |run: crate::binary::Run| assert_eq!(run.code, 0, "{run:?}");
+    let stored = "store: {sqlite: toolplane.db}\n";
+    let changes: [(&str, &str, Change<'_>); 5] = [
+        ("the configuration", "", &|place| {
+            let file = place.path().join("toolplane.yaml");
+            let text = fs::read_to_string(&file).unwrap();
+            fs::write(file, format!("# other\n{text}")).unwrap();
+        }),
+        ("the lock file", "", &|place| done(place.run(&["lock"]))),
+        ("the kept lists", "", &|place| {
+            done(place.run(&["servers", "forget", "inner"]));
+            done(place.run(&["tools", "ls"]));
+        }),
+        ("the kept lists in a store", stored, &|place| {
+            done(place.run(&["servers", "forget", "inner"]));
+            done(place.run(&["tools", "ls"]));
+        }),
+        ("a tool in the store", stored, &|place| {
+            let tool = "tools: {z: {version: 1.0.0, description: d, executor: {kind: mock, result: 1}}}";
+            place.write("z.yaml", tool);
+            done(place.run(&["tools", "publish", "z.yaml"]));
+        }),
+    ];
+    for (what, store, change) in changes {
+        let place = place(store);
+        keep_a_lie(&place, &[]);
+        change(&place);
+        let mut session = Session::start(&place, &[]);
+        assert_eq!(session.first_list(), TRUTH, "{what}");
+    }
+}
+
+#[test]
+fn answers_are_for_one_kind_of_start_only() {
+    let place = place("");
+    keep_a_lie(&place, &[]);
+    let mut session = Session::start(&place, &["--mode", "list"]);
+    assert_eq!(session.first_list(), TRUTH);
+    drop(session);
+    let place = place.variable("TOOLPLANE_UNHEARD_OF", "1");
+    assert_eq!(Session::start(&place, &[]).first_list(), TRUTH);
+}
+
+/// The file decides what agents see, so nobody else may have written it.
+#[test]
+fn a_file_of_another_mode_is_not_used() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let place = place("");
+    keep_a_lie(&place, &[]);
+    fs::set_permissions(kept_file(&place).unwrap(), fs::Permissions::from_mode(0o660)).unwrap();
+    assert_eq!(Session::start(&place, &[]).first_list(), TRUTH);
+}
+
+#[test]
+fn nothing_is_kept_with_authentication() {
+    let place = place("gateway: {auth: tokens}\nstore: {sqlite: toolplane.db}\n");
+    for _ in 0..2 {
+        let mut session = Session::start(&place, &[]);
+        session.receive("\"id\":2");
+    }
+    assert_eq!(kept_file(&place), None);
+}
