@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf, sync::Arc};
 
 use toolplane::{
-    Builder, FileListCache, Toolplane,
+    Builder, FileListCache, PrivateFolder, Toolplane,
     faults::ChaosLayer,
     manifest::{
         EndpointSpec, LoadOptions, Loaded, Severity, cache_directory, find_configuration, load,
@@ -151,6 +151,14 @@ pub(crate) async fn read_with_store(
 /// the servers. `None` if neither names a directory.
 pub(crate) fn list_store() -> Option<FileListCache> {
     Some(FileListCache::new(cache_directory()?.join("toolplane/lists")))
+}
+
+/// Suffix of the files in [`answers_folder`].
+pub(crate) const ANSWERS_ENDING: &str = ".json";
+
+/// Returns the directory of the first answers of gateways, beside that of the [lists](list_store).
+pub(crate) fn answers_folder() -> Option<PrivateFolder> {
+    Some(PrivateFolder::new(cache_directory()?.join("toolplane/answers")))
 }
 
 /// Builds the toolplane of the configuration with these injected faults. Needs a runtime; starts no server.

@@ -1,6 +1,6 @@
 mod proposed;
 
-use std::{fmt::Write, time::Duration};
+use std::{fmt::Write, io, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -85,6 +85,7 @@ async fn forget(options: &Options, name: Option<&str>, console: Console) -> Resu
         let folder = store.folder().display();
         CliError::failed(format!("kept lists in `{folder}` cannot be deleted")).with_source(&error)
     })?;
+    forget_answers()?;
     let folder = store.folder().display().to_string();
     let mut report = json!({"forgotten": n_forgotten, "folder": folder});
     if let Some((place, n)) = &n_stored {
@@ -99,6 +100,21 @@ async fn forget(options: &Options, name: Option<&str>, console: Console) -> Resu
         said
     })?;
     Ok(Exit::Done)
+}
+
+/// Deletes the first answers of gateways, which contain tools of all their servers.
+fn forget_answers() -> Result<(), CliError> {
+    let Some(answers) = config::answers_folder() else {
+        return Ok(());
+    };
+    match answers.sweep(0, |name| name.ends_with(config::ANSWERS_ENDING)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let folder = answers.path().display();
+            let message = format!("first answers in `{folder}` cannot be deleted");
+            Err(CliError::failed(message).with_source(&error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Deletes kept lists in the store of the configuration. Returns its name and their number; `None` if no configuration names one.

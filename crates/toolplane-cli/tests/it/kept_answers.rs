@@ -88,10 +88,11 @@ impl Drop for Session {
     }
 }
 
+/// Returns the file of the gateway. The server is a gateway as well, and has another one.
 fn kept_file(place: &Place) -> Option<PathBuf> {
     let entries = fs::read_dir(place.path().join(".cache/toolplane/answers")).ok()?;
     let mut paths = entries.map(|entry| entry.unwrap().path());
-    paths.find(|path| path.extension().is_some_and(|ending| ending == "json"))
+    paths.find(|path| fs::read_to_string(path).is_ok_and(|text| text.contains("inner__say")))
 }
 
 /// Starts gateways until one has kept its answers, and makes a lie of them.
@@ -131,7 +132,8 @@ fn check_answers_are_used_and_corrected(store: &str) {
         let instructions = session.receive("\"id\":1");
         assert!(instructions.contains("Be kind."), "{instructions}");
         if session.first_list() != LIE {
-            lie(&place);
+            drop(session);
+            keep_a_lie(&place, &[]);
             return false;
         }
         session.receive("notifications/tools/list_changed");
@@ -142,11 +144,7 @@ fn check_answers_are_used_and_corrected(store: &str) {
         assert!(session.receive("\"id\":3").contains("result"));
         true
     });
-    eventually("the correction of the file", || {
-        fs::read_to_string(kept_file(&place).unwrap())
-            .unwrap()
-            .contains(TRUTH)
-    });
+    eventually("the end of the lie", || kept_file(&place).is_none());
 }
 
 #[test]
@@ -163,16 +161,27 @@ fn answers_are_used_and_corrected_with_lists_in_a_database() {
 fn clients_over_http_get_them_as_well() {
     let place = place("");
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
-    eventually("a kept answer", || {
-        let served = Served::start(&place);
-        assert!(served.post("localhost", &list).contains(TRUTH));
-        kept_file(&place).is_some()
-    });
     eventually("an answer of the earlier start", || {
+        eventually("a kept answer", || {
+            let served = Served::start(&place);
+            assert!(served.post("localhost", &list).contains(TRUTH));
+            kept_file(&place).is_some()
+        });
         lie(&place);
         let served = Served::start(&place);
         served.post("localhost", &list).contains(LIE)
     });
+}
+
+#[test]
+fn they_are_forgotten_with_the_lists() {
+    for store in ["", "store: {sqlite: toolplane.db}\n"] {
+        let place = place(store);
+        keep_a_lie(&place, &[]);
+        let forgotten = place.run(&["servers", "forget", "inner"]);
+        assert_eq!(forgotten.code, 0, "{forgotten:?}");
+        assert_eq!(kept_file(&place), None);
+    }
 }
 
 /// Changes something that the answers depend on.
@@ -236,11 +245,16 @@ fn a_file_of_another_mode_is_not_used() {
 }
 
 #[test]
-fn nothing_is_kept_with_authentication() {
-    let place = place("gateway: {auth: tokens}\nstore: {sqlite: toolplane.db}\n");
-    for _ in 0..2 {
-        let mut session = Session::start(&place, &[]);
-        session.receive("\"id\":2");
+fn nothing_is_kept_with_authentication_or_without_kept_lists() {
+    for settings in [
+        "gateway: {auth: tokens}\nstore: {sqlite: toolplane.db}\n",
+        "defaults: {keep_lists: false}\n",
+    ] {
+        let place = place(settings);
+        for _ in 0..2 {
+            let mut session = Session::start(&place, &[]);
+            session.receive("\"id\":2");
+        }
+        assert_eq!(kept_file(&place), None, "{settings}");
     }
-    assert_eq!(kept_file(&place), None);
 }

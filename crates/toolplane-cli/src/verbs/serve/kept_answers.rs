@@ -3,13 +3,13 @@
 //! They are used only if nothing has changed that they depend on: the program and its arguments, the files of the configuration, the
 //! store, and the kept lists. See `docs/adr/070-first-answers-are-kept.md`.
 
-use std::{env, io, path::PathBuf};
+use std::{env, fs, io, path::PathBuf};
 
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use toolplane::{
     PrivateFolder, RawJson,
-    manifest::{AuthenticationSpec, Loaded, StoreSpec, cache_directory, process_variables},
+    manifest::{AuthenticationSpec, Loaded, StoreSpec, process_variables},
 };
 use toolplane_gateway::{FirstAnswers, Gateway};
 
@@ -43,25 +43,27 @@ const MAX_BYTES: u64 = 16 << 20;
 const MAX_FILES: usize = 64;
 /// Beginnings of the names of variables that the program reads itself. Those of servers and secrets change no kept list.
 const VARIABLES: [&str; 4] = ["TOOLPLANE", "MCP_", "XDG_", "HOME"];
-/// Suffix of files.
-const ENDING: &str = ".json";
 
 impl KeptAnswers {
-    /// Looks for the answers of an earlier start. To be called before the store and the kept lists are read. `None` if answers
-    /// cannot be kept: with authentication, in a recording or with faults, with tools in files of a store, and if there is no place
-    /// for them.
+    /// Looks for the answers of an earlier start. To be called before the store and the kept lists are read. `None` if none are kept:
+    /// with authentication, in a recording or with faults, with tools in files of a store, where lists are not kept, and if there is
+    /// no place for them.
     pub(super) async fn look(loaded: &Loaded, store: Option<&OpenStore>, serve: &Serve) -> Option<Self> {
         let configuration = &loaded.configuration;
+        let mut servers = configuration.servers.iter();
+        let keeps_lists =
+            configuration.defaults.keep_lists && servers.all(|server| server.keep_lists.unwrap_or(true));
         let is_plain = serve.recording.record.is_none()
             && serve.recording.replay.is_none()
             && serve.chaos.is_none()
             && configuration.gateway.auth == AuthenticationSpec::None
-            && !matches!(configuration.store, StoreSpec::Files { .. });
-        let folder = PrivateFolder::new(cache_directory()?.join("toolplane/answers"));
+            && !matches!(configuration.store, StoreSpec::Files { .. })
+            && keeps_lists;
+        let folder = config::answers_folder()?;
         let inputs = is_plain.then(|| Inputs::new(loaded, store, serve))??;
         let state = inputs.state().await?;
         let start = raw_json::digest(&RawJson::from(inputs.start.clone()));
-        let name = format!("{}{ENDING}", &raw_json::hex(&start)[..16]);
+        let name = format!("{}{}", &raw_json::hex(&start)[..16], config::ANSWERS_ENDING);
         let found = read(&folder, &name, &state).unwrap_or_else(|error| {
             tracing::debug!(%error, "the first answers of an earlier start are not used");
             None
@@ -80,21 +82,32 @@ impl KeptAnswers {
         self.found.as_ref()
     }
 
-    /// Keeps the first answers of this start, once the lists of an earlier run are known and before any server has started. Does
-    /// nothing if an input has changed meanwhile, or may have without being seen.
-    pub(super) async fn keep(self, gateway: &Gateway) {
-        let Some(answers) = gateway.first_answers(self.inputs.principal) else {
-            return;
-        };
-        if self.found.as_ref() == Some(&answers) || !self.inputs.are_settled() {
-            return;
-        }
-        if self.inputs.state().await.as_ref() != Some(&self.state) {
+    /// Returns the answers of this start. To be called once the lists of an earlier run are known, and before anybody can start a
+    /// server: they contain nothing then that is not kept anyway.
+    pub(super) fn now(&self, gateway: &Gateway) -> Option<FirstAnswers> {
+        gateway.first_answers(self.inputs.principal)
+    }
+
+    /// Keeps the answers of this start for the next one. Does nothing if an input has changed since the answers were looked for, or
+    /// may have without being seen.
+    pub(super) async fn keep(self, answers: FirstAnswers) {
+        if !self.inputs.are_settled() || self.inputs.state().await.as_ref() != Some(&self.state) {
             return;
         }
         let written = spawn_blocking(move || self.write(&answers));
         if let Ok(Err(error)) = written.await {
             tracing::debug!(%error, "the first answers are not kept for the next start");
+        }
+    }
+
+    /// Removes answers of an earlier start that were found, and are not those of this one.
+    pub(super) async fn check(self, gateway: &Gateway) {
+        if self.now(gateway) == self.found {
+            return;
+        }
+        let removed = spawn_blocking(move || fs::remove_file(self.folder.path().join(self.name)));
+        if let Ok(Err(error)) = removed.await {
+            tracing::warn!(%error, "wrong first answers stay for the next start");
         }
     }
 
@@ -104,7 +117,8 @@ impl KeptAnswers {
             return Ok(());
         }
         self.folder.replace(&self.name, &text)?;
-        self.folder.sweep(MAX_FILES, |name| name.ends_with(ENDING))
+        self.folder
+            .sweep(MAX_FILES, |name| name.ends_with(config::ANSWERS_ENDING))
     }
 }
 

@@ -150,6 +150,8 @@ struct Lists {
     kept: Option<KeptAnswers>,
     /// Reads the lists, unless that is done later.
     recall: Option<AbortOnDrop>,
+    /// First answers of this start, to be kept.
+    now: Option<FirstAnswers>,
 }
 
 /// Time in which a client gets the first answers of an earlier start, before the lists take all cores.
@@ -168,8 +170,9 @@ impl Lists {
         let mut lists = Self {
             plane: plane.clone(),
             store,
-            recall: None,
             kept,
+            recall: None,
+            now: None,
         };
         if lists.answers().is_none() {
             lists.check_pins().await?;
@@ -192,17 +195,23 @@ impl Lists {
     }
 
     /// Waits until clients can be served.
-    async fn ready(&mut self) {
+    async fn ready(&mut self, gateway: &Gateway) {
+        let Some(recall) = &mut self.recall else {
+            return;
+        };
         // The first answer contains the instructions of all servers, those of kept lists included.
-        if let Some(recall) = &mut self.recall
-            && timeout(RECALL_LIMIT, &mut recall.0).await.is_err()
-        {
-            tracing::warn!("the lists of an earlier run take long to read: clients are served without them");
+        match timeout(RECALL_LIMIT, &mut recall.0).await {
+            Ok(_) => self.now = self.kept.as_ref().and_then(|kept| kept.now(gateway)),
+            Err(_) => {
+                tracing::warn!(
+                    "the lists of an earlier run take long to read: clients are served without them"
+                );
+            }
         }
     }
 
-    /// Reads the lists if that was left for later, keeps the first answers, and starts the servers, so that the first list does not
-    /// wait for them.
+    /// Reads the lists if that was left for later, keeps or checks the first answers, and starts the servers, so that the first list
+    /// does not wait for them.
     ///
     /// # Errors
     /// If the accepted definitions cannot be read: nothing is offered then whose definition may have changed.
@@ -212,8 +221,10 @@ impl Lists {
         }
         let (checked, ()) = tokio::join!(self.check_pins(), self.plane.recall());
         checked?;
-        if let Some(kept) = self.kept {
-            kept.keep(&gateway).await;
+        match (self.kept, self.now) {
+            (Some(kept), Some(now)) => kept.keep(now).await,
+            (Some(kept), None) if kept.found().is_some() => kept.check(&gateway).await,
+            _ => {}
         }
         start_servers(self.plane, console).await;
         Ok(())
@@ -310,7 +321,7 @@ async fn serve_until(
     let gateway = Gateway::new(plane.clone(), gateway_options);
     let _operator = serve_operator(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
-    lists.ready().await;
+    lists.ready(&gateway).await;
     if serve.stdio {
         let rest = tokio::spawn(lists.complete(gateway.clone(), console));
         let served = unless_failed(rest, serve_stdio(&gateway, serve, stopped)).await;
