@@ -18,19 +18,25 @@ use crate::{
 
 const TRUTH: &str = "Says what it is told";
 const LIE: &str = "Says what was a lie.";
+const NEWS: &str = "Says something new";
 
 /// A gateway with a server whose lists are kept, in files or in a store.
 fn place(store: &str) -> Place {
     let servers =
         format!("servers:\n  inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio]}}\n");
     let place = Place::with(&format!("{store}{servers}"));
-    let inner = format!(
-        "gateway: {{instructions: Be kind.}}\ntools: {{say: {{description: {TRUTH}, executor: {{kind: mock, result: 1}}}}}}"
-    );
-    place.write("inner.yaml", inner);
+    write_server(&place, TRUTH);
     let listed = place.run(&["tools", "ls"]);
     assert_eq!(listed.code, 0, "{listed:?}");
     place
+}
+
+fn write_server(place: &Place, description: &str) {
+    let tool = format!("{{description: {description}, executor: {{kind: mock, result: 1}}}}");
+    place.write(
+        "inner.yaml",
+        format!("gateway: {{instructions: Be kind.}}\ntools: {{say: {tool}}}\n"),
+    );
 }
 
 /// A client over stdio.
@@ -72,12 +78,13 @@ impl Session {
         messages.find(|message| message.contains(part)).unwrap()
     }
 
-    /// Returns the description of the tool that the first list has.
+    /// Returns the description of the server's tool in the list, or nothing if it is not in it.
     fn first_list(&mut self) -> String {
         let list: Value = serde_json::from_str(&self.receive("\"id\":2")).unwrap();
-        let tool = &list["result"]["tools"][0];
-        assert_eq!(tool["name"], "inner__say", "{list}");
-        tool["description"].as_str().unwrap().to_owned()
+        let mut tools = list["result"]["tools"].as_array().unwrap().iter();
+        let tool = tools.find(|tool| tool["name"] == "inner__say");
+        tool.map_or("", |tool| tool["description"].as_str().unwrap())
+            .to_owned()
     }
 }
 
@@ -192,33 +199,44 @@ type Change<'a> = &'a dyn Fn(&Place);
 fn answers_are_not_used_after_a_change() {
     let done = |run: crate::binary::Run| assert_eq!(run.code, 0, "{run:?}");
     let stored = "store: {sqlite: toolplane.db}\n";
-    let changes: [(&str, &str, Change<'_>); 5] = [
-        ("the configuration", "", &|place| {
-            let file = place.path().join("toolplane.yaml");
-            let text = fs::read_to_string(&file).unwrap();
-            fs::write(file, format!("# other\n{text}")).unwrap();
-        }),
-        ("the lock file", "", &|place| done(place.run(&["lock"]))),
-        ("the kept lists", "", &|place| {
-            done(place.run(&["servers", "forget", "inner"]));
-            done(place.run(&["tools", "ls"]));
-        }),
-        ("the kept lists in a store", stored, &|place| {
-            done(place.run(&["servers", "forget", "inner"]));
-            done(place.run(&["tools", "ls"]));
-        }),
-        ("a tool in the store", stored, &|place| {
-            let tool = "tools: {z: {version: 1.0.0, description: d, executor: {kind: mock, result: 1}}}";
-            place.write("z.yaml", tool);
-            done(place.run(&["tools", "publish", "z.yaml"]));
-        }),
+    // Another gateway learns that the server has another tool.
+    let lists: Change<'_> = &|place| {
+        write_server(place, NEWS);
+        place.run(&["call", "inner__say"]);
+    };
+    let changes: [(&str, &str, Change<'_>, &str); 5] = [
+        (
+            "the configuration",
+            "",
+            &|place| {
+                let file = place.path().join("toolplane.yaml");
+                let text = fs::read_to_string(&file).unwrap();
+                fs::write(file, format!("# other\n{text}")).unwrap();
+            },
+            TRUTH,
+        ),
+        ("the lock file", "", &|place| done(place.run(&["lock"])), TRUTH),
+        ("the kept lists", "", lists, NEWS),
+        // Its changed definition is withheld.
+        ("the kept lists in a store", stored, lists, ""),
+        (
+            "a tool in the store",
+            stored,
+            &|place| {
+                let tool = "tools: {z: {version: 1.0.0, description: d, executor: {kind: mock, result: 1}}}";
+                place.write("z.yaml", tool);
+                done(place.run(&["tools", "publish", "z.yaml"]));
+            },
+            TRUTH,
+        ),
     ];
-    for (what, store, change) in changes {
+    for (what, store, change, expected) in changes {
         let place = place(store);
         keep_a_lie(&place, &[]);
         change(&place);
+        assert!(kept_file(&place).is_some(), "{what}");
         let mut session = Session::start(&place, &[]);
-        assert_eq!(session.first_list(), TRUTH, "{what}");
+        assert_eq!(session.first_list(), expected, "{what}");
     }
 }
 
