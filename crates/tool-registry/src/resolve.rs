@@ -14,7 +14,7 @@ use tool_core::{
 use tool_schema::{LazySchema, verify};
 
 use crate::{
-    PinPolicy, RefusedFeature, Snapshot,
+    PinPolicy, PinSet, RefusedFeature, Snapshot,
     look_alikes::{Look, Looks, look_alikes},
     namespaces::Namespaces,
     pins::{PinCheck, check_pin},
@@ -114,14 +114,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        // Pins that are still being read are waited for, so they are not asked for in vain.
-        let is_pinned = |(source, descriptor): &(&str, &Arc<Descriptor>)| {
-            self.pins.mode_of(source, descriptor.origin.trust) != PinMode::Off
-        };
-        snapshot.pins = match descriptors.iter().any(is_pinned) {
-            true => self.pins.store().snapshot(),
-            false => self.before.pins.clone(),
-        };
+        snapshot.pins = self.pins_for(&descriptors);
         // Large lists are spread over all cores: this is most of the work.
         let candidates = map_all(&descriptors, |(source, descriptor)| {
             self.candidate(source, descriptor, &snapshot).map_err(Box::new)
@@ -161,6 +154,18 @@ impl Resolver<'_> {
         snapshot.retained = self.retained(sources, &snapshot);
         self.finish(&mut snapshot);
         snapshot
+    }
+
+    /// Returns the pins that these descriptors are compared with. Pins that are still being read are waited for, so they are not asked
+    /// for in vain.
+    fn pins_for(&self, descriptors: &[(&str, &Arc<Descriptor>)]) -> Arc<PinSet> {
+        let mut modes = descriptors
+            .iter()
+            .map(|(source, descriptor)| self.pins.mode_of(source, descriptor.origin.trust));
+        match modes.any(|mode| mode != PinMode::Off) {
+            true => self.pins.store().snapshot(),
+            false => self.before.pins.clone(),
+        }
     }
 
     /// Makes the tool of a descriptor, and finds out whether its definition is accepted. `now` has the pins, and no tools yet.

@@ -1,5 +1,6 @@
 //! Start of the program until its first list, with lists of MCP servers that an earlier run kept (target T8): in SQLite, in files,
-//! and in PostgreSQL where it is installed. Measures the whole process over stdio.
+//! and in PostgreSQL where it is installed. Measures the whole process over stdio: with the first answers of an earlier start, and
+//! without, as after a change.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -12,6 +13,7 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -28,6 +30,8 @@ const TOOLS: usize = 10;
 const PAGE: usize = 1000;
 /// Number of measured starts of each kind.
 const ROUNDS: usize = 9;
+/// Time in which a gateway keeps its first answers.
+const TO_KEEP: Duration = Duration::from_millis(50);
 
 /// Where the lists are kept, and the configuration of it.
 type Place = (&'static str, String);
@@ -48,22 +52,31 @@ fn main() {
             // The first start reads the lists from the servers and keeps them.
             let filled = program(&home).args(["tools", "ls"]).output().expect("it runs");
             assert!(filled.status.success(), "{filled:?}");
-            starts.push((place, size, home, Vec::new()));
+            starts.push((place, size, home, [Vec::new(), Vec::new()]));
         }
     }
     for _ in 0..ROUNDS {
-        for (_, size, home, times) in &mut starts {
-            times.push(first_list(home, *size));
+        for (_, size, home, [without, with]) in &mut starts {
+            let answers = home.join("XDG_CACHE_HOME/toolplane/answers");
+            // There are none before the first round.
+            let _ = fs::remove_dir_all(&answers);
+            without.push(first_list(home, *size, Duration::ZERO));
+            while fs::read_dir(&answers).map_or(0, Iterator::count) == 0 {
+                first_list(home, *size, TO_KEEP);
+            }
+            with.push(first_list(home, *size, Duration::ZERO));
         }
     }
-    println!("start to the first list: median, minimum");
-    for (place, size, _, mut times) in starts {
-        times.sort();
-        println!(
-            "  {place:8} {size:4} servers {:7.1} ms {:7.1} ms",
-            ms(times[times.len() / 2]),
-            ms(times[0])
-        );
+    println!(
+        "start to the first list: median, minimum, each without and with the answers of an earlier start"
+    );
+    for (place, size, _, times) in starts {
+        print!("  {place:8} {size:4} servers");
+        for mut times in times {
+            times.sort();
+            print!(" {:7.1} ms {:7.1} ms", ms(times[times.len() / 2]), ms(times[0]));
+        }
+        println!();
     }
 }
 
@@ -120,8 +133,8 @@ fn program(home: &Path) -> Command {
     command
 }
 
-/// Starts the program and measures the time to the list of all tools.
-fn first_list(home: &Path, size: usize) -> Duration {
+/// Starts the program and measures the time to the list of all tools. The program runs for another `rest`.
+fn first_list(home: &Path, size: usize, rest: Duration) -> Duration {
     let start = Instant::now();
     let mut child = program(home)
         .args(["serve", "--stdio"])
@@ -133,6 +146,7 @@ fn first_list(home: &Path, size: usize) -> Duration {
     let list = exchange(&mut child);
     let took = start.elapsed();
     assert_eq!(list.matches("\"inputSchema\"").count(), (size * TOOLS).min(PAGE));
+    sleep(rest);
     drop(child.stdin.take());
     child.wait().expect("it ends");
     took

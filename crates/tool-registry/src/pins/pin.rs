@@ -250,9 +250,26 @@ type PinsByName = HashMap<Arc<str>, Arc<Pin>, RandomState>;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PinSet {
     sources: HashMap<Arc<str>, HashMap<Feature, PinsByName, RandomState>, RandomState>,
+    is_unknown: bool,
 }
 
 impl PinSet {
+    /// Returns the set of a storage that could not be read. Nothing is accepted by its first use then: it may have been seen, and be
+    /// another definition by now.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self {
+            is_unknown: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns `true` if the pins could not be read: see [`PinSet::unknown`].
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.is_unknown
+    }
+
     /// Returns the pin of an entry, by its name or URI at the source.
     #[must_use]
     pub fn get(&self, source: &str, feature: Feature, name: &str) -> Option<&Arc<Pin>> {

@@ -136,8 +136,8 @@ pub(crate) fn check_pin(
     let key = || PinKey::new(source, descriptor.feature, name.clone());
     match (accepted, mode) {
         (Some(pin), _) if pin.matches(pinned_definition(tool), pinned_version(tool)) => PinCheck::Offered,
-        (None, PinMode::FirstUse) if is_kept => PinCheck::Offered,
-        (None, PinMode::FirstUse) => {
+        (None, PinMode::FirstUse) if is_kept && !pins.is_unknown() => PinCheck::Offered,
+        (None, PinMode::FirstUse) if !pins.is_unknown() => {
             let now = SystemClock::new().wall();
             PinCheck::FirstUse(Box::new(pin(key(), tool).accepted(now, FIRST_USE)))
         }

@@ -6,7 +6,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{Catalogue, DefinitionState, Descriptor, Feature, Origin, PinMode, Source};
 use tool_registry::{
-    MemoryPins, OnDefinitionChange, Pin, PinKey, PinPolicy, Pins, Registry, RegistryParts, Snapshot,
+    MemoryPins, OnDefinitionChange, Pin, PinKey, PinPolicy, PinSet, Pins, Registry, RegistryParts, Snapshot,
 };
 use tool_testkit::{ScriptedExecutor, TestTool};
 
@@ -266,6 +266,23 @@ async fn kept_lists_are_no_first_use() {
     server.offer(vec![described("read", "Is.")]);
     assert_eq!(offered(&*registry.load().await), ["s__read"]);
     assert_eq!(store.snapshot().len(), 1);
+}
+
+/// Without the pins, neither a kept list nor one that was just read is offered, and nothing becomes a pin.
+#[tokio::test]
+async fn nothing_is_accepted_without_the_pins() {
+    let server = server("s");
+    let store = Arc::new(MemoryPins::new(PinSet::unknown()));
+    let policy = PinPolicy::new(store.clone()).with_mode(PinMode::FirstUse);
+    let registry = registry(&server, policy);
+    let mut kept = Catalogue::new(1, vec![described("read", "Was.")]);
+    kept.is_kept = true;
+    server.catalogue.send_replace(Arc::new(kept));
+    registry.pins_changed();
+    assert_eq!(withheld(&registry.snapshot()), ["s__read"]);
+    server.offer(vec![described("read", "Is.")]);
+    assert_eq!(withheld(&*registry.load().await), ["s__read"]);
+    assert!(store.snapshot().is_empty());
 }
 
 /// A confirmed list that equals the kept one is pinned too.

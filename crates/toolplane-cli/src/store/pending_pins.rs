@@ -10,8 +10,8 @@ use toolplane::{Pin, PinSet, Pins, PinsError, core::BoxFuture};
 
 /// [`Pins`] that a task reads. Whoever needs them waits, which blocks the thread.
 ///
-/// If they cannot be read, there are none, no definition is accepted, and [`PendingPins::finished`] returns the error: a program
-/// that offers tools checks it first.
+/// If they cannot be read, no definition is accepted, and [`PendingPins::finished`] returns the error: a program that offers tools
+/// ends then.
 pub(super) struct PendingPins {
     /// Begins the reading.
     begin: Notify,
@@ -79,7 +79,10 @@ impl Drop for Unread {
 
 impl Pins for PendingPins {
     fn snapshot(&self) -> Arc<PinSet> {
-        self.wait().map(|pins| pins.snapshot()).unwrap_or_default()
+        match self.wait() {
+            Ok(pins) => pins.snapshot(),
+            Err(_) => Arc::new(PinSet::unknown()),
+        }
     }
 
     fn add_first_used(&self, pins: Vec<Pin>) {
@@ -138,7 +141,7 @@ mod tests {
         let pins = PendingPins::new(async { Err(failed) });
         assert_eq!(pins.finished().await, Err(error.clone()));
         pins.add_first_used(vec![pin()]);
-        assert!(pins.snapshot().is_empty());
+        assert!(pins.snapshot().is_empty() && pins.snapshot().is_unknown());
         assert_eq!(pins.accept(vec![pin()]).await, Err(error.clone()));
         assert_eq!(pins.refresh().await, Err(error));
     }

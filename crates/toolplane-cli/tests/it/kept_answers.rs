@@ -10,9 +10,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use toolplane::store_sqlite::{Database as _, SqliteOptions, sqlite_store};
 
 use crate::{
-    binary::{BINARY, Place, eventually},
+    binary::{BINARY, Place, end_of, eventually},
     serve::Served,
 };
 
@@ -274,5 +275,33 @@ fn nothing_is_kept_with_authentication_or_without_kept_lists() {
             session.receive("\"id\":2");
         }
         assert_eq!(kept_file(&place), None, "{settings}");
+    }
+}
+
+/// The accepted definitions are read after the first answers here.
+#[test]
+fn a_gateway_that_cannot_read_the_accepted_definitions_ends() {
+    let place = place("store: {sqlite: toolplane.db}\n");
+    keep_a_lie(&place, &[]);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = sqlite_store(SqliteOptions::new(place.path().join("toolplane.db")));
+        let mut transaction = store.database().write().await.unwrap();
+        let row =
+            "INSERT INTO pins (source, feature, name, digest, is_exact) VALUES ('s', 'unheard of', 'n', '', 0)";
+        transaction.execute(row, Vec::new()).await.unwrap();
+        transaction.commit().await.unwrap();
+    });
+    let mut session = Session::start(&place, &[]);
+    let call = json!({"name": "inner__say", "arguments": {}});
+    session.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}));
+    assert_eq!(end_of(&mut session.child), 6);
+    // Nothing but the first answers was given.
+    let messages = session.answers.by_ref().map(Result::unwrap);
+    for message in messages.filter(|message| message.contains(r#""id":3"#)) {
+        assert!(message.contains("error"), "{message}");
     }
 }

@@ -3,7 +3,7 @@ use raw_json::{JsonKind, JsonLimits, RawJson};
 
 use super::pages::members_of_modern_lists;
 
-/// What a client asks for first: the instructions and the first page of the tools.
+/// Answers to what a client asks for first: the instructions and the first page of the tools.
 ///
 /// A gateway of many servers knows both only after it has read and checked all their lists. A program that can tell that nothing
 /// has changed since its earlier run may keep the answers of that run ([`Gateway::first_answers`](crate::Gateway::first_answers))

@@ -32,13 +32,13 @@ impl FileState {
         paths.iter().map(|path| Self::of(path)).collect()
     }
 
-    /// Returns `true` if a further modification has another time: the clocks of file systems are coarse.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Returns `true` if every modification from this time on has another time of modification: the clocks of file systems are coarse.
+    pub(super) fn is_settled(&self, since: SystemTime) -> bool {
         let (seconds, nanoseconds) = self.modified;
         // Some file systems store seconds only, or every other one.
         let tick = if nanoseconds == 0 { COARSE_TICK } else { TICK };
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let latest = now.unwrap_or_default().saturating_sub(tick);
+        let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let latest = since.saturating_sub(tick);
         let latest = (latest.as_secs().cast_signed(), i64::from(latest.subsec_nanos()));
         (seconds, nanoseconds) < latest
     }
@@ -46,7 +46,7 @@ impl FileState {
 
 /// Longest time between two ticks of a kernel, with a margin, by which file systems tell the time.
 const TICK: Duration = Duration::from_millis(50);
-/// The same of a file system that stores no fractions of a second.
+/// Longest time between two ticks of a file system that stores no fractions of a second.
 const COARSE_TICK: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
@@ -60,20 +60,17 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("f");
         let file = File::create(&path).expect("it is ours");
+        let second = Duration::from_secs(1);
+        let since = SystemTime::UNIX_EPOCH + 1_000_000 * second;
         let is_settled = |modified: SystemTime| {
             file.set_modified(modified).expect("it is ours");
-            FileState::of(&path).expect("it is there").is_settled()
+            FileState::of(&path).expect("it is there").is_settled(since)
         };
-        let (now, second) = (SystemTime::now(), Duration::from_secs(1));
-        let whole = now
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .expect("later")
-            .as_secs();
-        let whole = SystemTime::UNIX_EPOCH + Duration::from_secs(whole);
-        assert!(!is_settled(now + 100 * second));
-        assert!(is_settled(whole - second + Duration::from_millis(1)));
-        assert!(!is_settled(whole - second), "the next one may have the same time");
-        assert!(is_settled(whole - 4 * second));
+        assert!(!is_settled(since + second));
+        assert!(!is_settled(since - Duration::from_millis(9)));
+        assert!(is_settled(since - second / 2));
+        assert!(!is_settled(since - second), "the next one may have the same time");
+        assert!(is_settled(since - 4 * second));
     }
 
     #[test]

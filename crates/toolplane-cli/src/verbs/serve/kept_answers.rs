@@ -3,7 +3,7 @@
 //! They are used only if nothing has changed that they depend on: the program and its arguments, the files of the configuration, the
 //! store, and the kept lists. See `docs/adr/070-first-answers-are-kept.md`.
 
-use std::{env, fs, io, path::PathBuf};
+use std::{env, fs, io, path::PathBuf, time::SystemTime};
 
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -34,6 +34,8 @@ struct Inputs {
     /// Files of the configuration, and the directory of kept lists if they are in files.
     files: Vec<PathBuf>,
     store: Option<OpenStore>,
+    /// Time before any of them was read.
+    begun: SystemTime,
     principal: &'static str,
 }
 
@@ -45,10 +47,15 @@ const MAX_FILES: usize = 64;
 const VARIABLES: [&str; 4] = ["TOOLPLANE", "MCP_", "XDG_", "HOME"];
 
 impl KeptAnswers {
-    /// Looks for the answers of an earlier start. To be called before the store and the kept lists are read. `None` if none are kept:
-    /// with authentication, in a recording or with faults, with tools in files of a store, where lists are not kept, and if there is
-    /// no place for them.
-    pub(super) async fn look(loaded: &Loaded, store: Option<&OpenStore>, serve: &Serve) -> Option<Self> {
+    /// Looks for the answers of an earlier start. To be called before the store and the kept lists are read; `begun` is a time before
+    /// the files were. `None` if none are kept: with authentication, in a recording or with faults, with tools in files of a store,
+    /// where lists are not kept, and if there is no place for them.
+    pub(super) async fn look(
+        loaded: &Loaded,
+        store: Option<&OpenStore>,
+        serve: &Serve,
+        begun: SystemTime,
+    ) -> Option<Self> {
         let configuration = &loaded.configuration;
         let mut servers = configuration.servers.iter();
         let keeps_lists =
@@ -60,7 +67,7 @@ impl KeptAnswers {
             && !matches!(configuration.store, StoreSpec::Files { .. })
             && keeps_lists;
         let folder = config::answers_folder()?;
-        let inputs = is_plain.then(|| Inputs::new(loaded, store, serve))??;
+        let inputs = is_plain.then(|| Inputs::new(loaded, store, serve, begun))??;
         let state = inputs.state().await?;
         let start = raw_json::digest(&RawJson::from(inputs.start.clone()));
         let name = format!("{}{}", &raw_json::hex(&start)[..16], config::ANSWERS_ENDING);
@@ -132,7 +139,7 @@ fn read(folder: &PrivateFolder, name: &str, state: &str) -> io::Result<Option<Fi
 }
 
 impl Inputs {
-    fn new(loaded: &Loaded, store: Option<&OpenStore>, serve: &Serve) -> Option<Self> {
+    fn new(loaded: &Loaded, store: Option<&OpenStore>, serve: &Serve, begun: SystemTime) -> Option<Self> {
         let program = env::current_exe().ok()?;
         let arguments: Vec<_> = env::args_os().map(|text| format!("{text:?}")).collect();
         let directory = env::current_dir().ok()?;
@@ -158,6 +165,7 @@ impl Inputs {
             ]),
             files,
             store: store.cloned(),
+            begun,
             principal: if serve.stdio { "local" } else { "anonymous" },
         })
     }
@@ -174,9 +182,9 @@ impl Inputs {
         Some(raw_json::hex(&raw_json::digest(&RawJson::from(state))))
     }
 
-    /// Returns `true` if a further change of a file would be seen.
+    /// Returns `true` if every change of a file since the beginning would be seen.
     fn are_settled(&self) -> bool {
         let mut states = FileState::of_all(&self.files).into_iter().flatten();
-        states.all(|state| state.is_settled())
+        states.all(|state| state.is_settled(self.begun))
     }
 }

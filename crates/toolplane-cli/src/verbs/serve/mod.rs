@@ -8,7 +8,7 @@ use std::{
     future::{Future, pending},
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::json;
@@ -54,11 +54,12 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
     block_on_all_cores(async {
         let mut signals = Signals::listen()?;
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
+        let begun = SystemTime::now();
         let files = config::files(options)?;
         let mut kept = None;
-        let prepare = async |loaded: &Loaded, mut store: Option<&mut OpenStore>| {
-            kept = KeptAnswers::look(loaded, store.as_deref(), serve).await;
-            begin_reading(loaded, store.take(), !has_answers(kept.as_ref()));
+        let prepare = async |loaded: &Loaded, store: Option<&mut OpenStore>| {
+            kept = KeptAnswers::look(loaded, store.as_deref(), serve, begun).await;
+            begin_reading(loaded, store, !has_answers(kept.as_ref()));
         };
         let (mut loaded, store) = config::read_with_store(files.clone(), console, prepare).await?;
         let is_answered = has_answers(kept.as_ref());
